@@ -1,0 +1,41 @@
+"""The Clock port: the only way the broker world learns what time it is.
+
+Timers are the event loop's (`call_later`), so a simulated loop moves them; wall-clock time may
+jump in either direction and is used for record timestamps and retention only, never for time-outs.
+"""
+
+import asyncio
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Wall-clock and monotonic time; the twin is `ottla.testing.sim.loop.VirtualClock`."""
+
+    def time_ms(self) -> int:
+        """Return milliseconds since the Unix epoch."""
+        ...
+
+    def monotonic(self) -> float:
+        """Return seconds since an arbitrary moment; never goes back."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait for `seconds` of monotonic time."""
+        ...
+
+
+class RealClock:
+    """The machine's clocks."""
+
+    def time_ms(self) -> int:
+        """Return milliseconds since the Unix epoch."""
+        return time.time_ns() // 1_000_000
+
+    def monotonic(self) -> float:
+        """Return the machine's monotonic time in seconds."""
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait on the running event loop."""
+        await asyncio.sleep(seconds)

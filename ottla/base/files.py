@@ -1,0 +1,326 @@
+"""The Disk port: every byte the broker world keeps goes through here.
+
+`FileSystem` and `File` raise plain `OSError`; `storage` decides what one means (StorageError, log
+directory offline). The twin is `ottla.testing.sim.files.SimFileSystem`, which loses what was not
+synced, tears the last write and fails the n-th call. A name is durable only after `sync_directory`
+of its folder; `replace` does the whole dance.
+"""
+
+import asyncio
+import errno
+import fcntl
+import os
+import shutil
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol, TypeVar, runtime_checkable
+
+Buffer = bytes | bytearray | memoryview
+T = TypeVar("T")
+
+
+@runtime_checkable
+class File(Protocol):
+    """An open file. Appends go to its end; reads and writes by position move nothing."""
+
+    def append(self, data: Buffer) -> None:
+        """Write all of `data` at the end."""
+        ...
+
+    def append_parts(self, parts: Sequence[Buffer]) -> None:
+        """Write all `parts` at the end, as one write where the system allows it."""
+        ...
+
+    def read_at(self, position: int, size_bytes: int) -> bytes:
+        """Return up to `size_bytes` from `position`; shorter only at the end of the file."""
+        ...
+
+    def read_at_if_cached(self, position: int, size_bytes: int) -> bytes | None:
+        """Like `read_at`, but return None where that would wait for a device."""
+        ...
+
+    def write_at(self, position: int, data: Buffer) -> None:
+        """Overwrite at `position`."""
+        ...
+
+    def size(self) -> int:
+        """Return the length in bytes."""
+        ...
+
+    def truncate(self, size_bytes: int) -> None:
+        """Cut or extend the file to `size_bytes`."""
+        ...
+
+    def sync(self) -> None:
+        """Return once content and length are durable."""
+        ...
+
+    def close(self) -> None:
+        """Give the descriptor back; idempotent."""
+        ...
+
+
+class Lock(Protocol):
+    """An exclusive hold on a directory, given back by `release` or by the death of the process."""
+
+    def release(self) -> None:
+        """Give the hold back; idempotent."""
+        ...
+
+
+class FileSystem(Protocol):
+    """Names, and the files behind them. Paths are text with '/' between the parts."""
+
+    def open(self, path: str, *, create: bool = False) -> File:
+        """Open for reading and appending; FileNotFoundError unless it exists or `create`."""
+        ...
+
+    def exists(self, path: str) -> bool:
+        """Tell whether a file or folder has this name."""
+        ...
+
+    def is_directory(self, path: str) -> bool:
+        """Tell whether the name is a folder's."""
+        ...
+
+    def size(self, path: str) -> int:
+        """Return a file's length in bytes."""
+        ...
+
+    def modified_ms(self, path: str) -> int:
+        """Return when the file was last written, in milliseconds since the Unix epoch."""
+        ...
+
+    def list(self, path: str) -> list[str]:
+        """Return the names in a folder, sorted."""
+        ...
+
+    def make_directories(self, path: str) -> None:
+        """Create a folder and its parents; no error where it exists."""
+        ...
+
+    def rename(self, source: str, target: str) -> None:
+        """Rename, replacing `target` if it is a file."""
+        ...
+
+    def remove(self, path: str) -> None:
+        """Remove a file."""
+        ...
+
+    def remove_tree(self, path: str) -> None:
+        """Remove a folder and all below it."""
+        ...
+
+    def read(self, path: str) -> bytes:
+        """Return a whole small file."""
+        ...
+
+    def replace(self, path: str, data: bytes) -> None:
+        """Put `data` in the place of the file: all of it or nothing, durable on return."""
+        ...
+
+    def sync_directory(self, path: str) -> None:
+        """Return once the names in the folder are durable."""
+        ...
+
+    def lock(self, path: str) -> Lock:
+        """Take an exclusive lock on the file `path` (created if need be); BlockingIOError if held."""
+        ...
+
+    def free_bytes(self, path: str) -> int:
+        """Return what the device below `path` can still take."""
+        ...
+
+    def in_background(self, work: Callable[[], T]) -> Awaitable[T]:
+        """Run blocking file work off the event loop (a thread; the twin: after virtual time)."""
+        ...
+
+
+class RealFile:
+    """A file of the operating system, by descriptor."""
+
+    __slots__ = ("_fd", "_size", "path")
+
+    def __init__(self, path: str, fd: int) -> None:
+        self.path = path
+        self._fd = fd
+        self._size = os.fstat(fd).st_size
+
+    def append(self, data: Buffer) -> None:
+        """Write all of `data` at the end."""
+        written = os.write(self._fd, data)
+        if written != len(data):
+            self._append_rest(memoryview(data)[written:])
+        self._size += len(data)
+
+    def _append_rest(self, rest: memoryview) -> None:
+        # A short write is a full disk or a signal: the next call says which.
+        while rest:
+            rest = rest[os.write(self._fd, rest) :]
+
+    def append_parts(self, parts: Sequence[Buffer]) -> None:
+        """Write all `parts` at the end."""
+        size = sum(len(part) for part in parts)
+        written = os.writev(self._fd, parts) if len(parts) <= 1024 else 0
+        if written != size:
+            self._append_rest(memoryview(b"".join(parts))[written:])
+        self._size += size
+
+    def read_at(self, position: int, size_bytes: int) -> bytes:
+        """Return up to `size_bytes` from `position`."""
+        data = os.pread(self._fd, size_bytes, position)
+        while len(data) < size_bytes:
+            more = os.pread(self._fd, size_bytes - len(data), position + len(data))
+            if not more:
+                break
+            data += more
+        return data
+
+    def read_at_if_cached(self, position: int, size_bytes: int) -> bytes | None:
+        """Return the bytes only if the page cache holds them all (RWF_NOWAIT)."""
+        buffer = bytearray(size_bytes)
+        try:
+            count = os.preadv(self._fd, [buffer], position, os.RWF_NOWAIT)
+        except BlockingIOError:
+            return None
+        except OSError as error:
+            if error.errno not in (errno.EOPNOTSUPP, errno.ENOSYS):
+                raise
+            return self.read_at(position, size_bytes)
+        if count < size_bytes and position + count < self._size:
+            return None
+        return bytes(memoryview(buffer)[:count])
+
+    def write_at(self, position: int, data: Buffer) -> None:
+        """Overwrite at `position`."""
+        # The descriptor is in append mode, where Linux ignores pwrite's position.
+        fd = os.open(self.path, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            view = memoryview(data)
+            while view:
+                count = os.pwrite(fd, view, position)
+                view, position = view[count:], position + count
+        finally:
+            os.close(fd)
+        self._size = os.fstat(self._fd).st_size
+
+    def size(self) -> int:
+        """Return the length in bytes, as this descriptor's own writes made it."""
+        return self._size
+
+    def truncate(self, size_bytes: int) -> None:
+        """Cut or extend the file."""
+        os.ftruncate(self._fd, size_bytes)
+        self._size = size_bytes
+
+    def sync(self) -> None:
+        """Flush content and length to the device."""
+        os.fdatasync(self._fd)
+
+    def fileno(self) -> int:
+        """Return the descriptor, for sendfile; simulated files have none."""
+        return self._fd
+
+    def close(self) -> None:
+        """Close the descriptor; idempotent."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+class RealLock:
+    """An flock on a file; the kernel drops it when the process dies."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    def release(self) -> None:
+        """Give the lock back; idempotent."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+class RealFileSystem:
+    """The operating system's files."""
+
+    def open(self, path: str, *, create: bool = False) -> RealFile:
+        """Open in append mode, so that every write lands at the end."""
+        flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | (os.O_CREAT if create else 0)
+        return RealFile(path, os.open(path, flags, 0o644))
+
+    def exists(self, path: str) -> bool:
+        """Tell whether a file or folder has this name."""
+        return os.path.exists(path)
+
+    def is_directory(self, path: str) -> bool:
+        """Tell whether the name is a folder's."""
+        return os.path.isdir(path)
+
+    def size(self, path: str) -> int:
+        """Return a file's length in bytes."""
+        return os.stat(path).st_size
+
+    def modified_ms(self, path: str) -> int:
+        """Return the file's last modification."""
+        return os.stat(path).st_mtime_ns // 1_000_000
+
+    def list(self, path: str) -> list[str]:
+        """Return the names in a folder, sorted."""
+        return sorted(os.listdir(path))
+
+    def make_directories(self, path: str) -> None:
+        """Create a folder and its parents."""
+        os.makedirs(path, exist_ok=True)
+
+    def rename(self, source: str, target: str) -> None:
+        """Rename, replacing a file."""
+        os.replace(source, target)
+
+    def remove(self, path: str) -> None:
+        """Remove a file."""
+        os.remove(path)
+
+    def remove_tree(self, path: str) -> None:
+        """Remove a folder and all below it."""
+        shutil.rmtree(path)
+
+    def read(self, path: str) -> bytes:
+        """Return a whole small file."""
+        with open(path, "rb") as file:
+            return file.read()
+
+    def replace(self, path: str, data: bytes) -> None:
+        """Write beside, sync, rename, sync the folder: the order is what makes it atomic."""
+        temporary = path + ".tmp"
+        with open(temporary, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+        self.sync_directory(os.path.dirname(path) or ".")
+
+    def sync_directory(self, path: str) -> None:
+        """Flush a folder's names to the device."""
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def lock(self, path: str) -> RealLock:
+        """Take an exclusive flock; BlockingIOError if another process or node holds it."""
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(fd)
+            raise
+        return RealLock(fd)
+
+    def free_bytes(self, path: str) -> int:
+        """Return the free bytes an ordinary user may take."""
+        return shutil.disk_usage(path).free
+
+    def in_background(self, work: Callable[[], T]) -> Awaitable[T]:
+        """Run in the loop's thread pool."""
+        return asyncio.get_running_loop().run_in_executor(None, work)

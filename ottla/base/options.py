@@ -1,0 +1,169 @@
+"""Options as rows of a table: name, type, default, range, scope, dynamic or not, one line of text.
+
+Everything derives from the rows: parsing and validation, DescribeConfigs, docs/options.md, --help.
+A `Snapshot` is the typed, read-only view the running code uses; a change makes a new one.
+Follows Kafka's ConfigDef, with INVALID_CONFIG's habit of naming the key and the reason.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from types import MappingProxyType
+from typing import Any
+
+from ottla.base.errors import ConfigError
+
+
+class OptionType(Enum):
+    """Types of DescribeConfigs v3 (KIP-569), by their codes on the wire."""
+
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    SHORT = 4
+    LONG = 5
+    DOUBLE = 6
+    LIST = 7
+    CLASS = 8
+    PASSWORD = 9
+
+
+class Scope(Enum):
+    """What an option belongs to."""
+
+    BROKER = "broker"
+    TOPIC = "topic"
+
+
+_LIMITS = {OptionType.SHORT: 2**15, OptionType.INT: 2**31, OptionType.LONG: 2**63}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """One row. `minimum` and `maximum` bound numbers, `choices` bounds strings and list items.
+
+    `fallback` names the broker option whose value a topic option has when it is not set itself.
+    """
+
+    name: str
+    type: OptionType
+    default: Any
+    doc: str
+    scope: Scope
+    minimum: float | None = None
+    maximum: float | None = None
+    choices: tuple[str, ...] = ()
+    dynamic: bool = True
+    sensitive: bool = False
+    fallback: str | None = None
+
+    def parse(self, text: str) -> Any:
+        """Return the value of a written setting; ConfigError names the option and the reason."""
+        try:
+            value = _PARSERS[self.type](text.strip())
+        except ValueError as error:
+            raise self.refusal(text, f"not a value of type {self.type.name}") from error
+        self._check(value, text)
+        return value
+
+    def _check(self, value: Any, text: str) -> None:
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            limit = _LIMITS.get(self.type)
+            if limit is not None and not -limit <= value < limit:
+                raise self.refusal(text, f"not a value of type {self.type.name}")
+            if self.minimum is not None and value < self.minimum:
+                raise self.refusal(text, f"value must be at least {self.minimum:.15g}")
+            if self.maximum is not None and value > self.maximum:
+                raise self.refusal(text, f"value must be no more than {self.maximum:.15g}")
+        if self.choices:
+            for item in value if isinstance(value, list) else [value]:
+                if item not in self.choices:
+                    raise self.refusal(text, f"it must be one of: {', '.join(self.choices)}")
+
+    def refusal(self, text: str, reason: str) -> ConfigError:
+        """Return the error for a value that cannot be used."""
+        return ConfigError(f"Invalid value {text} for configuration {self.name}: {reason}")
+
+    def render(self, value: Any) -> str | None:
+        """Return the value as DescribeConfigs and the tools write it; None where there is none."""
+        if value is None:
+            return None
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        if isinstance(value, list):
+            return ",".join(value)
+        return str(value)
+
+
+def _parse_boolean(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError(text)
+    return text.lower() == "true"
+
+
+_PARSERS: Mapping[OptionType, Callable[[str], Any]] = {
+    OptionType.BOOLEAN: _parse_boolean,
+    OptionType.STRING: str,
+    OptionType.INT: int,
+    OptionType.SHORT: int,
+    OptionType.LONG: int,
+    OptionType.DOUBLE: float,
+    OptionType.LIST: lambda text: [item.strip() for item in text.split(",") if item.strip()],
+    OptionType.CLASS: str,
+    OptionType.PASSWORD: str,
+}
+
+
+class Snapshot:
+    """A read-only view of every option of one table; what is not set has its default."""
+
+    __slots__ = ("_values", "explicit")
+
+    def __init__(self, table: "Table", explicit: Mapping[str, Any]) -> None:
+        self.explicit = MappingProxyType(dict(explicit))
+        self._values = {name: row.default for name, row in table.rows.items()}
+        self._values.update(explicit)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._values[name]
+
+    def integer(self, name: str) -> int:
+        """Return a whole number."""
+        return int(self._values[name])
+
+    def number(self, name: str) -> float:
+        """Return a number."""
+        return float(self._values[name])
+
+    def boolean(self, name: str) -> bool:
+        """Return a truth value."""
+        return bool(self._values[name])
+
+    def text(self, name: str) -> str:
+        """Return a text; empty where there is none."""
+        return self._values[name] or ""
+
+    def strings(self, name: str) -> list[str]:
+        """Return a list of texts."""
+        return list(self._values[name] or ())
+
+
+class Table:
+    """The rows of one scope, by name."""
+
+    def __init__(self, rows: Iterable[Option]) -> None:
+        self.rows: dict[str, Option] = {}
+        for row in rows:
+            assert row.name not in self.rows, f"option {row.name} is declared twice"
+            self.rows[row.name] = row
+
+    def row(self, name: str) -> Option:
+        """Return an option; ConfigError names what is unknown."""
+        found = self.rows.get(name)
+        if found is None:
+            raise ConfigError(f"Unknown configuration {name}")
+        return found
+
+    def parse(self, settings: Mapping[str, str]) -> Snapshot:
+        """Check written settings and return the snapshot they make."""
+        return Snapshot(self, {name: self.row(name).parse(text) for name, text in settings.items()})

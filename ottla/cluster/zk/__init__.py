@@ -1,0 +1,1 @@
+"""Coordination: one port (`port`), and the trees behind it."""

@@ -1,0 +1,158 @@
+"""The Coordination port: a versioned tree with ephemerals, watches, sequential names and sessions.
+
+ZooKeeper's contract, so that a real ensemble and the embedded tree are interchangeable; one contract
+test suite runs against every implementation. Watches are one-shot and fire on the event loop after
+the change that they announce can be read. Everything here belongs to one session on one event loop.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+from ottla.base.errors import OttlaError
+
+ANY_VERSION = -1
+
+
+class CoordinationError(OttlaError):
+    """Root of what the tree answers; `path` is the node in question."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{type(self).__name__}: {path}")
+        self.path = path
+
+
+class NoNode(CoordinationError):
+    """The node, or the parent of the node to create, does not exist."""
+
+
+class NodeExists(CoordinationError):
+    """The node to create exists."""
+
+
+class BadVersion(CoordinationError):
+    """The node has another version than the caller expected."""
+
+
+class NotEmpty(CoordinationError):
+    """The node to delete has children."""
+
+
+class SessionLost(CoordinationError):
+    """The session has expired: its ephemerals are gone, re-register."""
+
+
+class ConnectionSuspended(CoordinationError):
+    """The ensemble cannot be reached; the operation may or may not have happened."""
+
+
+class SessionState(Enum):
+    """SUSPENDED means stop acting; LOST means register again."""
+
+    CONNECTED = "connected"
+    SUSPENDED = "suspended"
+    LOST = "lost"
+
+
+@dataclass(frozen=True, slots=True)
+class Stat:
+    """What ZooKeeper keeps beside the data; `czxid` of a broker's node is the broker epoch."""
+
+    czxid: int
+    mzxid: int
+    version: int
+    children_version: int
+    ephemeral_owner: int
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """Operation of a multi: create a node. `sequential` appends ten digits to the path."""
+
+    path: str
+    data: bytes = b""
+    ephemeral: bool = False
+    sequential: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SetData:
+    """Operation of a multi: replace a node's data."""
+
+    path: str
+    data: bytes
+    version: int = ANY_VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Operation of a multi: remove a node without children."""
+
+    path: str
+    version: int = ANY_VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Operation of a multi: fail the whole of it unless the node has this version."""
+
+    path: str
+    version: int
+
+
+Operation = Create | SetData | Delete | Check
+# A created path, the Stat of changed data, or None.
+Result = str | Stat | None
+Watch = Callable[[str], None]
+
+
+class Coordination(Protocol):
+    """One session with the tree."""
+
+    @property
+    def session_id(self) -> int:
+        """Identity of the session; owner of its ephemeral nodes."""
+        ...
+
+    async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes, Stat]:
+        """Return data and Stat; NoNode (and no watch is left) where there is none."""
+        ...
+
+    async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
+        """Return the Stat or None; the watch fires on creation, change and deletion."""
+        ...
+
+    async def children(self, path: str, watch: Watch | None = None) -> list[str]:
+        """Return the names of the children, sorted; the watch fires when one comes or goes."""
+        ...
+
+    async def create(
+        self, path: str, data: bytes = b"", *, ephemeral: bool = False, sequential: bool = False
+    ) -> str:
+        """Create a node and return its path; NodeExists, NoNode (parent)."""
+        ...
+
+    async def ensure(self, path: str) -> None:
+        """Create the node and its parents, empty, where they do not exist."""
+        ...
+
+    async def set(self, path: str, data: bytes, version: int = ANY_VERSION) -> Stat:
+        """Replace the data; NoNode, BadVersion."""
+        ...
+
+    async def delete(self, path: str, version: int = ANY_VERSION) -> None:
+        """Remove a node; NoNode, BadVersion, NotEmpty."""
+        ...
+
+    async def multi(self, operations: Sequence[Operation]) -> list[Result]:
+        """Do all of them or none; raises the error of the first that fails."""
+        ...
+
+    def on_session(self, listener: Callable[[SessionState], None]) -> None:
+        """Have every change of the session's state told."""
+        ...
+
+    async def close(self) -> None:
+        """End the session: its ephemeral nodes go at once."""
+        ...

@@ -1,0 +1,1 @@
+"""The pytest plugin: registers the fixture `ottla_cluster`."""

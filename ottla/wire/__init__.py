@@ -1,0 +1,1 @@
+"""Floor 1: bytes to values and back; no I/O."""

@@ -1,0 +1,161 @@
+"""The 61-byte header of a record batch (format v2): parse, check, patch; the records stay opaque.
+
+Called on the hot path for every produced batch. CRC-32C covers byte 21 to the end, so the broker may
+write the base offset (0-7) and the leader epoch (12-15) without touching it. Follows
+org.apache.kafka.common.record.DefaultRecordBatch (KIP-98).
+"""
+
+import struct
+from typing import NamedTuple
+
+from fastcrc import crc32
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.base.files import Buffer
+
+HEADER = struct.Struct(">qiibIhiqqqhii")
+HEADER_SIZE = HEADER.size
+# Bytes before the part that the length field counts: base offset and the length itself.
+LOG_OVERHEAD = 12
+MAGIC = 2
+NO_PRODUCER_ID = -1
+NO_SEQUENCE = -1
+NO_TIMESTAMP = -1
+NO_LEADER_EPOCH = -1
+
+_CRC_START = 21
+_ATTRIBUTES_POSITION = 21
+_MAX_TIMESTAMP_POSITION = 35
+COMPRESSION_MASK = 0x07
+LOG_APPEND_TIME_BIT = 0x08
+TRANSACTIONAL_BIT = 0x10
+CONTROL_BIT = 0x20
+DELETE_HORIZON_BIT = 0x40
+
+_OFFSET_AND_LENGTH = struct.Struct(">qi")
+_INT64 = struct.Struct(">q")
+_INT32 = struct.Struct(">i")
+_UINT32 = struct.Struct(">I")
+_INT16 = struct.Struct(">h")
+
+assert HEADER_SIZE == 61
+assert crc32.iscsi(b"123456789") == 0xE3069283, "this build of fastcrc computes a wrong CRC-32C"
+
+crc32c = crc32.iscsi
+
+
+class BatchHeader(NamedTuple):
+    """The header's fields in their order; offsets and timestamps (ms) are 64-bit."""
+
+    base_offset: int
+    batch_length: int
+    leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    records_count: int
+
+    @property
+    def size_bytes(self) -> int:
+        """Whole size of the batch, header included."""
+        return self.batch_length + LOG_OVERHEAD
+
+    @property
+    def last_offset(self) -> int:
+        """Offset of the last record slot."""
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def compression(self) -> int:
+        """Codec: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd."""
+        return self.attributes & COMPRESSION_MASK
+
+    @property
+    def has_log_append_time(self) -> bool:
+        """Tell whether every record carries the header's max timestamp."""
+        return bool(self.attributes & LOG_APPEND_TIME_BIT)
+
+    @property
+    def is_transactional(self) -> bool:
+        """Tell whether the batch belongs to a transaction."""
+        return bool(self.attributes & TRANSACTIONAL_BIT)
+
+    @property
+    def is_control(self) -> bool:
+        """Tell whether the batch holds a control record (transaction marker)."""
+        return bool(self.attributes & CONTROL_BIT)
+
+    @property
+    def has_producer_id(self) -> bool:
+        """Tell whether an idempotent or transactional producer sent it."""
+        return self.producer_id != NO_PRODUCER_ID
+
+    @property
+    def last_sequence(self) -> int:
+        """Sequence number of the last record; wraps at 2**31 - 1."""
+        if self.base_sequence == NO_SEQUENCE:
+            return NO_SEQUENCE
+        return (self.base_sequence + self.last_offset_delta) & 0x7FFFFFFF
+
+
+def parse_header(buffer: Buffer, position: int = 0) -> BatchHeader:
+    """Read a header; struct.error if fewer than 61 bytes are there."""
+    return BatchHeader._make(HEADER.unpack_from(buffer, position))
+
+
+def peek_size(buffer: Buffer, position: int = 0) -> int:
+    """Return the whole size of the batch that starts here; at least 12 bytes must be there."""
+    return int(_OFFSET_AND_LENGTH.unpack_from(buffer, position)[1]) + LOG_OVERHEAD
+
+
+def peek_base_offset(buffer: Buffer, position: int = 0) -> int:
+    """Return the first 8 bytes."""
+    return int(_INT64.unpack_from(buffer, position)[0])
+
+
+def is_crc_valid(buffer: Buffer, position: int, header: BatchHeader) -> bool:
+    """Compare the stored checksum with the bytes it covers."""
+    view = memoryview(buffer)[position + _CRC_START : position + header.size_bytes]
+    return bool(crc32c(view) == header.crc)
+
+
+def check_crc(buffer: Buffer, position: int, header: BatchHeader) -> None:
+    """Raise CORRUPT_MESSAGE if the checksum is wrong."""
+    if not is_crc_valid(buffer, position, header):
+        raise ApiError(
+            ErrorCode.CORRUPT_MESSAGE,
+            f"Batch at offset {header.base_offset} fails its checksum ({header.crc:#x} is stored).",
+        )
+
+
+def patch_offset_and_epoch(
+    buffer: bytearray | memoryview, position: int, base_offset: int, leader_epoch: int
+) -> None:
+    """Assign base offset and leader epoch; both lie outside the checksum."""
+    _INT64.pack_into(buffer, position, base_offset)
+    _INT32.pack_into(buffer, position + LOG_OVERHEAD, leader_epoch)
+
+
+def patch_max_timestamp(
+    buffer: bytearray | memoryview, position: int, *, max_timestamp: int, log_append_time: bool
+) -> None:
+    """Set the timestamp type and max timestamp, and recompute the checksum they are under."""
+    (attributes,) = _INT16.unpack_from(buffer, position + _ATTRIBUTES_POSITION)
+    attributes &= ~LOG_APPEND_TIME_BIT
+    if log_append_time:
+        attributes |= LOG_APPEND_TIME_BIT
+    _INT16.pack_into(buffer, position + _ATTRIBUTES_POSITION, attributes)
+    _INT64.pack_into(buffer, position + _MAX_TIMESTAMP_POSITION, max_timestamp)
+    seal(buffer, position, peek_size(buffer, position))
+
+
+def seal(buffer: bytearray | memoryview, position: int, size_bytes: int) -> None:
+    """Compute and store the checksum of the batch of `size_bytes` at `position`."""
+    view = memoryview(buffer)[position + _CRC_START : position + size_bytes]
+    _UINT32.pack_into(buffer, position + 17, crc32c(view))
