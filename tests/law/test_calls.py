@@ -1,0 +1,141 @@
+"""The broker world reaches the machine only through the ports; nobody uses what has bitten."""
+
+import ast
+from collections.abc import Iterator
+
+from tests.law import source
+
+# What may not be called, where it may, and what to use instead.
+EVERYWHERE = {
+    "asyncio.wait_for": "asyncio.timeout: wait_for loses a cancellation on Python 3.11",
+    "print": "tools/output.py",
+    "eval": "nothing: values come from tables",
+    "pickle.loads": "nothing: bytes from outside are never unpickled",
+}
+BROKER_WORLD = {
+    "time.time": "the Clock port (base/clock.py)",
+    "time.time_ns": "the Clock port (base/clock.py)",
+    "time.monotonic": "the Clock port (base/clock.py)",
+    "time.perf_counter": "the Clock port (base/clock.py)",
+    "time.sleep": "the Clock port (base/clock.py)",
+    "asyncio.sleep": "the Clock port's sleep (base/clock.py)",
+    "datetime.now": "the Clock port (base/clock.py)",
+    "datetime.datetime.now": "the Clock port (base/clock.py)",
+    "open": "the Disk port (base/files.py)",
+    "os.urandom": "the Random port (base/rng.py)",
+    "uuid.uuid4": "the Random port (base/rng.py, base/uuids.py)",
+    "asyncio.to_thread": "FileSystem.in_background (base/files.py)",
+    "threading.Thread": "nothing: one loop a broker",
+}
+BROKER_MODULES = {
+    "random": "the Random port (base/rng.py)",
+    "socket": "the Net port (net/port.py)",
+    "threading": "nothing: one loop a broker",
+    "secrets": "the Random port (base/rng.py)",
+    "shutil": "the Disk port (base/files.py)",
+    "tempfile": "the Disk port (base/files.py)",
+}
+BROKER_PACKAGES = (
+    "base",
+    "wire",
+    "net",
+    "storage",
+    "cluster",
+    "replication",
+    "controller",
+    "coordinators",
+    "server",
+)
+_FILE_CALLS = ("os.open", "os.read", "os.write", "os.pread", "os.rename", "os.replace", "os.remove",
+               "os.makedirs", "os.mkdir", "os.listdir", "os.fsync", "os.stat", "os.path.exists")  # fmt: skip
+
+
+# The ports themselves: behind them the machine begins.
+PORTS = ("ottla/base/clock.py", "ottla/base/rng.py", "ottla/base/files.py", "ottla/net/listener.py")
+
+
+def _broker_world() -> Iterator[source.Source]:
+    for item in source.sources():
+        if item.path.split("/")[1] in BROKER_PACKAGES and item.path not in PORTS:
+            yield item
+
+
+def _calls(item: source.Source) -> Iterator[tuple[str, int]]:
+    for node in ast.walk(item.tree):
+        if isinstance(node, ast.Call):
+            yield ast.unparse(node.func), node.lineno
+
+
+def test_nobody_calls_what_has_bitten() -> None:
+    """Some calls are wrong wherever they stand."""
+    offences = {
+        f"{item.path}:{name}": f"line {line}: use {EVERYWHERE[name]}"
+        for item in source.sources()
+        for name, line in _calls(item)
+        if name in EVERYWHERE
+    }
+    source.judge("calls", offences, "Replace these calls:")
+
+
+def test_the_broker_world_has_no_clock_disk_or_chance_of_its_own() -> None:
+    """Time, files and randomness come in through the ports, or a simulation cannot hold them."""
+    banned = BROKER_WORLD | dict.fromkeys(_FILE_CALLS, "the Disk port (base/files.py)")
+    offences = {
+        f"{item.path}:{name}": f"line {line}: use {banned[name]}"
+        for item in _broker_world()
+        for name, line in _calls(item)
+        if name in banned
+    }
+    source.judge("ports", offences, "Go through the port:")
+
+
+def test_the_broker_world_imports_no_module_that_goes_around_a_port() -> None:
+    """An import of random or socket is a way around a port."""
+    offences = {}
+    for item in _broker_world():
+        for node in ast.walk(item.tree):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom):
+                names = [node.module or ""]
+            for name in names:
+                if name in BROKER_MODULES:
+                    offences[f"{item.path}:{name}"] = f"use {BROKER_MODULES[name]}"
+    source.judge("modules", offences, "Go through the port:")
+
+
+def test_imports_stand_at_the_top_of_a_module() -> None:
+    """An import inside a function hides a dependency; listed ones are optional or start-up cost."""
+    offences = {}
+    for item in source.sources():
+        for function in item.functions():
+            for node in ast.walk(function):
+                if isinstance(node, ast.Import | ast.ImportFrom):
+                    offences[f"{item.path}:{function.name}"] = ast.unparse(node)
+    source.judge("inner-imports", offences, "Move these imports to the top:")
+
+
+def test_only_supervisors_catch_everything() -> None:
+    """A bug must fail its unit loudly; `except Exception` stands in supervisors only."""
+    offences = {}
+    for item in source.sources():
+        for node in ast.walk(item.tree):
+            if not isinstance(node, ast.ExceptHandler):
+                continue
+            caught = ast.unparse(node.type) if node.type else "everything"
+            if caught in ("Exception", "BaseException", "everything"):
+                offences[item.path] = f"line {node.lineno}: catches {caught}"
+    source.judge("broad-excepts", offences, "Catch what you mean:")
+
+
+def test_nothing_is_left_for_later_in_the_code() -> None:
+    """A gap is an issue or a `Not done:` line, never a marker in the code."""
+    words = ("TO" + "DO", "FIX" + "ME", "XX" + "X", "NotImplemented" + "Error")
+    offences = {
+        f"{item.path}:{number}": word
+        for folder in ("ottla", "tests", "bench", "demo")
+        for item in source.sources(folder)
+        for number, line in enumerate(item.text.splitlines(), 1)
+        for word in words
+        if word in line
+    }
+    source.judge("markers", offences, "Do it, or write it down where users look:")

@@ -1,0 +1,32 @@
+"""Names say what a thing is; drawers for everything are not allowed."""
+
+import ast
+import re
+
+from tests.law import source
+
+_BANNED = re.compile(r"(Manager|Helper|Utils?|Common|Impl|(?<!Set)Data)$|^Base[A-Z]|Manager|Helper")
+_DRAWERS = {"util", "utils", "common", "helpers", "misc", "manager"}
+
+
+def test_no_class_is_named_after_a_drawer() -> None:
+    """Manager, Helper, Util, Common, Base…, Impl and …Data say nothing (SetData is a verb)."""
+    offences = {
+        f"{item.path}:{node.name}": "name"
+        for item in source.sources()
+        # Kafka's own struct names are kept in the messages, whatever they are.
+        if not item.path.startswith("ottla/wire/messages/")
+        for node in ast.walk(item.tree)
+        if isinstance(node, ast.ClassDef) and _BANNED.search(node.name.lstrip("_"))
+    }
+    source.judge("names", offences, "Name these after what they are:")
+
+
+def test_no_module_is_a_drawer() -> None:
+    """A module is one noun of the field."""
+    offences = {
+        item.path: "name"
+        for item in source.sources()
+        if _DRAWERS & set(item.module.split("."))
+    }
+    source.judge("module-names", offences, "Name these modules after their subject:")

@@ -1,0 +1,70 @@
+"""Small files, small functions, few parameters, shallow nesting."""
+
+import ast
+
+from tests.law import source
+
+FILE_LINES = 600
+FUNCTION_LINES = 70
+TEST_LINES = 60
+PARAMETERS = 7
+NESTING = 4
+LINE_LENGTH = 100
+
+_BLOCKS = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.Match)
+
+
+def _nesting(node: ast.AST, depth: int = 0) -> int:
+    deepest = depth
+    for child in ast.iter_child_nodes(node):
+        # An elif is a sibling of its if, not a level below it.
+        is_elif = isinstance(node, ast.If) and isinstance(child, ast.If) and child in node.orelse
+        level = depth + (isinstance(child, _BLOCKS) and not is_elif)
+        if not isinstance(child, source.FunctionNode):
+            deepest = max(deepest, _nesting(child, level))
+    return deepest
+
+
+def test_no_file_is_longer_than_600_lines() -> None:
+    """A file that outgrows 600 lines holds two subjects."""
+    offences = {
+        item.path: f"{item.text.count(chr(10))} lines"
+        for folder in ("ottla", "tests", "bench", "demo")
+        for item in source.sources(folder)
+        if item.text.count("\n") > FILE_LINES
+    }
+    source.judge("file-lines", offences, "Split these files by subject:")
+
+
+def test_no_function_is_longer_than_70_lines() -> None:
+    """A function that outgrows 70 lines does several things."""
+    offences = {}
+    for item in source.sources():
+        for node in item.functions():
+            lines = (node.end_lineno or node.lineno) - node.lineno + 1
+            if lines > FUNCTION_LINES:
+                offences[f"{item.path}:{node.name}"] = f"{lines} lines"
+    source.judge("function-lines", offences, "Split these functions:")
+
+
+def test_no_function_has_more_than_7_parameters() -> None:
+    """Many parameters want to be a value class."""
+    offences = {}
+    for item in source.sources():
+        for node in item.functions():
+            words = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+            count = len([word for word in words if word.arg not in ("self", "cls")])
+            if count > PARAMETERS:
+                offences[f"{item.path}:{node.name}"] = f"{count} parameters"
+    source.judge("parameters", offences, "Gather these parameters into values:")
+
+
+def test_no_function_nests_deeper_than_4_blocks() -> None:
+    """Deep nesting hides the main line."""
+    offences = {}
+    for item in source.sources():
+        for node in item.functions():
+            depth = _nesting(node)
+            if depth > NESTING:
+                offences[f"{item.path}:{node.name}"] = f"{depth} levels"
+    source.judge("nesting", offences, "Return early or name the inner part:")
