@@ -14,7 +14,8 @@ import shutil
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol, TypeVar, runtime_checkable
 
-Buffer = bytes | bytearray | memoryview
+from ottla.base.buffers import Buffer as Buffer
+
 T = TypeVar("T")
 
 

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from fastcrc import crc32
 
+from ottla.base.buffers import Buffer
 from ottla.base.errors import ApiError, ErrorCode
-from ottla.base.files import Buffer
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
 HEADER_SIZE = HEADER.size
