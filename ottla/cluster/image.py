@@ -1,0 +1,241 @@
+"""The cluster as every broker knows it: frozen values, and a new value for every change.
+
+The controller builds it from znodes, brokers from what the controller sends; request handlers read it
+and never wait. One topic changed among ten thousand costs two copies of a mapping, nothing deeper.
+Must not know znodes, files or connections. Follows Kafka's MetadataCache and MetadataImage.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from ottla.base.uuids import ZERO_UUID
+
+NO_LEADER = -1
+# LeaderAndIsr.LeaderDuringDelete: the partition is going away, no election may revive it.
+LEADER_DURING_DELETE = -2
+NO_EPOCH = -1
+NO_CONTROLLER = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where one listener of a broker is reached; `listener` is its name, not its protocol."""
+
+    listener: str
+    host: str
+    port: int
+    security_protocol: str = "PLAINTEXT"
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerImage:
+    """A registered broker. `epoch` is the czxid of its registration and fences its former lives.
+
+    `host`, `port` and `listener` are the endpoint that clients use by default; `endpoints` lists
+    every one of them, and is empty where there is only that one.
+    """
+
+    id: int
+    host: str
+    port: int
+    rack: str | None = None
+    epoch: int = NO_EPOCH
+    listener: str = "PLAINTEXT"
+    security_protocol: str = "PLAINTEXT"
+    endpoints: tuple[Endpoint, ...] = ()
+
+    def endpoint(self, listener: str) -> Endpoint | None:
+        """Return where the named listener is reached; None where the broker has no such one."""
+        for endpoint in self.every_endpoint():
+            if endpoint.listener == listener:
+                return endpoint
+        return None
+
+    def every_endpoint(self) -> tuple[Endpoint, ...]:
+        """Return all endpoints, the default one first where none are listed."""
+        if self.endpoints:
+            return self.endpoints
+        return (Endpoint(self.listener, self.host, self.port, self.security_protocol),)
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderAndIsr:
+    """Who leads a partition and who is in sync: the content of its state znode.
+
+    `partition_epoch` is the znode's version. `is_recovering` follows an unclean election (KIP-704).
+    """
+
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    partition_epoch: int = 0
+    is_recovering: bool = False
+
+    def with_leader(self, leader: int, isr: tuple[int, ...]) -> "LeaderAndIsr":
+        """Return the state after an election: the leader epoch grows even if the leader stays."""
+        return replace(self, leader=leader, leader_epoch=self.leader_epoch + 1, isr=isr)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionState:
+    """What the controller tells a replica about a partition (LeaderAndIsr of one partition)."""
+
+    topic: str
+    topic_id: bytes
+    partition: int
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    replicas: tuple[int, ...]
+    is_new: bool = False
+    partition_epoch: int = 0
+    adding_replicas: tuple[int, ...] = ()
+    removing_replicas: tuple[int, ...] = ()
+    is_recovering: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionImage:
+    """One partition; `leader` is -1 where none can be elected, `replicas[0]` is the preferred one."""
+
+    partition: int
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    replicas: tuple[int, ...]
+    adding_replicas: tuple[int, ...] = ()
+    removing_replicas: tuple[int, ...] = ()
+    offline_replicas: tuple[int, ...] = ()
+    partition_epoch: int = 0
+    is_recovering: bool = False
+
+    @property
+    def preferred_leader(self) -> int:
+        """The first replica, which leads while it is in sync."""
+        return self.replicas[0] if self.replicas else NO_LEADER
+
+    @property
+    def is_being_reassigned(self) -> bool:
+        """Tell whether replicas are on their way in or out (KIP-455)."""
+        return bool(self.adding_replicas or self.removing_replicas)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicImage:
+    """A topic; `partitions[n]` is partition n."""
+
+    name: str
+    topic_id: bytes
+    partitions: tuple[PartitionImage, ...]
+
+    def partition(self, number: int) -> PartitionImage | None:
+        """Return one partition; None where the topic has no such one."""
+        return self.partitions[number] if 0 <= number < len(self.partitions) else None
+
+    def with_partitions(self, changed: Iterable[PartitionImage]) -> "TopicImage":
+        """Return the topic with partitions replaced, or appended without a gap."""
+        by_number = {item.partition: item for item in self.partitions}
+        by_number.update((item.partition, item) for item in changed)
+        ordered = tuple(by_number[number] for number in sorted(by_number))
+        assert not ordered or ordered[-1].partition == len(ordered) - 1, "partitions have a gap"
+        return TopicImage(self.name, self.topic_id, ordered)
+
+    def states(self, *, is_new: bool = False) -> list[PartitionState]:
+        """Return every partition as the controller sends it to replicas."""
+        return [
+            PartitionState(
+                topic=self.name,
+                topic_id=self.topic_id,
+                partition=item.partition,
+                leader=item.leader,
+                leader_epoch=item.leader_epoch,
+                isr=item.isr,
+                replicas=item.replicas,
+                is_new=is_new,
+                partition_epoch=item.partition_epoch,
+                adding_replicas=item.adding_replicas,
+                removing_replicas=item.removing_replicas,
+                is_recovering=item.is_recovering,
+            )
+            for item in self.partitions
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterImage:
+    """The whole cluster. Its mappings are never changed in place: hold on to an image freely.
+
+    `topic_names` finds a topic's name by its id; topics without an id (from before KIP-516) are not
+    in it.
+    """
+
+    cluster_id: str | None = None
+    controller_id: int = NO_CONTROLLER
+    controller_epoch: int = 0
+    brokers: Mapping[int, BrokerImage] = field(default_factory=dict)
+    topics: Mapping[str, TopicImage] = field(default_factory=dict)
+    topic_names: Mapping[bytes, str] = field(default_factory=dict)
+
+    def topic(self, name: str) -> TopicImage | None:
+        """Return a topic by its name; None where there is none."""
+        return self.topics.get(name)
+
+    def topic_by_id(self, topic_id: bytes) -> TopicImage | None:
+        """Return a topic by its id; None where there is none."""
+        name = self.topic_names.get(topic_id)
+        return None if name is None else self.topics.get(name)
+
+    def partition(self, topic: str, partition: int) -> PartitionImage | None:
+        """Return a partition; None where the topic or the partition does not exist."""
+        found = self.topics.get(topic)
+        return None if found is None else found.partition(partition)
+
+    def broker(self, broker_id: int) -> BrokerImage | None:
+        """Return a live broker; None where it is not registered."""
+        return self.brokers.get(broker_id)
+
+    def with_topics(
+        self, changed: Iterable[TopicImage] = (), deleted: Iterable[str] = ()
+    ) -> "ClusterImage":
+        """Return the image with topics created or replaced, and others gone.
+
+        A name in both is a topic that was deleted and created anew.
+        """
+        topics = dict(self.topics)
+        names: dict[bytes, str] | None = None
+        for name in deleted:
+            gone = topics.pop(name, None)
+            if gone is not None and gone.topic_id in self.topic_names:
+                names = dict(self.topic_names) if names is None else names
+                names.pop(gone.topic_id, None)
+        for topic in changed:
+            former = topics.get(topic.name)
+            topics[topic.name] = topic
+            if former is not None and former.topic_id == topic.topic_id:
+                continue
+            names = dict(self.topic_names) if names is None else names
+            if former is not None:
+                names.pop(former.topic_id, None)
+            if topic.topic_id != ZERO_UUID:
+                names[topic.topic_id] = topic.name
+        return replace(
+            self, topics=topics, topic_names=self.topic_names if names is None else names
+        )
+
+    def with_brokers(
+        self, changed: Iterable[BrokerImage] = (), gone: Iterable[int] = ()
+    ) -> "ClusterImage":
+        """Return the image with brokers that came or changed, and others gone; ids stay sorted."""
+        brokers = dict(self.brokers)
+        for broker_id in gone:
+            brokers.pop(broker_id, None)
+        brokers.update((broker.id, broker) for broker in changed)
+        return replace(self, brokers={key: brokers[key] for key in sorted(brokers)})
+
+    def with_controller(self, controller_id: int, controller_epoch: int) -> "ClusterImage":
+        """Return the image under another controller."""
+        return replace(self, controller_id=controller_id, controller_epoch=controller_epoch)
+
+    def with_cluster_id(self, cluster_id: str) -> "ClusterImage":
+        """Return the image of a cluster that has learnt its id."""
+        return replace(self, cluster_id=cluster_id)

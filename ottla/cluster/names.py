@@ -1,0 +1,62 @@
+"""What a topic may be called, and which names would share a metric.
+
+Called wherever a topic is created or named by a client. Follows Kafka's Topic class: a name becomes
+a folder, so it may hold nothing that a file system gives a meaning to.
+"""
+
+import re
+from collections.abc import Iterable
+
+from ottla.base.errors import ApiError, ErrorCode
+
+NAME_LENGTH_MAX = 249
+GROUP_OFFSETS_TOPIC = "__consumer_offsets"
+TRANSACTION_STATE_TOPIC = "__transaction_state"
+SHARE_GROUP_STATE_TOPIC = "__share_group_state"
+INTERNAL_TOPICS = frozenset((GROUP_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC, SHARE_GROUP_STATE_TOPIC))
+
+_LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
+
+
+def validate_topic_name(name: str) -> None:
+    """Raise ApiError INVALID_TOPIC_EXCEPTION, with the reason, unless a topic may be called so."""
+    reason = _refuse(name)
+    if reason:
+        raise ApiError(
+            ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name {name[:300]!r} is invalid: {reason}"
+        )
+
+
+def is_valid_topic_name(name: str) -> bool:
+    """Tell whether a topic may be called so."""
+    return not _refuse(name)
+
+
+def _refuse(name: str) -> str:
+    if not name:
+        return "it is empty"
+    if name in (".", ".."):
+        return "'.' and '..' are folders"
+    if len(name) > NAME_LENGTH_MAX:
+        return f"it is {len(name)} characters long, {NAME_LENGTH_MAX} are allowed"
+    # fullmatch, because `$` would let a newline at the end pass.
+    if not _LEGAL.fullmatch(name):
+        return "only ASCII letters, digits, '.', '_' and '-' are allowed"
+    return ""
+
+
+def is_internal(name: str) -> bool:
+    """Tell whether the brokers keep their own state in this topic."""
+    return name in INTERNAL_TOPICS
+
+
+def collides(name: str, existing: Iterable[str]) -> str | None:
+    """Return the topic that differs from `name` only in '.' against '_'; None where there is none.
+
+    Metric names cannot tell the two apart, so Kafka refuses the second one.
+    """
+    folded = name.replace(".", "_")
+    for other in existing:
+        if other != name and other.replace(".", "_") == folded:
+            return other
+    return None
