@@ -1,0 +1,1 @@
+"""Ottla beside Apache Kafka on one machine: interleaved rounds, medians, ratios."""

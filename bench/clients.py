@@ -1,0 +1,101 @@
+"""Produce and consume with librdkafka, as a process of its own: prints one JSON object.
+
+librdkafka under Python is the bottleneck for small records on both sides; the broker's CPU seconds
+per GB tell the brokers apart where the rates do not.
+"""
+
+import argparse
+import json
+import random
+import time
+
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+
+
+def produce(bootstrap: str, topic: str, codec: str, count: int, size: int) -> dict[str, float]:
+    """Send `count` JSON-like records of `size` bytes, acks=1; return rates of the values."""
+    words = [f"{random.Random(7).random()}-{n}" for n in range(997)]
+    values = [
+        (f'{{"id":{n},"name":"{words[n]}","note":"' + words[(n * 31) % 997] * (size // 20 + 1))[
+            :size
+        ].encode()
+        for n in range(997)
+    ]
+    producer = Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "acks": 1,
+            "linger.ms": 5,
+            "batch.size": 1_000_000,
+            "compression.codec": codec,
+            "queue.buffering.max.messages": 1_000_000,
+            "queue.buffering.max.kbytes": 512_000,
+        }
+    )
+    failed: list[object] = []
+    producer.list_topics(topic)
+    begin = time.perf_counter()
+    for number in range(count):
+        while True:
+            try:
+                producer.produce(topic, values[number % 997])
+                break
+            except BufferError:
+                producer.poll(0.01)
+        if not number & 1023:
+            producer.poll(0)
+    left = producer.flush(120)
+    elapsed = time.perf_counter() - begin
+    assert not left and not failed
+    return {"records_s": count / elapsed, "mb_s": count * size / elapsed / 1e6}
+
+
+def consume(bootstrap: str, topic: str, count: int) -> dict[str, float]:
+    """Read `count` records of partition 0 from the beginning."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "bench",
+            "enable.auto.commit": False,
+            "fetch.max.bytes": 64 << 20,
+            "max.partition.fetch.bytes": 8 << 20,
+            "queued.min.messages": 1_000_000,
+            "queued.max.messages.kbytes": 512_000,
+        }
+    )
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    first = consumer.consume(1, 10)
+    begin = time.perf_counter()
+    seen = size = 0
+    while seen < count - len(first):
+        batch = consumer.consume(10_000, 5)
+        assert batch, f"only {seen} of {count} records came"
+        for message in batch:
+            error = message.error()
+            assert error is None or error.code() == KafkaError._PARTITION_EOF, error
+        seen += len(batch)
+        size += sum(map(len, batch))
+    elapsed = time.perf_counter() - begin
+    consumer.close()
+    return {"records_s": seen / elapsed, "mb_s": size / elapsed / 1e6}
+
+
+def main() -> None:
+    """Run one transfer and print its figures."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("kind", choices=["produce", "consume"])
+    parser.add_argument("--bootstrap", required=True)
+    parser.add_argument("--topic", required=True)
+    parser.add_argument("--codec", default="none")
+    parser.add_argument("--count", type=int, required=True)
+    parser.add_argument("--value-bytes", type=int, default=1024)
+    words = parser.parse_args()
+    if words.kind == "produce":
+        figures = produce(words.bootstrap, words.topic, words.codec, words.count, words.value_bytes)
+    else:
+        figures = consume(words.bootstrap, words.topic, words.count)
+    print(json.dumps(figures))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,299 @@
+"""`make bench`: Ottla and Apache Kafka side by side; prints ratios and keeps them in bench/results/.
+
+One run, both servers up, each figure taken in rounds that alternate who goes first; the median of
+the rounds is quoted, and the ratio of the medians. Fresh page cache is slow on virtual machines
+that return memory to their host, for whoever writes first: each write is preceded by a file of the
+same size that is written and removed, so that the pages are there for both.
+"""
+
+import argparse
+import json
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from bench import servers
+
+RESULTS = Path(__file__).parent / "results"
+Figures = dict[str, float]
+# Name, unit, which way is better, aim (ratio to Kafka), as the design sets it.
+AIMS = {
+    "tiny 10x1": ("requests/s", "more", 2.0),
+    "tiny 10x1 p99": ("us", "less", 0.5),
+    "tiny 10x1 CPU": ("us/request", "less", 0.5),
+    "tiny 10x5": ("requests/s", "more", 2.5),
+    "tiny 10x5 p99": ("us", "less", 0.5),
+    "one in flight 1 KB p50": ("us", "less", 0.8),
+    "one in flight 1 KB p99": ("us", "less", 0.9),
+    "batches 16 KB": ("MB/s", "more", 1.5),
+    "batches 16 KB CPU": ("s/GB", "less", 0.5),
+    "batches 900 KB": ("MB/s", "more", 1.5),
+    "batches 900 KB CPU": ("s/GB", "less", 0.5),
+    "fetch 1 MB": ("MB/s", "more", 0.8),
+    "fetch 1 MB CPU": ("s/GB", "less", 1.0),
+    "fetch one small batch": ("requests/s", "more", 1.3),
+    "fetch one small batch CPU": ("us/request", "less", 0.6),
+    "metadata of 100 topics": ("requests/s", "more", 2.0),
+    "start to first acknowledged produce": ("s", "less", 0.15),
+    "idle memory": ("MB", "less", 0.15),
+}
+for _size in ("1 KB", "100 B"):
+    for _codec in ("none", "lz4", "zstd"):
+        AIMS[f"produce {_size} {_codec}"] = ("MB/s", "more", 1.0)
+        AIMS[f"produce {_size} {_codec} CPU"] = ("s/GB", "less", 0.6)
+    for _codec in ("none", "lz4", "zstd"):
+        AIMS[f"consume {_size} {_codec}"] = ("MB/s", "more", 1.0)
+        AIMS[f"consume {_size} {_codec} CPU"] = ("s/GB", "less", 1.0)
+
+
+def recycle_pages(size_mb: int) -> None:
+    """Write and remove a file, so that the page cache has pages to give."""
+    with tempfile.TemporaryFile() as file:
+        block = bytes(1 << 20)
+        for _ in range(size_mb):
+            file.write(block)
+
+
+class Topics:
+    """Fresh topics on one server."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self.admin = AdminClient({"bootstrap.servers": bootstrap})
+        self.count = 0
+
+    def create(self, partitions: int) -> str:
+        """Create a topic and return its name."""
+        self.count += 1
+        name = f"bench-{self.count}"
+        for future in self.admin.create_topics([NewTopic(name, partitions, 1)]).values():
+            future.result(30)
+        return name
+
+    def delete(self, name: str) -> None:
+        """Delete a topic, so that its pages return to the cache."""
+        for future in self.admin.delete_topics([name]).values():
+            future.result(30)
+
+
+def in_process(module: str, *words: object) -> Figures:
+    """Run a load in a process of its own and return what it printed."""
+    command = [sys.executable, "-m", module, *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command)}\n{done.stderr[-2000:]}")
+    return dict(json.loads(done.stdout))
+
+
+class Contest:
+    """What is measured of one server; every method returns named figures."""
+
+    def __init__(self, server: servers.Server, seconds: float) -> None:
+        self.server = server
+        self.topics = Topics(server.bootstrap)
+        self.seconds = seconds
+        # A leader for every partition before the first figure.
+        self.topics.delete(self.topics.create(6))
+
+    def _load(self, kind: str, topic: str, *words: object) -> tuple[Figures, float]:
+        before = self.server.cpu_seconds()
+        figures = in_process(
+            "bench.load", kind, "--port", self.server.port, "--topic", topic,
+            "--seconds", self.seconds, *words,
+        )  # fmt: skip
+        return figures, self.server.cpu_seconds() - before
+
+    def tiny(self) -> Figures:
+        """One record of 100 B a request, ten connections, one and five in flight."""
+        topic = self.topics.create(1)
+        self._load("produce", topic, "--seconds", 0.5)
+        one, cpu = self._load("produce", topic)
+        five, _ = self._load("produce", topic, "--depth", 5)
+        self.topics.delete(topic)
+        return {
+            "tiny 10x1": one["requests_s"],
+            "tiny 10x1 p99": one["p99_us"],
+            "tiny 10x1 CPU": cpu / one["requests"] * 1e6,
+            "tiny 10x5": five["requests_s"],
+            "tiny 10x5 p99": five["p99_us"],
+        }
+
+    def one_in_flight(self) -> Figures:
+        """One connection, one record of 1 KB at a time."""
+        topic = self.topics.create(1)
+        self._load("produce", topic, "--connections", 1, "--seconds", 0.5)
+        figures, _ = self._load("produce", topic, "--connections", 1, "--value-bytes", 1024)
+        self.topics.delete(topic)
+        return {
+            "one in flight 1 KB p50": figures["p50_us"],
+            "one in flight 1 KB p99": figures["p99_us"],
+        }
+
+    def batches(self, name: str, records: int, connections: int, depth: int) -> Figures:
+        """Canned batches to six partitions."""
+        topic = self.topics.create(6)
+        recycle_pages(1500)
+        figures, cpu = self._load(
+            "produce", topic, "--partitions", 6, "--records", records, "--value-bytes", 1000,
+            "--connections", connections, "--depth", depth,
+        )  # fmt: skip
+        self.topics.delete(topic)
+        gigabytes = figures["sent_mb_s"] * self.seconds / 1000
+        return {f"batches {name}": figures["sent_mb_s"], f"batches {name} CPU": cpu / gigabytes}
+
+    def small_batches(self) -> Figures:
+        """Batches of 16 KB."""
+        return self.batches("16 KB", 16, 10, 4)
+
+    def large_batches(self) -> Figures:
+        """Batches of 900 KB."""
+        return self.batches("900 KB", 890, 4, 2)
+
+    def fetch(self) -> Figures:
+        """Fetches of 1 MB and of one small batch, from the page cache."""
+        topic = self.topics.create(1)
+        self._load(
+            "produce", topic, "--records", 60, "--value-bytes", 1000,
+            "--connections", 2, "--seconds", 1,
+        )  # fmt: skip
+        large, cpu = self._load("fetch", topic, "--connections", 2)
+        small, small_cpu = self._load("fetch", topic, "--max-bytes", 1000)
+        self.topics.delete(topic)
+        gigabytes = large["received_mb_s"] * self.seconds / 1000
+        return {
+            "fetch 1 MB": large["received_mb_s"],
+            "fetch 1 MB CPU": cpu / gigabytes,
+            "fetch one small batch": small["requests_s"],
+            "fetch one small batch CPU": small_cpu / small["requests"] * 1e6,
+        }
+
+    def metadata(self) -> Figures:
+        """Metadata of 100 topics of one partition."""
+        names = [self.topics.create(1) for _ in range(100)]
+        figures, _ = self._load("metadata", ",".join(names))
+        for name in names:
+            self.topics.delete(name)
+        return {"metadata of 100 topics": figures["requests_s"]}
+
+    def clients(self) -> Figures:
+        """Produce and consume through librdkafka, two sizes, three codecs."""
+        figures: Figures = {}
+        for label, size, count in (("1 KB", 1024, 300_000), ("100 B", 100, 1_000_000)):
+            for codec in ("none", "lz4", "zstd"):
+                topic = self.topics.create(1)
+                recycle_pages(400)
+                for kind in ("produce", "consume"):
+                    before = self.server.cpu_seconds()
+                    found = in_process(
+                        "bench.clients", kind, "--bootstrap", self.server.bootstrap,
+                        "--topic", topic, "--codec", codec, "--count", count,
+                        "--value-bytes", size,
+                    )  # fmt: skip
+                    cpu = self.server.cpu_seconds() - before
+                    figures[f"{kind} {label} {codec}"] = found["mb_s"]
+                    figures[f"{kind} {label} {codec} CPU"] = cpu / (count * size / 1e9)
+                self.topics.delete(topic)
+        return figures
+
+
+def measure_start(start: Callable[[], servers.Server]) -> Figures:
+    """Start a fresh server, produce one record, let it rest, read its memory."""
+    begin = time.perf_counter()
+    server = start()
+    topics = Topics(server.bootstrap)
+    topic = topics.create(1)
+    words = ("--port", server.port, "--topic", topic, "--connections", 1, "--seconds", 0.001)
+    # The load's own start is not the server's: only the server's and the topic's time count.
+    ready = time.perf_counter() - begin
+    in_process("bench.load", "produce", *words)
+    time.sleep(2)
+    memory = server.rss_mb()
+    server.stop()
+    return {"start to first acknowledged produce": ready, "idle memory": memory}
+
+
+def table(figures: dict[str, dict[str, list[float]]], peer: str) -> list[str]:
+    """Return the lines of a Markdown table of medians and ratios."""
+    lines = [
+        f"| figure | unit | ottla | {peer} | ratio | aim | |",
+        "|---|---|--:|--:|--:|--:|---|",
+    ]
+    for name, (unit, better, aim) in AIMS.items():
+        if name not in figures:
+            continue
+        ours = statistics.median(figures[name]["ottla"])
+        theirs = statistics.median(figures[name][peer])
+        ratio = ours / theirs if theirs else float("inf")
+        met = ratio >= aim if better == "more" else ratio <= aim
+        sign = "≥" if better == "more" else "≤"
+        lines.append(
+            f"| {name} | {unit} | {ours:,.4g} | {theirs:,.4g} | {ratio:.2f} "
+            f"| {sign} {aim} | {'met' if met else 'missed'} |"
+        )
+    return lines
+
+
+def main() -> None:
+    """Run the contest."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=3)
+    parser.add_argument("--kafka", default=servers.KAFKA_VERSION)
+    parser.add_argument("--only", default="", help="comma-separated: start,tiny,fetch,…")
+    words = parser.parse_args()
+    starts: dict[str, Callable[[], servers.Server]] = {
+        "ottla": servers.start_ottla,
+        f"kafka {words.kafka}": lambda: servers.start_kafka(words.kafka),
+    }
+    peer = f"kafka {words.kafka}"
+    subjects = ["tiny", "one_in_flight", "small_batches", "large_batches", "fetch", "metadata"]
+    subjects += ["clients", "start"]
+    if words.only:
+        subjects = [name for name in subjects if name in words.only.split(",")]
+    figures: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    running = {name: start() for name, start in starts.items()}
+    try:
+        contests = {name: Contest(server, words.seconds) for name, server in running.items()}
+        for number in range(words.rounds):
+            order = sorted(starts, reverse=bool(number % 2))
+            for subject in subjects:
+                for name in order:
+                    print(f"round {number + 1}: {subject} of {name}", file=sys.stderr, flush=True)
+                    if subject == "start":
+                        found = measure_start(starts[name])
+                    else:
+                        found = getattr(contests[name], subject)()
+                    for figure, value in found.items():
+                        figures[figure][name].append(value)
+    finally:
+        for server in running.values():
+            server.stop()
+    report(figures, peer, words.rounds)
+
+
+def report(figures: dict[str, dict[str, list[float]]], peer: str, rounds: int) -> None:
+    """Print the table and keep it with the raw figures."""
+    stamp = time.strftime("%Y-%m-%d-%H%M%S")
+    head = [
+        f"# {stamp}: ottla beside {peer}",
+        "",
+        f"Medians of {rounds} interleaved rounds; {platform.machine()}, Linux "
+        f"{platform.release()}, Python {platform.python_version()}. Command: `make bench`.",
+        "",
+    ]
+    lines = [*head, *table(figures, peer), ""]
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / f"{stamp}.md").write_text("\n".join(lines))
+    (RESULTS / f"{stamp}.json").write_text(json.dumps(figures, indent=1))
+    print("\n".join(lines))
+
+
+if __name__ == "__main__":
+    main()

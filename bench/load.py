@@ -1,0 +1,174 @@
+"""A load generator on raw sockets: canned requests, a fixed number in flight on each connection.
+
+Runs as a process of its own (`python -m bench.load KIND …`) and prints one JSON object. Canned
+requests keep its own cost low; it is still Python, so a fast broker may be waiting for it: compare
+the broker's CPU time as well as its rate.
+"""
+
+import argparse
+import json
+import select
+import socket
+import statistics
+import time
+from collections import deque
+
+from ottla.wire import headers
+from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from ottla.wire.records.records import Record, encode_batch
+
+
+def produce_request(topic: str, partition: int, records: int, value_bytes: int) -> bytes:
+    """Return a framed Produce v9 of one batch, acks=1."""
+    value = (b'{"n":12345,"text":"the quick brown fox"}' * (value_bytes // 40 + 1))[:value_bytes]
+    batch = encode_batch([Record(None, value, (), 1_700_000_000_000)] * records)
+    body = ProduceRequest(
+        acks=1,
+        timeout_ms=30_000,
+        topic_data=[
+            TopicProduceData(
+                name=topic,
+                partition_data=[PartitionProduceData(index=partition, records=bytes(batch))],
+            )
+        ],
+    )
+    return frame(headers.encode_request(body, 9, 7, "bench"))
+
+
+def fetch_request(topic: str, partition: int, max_bytes: int, offset: int = 0) -> bytes:
+    """Return a framed Fetch v12 of one partition, without a session."""
+    body = FetchRequest(
+        max_wait_ms=500,
+        min_bytes=1,
+        max_bytes=max_bytes,
+        session_epoch=-1,
+        topics=[
+            FetchTopic(
+                topic=topic,
+                partitions=[
+                    FetchPartition(
+                        partition=partition, fetch_offset=offset, partition_max_bytes=max_bytes
+                    )
+                ],
+            )
+        ],
+    )
+    return frame(headers.encode_request(body, 12, 7, "bench"))
+
+
+def metadata_request(topics: list[str]) -> bytes:
+    """Return a framed Metadata v9 for named topics."""
+    body = MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in topics])
+    return frame(headers.encode_request(body, 9, 7, "bench"))
+
+
+def frame(body: bytes) -> bytes:
+    """Prefix a request with its length."""
+    return len(body).to_bytes(4, "big") + body
+
+
+class Lane:
+    """One connection: sends its canned request again for every answer."""
+
+    def __init__(self, port: int, request: bytes, depth: int) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", port))
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.request = request
+        self.sent: deque[int] = deque()
+        self.buffer = bytearray(1 << 20)
+        self.left = 0
+        self.head = b""
+        self.bytes_in = 0
+        for _ in range(depth):
+            self.send()
+
+    def send(self) -> None:
+        """Send the request once more."""
+        self.sent.append(time.perf_counter_ns())
+        self.socket.sendall(self.request)
+
+    def receive(self) -> int:
+        """Read what is there; return how many answers it completed."""
+        count = self.socket.recv_into(self.buffer)
+        if not count:
+            raise SystemExit("the broker closed the connection")
+        self.bytes_in += count
+        position = answers = 0
+        while position < count:
+            if self.left:
+                step = min(self.left, count - position)
+                self.left -= step
+                position += step
+                answers += not self.left
+                continue
+            need = 4 - len(self.head)
+            self.head += self.buffer[position : position + need]
+            position = min(count, position + need)
+            if len(self.head) == 4:
+                self.left, self.head = int.from_bytes(self.head, "big"), b""
+        return answers
+
+
+def run(port: int, requests: list[bytes], depth: int, seconds: float) -> dict[str, float]:
+    """Keep `depth` requests in flight on one connection per canned request for `seconds`."""
+    lanes = [Lane(port, request, depth) for request in requests]
+    poll = select.epoll()
+    by_fd = {lane.socket.fileno(): lane for lane in lanes}
+    for fd in by_fd:
+        poll.register(fd, select.EPOLLIN)
+    now = time.perf_counter_ns
+    times: list[int] = []
+    begin = now()
+    end = begin + int(seconds * 1e9)
+    while now() < end:
+        for fd, _ in poll.poll(1):
+            lane = by_fd[fd]
+            for _ in range(lane.receive()):
+                times.append(now() - lane.sent.popleft())
+                lane.send()
+    elapsed = (now() - begin) / 1e9
+    for lane in lanes:
+        lane.socket.close()
+    cuts = statistics.quantiles(times, n=100) if len(times) > 1 else [0.0] * 99
+    return {
+        "requests": len(times),
+        "requests_s": len(times) / elapsed,
+        "p50_us": cuts[49] / 1000,
+        "p99_us": cuts[98] / 1000,
+        "sent_mb_s": sum(map(len, requests)) / len(requests) * len(times) / elapsed / 1e6,
+        "received_mb_s": sum(lane.bytes_in for lane in lanes) / elapsed / 1e6,
+    }
+
+
+def main() -> None:
+    """Run one kind of load and print its figures."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("kind", choices=["produce", "fetch", "metadata"])
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--topic", required=True)
+    parser.add_argument("--partitions", type=int, default=1)
+    parser.add_argument("--connections", type=int, default=10)
+    parser.add_argument("--depth", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=3)
+    parser.add_argument("--records", type=int, default=1)
+    parser.add_argument("--value-bytes", type=int, default=100)
+    parser.add_argument("--max-bytes", type=int, default=1 << 20)
+    words = parser.parse_args()
+    requests = []
+    for number in range(words.connections):
+        partition = number % words.partitions
+        if words.kind == "produce":
+            requests.append(
+                produce_request(words.topic, partition, words.records, words.value_bytes)
+            )
+        elif words.kind == "fetch":
+            requests.append(fetch_request(words.topic, partition, words.max_bytes))
+        else:
+            requests.append(metadata_request(words.topic.split(",")))
+    print(json.dumps(run(words.port, requests, words.depth, words.seconds)))
+
+
+if __name__ == "__main__":
+    main()
