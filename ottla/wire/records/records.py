@@ -1,0 +1,379 @@
+"""The records inside a batch: encode, decode, walk.
+
+For those who need them: coordinators, compaction, the log dump, tests, lookups by timestamp. The broker's
+append path leaves them closed, and bulk readers use `columnar`. Decoders trust nothing: lengths are held
+against what is left, the count against the header; damage is ApiError CORRUPT_MESSAGE (the batch) or
+INVALID_RECORD (a record in it). Follows org.apache.kafka.common.record.DefaultRecord and DefaultRecordBatch.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, TypedDict, Unpack
+
+from ottla.base.buffers import Buffer
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.wire.records import batch
+from ottla.wire.records.batch import BatchHeader
+from ottla.wire.records.compression import DECOMPRESSED_BYTES_MAX, compress, decompress
+
+Header = tuple[str, bytes | None]
+
+_CONTINUES = 0x80
+_VARINT_BYTES_MAX = 10
+# Length, attributes, two deltas, two lengths and a header count of one byte each.
+_RECORD_BYTES_MIN = 7
+_TIMESTAMP_LIMIT = 2**63
+
+
+class Record(NamedTuple):
+    """One record; `timestamp` is in milliseconds (-1: none), `offset` is absolute."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: Sequence[Header] = ()
+    timestamp: int = batch.NO_TIMESTAMP
+    offset: int = 0
+
+
+class BatchFields(TypedDict, total=False):
+    """What a new batch's header says; what is left out has the value that means "none".
+
+    `timestamp` (ms) goes to the records that have none of their own.
+    """
+
+    base_offset: int
+    compression: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    leader_epoch: int
+    transactional: bool
+    control: bool
+    timestamp: int | None
+
+
+class RecordError(NamedTuple):
+    """Why one record of a batch is refused; `batch_index` counts within the batch."""
+
+    batch_index: int
+    message: str
+
+
+class InvalidRecordsError(ApiError):
+    """A batch refused for some of its records, as Produce v8+ reports them."""
+
+    def __init__(self, code: ErrorCode, message: str, record_errors: Sequence[RecordError]) -> None:
+        super().__init__(code, message)
+        self.record_errors = tuple(record_errors)
+
+
+class RecordsSummary(NamedTuple):
+    """What a full walk over a batch found.
+
+    Timestamps (ms) are those of the records themselves, also where the header says LogAppendTime; records
+    without one (-1) do not count for `min_timestamp`, which is -1 if none has one. `size_bytes` is that of
+    the records, decompressed. Offsets are consecutive unless compaction or the client left gaps.
+    """
+
+    max_timestamp: int
+    min_timestamp: int
+    offset_of_max_timestamp: int
+    records_count: int
+    size_bytes: int
+    has_consecutive_offsets: bool
+
+
+def encode_batch(records: Sequence[Record], **fields: Unpack[BatchFields]) -> bytearray:
+    """Return one sealed batch of at least one record; offsets count up from `base_offset`."""
+    assert records, "a batch holds at least one record"
+    default = fields.get("timestamp")
+    timestamps = [
+        default
+        if default is not None and record.timestamp == batch.NO_TIMESTAMP
+        else record.timestamp
+        for record in records
+    ]
+    base_timestamp = timestamps[0]
+    body = bytearray()
+    for index, record in enumerate(records):
+        encoded = _encode_record(record, timestamps[index] - base_timestamp, index)
+        body += _varint(len(encoded))
+        body += encoded
+    codec = fields.get("compression", 0)
+    payload = compress(codec, body) if codec else body
+    result = bytearray(
+        batch.HEADER.pack(
+            fields.get("base_offset", 0),
+            batch.HEADER_SIZE - batch.LOG_OVERHEAD + len(payload),
+            fields.get("leader_epoch", batch.NO_LEADER_EPOCH),
+            batch.MAGIC,
+            0,
+            _attributes(fields),
+            len(records) - 1,
+            base_timestamp,
+            max(timestamps),
+            fields.get("producer_id", batch.NO_PRODUCER_ID),
+            fields.get("producer_epoch", -1),
+            fields.get("base_sequence", batch.NO_SEQUENCE),
+            len(records),
+        )
+    )
+    result += payload
+    batch.seal(result, 0, len(result))
+    return result
+
+
+def _attributes(fields: BatchFields) -> int:
+    bits = fields.get("compression", 0)
+    if fields.get("transactional", False):
+        bits |= batch.TRANSACTIONAL_BIT
+    if fields.get("control", False):
+        bits |= batch.CONTROL_BIT
+    return bits
+
+
+def _encode_record(record: Record, timestamp_delta: int, offset_delta: int) -> bytes:
+    parts = [
+        b"\x00",
+        _varint(timestamp_delta),
+        _varint(offset_delta),
+        *_sized(record.key),
+        *_sized(record.value),
+        _varint(len(record.headers)),
+    ]
+    for name, value in record.headers:
+        parts += _sized(name.encode())
+        parts += _sized(value)
+    return b"".join(parts)
+
+
+def _sized(data: bytes | None) -> tuple[bytes, bytes]:
+    if data is None:
+        return _varint(-1), b""
+    return _varint(len(data)), data
+
+
+def _encode_varint(value: int) -> bytes:
+    unsigned = (value << 1) ^ (value >> 63)
+    out = bytearray()
+    while unsigned >= _CONTINUES:
+        out.append(unsigned & 0x7F | _CONTINUES)
+        unsigned >>= 7
+    out.append(unsigned)
+    return bytes(out)
+
+
+_SMALL = tuple(_encode_varint(value) for value in range(256))
+
+
+def _varint(value: int) -> bytes:
+    """Zigzag varint; lengths and deltas are small most of the time."""
+    return _SMALL[value] if 0 <= value < 256 else _encode_varint(value)
+
+
+def decode_batch(
+    buffer: Buffer,
+    position: int = 0,
+    *,
+    header: BatchHeader | None = None,
+    max_bytes: int = DECOMPRESSED_BYTES_MAX,
+) -> list[Record]:
+    """Return the records of the batch at `position`; the checksum is the caller's to check."""
+    header = header or _header(buffer, position)
+    body = read_body(buffer, position, header, max_bytes=max_bytes)
+    # With LogAppendTime every record has the time that the broker wrote into the header.
+    append_time = header.max_timestamp if header.has_log_append_time else None
+    records = []
+    for offset_delta, timestamp_delta, key, value, headers in _walk(body, header.records_count):
+        records.append(
+            Record(
+                None if key is None else body[key],
+                None if value is None else body[value],
+                headers,
+                append_time if append_time is not None else header.base_timestamp + timestamp_delta,
+                header.base_offset + offset_delta,
+            )
+        )
+    return records
+
+
+def read_body(buffer: Buffer, position: int, header: BatchHeader, *, max_bytes: int) -> bytes:
+    """Return the encoded records of a batch, decompressed; CORRUPT_MESSAGE if it is not all there."""
+    end = position + header.size_bytes
+    if header.magic != batch.MAGIC or header.size_bytes < batch.HEADER_SIZE or end > len(buffer):
+        raise ApiError(ErrorCode.CORRUPT_MESSAGE, "The batch is cut short or of an unknown format.")
+    payload = memoryview(buffer)[position + batch.HEADER_SIZE : end]
+    return decompress(header.compression, payload, max_bytes=max_bytes)
+
+
+def iterate_batches(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:
+    """Yield position and header of each whole batch; a partial tail ends it, its checksum is checked."""
+    position = 0
+    while position + batch.HEADER_SIZE <= len(buffer):
+        header = _header(buffer, position)
+        if header.size_bytes < batch.HEADER_SIZE or header.magic != batch.MAGIC:
+            raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"There is no batch at byte {position}.")
+        if position + header.size_bytes > len(buffer):
+            return
+        batch.check_crc(buffer, position, header)
+        yield position, header
+        position += header.size_bytes
+
+
+def iterate_records(buffer: Buffer) -> Iterator[Record]:
+    """Yield the records of consecutive batches as a consumer sees them: without control records."""
+    for position, header in iterate_batches(buffer):
+        if not header.is_control:
+            yield from decode_batch(buffer, position, header=header)
+
+
+def validate_records(
+    buffer: Buffer,
+    position: int,
+    header: BatchHeader,
+    *,
+    require_keys: bool = False,
+    timestamp_bounds: tuple[int, int] | None = None,
+    max_bytes: int = DECOMPRESSED_BYTES_MAX,
+) -> RecordsSummary:
+    """Walk all records of a batch as Kafka's LogValidator does, decompressing if need be.
+
+    Raises ApiError CORRUPT_MESSAGE or INVALID_RECORD for damage, and InvalidRecordsError with every
+    offending record: INVALID_RECORD for null keys where `require_keys` (compacted topics),
+    INVALID_TIMESTAMP for timestamps (ms) outside `timestamp_bounds`, both ends allowed.
+    """
+    body = read_body(buffer, position, header, max_bytes=max_bytes)
+    newest = oldest = batch.NO_TIMESTAMP
+    newest_delta = 0
+    consecutive = True
+    keyless: list[int] = []
+    mistimed: list[RecordError] = []
+    walk = _walk(body, header.records_count)
+    for index, (offset_delta, timestamp_delta, key, _, _) in enumerate(walk):
+        timestamp = header.base_timestamp + timestamp_delta
+        if timestamp > newest:
+            newest, newest_delta = timestamp, offset_delta
+        if timestamp != batch.NO_TIMESTAMP:
+            oldest = timestamp if oldest == batch.NO_TIMESTAMP else min(oldest, timestamp)
+            if timestamp_bounds is not None:
+                mistimed += _judge_timestamp(index, timestamp, timestamp_bounds)
+        if key is None:
+            keyless.append(index)
+        consecutive = consecutive and offset_delta == index
+    if require_keys and keyless:
+        raise _keyless(keyless)
+    if mistimed:
+        raise InvalidRecordsError(
+            ErrorCode.INVALID_TIMESTAMP, "One or more records have been rejected.", mistimed
+        )
+    if newest >= _TIMESTAMP_LIMIT or oldest < -_TIMESTAMP_LIMIT:
+        raise _invalid("a timestamp does not fit into 64 bits")
+    return RecordsSummary(
+        max_timestamp=newest,
+        min_timestamp=oldest,
+        offset_of_max_timestamp=header.base_offset + newest_delta,
+        records_count=header.records_count,
+        size_bytes=len(body),
+        has_consecutive_offsets=consecutive,
+    )
+
+
+def _judge_timestamp(index: int, timestamp: int, bounds: tuple[int, int]) -> list[RecordError]:
+    if bounds[0] <= timestamp <= bounds[1]:
+        return []
+    reason = f"Timestamp {timestamp} is outside the range [{bounds[0]}, {bounds[1]}]."
+    return [RecordError(index, reason)]
+
+
+def _keyless(indexes: Sequence[int]) -> InvalidRecordsError:
+    reason = "A compacted topic takes no record without a key."
+    return InvalidRecordsError(
+        ErrorCode.INVALID_RECORD,
+        "One or more records have been rejected.",
+        [RecordError(index, reason) for index in indexes],
+    )
+
+
+def _header(buffer: Buffer, position: int) -> BatchHeader:
+    if len(buffer) - position < batch.HEADER_SIZE:
+        raise ApiError(ErrorCode.CORRUPT_MESSAGE, "The batch is shorter than its header.")
+    return batch.parse_header(buffer, position)
+
+
+def _invalid(reason: str) -> ApiError:
+    return ApiError(ErrorCode.INVALID_RECORD, f"A record of the batch is damaged: {reason}.")
+
+
+_Walked = tuple[int, int, slice | None, slice | None, Sequence[Header]]
+
+
+def _walk(body: bytes, count: int) -> Iterator[_Walked]:
+    """Yield (offset delta, timestamp delta, key, value, headers) of each record.
+
+    The records must fill `body` exactly. Reading past its end is an IndexError, caught here once and
+    not tested for at every byte; the one-byte case of each varint stands inline because it is the
+    usual one and a call would cost more than the rest.
+    """
+    if count < 0 or count * _RECORD_BYTES_MIN > len(body):
+        raise _invalid(f"{count} records do not fit into {len(body)} bytes")
+    position = 0
+    try:
+        for _ in range(count):
+            size, position = _read_varint(body, position)
+            end = position + size
+            timestamp_delta, position = _read_varint(body, position + 1)
+            offset_delta, position = _read_varint(body, position)
+            key, position = _read_slice(body, position)
+            value, position = _read_slice(body, position)
+            headers: Sequence[Header] = ()
+            headers_count = body[position]
+            position += 1
+            if headers_count:
+                headers, position = _read_headers(body, position - 1)
+            if position != end:
+                raise _invalid("its length is not that of its fields")
+            yield offset_delta, timestamp_delta, key, value, headers
+    except IndexError as error:
+        raise _invalid("it goes past the end of the batch") from error
+    if position != len(body):
+        raise _invalid(f"{len(body) - position} bytes follow the last record")
+
+
+def _read_varint(data: bytes, position: int) -> tuple[int, int]:
+    byte = data[position]
+    if byte < _CONTINUES:
+        return (byte >> 1) ^ -(byte & 1), position + 1
+    unsigned = byte & 0x7F
+    for index in range(1, _VARINT_BYTES_MAX):
+        byte = data[position + index]
+        unsigned |= (byte & 0x7F) << (7 * index)
+        if byte < _CONTINUES:
+            return (unsigned >> 1) ^ -(unsigned & 1), position + index + 1
+    raise _invalid("a number is longer than 10 bytes")
+
+
+def _read_slice(data: bytes, position: int) -> tuple[slice | None, int]:
+    size, position = _read_varint(data, position)
+    if size < 0:
+        return None, position
+    end = position + size
+    if end > len(data):
+        raise _invalid("a field is longer than the batch")
+    return slice(position, end), end
+
+
+def _read_headers(data: bytes, position: int) -> tuple[list[Header], int]:
+    count, position = _read_varint(data, position)
+    if not 0 <= count <= len(data) - position:
+        raise _invalid(f"it cannot have {count} headers")
+    headers: list[Header] = []
+    for _ in range(count):
+        name, position = _read_slice(data, position)
+        value, position = _read_slice(data, position)
+        if name is None:
+            raise _invalid("a header has no name")
+        try:
+            text = data[name].decode()
+        except UnicodeDecodeError as error:
+            raise _invalid("the name of a header is not UTF-8") from error
+        headers.append((text, None if value is None else data[value]))
+    return headers, position
