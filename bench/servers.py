@@ -10,11 +10,25 @@ import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any, TypeVar
 
-from ottla.wire import headers
-from ottla.wire.messages.metadata import MetadataRequest, MetadataResponse
+from ottla.wire.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+)
+from ottla.wire.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from ottla.wire.records.records import Record, encode_batch
 from tests.compat import java
 
+from ottla.wire import headers
+
+T = TypeVar("T")
 _CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 KAFKA_VERSION = "4.3.0"
 _LOG4J = """log4j.rootLogger=WARN, C
@@ -28,6 +42,37 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def ask(port: int, request: Any, response: type[T], version: int) -> T:
+    """Send one request on a connection of its own and return the answer; OSError if it breaks."""
+    body = headers.encode_request(request, version, 1, "bench")
+    with socket.create_connection(("127.0.0.1", port), 5) as connection:
+        connection.sendall(len(body).to_bytes(4, "big") + body)
+        size = int.from_bytes(connection.recv(4, socket.MSG_WAITALL), "big")
+        return headers.decode_response(
+            response, version, connection.recv(size, socket.MSG_WAITALL)
+        )[1]
+
+
+def produce_until_acknowledged(port: int, topic: str) -> None:
+    """Have a topic created by asking for it, and try one record until it is acknowledged."""
+    batch = bytes(encode_batch([Record(None, b"first", (), 1_700_000_000_000)]))
+    partition = PartitionProduceData(index=0, records=batch)
+    request = ProduceRequest(
+        acks=1,
+        timeout_ms=5000,
+        topic_data=[TopicProduceData(name=topic, partition_data=[partition])],
+    )
+    wanted = MetadataRequest(
+        topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=True
+    )
+    while True:
+        ask(port, wanted, MetadataResponse, 4)
+        answer = ask(port, request, ProduceResponse, 9)
+        if answer.responses[0].partition_responses[0].error_code == 0:
+            return
+        time.sleep(0.005)
 
 
 class Server:
@@ -49,22 +94,17 @@ class Server:
         self.started_s = time.perf_counter() - begin
 
     def _wait_until_ready(self) -> None:
-        request = headers.encode_request(MetadataRequest(topics=[]), 1, 1, "bench")
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
             if self._process.poll() is not None:
                 raise SystemExit(f"{self.name} ended: {(self.folder / 'out').read_text()[-2000:]}")
             try:
-                with socket.create_connection(("127.0.0.1", self.port), 1) as connection:
-                    connection.settimeout(5)
-                    connection.sendall(len(request).to_bytes(4, "big") + request)
-                    size = int.from_bytes(connection.recv(4, socket.MSG_WAITALL), "big")
-                    answer = connection.recv(size, socket.MSG_WAITALL)
-                    if headers.decode_response(MetadataResponse, 1, answer)[1].brokers:
-                        return
+                answer = ask(self.port, MetadataRequest(topics=[]), MetadataResponse, 1)
             except OSError:
-                pass
-            time.sleep(0.01)
+                time.sleep(0.005)
+                continue
+            if answer.brokers:
+                return
         raise SystemExit(f"{self.name} did not answer within a minute; see {self.folder / 'out'}")
 
     def cpu_seconds(self) -> float:
@@ -118,8 +158,15 @@ def start_kafka(version: str = KAFKA_VERSION) -> Server:
     base = ["java", f"-Dlog4j.configuration=file:{folder}/log4j.properties", "-cp"]
     base += [java.kafka_class_path(version)]
     subprocess.run(
-        [*base, "kafka.tools.StorageTool", "format", "-t", "MkU3OEVBNTcwNTJENDM2Qk"]
-        + ["-c", str(properties)],
+        [
+            *base,
+            "kafka.tools.StorageTool",
+            "format",
+            "-t",
+            "MkU3OEVBNTcwNTJENDM2Qk",
+            "-c",
+            str(properties),
+        ],
         check=True,
         capture_output=True,
     )
