@@ -1,0 +1,568 @@
+"""The broker options that Ottla knows: what it honours, and what Kafka's files and tools name.
+
+Names, types and limits are those of Apache Kafka 4.3 (3.9 where 4.3 has none); a default that
+differs says so in its text. Broker-wide defaults of topic options come from the topic rows.
+Follows org.apache.kafka.server.config.AbstractKafkaConfig.
+"""
+
+from dataclasses import replace
+from typing import Any, Unpack
+
+from ottla.base.options import Option, OptionType, Scope
+from ottla.cluster import topic_options
+from ottla.cluster.option_rows import INT_MAX, LONG_MAX, Limits, inert, not_empty, row
+
+BOOLEAN, STRING, INT, SHORT = (
+    OptionType.BOOLEAN,
+    OptionType.STRING,
+    OptionType.INT,
+    OptionType.SHORT,
+)
+LONG, DOUBLE, LIST = OptionType.LONG, OptionType.DOUBLE, OptionType.LIST
+
+DEFAULT_PROTOCOL_MAP = "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT"
+_ONE_LOOP = inert("one event loop does this work")
+
+
+def _broker(
+    name: str, kind: OptionType, default: Any, doc: str, **limits: Unpack[Limits]
+) -> Option:
+    limits.setdefault("dynamic", False)
+    return row(Scope.BROKER, name, kind, default, doc, **limits)
+
+
+_IDENTITY = (
+    _broker("node.id", INT, 1, "The broker's id in the cluster.", minimum=0),
+    _broker("broker.id", INT, -1, "Older name of node.id; -1 where only node.id is set."),
+    _broker("broker.rack", STRING, None, "The rack that replicas are spread over."),
+    _broker(
+        "log.dirs",
+        LIST,
+        None,
+        "Folders that hold the logs; new partitions go where there are fewest. Where it is not "
+        "set, log.dir counts.",
+    ),
+    _broker(
+        "log.dir",
+        LIST,
+        ["ottla-data"],
+        "The folder that holds the logs where log.dirs is not set. Kafka: /tmp/kafka-logs.",
+        check=not_empty,
+    ),
+    _broker("process.roles", LIST, [], inert("every broker can be the controller")),
+    _broker("controller.listener.names", LIST, [], inert("every listener serves clients")),
+    _broker("controller.quorum.voters", LIST, [], inert("the controller is not a Raft quorum")),
+    _broker(
+        "controller.quorum.bootstrap.servers",
+        LIST,
+        [],
+        inert("the controller is not a Raft quorum"),
+    ),
+)
+
+_NETWORK = (
+    _broker(
+        "listeners",
+        LIST,
+        ["PLAINTEXT://127.0.0.1:9092"],
+        "Addresses to listen on, as name://host:port; port 0 takes any free one. Kafka listens on "
+        "every interface by default, Ottla on loopback only.",
+        check=not_empty,
+    ),
+    _broker(
+        "advertised.listeners",
+        LIST,
+        None,
+        "Addresses that clients are told, as name://host:port. Where it is not set, a client is "
+        "told the address it came in on.",
+    ),
+    _broker(
+        "listener.security.protocol.map",
+        STRING,
+        DEFAULT_PROTOCOL_MAP,
+        "The security protocol of each listener, as name:protocol. Only PLAINTEXT is served.",
+    ),
+    _broker(
+        "inter.broker.listener.name", STRING, None, "Listener that brokers use for each other."
+    ),
+    _broker(
+        "security.inter.broker.protocol",
+        STRING,
+        "PLAINTEXT",
+        inert("only PLAINTEXT is served"),
+        choices=("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
+    ),
+    _broker(
+        "max.connections",
+        INT,
+        10_000,
+        "Most connections at a time; one more is closed at once. Kafka: no limit.",
+        minimum=0,
+        dynamic=True,
+    ),
+    _broker(
+        "max.connections.per.ip",
+        INT,
+        INT_MAX,
+        "Most connections from one address at a time.",
+        minimum=0,
+        dynamic=True,
+    ),
+    _broker(
+        "connections.max.idle.ms",
+        LONG,
+        600_000,
+        "Milliseconds without a request after which a connection is closed; -1 for never.",
+    ),
+    _broker(
+        "socket.request.max.bytes",
+        INT,
+        100 * 1024**2,
+        "Most bytes of one request; a longer one closes its connection.",
+        minimum=1,
+    ),
+    _broker(
+        "queued.max.request.bytes",
+        LONG,
+        256 * 1024**2,
+        "Bytes of requests in memory at a time, above which no more are read. Kafka: no limit.",
+    ),
+    _broker(
+        "queued.max.requests",
+        INT,
+        500,
+        inert("queued.max.request.bytes bounds what is held"),
+        minimum=1,
+    ),
+    _broker(
+        "socket.listen.backlog.size", INT, 50, "Connections waiting to be accepted.", minimum=1
+    ),
+    _broker(
+        "socket.send.buffer.bytes",
+        INT,
+        100 * 1024,
+        inert("the system chooses the size of socket buffers"),
+    ),
+    _broker(
+        "socket.receive.buffer.bytes",
+        INT,
+        100 * 1024,
+        inert("the system chooses the size of socket buffers"),
+    ),
+    _broker("num.network.threads", INT, 3, _ONE_LOOP, minimum=1, dynamic=True),
+    _broker("num.io.threads", INT, 8, _ONE_LOOP, minimum=1, dynamic=True),
+    _broker("background.threads", INT, 10, _ONE_LOOP, minimum=1, dynamic=True),
+    _broker(
+        "max.incremental.fetch.session.cache.slots",
+        INT,
+        1000,
+        "Most incremental fetch sessions at a time (KIP-227).",
+        minimum=0,
+    ),
+    _broker(
+        "fetch.max.bytes",
+        INT,
+        55 * 1024**2,
+        "Most bytes of one fetch response, whatever the client asks for.",
+        minimum=1024,
+    ),
+    _broker(
+        "max.request.partition.size.limit",
+        INT,
+        2000,
+        "Most partitions that one DescribeTopicPartitions response lists.",
+        minimum=1,
+    ),
+    _broker("request.timeout.ms", INT, 30_000, "Milliseconds to wait for another broker."),
+    _broker(
+        "metric.reporters",
+        LIST,
+        [],
+        inert("metrics are read where they are served"),
+    ),
+)
+
+_TOPICS = (
+    _broker(
+        "auto.create.topics.enable",
+        BOOLEAN,
+        True,
+        "Create a topic when a client that allows it first asks for its metadata.",
+    ),
+    _broker("delete.topic.enable", BOOLEAN, True, "Allow topics to be deleted."),
+    _broker(
+        "num.partitions",
+        INT,
+        1,
+        "Partitions of a topic whose creation names no number.",
+        minimum=1,
+    ),
+    _broker(
+        "default.replication.factor",
+        INT,
+        1,
+        "Replicas of a topic whose creation names no number.",
+        minimum=1,
+    ),
+    _broker("create.topic.policy.class.name", STRING, None, inert("there are no policy plug-ins")),
+    _broker("alter.config.policy.class.name", STRING, None, inert("there are no policy plug-ins")),
+)
+
+_LOG = (
+    _broker(
+        "log.retention.ms",
+        LONG,
+        None,
+        "Default of the topic option retention.ms; where it is not set, log.retention.minutes or "
+        "log.retention.hours count.",
+        minimum=-1,
+        dynamic=True,
+    ),
+    _broker(
+        "log.retention.minutes",
+        INT,
+        None,
+        "log.retention.ms in minutes, where that is not set.",
+        minimum=-1,
+    ),
+    _broker(
+        "log.retention.hours",
+        INT,
+        168,
+        "log.retention.ms in hours, where neither that nor log.retention.minutes is set.",
+        minimum=-1,
+    ),
+    _broker(
+        "log.roll.ms",
+        LONG,
+        None,
+        "Default of the topic option segment.ms; where it is not set, log.roll.hours counts.",
+        minimum=1,
+        dynamic=True,
+    ),
+    _broker("log.roll.hours", INT, 168, "log.roll.ms in hours, where that is not set.", minimum=1),
+    _broker(
+        "log.roll.jitter.ms",
+        LONG,
+        None,
+        "Default of the topic option segment.jitter.ms; where it is not set, "
+        "log.roll.jitter.hours counts.",
+        minimum=0,
+        dynamic=True,
+    ),
+    _broker(
+        "log.roll.jitter.hours",
+        INT,
+        0,
+        "log.roll.jitter.ms in hours, where that is not set.",
+        minimum=0,
+    ),
+    _broker(
+        "log.flush.interval.ms",
+        LONG,
+        None,
+        "Default of the topic option flush.ms; where it is not set, "
+        "log.flush.scheduler.interval.ms counts.",
+        minimum=0,
+        dynamic=True,
+    ),
+    _broker(
+        "log.flush.scheduler.interval.ms",
+        LONG,
+        LONG_MAX,
+        "Milliseconds between looking for logs that are due to be forced to the disk.",
+    ),
+    _broker(
+        "log.retention.check.interval.ms",
+        LONG,
+        300_000,
+        "Milliseconds between looking for segments that retention deletes.",
+        minimum=1,
+    ),
+    _broker(
+        "log.flush.offset.checkpoint.interval.ms",
+        INT,
+        60_000,
+        "Milliseconds between writing the recovery points to their checkpoint file.",
+        minimum=0,
+    ),
+    _broker(
+        "log.flush.start.offset.checkpoint.interval.ms",
+        INT,
+        60_000,
+        "Milliseconds between writing the log start offsets to their checkpoint file.",
+        minimum=0,
+    ),
+    _broker(
+        "replica.high.watermark.checkpoint.interval.ms",
+        LONG,
+        5000,
+        "Milliseconds between writing the high watermarks to their checkpoint file.",
+        minimum=1,
+    ),
+    _broker("num.recovery.threads.per.data.dir", INT, 2, _ONE_LOOP, minimum=1, dynamic=True),
+    _broker("log.cleaner.enable", BOOLEAN, True, "Compact topics whose cleanup.policy says so."),
+    _broker("log.cleaner.threads", INT, 1, _ONE_LOOP, minimum=0, dynamic=True),
+    _broker(
+        "log.cleaner.backoff.ms",
+        LONG,
+        15_000,
+        "Milliseconds between looking for logs that are worth compacting.",
+        minimum=0,
+        dynamic=True,
+    ),
+    _broker(
+        "log.cleaner.dedupe.buffer.size",
+        LONG,
+        128 * 1024**2,
+        "Most bytes of memory that compaction takes for the keys it has seen.",
+        dynamic=True,
+    ),
+    _broker(
+        "producer.id.expiration.ms",
+        INT,
+        24 * 3600 * 1000,
+        "Milliseconds after which an idle producer's sequence numbers are forgotten.",
+        minimum=1,
+        dynamic=True,
+    ),
+)
+
+_REPLICATION = (
+    _broker(
+        "replica.lag.time.max.ms",
+        LONG,
+        30_000,
+        "Milliseconds that a follower may be behind before it leaves the ISR.",
+    ),
+    _broker(
+        "replica.fetch.max.bytes",
+        INT,
+        1024**2,
+        "Bytes that a follower asks of one partition at a time.",
+        minimum=0,
+    ),
+    _broker(
+        "replica.fetch.wait.max.ms",
+        INT,
+        500,
+        "Milliseconds that a follower's fetch waits for new records.",
+    ),
+    _broker("num.replica.fetchers", INT, 1, _ONE_LOOP, minimum=1, dynamic=True),
+    _broker(
+        "auto.leader.rebalance.enable",
+        BOOLEAN,
+        True,
+        "Give the leadership back to the preferred replicas from time to time.",
+    ),
+    _broker(
+        "leader.imbalance.check.interval.seconds",
+        LONG,
+        300,
+        "Seconds between looking for partitions that their preferred replica does not lead.",
+        minimum=1,
+    ),
+    _broker(
+        "leader.imbalance.per.broker.percentage",
+        INT,
+        10,
+        "Share of a broker's partitions that others may lead before they are moved back.",
+    ),
+    _broker(
+        "controlled.shutdown.enable",
+        BOOLEAN,
+        True,
+        "Hand leaderships over before the broker stops.",
+    ),
+    _broker(
+        "zookeeper.connect",
+        STRING,
+        None,
+        "Addresses of a ZooKeeper ensemble. Ottla keeps its own tree and cannot join one yet.",
+    ),
+    _broker(
+        "zookeeper.session.timeout.ms",
+        INT,
+        18_000,
+        "Milliseconds without a sign of life after which a broker counts as dead.",
+    ),
+)
+
+_GROUPS = (
+    _broker(
+        "group.initial.rebalance.delay.ms",
+        INT,
+        0,
+        "Milliseconds that the first member of an empty group waits for others. Kafka: 3000.",
+        minimum=0,
+    ),
+    _broker(
+        "group.min.session.timeout.ms",
+        INT,
+        6000,
+        "Shortest session.timeout.ms that a member may ask for.",
+        minimum=0,
+    ),
+    _broker(
+        "group.max.session.timeout.ms",
+        INT,
+        1_800_000,
+        "Longest session.timeout.ms that a member may ask for.",
+        minimum=0,
+    ),
+    _broker(
+        "group.max.size",
+        INT,
+        10_000,
+        "Most members of one group. Kafka: no limit.",
+        minimum=1,
+    ),
+    _broker(
+        "offset.metadata.max.bytes",
+        INT,
+        4096,
+        "Most bytes of the text that a client may store with an offset.",
+        minimum=0,
+    ),
+    _broker(
+        "offsets.commit.timeout.ms",
+        INT,
+        5000,
+        "Milliseconds that an offset commit waits to be replicated.",
+        minimum=1,
+    ),
+    _broker(
+        "offsets.retention.minutes",
+        INT,
+        7 * 24 * 60,
+        "Minutes for which the offsets of an empty group are kept.",
+        minimum=1,
+    ),
+    _broker(
+        "offsets.retention.check.interval.ms",
+        LONG,
+        600_000,
+        "Milliseconds between looking for offsets that have expired.",
+        minimum=1,
+    ),
+    _broker(
+        "offsets.load.buffer.size",
+        INT,
+        5 * 1024**2,
+        "Bytes that are read at a time when the groups of a partition are loaded.",
+        minimum=1,
+    ),
+    _broker(
+        "offsets.topic.num.partitions",
+        INT,
+        50,
+        "Partitions of __consumer_offsets when it is created.",
+        minimum=1,
+    ),
+    _broker(
+        "offsets.topic.replication.factor",
+        SHORT,
+        3,
+        "Replicas of __consumer_offsets when it is created. Where it is not set, as many as there "
+        "are brokers, but no more than this; Kafka refuses to create it with fewer brokers.",
+        minimum=1,
+    ),
+    _broker(
+        "offsets.topic.segment.bytes",
+        INT,
+        100 * 1024**2,
+        "The segment.bytes of __consumer_offsets when it is created.",
+        minimum=1,
+    ),
+    _broker(
+        "offsets.topic.compression.codec",
+        INT,
+        0,
+        "Codec of the batches in __consumer_offsets: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.",
+        minimum=0,
+        maximum=4,
+    ),
+)
+
+_TRANSACTIONS = (
+    _broker(
+        "transaction.max.timeout.ms",
+        INT,
+        900_000,
+        "Longest transaction.timeout.ms that a producer may ask for.",
+        minimum=1,
+    ),
+    _broker(
+        "transactional.id.expiration.ms",
+        INT,
+        7 * 24 * 3600 * 1000,
+        "Milliseconds after which an unused transactional id is forgotten.",
+        minimum=1,
+    ),
+    _broker(
+        "transaction.state.log.num.partitions",
+        INT,
+        50,
+        "Partitions of __transaction_state when it is created.",
+        minimum=1,
+    ),
+    _broker(
+        "transaction.state.log.replication.factor",
+        SHORT,
+        3,
+        "Replicas of __transaction_state when it is created. Where it is not set, as many as "
+        "there are brokers, but no more than this.",
+        minimum=1,
+    ),
+    _broker(
+        "transaction.state.log.min.isr",
+        INT,
+        2,
+        "The min.insync.replicas of __transaction_state, but no more than its replicas.",
+        minimum=1,
+    ),
+    _broker(
+        "transaction.state.log.segment.bytes",
+        INT,
+        100 * 1024**2,
+        "The segment.bytes of __transaction_state when it is created.",
+        minimum=1,
+    ),
+)
+
+# Kafka lets these be changed at runtime only through log.* rows that are listed above.
+_WRITTEN_OUT = frozenset(
+    option.name for option in _LOG if option.name.startswith(("log.retention", "log.roll"))
+) | {"log.flush.interval.ms"}
+
+
+def _default_of(option: Option) -> Option:
+    """Return the broker row that gives a topic option its default."""
+    assert option.fallback is not None
+    doc = f"Default of the topic option {option.name}. {option.doc}"
+    return replace(option, name=option.fallback, scope=Scope.BROKER, doc=doc, fallback=None)
+
+
+_TOPIC_DEFAULTS = tuple(
+    _default_of(option)
+    for option in topic_options.ROWS
+    if option.fallback is not None and option.fallback not in _WRITTEN_OUT
+)
+
+ROWS = (
+    *_IDENTITY,
+    *_NETWORK,
+    *_TOPICS,
+    *_LOG,
+    *_TOPIC_DEFAULTS,
+    *_REPLICATION,
+    *_GROUPS,
+    *_TRANSACTIONS,
+)
+
+# Set in a configuration, these would be trusted to protect something that is not protected.
+REFUSED = {
+    "authorizer.class.name": "Ottla has no authorizer yet; leave it out and keep to loopback",
+    "zookeeper.connect": "Ottla cannot join a ZooKeeper ensemble yet; leave it out",
+    "security.inter.broker.protocol": "only PLAINTEXT is served",
+}
