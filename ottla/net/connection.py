@@ -1,0 +1,467 @@
+"""One connection: bytes to frames, answers back in request order, both under finite limits.
+
+Knows no API: it hands each whole frame to a `FrameHandler` inside the transport's read callback and
+joins all answers of one read into one write (docs: hot path). A handler that cannot answer at once
+calls `defer`; the answer keeps its place. Unless the handler says that the requests behind it may
+be read ahead, the connection handles nothing further until that answer is sent, as Kafka mutes a
+channel, so requests of one connection take effect in order.
+"""
+
+import asyncio
+import logging
+import struct
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, cast
+
+from ottla.base.errors import ProtocolError
+from ottla.base.buffers import Buffer
+from ottla.net.buffers import ReceiveBuffers
+from ottla.net.limits import Budget, Limits
+
+_log = logging.getLogger(__name__)
+
+_SIZE = struct.Struct(">i")
+PREFIX_BYTES = _SIZE.size
+# Larger parts are written by themselves: joining them would copy record bytes.
+JOIN_BYTES_MAX = 64 * 1024
+# A partial frame gets room for all of it up to here; beyond, room grows with what has arrived.
+_TRUSTED_BYTES = 2 * 1024 * 1024
+
+
+class FrameHandler(Protocol):
+    """What stands behind the connections of an endpoint."""
+
+    def frame(self, connection: "Connection", frame: memoryview) -> None:
+        """Handle one frame (without its size prefix).
+
+        Calls `connection.send` or `connection.defer` exactly once, or neither where the request
+        has no answer. The frame is writable and its memory is reused when this returns.
+        ProtocolError closes the connection.
+        """
+        ...
+
+
+class Household(Protocol):
+    """What the connections of one endpoint share; `ottla.net.endpoint.Endpoint` is the one."""
+
+    buffers: ReceiveBuffers
+    budget: Budget
+    limits: Limits
+    handler: FrameHandler
+    name: str
+
+    def admit(self, connection: "Connection") -> bool:
+        """Count a new connection in, or tell it to go away."""
+        ...
+
+    def forget(self, connection: "Connection") -> None:
+        """Count a lost connection out."""
+        ...
+
+
+class Reply:
+    """The place of one deferred answer; sent at most once, by anyone, at any time."""
+
+    __slots__ = ("_connection", "held_bytes", "is_blocking", "on_abandon", "parts")
+
+    def __init__(self, connection: "Connection", is_blocking: bool, held_bytes: int) -> None:
+        self._connection = connection
+        self.is_blocking = is_blocking
+        self.held_bytes = held_bytes
+        self.parts: Sequence[Buffer] | None = None
+        # Called if the connection is lost before the answer was sent.
+        self.on_abandon: Callable[[], Any] | None = None
+
+    def send(self, parts: Sequence[Buffer]) -> None:
+        """Give the answer (without size prefix); dropped if the connection is gone."""
+        assert self.parts is None, "a request is answered once"
+        self.parts = parts
+        self._connection.replied()
+
+    def send_nothing(self) -> None:
+        """Give the place up: the request has no answer."""
+        self.send(())
+
+    def close(self, reason: str) -> None:
+        """Close the connection instead of answering."""
+        self._connection.close(reason)
+
+
+class Connection(asyncio.BufferedProtocol):
+    """Lives on one event loop, from `connection_made` to `connection_lost`.
+
+    Invariant: while the connection is blocked, received bytes stay in the private buffer; the
+    transport is paused as soon as that holds a whole frame.
+    """
+
+    def __init__(self, household: Household) -> None:
+        self._household = household
+        self._shared = household.buffers.shared
+        self._handle = household.handler.frame
+        self._frame_bytes_max = household.limits.frame_bytes_max
+        self._loop = asyncio.get_running_loop()
+        self._time = self._loop.time
+        self._transport: asyncio.Transport = cast(asyncio.Transport, None)
+        self.listener_name = household.name
+        self.local_address: tuple[str, int] = ("", 0)
+        self.peer_address: tuple[str, int] = ("", 0)
+        self.connected_at = self.active_at = self._time()
+        self.frames_count = 0
+        # When the first byte of an unfinished frame came; 0 where there is none.
+        self.frame_started_at = 0.0
+        self.is_closed = False
+        self._is_draining = False
+        # Private buffer: `_filled` bytes are there, `_wanted` make the frame whole.
+        self._private: bytearray | None = None
+        self._private_view = self._shared
+        self._filled = 0
+        self._wanted = 0
+        self._granted_bytes = 0
+        self._waits_for_budget = False
+        self._pending: deque[Reply] = deque()
+        self._blocking_count = 0
+        self._out: list[Buffer] = []
+        self._out_bytes = 0
+        self._is_parsing = False
+        self._is_reading = True
+        self._peer_reads = True
+
+    # -- asyncio.BufferedProtocol ---------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Register with the household, or close at once when it is full."""
+        self._transport = cast(asyncio.Transport, transport)
+        self.local_address = transport.get_extra_info("sockname")[:2]
+        self.peer_address = transport.get_extra_info("peername")[:2]
+        self._transport.set_write_buffer_limits(high=self._household.limits.unsent_bytes_high)
+        if not self._household.admit(self):
+            self.close("too many connections")
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Return the shared buffer, or the missing rest of a frame."""
+        if self._private is None:
+            return self._shared
+        return self._private_view[self._filled : min(self._wanted, len(self._private))]
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Handle every frame that is whole now."""
+        self.active_at = self._time()
+        try:
+            if self._private is None:
+                self._parse(self._shared, nbytes)
+            else:
+                self._filled += nbytes
+                self._continue_private()
+        except ProtocolError as error:
+            self.close(str(error))
+            return
+        if self._out:
+            self._flush()
+
+    def eof_received(self) -> bool:
+        """Close: a peer that half-closes wants no more answers."""
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Give everything back; deferred answers are dropped."""
+        self.is_closed = True
+        self._drop_private()
+        pending, self._pending = self._pending, deque()
+        for reply in pending:
+            if reply.held_bytes:
+                self._household.budget.give_back(reply.held_bytes)
+            if reply.parts is None and reply.on_abandon is not None:
+                reply.on_abandon()
+        self._household.forget(self)
+
+    def pause_writing(self) -> None:
+        """Stop handling requests of a peer that does not read its answers."""
+        self._peer_reads = False
+
+    def resume_writing(self) -> None:
+        """Go on: the peer has read."""
+        self.active_at = self._time()
+        self._peer_reads = True
+        self._go_on()
+
+    # -- answers --------------------------------------------------------------------------------
+
+    def send(self, parts: Sequence[Buffer]) -> None:
+        """Answer the frame being handled; `parts` go out when the read callback ends."""
+        if self._pending:
+            reply = Reply(self, False, 0)
+            reply.parts = parts
+            self._pending.append(reply)
+            return
+        self._enqueue(parts)
+        if not self._is_parsing:
+            self._flush()
+
+    def defer(self, *, is_blocking: bool = True, held_bytes: int = 0) -> Reply:
+        """Keep the place of an answer; a blocking one stops the requests behind it.
+
+        `held_bytes` is the memory that waits with it, counted in the budget of all connections.
+        """
+        reply = Reply(self, is_blocking, held_bytes)
+        if held_bytes:
+            self._household.budget.hold(held_bytes)
+        self._pending.append(reply)
+        self._blocking_count += is_blocking
+        return reply
+
+    def replied(self) -> None:
+        """Send the deferred answers that are complete and first in line (called by Reply)."""
+        if self.is_closed:
+            return
+        pending = self._pending
+        while pending and pending[0].parts is not None:
+            reply = pending.popleft()
+            assert reply.parts is not None
+            self._blocking_count -= reply.is_blocking
+            if reply.held_bytes:
+                self._household.budget.give_back(reply.held_bytes)
+            if reply.parts:
+                self._enqueue(reply.parts)
+        if self._is_parsing:
+            return
+        self._flush()
+        self._go_on()
+
+    def _enqueue(self, parts: Sequence[Buffer]) -> None:
+        size_bytes = 0
+        for part in parts:
+            size_bytes += len(part)
+        self._out.append(_SIZE.pack(size_bytes))
+        self._out.extend(parts)
+        self._out_bytes += size_bytes + PREFIX_BYTES
+
+    def _flush(self) -> None:
+        if not self._out or self.is_closed:
+            return
+        out, size_bytes = self._out, self._out_bytes
+        self._out, self._out_bytes = [], 0
+        if size_bytes <= JOIN_BYTES_MAX:
+            self._transport.write(b"".join(out))
+            return
+        small: list[Buffer] = []
+        for part in out:
+            if len(part) < JOIN_BYTES_MAX:
+                small.append(part)
+                continue
+            if small:
+                self._transport.write(b"".join(small))
+                small = []
+            self._transport.write(part)
+        if small:
+            self._transport.write(b"".join(small))
+
+    # -- requests -------------------------------------------------------------------------------
+
+    def _is_blocked(self) -> bool:
+        return (
+            self._blocking_count > 0
+            or not self._peer_reads
+            or self.is_closed
+            or self._out_bytes > self._household.limits.unsent_bytes_high
+            or len(self._pending) >= self._household.limits.pending_max
+        )
+
+    def _parse(self, view: memoryview, end: int) -> None:
+        """Handle the whole frames in view[:end] and keep what is left."""
+        position = self._handle_frames(view, end)
+        if position < end and not self.is_closed:
+            self._keep(view, position, end)
+
+    def _handle_frames(self, view: memoryview, end: int) -> int:
+        position = 0
+        handle = self._handle
+        self._is_parsing = True
+        try:
+            while end - position >= PREFIX_BYTES:
+                stop = position + PREFIX_BYTES + self._frame_size(view, position)
+                if stop > end:
+                    break
+                if (
+                    self._out_bytes or self._pending or not self._peer_reads
+                ) and self._is_blocked():
+                    # What has been answered may unblock it: the socket often takes it at once.
+                    self._flush()
+                    if self._is_blocked():
+                        break
+                handle(self, view[position + PREFIX_BYTES : stop])
+                self.frames_count += 1
+                position = stop
+                if self.is_closed or self._is_draining:
+                    break
+        finally:
+            self._is_parsing = False
+        return position
+
+    def _frame_size(self, view: memoryview, position: int) -> int:
+        size_bytes: int = _SIZE.unpack_from(view, position)[0]
+        if not 0 < size_bytes <= self._frame_bytes_max:
+            raise ProtocolError(
+                f"a request of {size_bytes} bytes is announced; "
+                f"socket.request.max.bytes allows {self._frame_bytes_max}"
+            )
+        return size_bytes
+
+    # -- the private buffer ---------------------------------------------------------------------
+
+    def _keep(self, view: memoryview, position: int, end: int) -> None:
+        """Move unhandled bytes out of `view`: part of a frame, or frames that must wait."""
+        filled = end - position
+        wanted = PREFIX_BYTES
+        if filled >= PREFIX_BYTES:
+            wanted += self._frame_size(view, position)
+        old, old_granted = self._private, self._granted_bytes
+        room = max(filled, min(wanted, _TRUSTED_BYTES))
+        self._granted_bytes = max(filled, wanted)
+        granted = self._household.budget.take(self._granted_bytes)
+        self._private = self._household.buffers.take(room if granted else filled)
+        self._private_view = memoryview(self._private)
+        self._private_view[:filled] = view[position:end]
+        self._filled, self._wanted = filled, wanted
+        if old is not None:
+            self._release(old, old_granted)
+        self.frame_started_at = self.active_at if filled < wanted else 0.0
+        if not granted:
+            self._wait_for_budget()
+        elif filled >= wanted:
+            self._pause()
+
+    def _continue_private(self) -> None:
+        """More bytes have come for the frame in the private buffer."""
+        if self._wanted == PREFIX_BYTES and self._filled == PREFIX_BYTES:
+            # Now the size is known: the same bytes again, with room for the frame.
+            self._keep(self._private_view, 0, PREFIX_BYTES)
+        elif self._filled >= self._wanted:
+            self.frame_started_at = 0.0
+            self._parse_private()
+        elif self._private is not None and self._filled == len(self._private):
+            self._grow()
+
+    def _parse_private(self) -> None:
+        private, granted = self._private, self._granted_bytes
+        assert private is not None
+        view, filled = self._private_view, self._filled
+        if self._is_blocked():
+            self._pause()
+            return
+        position = self._handle_frames(view, filled)
+        if position < filled and not self.is_closed:
+            self._keep(view, position, filled)
+        elif self._private is private:
+            self._forget_private()
+            self._release(private, granted)
+
+    def _grow(self) -> None:
+        """Double the room, never trusting the announced size beyond what has arrived."""
+        old = self._private
+        assert old is not None
+        self._private = self._household.buffers.take(min(self._wanted, 2 * len(old)))
+        view = memoryview(self._private)
+        view[: self._filled] = self._private_view[: self._filled]
+        self._private_view = view
+        self._household.buffers.give_back(old)
+
+    def _forget_private(self) -> None:
+        self._private = None
+        self._private_view = self._shared
+        self._filled = self._wanted = self._granted_bytes = 0
+
+    def _release(self, private: bytearray, granted_bytes: int) -> None:
+        self._household.buffers.give_back(private)
+        self._household.budget.give_back(granted_bytes)
+
+    def _drop_private(self) -> None:
+        if self._waits_for_budget:
+            self._household.budget.leave(self._budget_granted)
+            self._waits_for_budget = False
+            self._granted_bytes = 0
+        private, granted = self._private, self._granted_bytes
+        if private is not None:
+            self._forget_private()
+            self._release(private, granted)
+
+    def _wait_for_budget(self) -> None:
+        self._waits_for_budget = True
+        self._pause()
+        self._household.budget.wait(self._granted_bytes, self._budget_granted)
+
+    def _budget_granted(self) -> None:
+        self._waits_for_budget = False
+        if self._filled < self._wanted:
+            assert self._private is not None
+            if self._filled == len(self._private):
+                self._grow()
+        # Not at once: the giver is in the middle of its own work.
+        self._loop.call_soon(self._go_on)
+
+    # -- flow -----------------------------------------------------------------------------------
+
+    def _pause(self) -> None:
+        if self._is_reading and not self.is_closed:
+            self._is_reading = False
+            self._transport.pause_reading()
+
+    def _go_on(self) -> None:
+        """Handle what has waited, then read again."""
+        if self.is_closed or self._is_parsing or self._is_draining or self._waits_for_budget:
+            if self._is_draining:
+                self._close_if_drained()
+            return
+        if self._private is not None and self._filled >= self._wanted:
+            try:
+                self._parse_private()
+            except ProtocolError as error:
+                self.close(str(error))
+                return
+            self._flush()
+        if self._waits_for_budget or (self._private is not None and self._filled >= self._wanted):
+            return
+        if not self._is_reading and not self.is_closed:
+            self._is_reading = True
+            self._transport.resume_reading()
+
+    # -- the end --------------------------------------------------------------------------------
+
+    @property
+    def is_waiting_for_answer(self) -> bool:
+        """Tell whether a request has been read and not been answered."""
+        return bool(self._pending)
+
+    @property
+    def unsent_bytes(self) -> int:
+        """Bytes of answers that the peer has not taken yet."""
+        return self._transport.get_write_buffer_size()
+
+    def drain(self) -> None:
+        """Handle no further request; close when every answer owed has been sent."""
+        if self.is_closed or self._is_draining:
+            return
+        self._is_draining = True
+        self._pause()
+        self._close_if_drained()
+
+    def _close_if_drained(self) -> None:
+        if not self._pending and not self.is_closed:
+            self._flush()
+            self.is_closed = True
+            # Sends what the transport still holds, then ends.
+            self._transport.close()
+
+    def close(self, reason: str) -> None:
+        """End the connection because of `reason`; one log line, unsent answers are tried."""
+        if self.is_closed:
+            return
+        _log.info("connection closed peer=%s:%s reason=%s", *self.peer_address, reason)
+        self._flush()
+        self.is_closed = True
+        self._transport.close()
+
+    def abort(self) -> None:
+        """End the connection at once; unsent answers are lost."""
+        self.is_closed = True
+        self._transport.abort()

@@ -1,0 +1,156 @@
+"""One listening address and the connections that came in through it: admission, sweeping, draining.
+
+A single timer looks after all connections, so a connection costs no timer of its own.
+"""
+
+import asyncio
+import logging
+
+from ottla.net import port
+from ottla.net.buffers import ReceiveBuffers
+from ottla.net.connection import Connection, FrameHandler
+from ottla.net.limits import Budget, Limits
+
+_log = logging.getLogger(__name__)
+
+_SWEEP_SECONDS = 5.0
+
+
+class Endpoint:
+    """From `open` to `close` on one event loop; owns every connection it accepted.
+
+    `name` is the listener's, as in `listeners`.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        handler: FrameHandler,
+        limits: Limits,
+        budget: Budget,
+        buffers: ReceiveBuffers,
+    ) -> None:
+        self.name = name
+        self.handler = handler
+        self.limits = limits
+        self.budget = budget
+        self.buffers = buffers
+        self.host = ""
+        self.port = 0
+        self._connections: set[Connection] = set()
+        self._by_host: dict[str, int] = {}
+        self._unsent_bytes: dict[Connection, int] = {}
+        self._listener: port.Listener | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._all_gone: asyncio.Future[None] | None = None
+
+    async def open(self, net: port.Net, host: str, port_number: int) -> None:
+        """Start to accept; OSError if the address is taken or not this machine's."""
+        self._listener = await net.listen(host, port_number, self._accept)
+        self.host, self.port = self._listener.host, self._listener.port
+        self._schedule_sweep()
+
+    @property
+    def connections_count(self) -> int:
+        """Connections that are open now."""
+        return len(self._connections)
+
+    def _accept(self) -> Connection:
+        return Connection(self)
+
+    def admit(self, connection: Connection) -> bool:
+        """Count a new connection in unless max.connections(.per.ip) are open."""
+        self._connections.add(connection)
+        host = connection.peer_address[0]
+        self._by_host[host] = self._by_host.get(host, 0) + 1
+        return (
+            len(self._connections) <= self.limits.connections_max
+            and self._by_host[host] <= self.limits.connections_per_host_max
+        )
+
+    def forget(self, connection: Connection) -> None:
+        """Count a lost connection out."""
+        self._connections.discard(connection)
+        host = connection.peer_address[0]
+        self._by_host[host] -= 1
+        if not self._by_host[host]:
+            del self._by_host[host]
+        self._unsent_bytes.pop(connection, None)
+        if not self._connections and self._all_gone is not None and not self._all_gone.done():
+            self._all_gone.set_result(None)
+
+    def _schedule_sweep(self) -> None:
+        seconds = min(
+            _SWEEP_SECONDS,
+            self.limits.idle_seconds / 2,
+            self.limits.frame_seconds / 2,
+            self.limits.first_frame_seconds / 2,
+        )
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._sweep)
+
+    def _sweep(self) -> None:
+        now = asyncio.get_running_loop().time()
+        for connection in list(self._connections):
+            reason = self._reason_to_close(connection, now)
+            if reason:
+                connection.close(reason)
+                # A peer that takes nothing would keep a closing connection for ever.
+                if connection.unsent_bytes:
+                    connection.abort()
+        self._schedule_sweep()
+
+    def _reason_to_close(self, connection: Connection, now: float) -> str:
+        limits = self.limits
+        if connection.is_closed:
+            return ""
+        unsent = connection.unsent_bytes
+        if unsent:
+            before = self._unsent_bytes.get(connection, 0)
+            self._unsent_bytes[connection] = unsent
+            if unsent < before:
+                # The peer reads, however slowly.
+                connection.active_at = now
+        if connection.frames_count == 0 and now - connection.connected_at > (
+            limits.first_frame_seconds
+        ):
+            return "no first request in time"
+        started_at = connection.frame_started_at
+        if started_at and now - started_at > limits.frame_seconds:
+            return "request not completed in time"
+        is_owed = connection.is_waiting_for_answer and not unsent
+        if not is_owed and now - connection.active_at > limits.idle_seconds:
+            return "idle for connections.max.idle.ms"
+        return ""
+
+    async def stop_accepting(self) -> None:
+        """Take no new connection; idempotent."""
+        if self._listener is not None:
+            listener, self._listener = self._listener, None
+            await listener.close()
+
+    async def close(self, drain_seconds: float) -> None:
+        """Stop accepting, send what is owed for up to `drain_seconds`, end every connection."""
+        await self.stop_accepting()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for connection in list(self._connections):
+            connection.drain()
+        await self._wait_until_all_gone(drain_seconds)
+        left = list(self._connections)
+        if left:
+            _log.warning("connections aborted at the end count=%d", len(left))
+        for connection in left:
+            connection.abort()
+        await self._wait_until_all_gone(drain_seconds)
+
+    async def _wait_until_all_gone(self, seconds: float) -> None:
+        if not self._connections:
+            return
+        self._all_gone = asyncio.get_running_loop().create_future()
+        try:
+            async with asyncio.timeout(seconds):
+                await self._all_gone
+        except TimeoutError:
+            return

@@ -1,0 +1,80 @@
+"""Finite limits of connections, and the bytes that all of them together may hold.
+
+Kafka leaves most of these unlimited (`queued.max.request.bytes` -1, `max.connections` 2**31 - 1).
+"""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one connection may use; times are seconds of the loop's clock."""
+
+    # socket.request.max.bytes
+    frame_bytes_max: int = 100 * MIB
+    # Requests that were read ahead and wait for their answer.
+    pending_max: int = 64
+    # Unsent bytes of answers at which nothing more is read from the peer.
+    unsent_bytes_high: int = 256 * 1024
+    # connections.max.idle.ms
+    idle_seconds: float = 600.0
+    # From connecting to the end of the first request.
+    first_frame_seconds: float = 30.0
+    # From the first to the last byte of a request.
+    frame_seconds: float = 60.0
+    # max.connections
+    connections_max: int = 10_000
+    # max.connections.per.ip
+    connections_per_host_max: int = 2**31 - 1
+
+
+class Budget:
+    """Bytes of unfinished requests of all connections together (queued.max.request.bytes).
+
+    As Kafka's SimpleMemoryPool: granted while anything is left, so that one request may overdraw
+    it and a request larger than the whole budget can still be read. Who is refused waits in line;
+    a holder always owns all that its frame needs, so holders finish and nothing deadlocks.
+    """
+
+    def __init__(self, limit_bytes: int) -> None:
+        self.limit_bytes = limit_bytes
+        self.held_bytes = 0
+        self._waiting: deque[tuple[int, Callable[[], None]]] = deque()
+
+    def take(self, size_bytes: int) -> bool:
+        """Hold `size_bytes` if anything is left and nobody waits; tell whether it was granted."""
+        if self.held_bytes >= self.limit_bytes or self._waiting:
+            return False
+        self.held_bytes += size_bytes
+        return True
+
+    def hold(self, size_bytes: int) -> None:
+        """Hold `size_bytes` in any case: they are in memory already."""
+        self.held_bytes += size_bytes
+
+    def wait(self, size_bytes: int, granted: Callable[[], None]) -> None:
+        """Stand in line for `size_bytes`; `granted` is called when they are held, maybe at once."""
+        self._waiting.append((size_bytes, granted))
+        self._grant()
+
+    def leave(self, granted: Callable[[], None]) -> None:
+        """Leave the line, if still in it."""
+        self._waiting = deque(entry for entry in self._waiting if entry[1] != granted)
+        self._grant()
+
+    def give_back(self, size_bytes: int) -> None:
+        """Release bytes and let the next in line go on."""
+        self.held_bytes -= size_bytes
+        assert self.held_bytes >= 0, "more was given back than taken"
+        if self._waiting:
+            self._grant()
+
+    def _grant(self) -> None:
+        while self._waiting and self.held_bytes < self.limit_bytes:
+            size_bytes, granted = self._waiting.popleft()
+            self.held_bytes += size_bytes
+            granted()

@@ -1,0 +1,38 @@
+"""The table of served APIs: one row a handler module. What is advertised comes from here.
+
+A row's module says key and versions; the row says what the dispatcher has to know beside.
+"""
+
+from types import ModuleType
+from typing import NamedTuple
+
+from ottla.server.context import AdvertisedApi
+from ottla.server.handlers import api_versions
+
+
+class Row(NamedTuple):
+    """One served API."""
+
+    handler: ModuleType
+    # Told to clients in place of MIN_VERSION (KAFKA-18659: old librdkafka needs Produce 0).
+    advertised_min: int | None = None
+    # Requests behind one whose answer is deferred may be handled already.
+    is_read_ahead: bool = False
+    # The deferred answer is of no use to anybody once its connection is lost.
+    ends_with_connection: bool = False
+
+
+ROWS: tuple[Row, ...] = (Row(api_versions),)
+
+
+def advertised_apis(rows: tuple[Row, ...] = ROWS) -> tuple[AdvertisedApi, ...]:
+    """Return what ApiVersions tells, by key."""
+    apis = (
+        AdvertisedApi(
+            int(row.handler.API),
+            row.handler.MIN_VERSION if row.advertised_min is None else row.advertised_min,
+            row.handler.MAX_VERSION,
+        )
+        for row in rows
+    )
+    return tuple(sorted(apis))

@@ -1,0 +1,82 @@
+"""What a handler may use: the broker, and the request's own circumstances."""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from ottla.base.clock import Clock
+from ottla.base.options import Snapshot
+from ottla.base.rng import Rng
+from ottla.cluster.image import BrokerImage, ClusterImage
+from ottla.net.connection import Connection
+
+if TYPE_CHECKING:
+    from ottla.controller.loop import Controller
+    from ottla.coordinators.group.service import GroupCoordinator
+    from ottla.coordinators.producer_ids import ProducerIds
+    from ottla.replication.replicas import Replicas
+    from ottla.server.config_store import ConfigStore
+    from ottla.server.fetch_sessions import FetchSessions
+
+
+class AdvertisedApi(NamedTuple):
+    """A row of the ApiVersions answer."""
+
+    api_key: int
+    min_version: int
+    max_version: int
+
+
+class Broker:
+    """The running broker, put together by `server.node`.
+
+    `image` and `options` are replaced, never changed: take them once and use that one value.
+    """
+
+    node_id: int
+    cluster_id: str
+    clock: Clock
+    rng: Rng
+    options: Snapshot
+    image: ClusterImage
+    replicas: "Replicas"
+    groups: "GroupCoordinator"
+    producer_ids: "ProducerIds"
+    controller: "Controller"
+    configs: "ConfigStore"
+    fetch_sessions: "FetchSessions"
+    advertised_apis: tuple[AdvertisedApi, ...] = ()
+    # Set where advertised.listeners is: what this broker calls itself, by listener name.
+    advertised: dict[str, tuple[str, int]]
+
+
+class RequestContext:
+    """One request's circumstances; `connection` tells both addresses and the listener."""
+
+    __slots__ = ("api_key", "api_version", "broker", "client_id", "connection", "correlation_id")
+
+    def __init__(
+        self,
+        broker: Broker,
+        connection: Connection,
+        api_key: int,
+        api_version: int,
+        correlation_id: int,
+        client_id: str | None,
+    ) -> None:
+        self.broker = broker
+        self.connection = connection
+        self.api_key = api_key
+        self.api_version = api_version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+
+    def address_of(self, broker: BrokerImage) -> tuple[str, int] | None:
+        """Return where this client reaches `broker`: this one at the address it came in on.
+
+        `advertised.listeners` overrides that. None where the other broker lacks the listener.
+        """
+        listener = self.connection.listener_name
+        if broker.id == self.broker.node_id:
+            advertised = self.broker.advertised.get(listener)
+            return advertised or self.connection.local_address
+        endpoint = broker.endpoint(listener)
+        return None if endpoint is None else (endpoint.host, endpoint.port)

@@ -1,0 +1,158 @@
+"""From a frame to a handler and back to bytes, inside the transport's read callback.
+
+A plain handler runs at once and answers with a response, with a future of one, or with None where
+the protocol asks for no answer (Produce with acks=0). An `async def` handler gets a copied frame
+and runs as a supervised task. An ApiError that escapes a handler is put into the response's own
+top-level error code; a response that has none cannot say it, so the connection is closed. As in
+Kafka, an unknown key or version closes the connection, except for ApiVersions (KIP-511).
+"""
+
+import asyncio
+import inspect
+import struct
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from ottla.base.errors import ApiError, ErrorCode, ProtocolError
+from ottla.base.buffers import Buffer
+from ottla.base.tasks import Tasks
+from ottla.net.connection import Connection, Reply
+from ottla.server.apis import ROWS, Row
+from ottla.server.context import Broker, RequestContext
+from ottla.wire import headers, schema
+from ottla.wire.api_keys import APIS, ApiKey
+from ottla.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
+
+# Key, version, correlation id: the same in every version of the request header.
+_PREFIX = struct.Struct(">hhi")
+
+
+class Route:
+    """One API in one version, with its compiled codec."""
+
+    __slots__ = ("decode", "handle", "is_async", "response", "row", "version")
+
+    def __init__(self, row: Row, version: int) -> None:
+        api = APIS[int(row.handler.API)]
+        self.row = row
+        self.version = version
+        self.handle: Callable[[RequestContext, Any], Any] = row.handler.handle
+        self.is_async = inspect.iscoroutinefunction(self.handle)
+        self.response: type[Any] = api.response
+        self.decode = schema.decoder(api.request, version)
+
+    def failure(self, error: ApiError) -> Any:
+        """Return the response that tells `error`; ProtocolError where its type cannot."""
+        fields = self.response.__slots__
+        if "error_code" not in fields:
+            raise ProtocolError(f"{self.row.handler.API.name} failed: {error.message}") from error
+        response = self.response(error_code=int(error.code))
+        if "error_message" in fields:
+            response.error_message = error.message
+        return response
+
+
+class Dispatcher:
+    """The FrameHandler of a broker's endpoints."""
+
+    def __init__(self, broker: Broker, tasks: Tasks, rows: tuple[Row, ...] = ROWS) -> None:
+        self._broker = broker
+        self._tasks = tasks
+        self._rows = {int(row.handler.API): row for row in rows}
+        # By key << 16 | version; filled on first use, because compiling a codec takes time.
+        self._routes: dict[int, Route] = {}
+
+    def frame(self, connection: Connection, frame: memoryview) -> None:
+        """Handle one request; ProtocolError where it cannot be read or is not served."""
+        if len(frame) < _PREFIX.size:
+            raise ProtocolError(f"a request of {len(frame)} bytes has no header")
+        key, version, correlation_id = _PREFIX.unpack_from(frame)
+        route = self._routes.get(key << 16 | version) or self._add_route(key, version)
+        if route is None:
+            connection.send(_fallback(correlation_id, self._rows[key]))
+            return
+        header = headers.decode_request_header(frame)
+        context = RequestContext(
+            self._broker, connection, key, version, correlation_id, header.client_id
+        )
+        if route.is_async:
+            self._start(route, context, bytes(frame), header.body_position)
+            return
+        request, _ = route.decode(frame, header.body_position)
+        try:
+            result = route.handle(context, request)
+        except ApiError as error:
+            result = route.failure(error)
+        if type(result) is route.response:
+            connection.send(headers.encode_response_parts(correlation_id, result, version))
+        elif result is not None:
+            self._wait(route, context, result)
+
+    def _add_route(self, key: int, version: int) -> Route | None:
+        row = self._rows.get(key)
+        if row is None:
+            raise ProtocolError(f"API {key} is not served")
+        if not row.handler.MIN_VERSION <= version <= row.handler.MAX_VERSION:
+            if key == ApiKey.API_VERSIONS:
+                return None
+            raise ProtocolError(f"{row.handler.API.name} is not served in version {version}")
+        route = self._routes[key << 16 | version] = Route(row, version)
+        return route
+
+    def _wait(self, route: Route, context: RequestContext, future: "asyncio.Future[Any]") -> None:
+        reply = context.connection.defer(is_blocking=not route.row.is_read_ahead)
+        if route.row.ends_with_connection:
+            reply.on_abandon = future.cancel
+        if future.done():
+            self._answer(route, context.correlation_id, reply, future)
+        else:
+            future.add_done_callback(partial(self._answer, route, context.correlation_id, reply))
+
+    def _start(self, route: Route, context: RequestContext, frame: bytes, position: int) -> None:
+        request, _ = route.decode(frame, position)
+        reply = context.connection.defer(held_bytes=len(frame))
+        name = f"{route.row.handler.API.name} from {context.client_id}"
+        task = self._tasks.spawn(route.handle(context, request), name)
+        task.add_done_callback(partial(self._answer, route, context.correlation_id, reply))
+
+    def _answer(
+        self, route: Route, correlation_id: int, reply: Reply, future: "asyncio.Future[Any]"
+    ) -> None:
+        if future.cancelled():
+            reply.close("the broker gave the request up")
+            return
+        error = future.exception()
+        try:
+            if error is None:
+                response = future.result()
+            elif isinstance(error, ApiError):
+                response = route.failure(error)
+            else:
+                raise error
+        except ProtocolError as reason:
+            reply.close(str(reason))
+            return
+        finally:
+            # A broken invariant goes on to the loop's exception handler, the connection with it.
+            if error is not None and not isinstance(error, ApiError | ProtocolError):
+                reply.close(f"{route.row.handler.API.name} failed")
+        if response is None:
+            reply.send_nothing()
+        else:
+            reply.send(headers.encode_response_parts(correlation_id, response, route.version))
+
+
+def _fallback(correlation_id: int, row: Row) -> list[Buffer]:
+    """Answer an ApiVersions request of a future version: version 0, with what is served."""
+    response = ApiVersionsResponse(
+        error_code=int(ErrorCode.UNSUPPORTED_VERSION),
+        api_keys=[
+            ApiVersion(
+                api_key=int(row.handler.API),
+                min_version=row.handler.MIN_VERSION,
+                max_version=row.handler.MAX_VERSION,
+            )
+        ],
+    )
+    return headers.encode_response_parts(correlation_id, response, 0)

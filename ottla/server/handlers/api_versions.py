@@ -1,0 +1,40 @@
+"""ApiVersions (key 18), versions 0-4: what this broker serves.
+
+v0: the ranges. v1: throttle time. v2: as v1. v3: client software name and version, tagged feature
+fields (KIP-511, KIP-584). v4: a feature whose lowest version is 0 may be listed (KAFKA-17011).
+A request of a later version gets a version 0 answer with UNSUPPORTED_VERSION (in `dispatch`).
+
+Not done: no feature is finalized, so none is listed; `transaction.version` would make clients use
+transactions that are not served (KIP-890). zk_migration_ready is always false.
+"""
+
+import re
+
+from ottla.base.errors import ErrorCode
+from ottla.server.context import RequestContext
+from ottla.wire.api_keys import ApiKey
+from ottla.wire.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+)
+
+API = ApiKey.API_VERSIONS
+MIN_VERSION = 0
+MAX_VERSION = 4
+
+_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+
+
+def handle(context: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResponse:
+    """Return every served API; INVALID_REQUEST for a malformed software name."""
+    if context.api_version >= 3 and not (
+        _SOFTWARE.fullmatch(request.client_software_name)
+        and _SOFTWARE.fullmatch(request.client_software_version)
+    ):
+        return ApiVersionsResponse(error_code=int(ErrorCode.INVALID_REQUEST))
+    apis = [
+        ApiVersion(api_key=api.api_key, min_version=api.min_version, max_version=api.max_version)
+        for api in context.broker.advertised_apis
+    ]
+    return ApiVersionsResponse(api_keys=apis)
