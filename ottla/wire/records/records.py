@@ -183,14 +183,16 @@ def decode_batch(
     # With LogAppendTime every record has the time that the broker wrote into the header.
     append_time = header.max_timestamp if header.has_log_append_time else None
     records = []
-    for offset_delta, timestamp_delta, key, value, headers in _walk(body, header.records_count):
+    for offset, timestamp, key, key_end, value, value_end, headers in _walk(
+        body, header.records_count
+    ):
         records.append(
             Record(
-                None if key is None else body[key],
-                None if value is None else body[value],
+                None if key < 0 else body[key:key_end],
+                None if value < 0 else body[value:value_end],
                 headers,
-                append_time if append_time is not None else header.base_timestamp + timestamp_delta,
-                header.base_offset + offset_delta,
+                header.base_timestamp + timestamp if append_time is None else append_time,
+                header.base_offset + offset,
             )
         )
     return records
@@ -248,7 +250,7 @@ def validate_records(
     keyless: list[int] = []
     mistimed: list[RecordError] = []
     walk = _walk(body, header.records_count)
-    for index, (offset_delta, timestamp_delta, key, _, _) in enumerate(walk):
+    for index, (offset_delta, timestamp_delta, key, *_) in enumerate(walk):
         timestamp = header.base_timestamp + timestamp_delta
         if timestamp > newest:
             newest, newest_delta = timestamp, offset_delta
@@ -256,7 +258,7 @@ def validate_records(
             oldest = timestamp if oldest == batch.NO_TIMESTAMP else min(oldest, timestamp)
             if timestamp_bounds is not None:
                 mistimed += _judge_timestamp(index, timestamp, timestamp_bounds)
-        if key is None:
+        if key < 0:
             keyless.append(index)
         consecutive = consecutive and offset_delta == index
     if require_keys and keyless:
@@ -303,52 +305,92 @@ def _invalid(reason: str) -> ApiError:
     return ApiError(ErrorCode.INVALID_RECORD, f"A record of the batch is damaged: {reason}.")
 
 
-_Walked = tuple[int, int, slice | None, slice | None, Sequence[Header]]
+_Walked = tuple[int, int, int, int, int, int, Sequence[Header]]
 
 
 def _walk(body: bytes, count: int) -> Iterator[_Walked]:
-    """Yield (offset delta, timestamp delta, key, value, headers) of each record.
-
-    The records must fill `body` exactly. Reading past its end is an IndexError, caught here once and
-    not tested for at every byte; the one-byte case of each varint stands inline because it is the
-    usual one and a call would cost more than the rest.
-    """
+    """Yield what `_walk_fields` finds, for bytes that nothing is known of; they must end with the last record."""
     if count < 0 or count * _RECORD_BYTES_MIN > len(body):
         raise _invalid(f"{count} records do not fit into {len(body)} bytes")
-    position = 0
     try:
-        for _ in range(count):
-            size, position = _read_varint(body, position)
-            end = position + size
-            timestamp_delta, position = _read_varint(body, position + 1)
-            offset_delta, position = _read_varint(body, position)
-            key, position = _read_slice(body, position)
-            value, position = _read_slice(body, position)
-            headers: Sequence[Header] = ()
-            headers_count = body[position]
-            position += 1
-            if headers_count:
-                headers, position = _read_headers(body, position - 1)
-            if position != end:
-                raise _invalid("its length is not that of its fields")
-            yield offset_delta, timestamp_delta, key, value, headers
+        yield from _walk_fields(body, count)
     except IndexError as error:
         raise _invalid("it goes past the end of the batch") from error
+
+
+def _walk_fields(body: bytes, count: int) -> Iterator[_Walked]:
+    """Yield (offset delta, timestamp delta, key start, key end, value start, value end, headers).
+
+    A start of -1 is a null. Most varints have one byte: that case stands inline, since a call would
+    cost more than all the rest. Reading past the end is an IndexError, caught once for all by `_walk`.
+    """
+    position = 0
+    for _ in range(count):
+        size = body[position]
+        position += 1
+        if size >= _CONTINUES:
+            size, position = _continue_varint(body, position, size)
+        end = position + (size >> 1)
+        timestamp = body[position + 1]
+        position += 2
+        if timestamp >= _CONTINUES:
+            timestamp, position = _continue_varint(body, position, timestamp)
+        offset = body[position]
+        position += 1
+        if offset >= _CONTINUES:
+            offset, position = _continue_varint(body, position, offset)
+        key_size = body[position]
+        key = position = position + 1
+        if key_size >= _CONTINUES:
+            key_size, key = _continue_varint(body, position, key_size)
+        key_end = key if key_size & 1 else key + (key_size >> 1)
+        value_size = body[key_end]
+        value = position = key_end + 1
+        if value_size >= _CONTINUES:
+            value_size, value = _continue_varint(body, position, value_size)
+        value_end = position = value if value_size & 1 else value + (value_size >> 1)
+        headers: Sequence[Header] = ()
+        if body[position]:
+            headers, position = _read_headers(body, position)
+        else:
+            position += 1
+        if position != end or size & 1:
+            raise _invalid("its length is not that of its fields")
+        yield (
+            (offset >> 1) ^ -(offset & 1),
+            (timestamp >> 1) ^ -(timestamp & 1),
+            -1 if key_size & 1 else key,
+            key_end,
+            -1 if value_size & 1 else value,
+            value_end,
+            headers,
+        )
     if position != len(body):
         raise _invalid(f"{len(body) - position} bytes follow the last record")
 
 
-def _read_varint(data: bytes, position: int) -> tuple[int, int]:
+def _continue_varint(data: bytes, position: int, unsigned: int) -> tuple[int, int]:
+    """Return the raw (not yet zigzag) number whose first byte has been read, and what follows it."""
     byte = data[position]
+    position += 1
+    unsigned = unsigned & 0x7F | (byte & 0x7F) << 7
     if byte < _CONTINUES:
-        return (byte >> 1) ^ -(byte & 1), position + 1
-    unsigned = byte & 0x7F
-    for index in range(1, _VARINT_BYTES_MAX):
-        byte = data[position + index]
-        unsigned |= (byte & 0x7F) << (7 * index)
+        return unsigned, position
+    for shift in range(14, 7 * _VARINT_BYTES_MAX, 7):
+        byte = data[position]
+        position += 1
+        unsigned |= (byte & 0x7F) << shift
         if byte < _CONTINUES:
-            return (unsigned >> 1) ^ -(unsigned & 1), position + index + 1
+            return unsigned, position
     raise _invalid("a number is longer than 10 bytes")
+
+
+def _read_varint(data: bytes, position: int) -> tuple[int, int]:
+    unsigned = data[position]
+    position += 1
+    if unsigned >= _CONTINUES:
+        unsigned, position = _continue_varint(data, position, unsigned)
+    return (unsigned >> 1) ^ -(unsigned & 1), position
 
 
 def _read_slice(data: bytes, position: int) -> tuple[slice | None, int]:
