@@ -13,11 +13,10 @@ import statistics
 import time
 from collections import deque
 
+from ottla.wire import headers
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-
-from ottla.wire import headers
 from ottla.wire.records.records import Record, encode_batch
 
 

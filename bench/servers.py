@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+from ottla.wire import headers
 from ottla.wire.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -25,8 +26,6 @@ from ottla.wire.messages.produce import (
 )
 from ottla.wire.records.records import Record, encode_batch
 from tests.compat import java
-
-from ottla.wire import headers
 
 T = TypeVar("T")
 _CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
