@@ -119,8 +119,12 @@ def _compress_gzip(data: Buffer) -> bytes:
 def _decompress_gzip(data: Buffer, max_bytes: int) -> Iterator[bytes]:
     rest: Buffer = data
     stream = zlib.decompressobj(wbits=_GZIP_WINDOW_BITS)
-    for size in _piece_sizes(len(data), max_bytes):
-        yield stream.decompress(rest, size)
+    left = max_bytes + 1
+    size = max(_FIRST_PIECE_BYTES, 4 * len(data))
+    while left > 0:
+        piece = stream.decompress(rest, min(size, left))
+        yield piece
+        left -= len(piece)
         if not stream.eof:
             rest = stream.unconsumed_tail
         elif stream.unused_data:
