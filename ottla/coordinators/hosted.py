@@ -1,0 +1,162 @@
+"""One partition of an internal topic on the broker that coordinates it: append, replay, wait.
+
+The runtime makes one for each leadership; a shard uses it to write and to set timers.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import partial
+from typing import Protocol
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.coordinators.loading import Replayed
+from ottla.coordinators.ports import PartitionWriter
+from ottla.coordinators.timers import MS_PER_S, Timers
+from ottla.wire.records.records import Record
+
+_log = logging.getLogger(__name__)
+
+
+class Shard(Replayed, Protocol):
+    """The state of one partition. Made empty, filled by replay, then asked for decisions."""
+
+    def on_loaded(self) -> None:
+        """Start to act: everything in the log has been replayed."""
+        ...
+
+    def on_unloaded(self) -> None:
+        """Answer whoever waits with NOT_COORDINATOR; the shard is not used again."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeSettings:
+    """How to write and read: milliseconds until a commit is given up, codec, bytes a read."""
+
+    commit_timeout_ms: int = 5000
+    compression: int = 0
+    load_bytes: int = 256 * 1024
+
+
+class Status(Enum):
+    """Where a hosted partition is in its life; only an ACTIVE one takes decisions."""
+
+    LOADING = "loading"
+    ACTIVE = "active"
+    # The log could not be read; stays until the next leadership.
+    FAILED = "failed"
+    CLOSED = "closed"
+
+
+@dataclass(slots=True, eq=False)
+class _Append:
+    """Records that were replayed and are not committed yet."""
+
+    committed: asyncio.Future[None]
+    deadline: asyncio.TimerHandle | None = None
+
+
+@dataclass(slots=True, eq=False)
+class HostedPartition:
+    """One partition of the internal topic on this broker; also the shard's way to the log."""
+
+    topic: str
+    partition: int
+    leader_epoch: int
+    writer: PartitionWriter
+    settings: Callable[[], RuntimeSettings]
+    on_lost: Callable[["HostedPartition"], None]
+    timers: Timers = field(default_factory=Timers)
+    status: Status = Status.LOADING
+    _shard: Shard | None = None
+    _appends: list[_Append] = field(default_factory=list)
+
+    @property
+    def shard(self) -> Shard:
+        """The state; set right after this object, which the shard needs to exist."""
+        assert self._shard is not None
+        return self._shard
+
+    def attach(self, shard: Shard) -> None:
+        """Give the partition its state."""
+        assert self._shard is None
+        self._shard = shard
+
+    def append(self, records: Sequence[Record]) -> asyncio.Future[None]:
+        """Append and replay; ApiError where nothing was written, else a future of the commit.
+
+        The future fails with REQUEST_TIMED_OUT after the commit timeout, with the writer's
+        ApiError or with NOT_COORDINATOR where the records may be lost.
+        """
+        assert self.status is Status.ACTIVE
+        assert records
+        settings = self.settings()
+        written = self.writer.append(
+            self.topic,
+            self.partition,
+            list(records),
+            self.leader_epoch,
+            compression=settings.compression,
+        )
+        for record in records:
+            self.shard.replay(record)
+        return self._await_commit(written, settings)
+
+    def _await_commit(
+        self, written: asyncio.Future[int], settings: RuntimeSettings
+    ) -> asyncio.Future[None]:
+        loop = asyncio.get_running_loop()
+        pending = _Append(loop.create_future())
+        self._appends.append(pending)
+        if written.done():
+            self._written(pending, written)
+        else:
+            delay = settings.commit_timeout_ms / MS_PER_S
+            timed_out = ApiError(ErrorCode.REQUEST_TIMED_OUT)
+            pending.deadline = loop.call_later(delay, _fail, pending.committed, timed_out)
+            written.add_done_callback(partial(self._written, pending))
+        return pending.committed
+
+    def _written(self, pending: _Append, written: asyncio.Future[int]) -> None:
+        if pending.deadline is not None:
+            pending.deadline.cancel()
+        if pending in self._appends:
+            self._appends.remove(pending)
+        if written.cancelled():
+            error: BaseException | None = ApiError(ErrorCode.NOT_COORDINATOR)
+        else:
+            error = written.exception()
+        if error is None:
+            if not pending.committed.done():
+                pending.committed.set_result(None)
+            return
+        if self.status is Status.ACTIVE:
+            _log.warning("append lost topic=%s partition=%d error=%s",
+                         self.topic, self.partition, error)  # fmt: skip
+            self.on_lost(self)
+        _fail(pending.committed, error)
+
+    def last_append(self) -> asyncio.Future[None] | None:
+        """Return the commit that everything replayed so far waits for; None if there is none."""
+        return self._appends[-1].committed if self._appends else None
+
+    def close(self, status: Status = Status.CLOSED) -> None:
+        """End timers and waits; whoever waits for a commit or an answer hears NOT_COORDINATOR."""
+        self.status = status
+        self.timers.close()
+        self.shard.on_unloaded()
+        for pending in self._appends:
+            if pending.deadline is not None:
+                pending.deadline.cancel()
+            _fail(pending.committed, ApiError(ErrorCode.NOT_COORDINATOR))
+        self._appends.clear()
+
+
+def _fail(committed: asyncio.Future[None], error: BaseException) -> None:
+    if not committed.done():
+        committed.set_exception(error)
+        # Nobody may be waiting any more; then it is not worth a complaint of asyncio.
+        committed.exception()

@@ -1,0 +1,106 @@
+"""Reading a coordinator's partition from its start: the same replay that live operation does.
+
+The event loop is given back after every slice of work, so a long log delays other requests by no more
+than that. Follows Kafka's CoordinatorLoaderImpl.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Protocol
+
+from ottla.base.buffers import Buffer
+from ottla.base.clock import Clock
+from ottla.coordinators.ports import PartitionWriter
+from ottla.wire.records import batch, control, records
+from ottla.wire.records.records import Record
+
+_log = logging.getLogger(__name__)
+
+SLICE_SECONDS = 0.005
+# Several of the largest batches that a slice can take; more only delays other reads of the disk.
+CHUNK_BYTES_MAX = 256 * 1024
+
+
+class Replayed(Protocol):
+    """What rebuilds its state from records."""
+
+    def replay(self, record: Record, producer_id: int = batch.NO_PRODUCER_ID) -> None:
+        """Apply one record; `producer_id` is that of the transaction it belongs to, or -1."""
+        ...
+
+    def end_transaction(self, producer_id: int, *, is_committed: bool) -> None:
+        """Apply or drop what the producer's transaction has brought."""
+        ...
+
+
+class Loader:
+    """Reads one partition once. `is_wanted` tells after every pause whether to go on."""
+
+    def __init__(
+        self,
+        writer: PartitionWriter,
+        clock: Clock,
+        *,
+        chunk_bytes: int,
+        is_wanted: Callable[[], bool],
+    ) -> None:
+        self._writer = writer
+        self._clock = clock
+        self._chunk_bytes = min(chunk_bytes, CHUNK_BYTES_MAX)
+        self._is_wanted = is_wanted
+        self._slice_ends = 0.0
+
+    async def load(self, topic: str, partition: int, target: Replayed) -> int:
+        """Replay the whole log and return the number of records; ApiError if it cannot be read."""
+        offset, log_end_offset = self._writer.bounds(topic, partition)
+        count = 0
+        self._start_slice()
+        while offset < log_end_offset and self._is_wanted():
+            chunk = self._writer.read(topic, partition, offset, self._chunk_bytes)
+            position = 0
+            while (header := _whole_header(chunk, position)) is not None:
+                if header.last_offset >= offset:
+                    count += await self._replay_batch(chunk, position, header, target)
+                    offset = header.last_offset + 1
+                position += header.size_bytes
+            if position == 0:
+                _log.warning("log ends early topic=%s partition=%d offset=%d log_end_offset=%d",
+                             topic, partition, offset, log_end_offset)  # fmt: skip
+                break
+        return count
+
+    async def _replay_batch(
+        self, chunk: Buffer, position: int, header: batch.BatchHeader, target: Replayed
+    ) -> int:
+        found = records.decode_batch(chunk, position, header=header)
+        if header.is_control:
+            for record in found:
+                _replay_marker(record, header.producer_id, target)
+            return 0
+        producer_id = header.producer_id if header.is_transactional else batch.NO_PRODUCER_ID
+        for record in found:
+            if self._clock.monotonic() >= self._slice_ends:
+                await self._clock.sleep(0)
+                if not self._is_wanted():
+                    return 0
+                self._start_slice()
+            target.replay(record, producer_id)
+        return len(found)
+
+    def _start_slice(self) -> None:
+        self._slice_ends = self._clock.monotonic() + SLICE_SECONDS
+
+
+def _whole_header(chunk: Buffer, position: int) -> batch.BatchHeader | None:
+    """Return the header of the batch at `position` if all of the batch is there."""
+    if len(chunk) - position < batch.HEADER_SIZE:
+        return None
+    header = batch.parse_header(chunk, position)
+    return header if position + header.size_bytes <= len(chunk) else None
+
+
+def _replay_marker(record: Record, producer_id: int, target: Replayed) -> None:
+    marker = control.parse_marker(record)
+    if marker is not None:
+        is_committed = marker.type is control.ControlType.COMMIT
+        target.end_transaction(producer_id, is_committed=is_committed)

@@ -1,0 +1,89 @@
+"""Answers that may have to wait: a response now, or a future of one."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import TypeAlias, TypeVar, Union
+
+from ottla.base.errors import ApiError, ErrorCode
+
+_log = logging.getLogger(__name__)
+
+R = TypeVar("R")
+Q = TypeVar("Q")
+Reply: TypeAlias = Union[R, "asyncio.Future[R]"]
+
+
+def after(
+    committed: asyncio.Future[None],
+    response: Callable[[], R],
+    refuse: Callable[[ErrorCode], R],
+) -> Reply[R]:
+    """Return `response()` when `committed` is done, `refuse(code)` when it failed."""
+    if committed.done():
+        return _settle(committed, response, refuse)
+    answered: asyncio.Future[R] = asyncio.get_running_loop().create_future()
+
+    def settle(done: asyncio.Future[None]) -> None:
+        # The client may have gone, which cancels its answer.
+        if not answered.done():
+            answered.set_result(_settle(done, response, refuse))
+
+    committed.add_done_callback(settle)
+    return answered
+
+
+def _settle(
+    committed: asyncio.Future[None],
+    response: Callable[[], R],
+    refuse: Callable[[ErrorCode], R],
+) -> R:
+    error = committed.exception()
+    if error is None:
+        return response()
+    if isinstance(error, ApiError):
+        return refuse(error.code)
+    # Raising here would leave the client without an answer.
+    _log.error("commit failed", exc_info=error)
+    return refuse(ErrorCode.UNKNOWN_SERVER_ERROR)
+
+
+def shaped(reply: Reply[Q], shape: Callable[[Q], R]) -> Reply[R]:
+    """Return `shape` of the answer, as soon as there is one."""
+    if not isinstance(reply, asyncio.Future):
+        return shape(reply)
+    if reply.done():
+        return shape(reply.result())
+    answered: asyncio.Future[R] = asyncio.get_running_loop().create_future()
+
+    def settle(done: asyncio.Future[Q]) -> None:
+        if not answered.done():
+            answered.set_result(shape(done.result()))
+
+    reply.add_done_callback(settle)
+    return answered
+
+
+def gathered(replies: Sequence[Reply[Q]], shape: Callable[[list[Q]], R]) -> Reply[R]:
+    """Return `shape` of all answers, as soon as the last of them is there."""
+    waiting = [item for item in replies if isinstance(item, asyncio.Future) and not item.done()]
+
+    def collect() -> R:
+        return shape(
+            [item.result() if isinstance(item, asyncio.Future) else item for item in replies]
+        )
+
+    if not waiting:
+        return collect()
+    answered: asyncio.Future[R] = asyncio.get_running_loop().create_future()
+    left = len(waiting)
+
+    def settle(_: asyncio.Future[Q]) -> None:
+        nonlocal left
+        left -= 1
+        if left == 0 and not answered.done():
+            answered.set_result(collect())
+
+    for item in waiting:
+        item.add_done_callback(settle)
+    return answered

@@ -1,0 +1,198 @@
+"""Decide, append, replay, answer: the shell around every coordinator.
+
+* A decision looks at a shard (the state of one partition of the internal topic) and returns records
+  and a response. It changes nothing.
+* The records are appended to the partition and replayed into the shard. Replay is the only way in
+  which what a shard keeps changes, and loading the partition runs the same replay.
+* The response leaves when the records are committed. What was replayed and then not committed in
+  time stays: it is in the log. What may be lost again (the writer's future fails) makes the runtime
+  throw the shard away and load the partition anew, so memory never says more than the log.
+
+Lives on the broker's loop; a partition has a single writer, the loop. Follows Kafka's
+CoordinatorRuntime.
+"""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from ottla.base.clock import Clock
+from ottla.base.errors import ApiError, ErrorCode, ProtocolError
+from ottla.base.tasks import Tasks
+from ottla.coordinators.hosted import HostedPartition, RuntimeSettings, Shard, Status
+from ottla.coordinators.loading import Loader
+from ottla.coordinators.ports import PartitionWriter
+from ottla.coordinators.replies import Reply, after
+from ottla.wire.records.records import Record
+
+_log = logging.getLogger(__name__)
+
+R = TypeVar("R")
+S = TypeVar("S", bound=Shard)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision(Generic[R]):
+    """What is to be written, and what is to be answered once that is committed."""
+
+    records: Sequence[Record]
+    response: R
+
+
+class CoordinatorRuntime(Generic[S]):
+    """The partitions of one internal topic that this broker coordinates."""
+
+    def __init__(
+        self,
+        topic: str,
+        make_shard: Callable[[HostedPartition], S],
+        *,
+        writer: PartitionWriter,
+        clock: Clock,
+        tasks: Tasks,
+        settings: Callable[[], RuntimeSettings],
+    ) -> None:
+        self._topic = topic
+        self._make_shard = make_shard
+        self._writer = writer
+        self._clock = clock
+        self._tasks = tasks
+        self._settings = settings
+        self._hosted: dict[int, HostedPartition] = {}
+
+    def load(self, partition: int, leader_epoch: int) -> None:
+        """Become the coordinator of a partition that this broker leads since `leader_epoch`.
+
+        A partition without records is ready on return. The next leader epoch of a partition
+        that is already here changes nothing but the epoch: nobody else can have written.
+        """
+        found = self._hosted.get(partition)
+        if found is not None:
+            if leader_epoch < found.leader_epoch:
+                return
+            is_alive = found.status in (Status.LOADING, Status.ACTIVE)
+            if is_alive and leader_epoch <= found.leader_epoch + 1:
+                found.leader_epoch = leader_epoch
+                return
+            self.unload(partition)
+        self._start(partition, leader_epoch)
+
+    def unload(self, partition: int, leader_epoch: int | None = None) -> None:
+        """Stop being the coordinator, unless a later epoch than `leader_epoch` made it so."""
+        found = self._hosted.get(partition)
+        if found is None or (leader_epoch is not None and leader_epoch < found.leader_epoch):
+            return
+        del self._hosted[partition]
+        found.close()
+        _log.info("unloaded topic=%s partition=%d", self._topic, partition)
+
+    def close(self) -> None:
+        """Unload everything."""
+        for partition in list(self._hosted):
+            self.unload(partition)
+
+    def decide(
+        self,
+        partition: int,
+        decision: Callable[[S], Decision[R]],
+        refuse: Callable[[ErrorCode], R],
+    ) -> Reply[R]:
+        """Take a decision and return its response, or a future of it where it must wait.
+
+        An ApiError, of the decision or of the append, becomes `refuse(code)`.
+        """
+        try:
+            hosted = self._active(partition)
+            decided = decision(hosted.shard)  # type: ignore[arg-type]
+            if not decided.records:
+                return decided.response
+            committed = hosted.append(decided.records)
+        except ApiError as error:
+            return refuse(error.code)
+        return after(committed, lambda: decided.response, refuse)
+
+    def read(
+        self, partition: int, question: Callable[[S], R], refuse: Callable[[ErrorCode], R]
+    ) -> Reply[R]:
+        """Answer from what is committed: where the newest records are not yet, wait for them."""
+        try:
+            hosted = self._active(partition)
+            answer = question(hosted.shard)  # type: ignore[arg-type]
+        except ApiError as error:
+            return refuse(error.code)
+        committed = hosted.last_append()
+        return answer if committed is None else after(committed, lambda: answer, refuse)
+
+    def shard(self, partition: int) -> S:
+        """Return an active shard; ApiError NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS."""
+        return self._active(partition).shard  # type: ignore[return-value]
+
+    def shards(self) -> Iterator[tuple[int, S]]:
+        """Go over the active shards and their partitions."""
+        for partition, hosted in list(self._hosted.items()):
+            if hosted.status is Status.ACTIVE:
+                yield partition, hosted.shard  # type: ignore[misc]
+
+    def is_loading(self) -> bool:
+        """Tell whether a partition is being read."""
+        return any(hosted.status is Status.LOADING for hosted in self._hosted.values())
+
+    def _active(self, partition: int) -> HostedPartition:
+        hosted = self._hosted.get(partition)
+        if hosted is None or hosted.status in (Status.FAILED, Status.CLOSED):
+            raise ApiError(ErrorCode.NOT_COORDINATOR)
+        if hosted.status is Status.LOADING:
+            raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        return hosted
+
+    def _start(self, partition: int, leader_epoch: int) -> None:
+        hosted = HostedPartition(
+            self._topic, partition, leader_epoch, self._writer, self._settings, self._lost
+        )
+        hosted.attach(self._make_shard(hosted))
+        self._hosted[partition] = hosted
+        try:
+            start, end = self._writer.bounds(self._topic, partition)
+        except ApiError as error:
+            self._fail(hosted, error)
+            return
+        if start == end:
+            self._activate(hosted, 0)
+        else:
+            name = f"load {self._topic}-{partition}"
+            self._tasks.spawn(self._load(hosted), name)
+
+    async def _load(self, hosted: HostedPartition) -> None:
+        loader = Loader(
+            self._writer,
+            self._clock,
+            chunk_bytes=self._settings().load_bytes,
+            is_wanted=lambda: hosted.status is Status.LOADING,
+        )
+        try:
+            count = await loader.load(self._topic, hosted.partition, hosted.shard)
+        except (ApiError, ProtocolError) as error:
+            if hosted.status is Status.LOADING:
+                self._fail(hosted, error)
+            return
+        if hosted.status is Status.LOADING:
+            self._activate(hosted, count)
+
+    def _activate(self, hosted: HostedPartition, count: int) -> None:
+        hosted.status = Status.ACTIVE
+        hosted.shard.on_loaded()
+        if count:
+            _log.info("loaded topic=%s partition=%d epoch=%d records=%d",
+                      self._topic, hosted.partition, hosted.leader_epoch, count)  # fmt: skip
+
+    def _fail(self, hosted: HostedPartition, error: Exception) -> None:
+        _log.error("cannot load topic=%s partition=%d epoch=%d error=%s",
+                   self._topic, hosted.partition, hosted.leader_epoch, error)  # fmt: skip
+        hosted.close(Status.FAILED)
+
+    def _lost(self, hosted: HostedPartition) -> None:
+        """Load again: what was replayed may not be in the log any more."""
+        if self._hosted.get(hosted.partition) is hosted:
+            self.unload(hosted.partition)
+            self._start(hosted.partition, hosted.leader_epoch)
