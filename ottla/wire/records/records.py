@@ -403,7 +403,7 @@ def _read_slice(data: bytes, position: int) -> tuple[slice | None, int]:
     return slice(position, end), end
 
 
-def _read_headers(data: bytes, position: int) -> tuple[list[Header], int]:
+def _read_headers(data: bytes, position: int) -> tuple[tuple[Header, ...], int]:
     count, position = _read_varint(data, position)
     if not 0 <= count <= len(data) - position:
         raise _invalid(f"it cannot have {count} headers")
@@ -418,4 +418,4 @@ def _read_headers(data: bytes, position: int) -> tuple[list[Header], int]:
         except UnicodeDecodeError as error:
             raise _invalid("the name of a header is not UTF-8") from error
         headers.append((text, None if value is None else data[value]))
-    return headers, position
+    return tuple(headers), position
