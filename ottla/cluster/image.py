@@ -59,6 +59,25 @@ class BrokerImage:
 
 
 @dataclass(frozen=True, slots=True)
+class ReplicaAssignment:
+    """Which brokers hold a partition, and which of them are on their way in or out (KIP-455)."""
+
+    replicas: tuple[int, ...]
+    adding_replicas: tuple[int, ...] = ()
+    removing_replicas: tuple[int, ...] = ()
+
+    @property
+    def target_replicas(self) -> tuple[int, ...]:
+        """What remains when the reassignment is complete."""
+        return tuple(item for item in self.replicas if item not in self.removing_replicas)
+
+    @property
+    def original_replicas(self) -> tuple[int, ...]:
+        """What remains when the reassignment is cancelled."""
+        return tuple(item for item in self.replicas if item not in self.adding_replicas)
+
+
+@dataclass(frozen=True, slots=True)
 class LeaderAndIsr:
     """Who leads a partition and who is in sync: the content of its state znode.
 
