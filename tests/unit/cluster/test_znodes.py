@@ -1,5 +1,7 @@
 """The znode catalogue against what Apache Kafka 3.9.2's own brokers and encoders wrote."""
 
+import json
+
 import pytest
 
 from ottla.base.uuids import parse_uuid
@@ -168,7 +170,7 @@ def test_controller_of_an_older_kafka_is_understood(data: bytes) -> None:
 
 def test_settings_are_written_in_the_order_of_java_properties() -> None:
     """Eighteen settings fill the second size of the table; those of one bucket stay as they came."""
-    names = [item.split('"')[1] for item in EIGHTEEN_SETTINGS[26:-2].split(",")]
+    names = list(json.loads(EIGHTEEN_SETTINGS)["config"])
     written = znodes.ConfigNode.encode(dict.fromkeys(names[9:] + names[:9], "1"))
     assert written.decode() == EIGHTEEN_SETTINGS
     assert znodes.ConfigNode.decode("/config/topics/t", written) == dict.fromkeys(names, "1")
