@@ -92,8 +92,6 @@ def topic_snapshot(broker: Snapshot, overrides: Mapping[str, str]) -> Snapshot:
     values = {name: topic_default(broker, name) for name in TOPIC_OPTIONS.rows}
     values.update(TOPIC_OPTIONS.parse(overrides).explicit)
     _check_lags(values["min.compaction.lag.ms"], values["max.compaction.lag.ms"])
-    if values["internal.segment.bytes"] is not None:
-        values["segment.bytes"] = values["internal.segment.bytes"]
     return Snapshot(TOPIC_OPTIONS, values)
 
 

@@ -13,7 +13,6 @@ from ottla.cluster.option_rows import (
     Limits,
     gzip_level,
     inert,
-    no_duplicates,
     row,
     throttled_replicas,
 )
@@ -151,7 +150,6 @@ _RETENTION = (
         "What becomes of old segments: delete (by retention), compact (the last record of each "
         "key stays), both, or nothing at all.",
         choices=CLEANUP_POLICIES,
-        check=no_duplicates,
         fallback="log.cleanup.policy",
     ),
     _topic(

@@ -1,0 +1,1 @@
+"""The controller: one broker decides for the cluster, through a tree that fences its predecessors."""

@@ -1,0 +1,205 @@
+"""What the controller tells brokers, delivered in order, one lane a broker.
+
+A broker hears of leaders before it hears of the metadata that names them: LeaderAndIsr goes before
+UpdateMetadata, StopReplica last. A lane retries until the broker is gone or a newer controller has
+taken over. The broker that the controller runs on is one lane like any other.
+Follows ControllerChannelManager.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from ottla.base.clock import Clock
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.base.tasks import Tasks
+from ottla.cluster.image import BrokerImage, ClusterImage, PartitionState, TopicImage
+
+_log = logging.getLogger(__name__)
+
+TopicPartition = tuple[str, int]
+
+RETRY_SECONDS = 0.1
+
+
+class Fence(NamedTuple):
+    """Who is speaking to which life of a broker: requests of others are refused (KIP-380)."""
+
+    controller_id: int
+    controller_epoch: int
+    broker_epoch: int
+
+
+class MetadataUpdate(NamedTuple):
+    """What has changed in the image. `brokers` is the whole list, or None where it is the same."""
+
+    brokers: Mapping[int, BrokerImage] | None
+    changed: Sequence[TopicImage]
+    deleted: Sequence[str]
+
+    def apply(self, image: ClusterImage, fence: Fence) -> ClusterImage:
+        """Return a broker's image after this update."""
+        if self.changed or self.deleted:
+            image = image.with_topics(self.changed, self.deleted)
+        if self.brokers is not None:
+            gone = [broker_id for broker_id in image.brokers if broker_id not in self.brokers]
+            image = image.with_brokers(self.brokers.values(), gone)
+        return image.with_controller(fence.controller_id, fence.controller_epoch)
+
+
+class BrokerPort(Protocol):
+    """One broker as the controller reaches it; a call over the network or into this process.
+
+    Each raises ApiError STALE_CONTROLLER_EPOCH or STALE_BROKER_EPOCH where the fence is outdated,
+    and BROKER_NOT_AVAILABLE where the broker cannot be reached now.
+    """
+
+    async def apply_leader_and_isr(
+        self, fence: Fence, states: Sequence[PartitionState]
+    ) -> Mapping[TopicPartition, ErrorCode]:
+        """Make the broker's replicas what `states` say."""
+        ...
+
+    async def update_metadata(self, fence: Fence, update: MetadataUpdate) -> None:
+        """Make the broker's image what the controller's is."""
+        ...
+
+    async def stop_replicas(
+        self, fence: Fence, partitions: Sequence[TopicPartition], *, delete: bool
+    ) -> Mapping[TopicPartition, ErrorCode]:
+        """Stop the replicas and, with `delete`, remove their logs; unknown ones are no error."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """Everything that one broker is told because of one event."""
+
+    broker_id: int
+    leaders: Sequence[PartitionState] = ()
+    metadata: MetadataUpdate | None = None
+    stop: Sequence[TopicPartition] = ()
+    delete: bool = False
+
+
+class Delivered(NamedTuple):
+    """What a broker answered to a notice; `errors` are of the partitions that have one."""
+
+    notice: Notice
+    errors: Mapping[TopicPartition, ErrorCode]
+
+
+OnDelivered = Callable[[Delivered], None]
+
+
+class Outbox:
+    """All lanes of a controller, from its election until it gives the role up."""
+
+    def __init__(
+        self, tasks: Tasks, clock: Clock, port_of: Callable[[BrokerImage], BrokerPort]
+    ) -> None:
+        self._tasks = tasks
+        self._clock = clock
+        self._port_of = port_of
+        self._lanes: dict[int, _Lane] = {}
+
+    def open(self, broker: BrokerImage, fence: Fence, on_delivered: OnDelivered) -> None:
+        """Begin a lane to a broker that has come; a lane to its former life ends."""
+        self.close_lane(broker.id)
+        lane = _Lane(self._port_of(broker), fence, self._clock, on_delivered)
+        self._lanes[broker.id] = lane
+        lane.task = self._tasks.spawn(lane.run(), f"controller to broker {broker.id}")
+
+    def send(self, notices: Iterable[Notice]) -> "list[asyncio.Future[None]]":
+        """Queue notices; each future ends when its broker has answered or is given up."""
+        return [
+            self._lanes[notice.broker_id].put(notice)
+            for notice in notices
+            if notice.broker_id in self._lanes
+        ]
+
+    def close_lane(self, broker_id: int) -> None:
+        """Give a broker up: what is queued for it will not be sent."""
+        lane = self._lanes.pop(broker_id, None)
+        if lane is not None:
+            lane.close()
+
+    def close(self) -> None:
+        """Give every broker up."""
+        for broker_id in list(self._lanes):
+            self.close_lane(broker_id)
+
+
+class _Lane:
+    """One broker's notices, in order, one at a time."""
+
+    def __init__(
+        self, port: BrokerPort, fence: Fence, clock: Clock, on_delivered: OnDelivered
+    ) -> None:
+        self._port = port
+        self._fence = fence
+        self._clock = clock
+        self._on_delivered = on_delivered
+        self._queue: asyncio.Queue[tuple[Notice, asyncio.Future[None]]] = asyncio.Queue()
+        self._current: asyncio.Future[None] | None = None
+        self.task: asyncio.Task[None] | None = None
+
+    def put(self, notice: Notice) -> "asyncio.Future[None]":
+        """Queue a notice."""
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._queue.put_nowait((notice, done))
+        return done
+
+    async def run(self) -> None:
+        """Deliver until cancelled or fenced."""
+        while True:
+            notice, self._current = await self._queue.get()
+            try:
+                errors = await self._deliver_with_retries(notice)
+            except ApiError as error:
+                _log.warning("outbox ends broker=%d code=%s", notice.broker_id, error.code.name)
+                self._give_up()
+                return
+            self._finish(self._current)
+            self._on_delivered(Delivered(notice, errors))
+
+    async def _deliver_with_retries(self, notice: Notice) -> Mapping[TopicPartition, ErrorCode]:
+        while True:
+            try:
+                return await self._deliver(notice)
+            except ApiError as error:
+                if error.code is not ErrorCode.BROKER_NOT_AVAILABLE:
+                    raise
+            await self._clock.sleep(RETRY_SECONDS)
+
+    async def _deliver(self, notice: Notice) -> Mapping[TopicPartition, ErrorCode]:
+        # Leaders first: a client that reads the metadata must find the leader ready.
+        codes: dict[TopicPartition, ErrorCode] = {}
+        if notice.leaders:
+            codes.update(await self._port.apply_leader_and_isr(self._fence, notice.leaders))
+        if notice.metadata is not None:
+            await self._port.update_metadata(self._fence, notice.metadata)
+        if notice.stop:
+            codes.update(
+                await self._port.stop_replicas(self._fence, notice.stop, delete=notice.delete)
+            )
+        return {key: code for key, code in codes.items() if code is not ErrorCode.NONE}
+
+    def close(self) -> None:
+        """Stop delivering; whoever waits is released."""
+        if self.task is not None:
+            self.task.cancel()
+        self._give_up()
+
+    def _give_up(self) -> None:
+        if self._current is not None:
+            self._finish(self._current)
+        while not self._queue.empty():
+            self._finish(self._queue.get_nowait()[1])
+
+    @staticmethod
+    def _finish(done: "asyncio.Future[None]") -> None:
+        if not done.done():
+            done.set_result(None)
