@@ -1,0 +1,75 @@
+"""What consumers tell each other inside JoinGroup and SyncGroup: subscription and assignment.
+
+Both are a two-byte version and the message; the broker hands them on unread. A version above the
+highest known is read as the highest: later versions only add fields at the end.
+"""
+
+import struct
+from typing import TypeVar
+
+from ottla.base.errors import ProtocolError
+from ottla.base.files import Buffer
+from ottla.wire.schema import Message, Struct, array, decode, encode, int32, octets, string
+
+PROTOCOL_TYPE = "consumer"
+
+_VERSION = struct.Struct(">h")
+
+M = TypeVar("M", bound=Message)
+
+
+class TopicPartition(Struct):
+    """Partitions of one topic."""
+
+    topic: str = string()
+    partitions: list[int] = array(int32)
+
+
+class ConsumerProtocolSubscription(Message, versions=(0, 3)):
+    """What a member wants to read and what it has.
+
+    1 owned partitions (KIP-429), 2 the generation they belong to, 3 rack (KIP-881).
+    """
+
+    topics: list[str] = array(string)
+    user_data: bytes | None = octets(nullable_since=0, default=None)
+    owned_partitions: list[TopicPartition] = array(TopicPartition, since=1, ignorable=True)
+    generation_id: int = int32(since=2, default=-1, ignorable=True)
+    rack_id: str | None = string(since=3, nullable_since=0, default=None, ignorable=True)
+
+
+class ConsumerProtocolAssignment(Message, versions=(0, 3)):
+    """What a member has been given; all versions are alike."""
+
+    assigned_partitions: list[TopicPartition] = array(TopicPartition)
+    user_data: bytes | None = octets(nullable_since=0, default=None)
+
+
+def encode_subscription(subscription: ConsumerProtocolSubscription, version: int = 3) -> bytes:
+    """Write version and subscription."""
+    return _VERSION.pack(version) + encode(subscription, version)
+
+
+def decode_subscription(data: Buffer) -> ConsumerProtocolSubscription:
+    """Read version and subscription. Raises ProtocolError."""
+    return _decode(ConsumerProtocolSubscription, data)
+
+
+def encode_assignment(assignment: ConsumerProtocolAssignment, version: int = 3) -> bytes:
+    """Write version and assignment."""
+    return _VERSION.pack(version) + encode(assignment, version)
+
+
+def decode_assignment(data: Buffer) -> ConsumerProtocolAssignment:
+    """Read version and assignment; no bytes at all are an empty one. Raises ProtocolError."""
+    if not data:
+        return ConsumerProtocolAssignment()
+    return _decode(ConsumerProtocolAssignment, data)
+
+
+def _decode(cls: type[M], data: Buffer) -> M:
+    if len(data) < _VERSION.size:
+        raise ProtocolError(f"{cls.__name__} has no version")
+    (version,) = _VERSION.unpack_from(data)
+    message, _ = decode(cls, min(version, cls.MAX_VERSION), data, _VERSION.size)
+    return message

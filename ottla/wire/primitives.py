@@ -1,0 +1,105 @@
+"""Slow paths and checks of the codec: varints, tagged fields, refusals.
+
+The compiled decoders (`ottla.wire.decoding`) handle the common one-byte case inline and call in
+here for the rest. Positions are byte positions in the buffer; everything hostile becomes ProtocolError.
+"""
+
+from typing import NoReturn
+
+from ottla.base.errors import ProtocolError
+from ottla.base.files import Buffer
+
+# Array elements and unknown tags that one request may make us build.
+OBJECT_BUDGET = 200_000
+# Tagged fields that one struct may carry; Kafka's largest has four.
+TAGS_MAX = 64
+STRING_BYTES_MAX = 32_767
+
+_INT32_MAX = 0x7FFFFFFF
+_ONE_BYTE = tuple(bytes((value,)) for value in range(128))
+
+
+def uvarint(buffer: Buffer, position: int) -> tuple[int, int]:
+    """Read an unsigned varint of at most 31 bits; return it and the position after it."""
+    value = 0
+    for shift in (0, 7, 14, 21, 28):
+        byte = buffer[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            if value > _INT32_MAX:
+                break
+            return value, position
+    raise ProtocolError(f"varint of more than 31 bits before byte {position}")
+
+
+def string_size(buffer: Buffer, position: int) -> tuple[int, int]:
+    """Read the size-plus-one of a compact string; strings end at 32767 bytes as in Kafka."""
+    value, position = uvarint(buffer, position)
+    if value > STRING_BYTES_MAX + 1:
+        raise ProtocolError(f"string of {value - 1} bytes before byte {position}")
+    return value, position
+
+
+def encode_uvarint(value: int) -> bytes:
+    """Encode an unsigned varint."""
+    if value < 0x80:
+        return _ONE_BYTE[value]
+    parts = bytearray()
+    while value >= 0x80:
+        parts.append(value & 0x7F | 0x80)
+        value >>= 7
+    parts.append(value)
+    return bytes(parts)
+
+
+def encode_string_size(value: int) -> bytes:
+    """Encode the size-plus-one of a compact string, which ends at 32767 bytes."""
+    if value > STRING_BYTES_MAX + 1:
+        raise ValueError(f"a string has {value - 1} bytes, {STRING_BYTES_MAX} are allowed")
+    return encode_uvarint(value)
+
+
+def skip_tags(buffer: Buffer, position: int, budget: int) -> tuple[int, int]:
+    """Step over all tagged fields of a struct (KIP-482); return position and remaining budget.
+
+    `position` is that of the field count. The caller checks that it did not run past the end.
+    """
+    count, position = uvarint(buffer, position)
+    budget = charge_tags(count, budget)
+    for _ in range(count):
+        _, position = uvarint(buffer, position)
+        size_bytes, position = uvarint(buffer, position)
+        position += size_bytes
+    return position, budget
+
+
+def charge_tags(count: int, budget: int) -> int:
+    """Refuse too many tagged fields; return the object budget that is left."""
+    if count > TAGS_MAX:
+        raise ProtocolError(f"struct with {count} tagged fields, at most {TAGS_MAX} are read")
+    if count > budget:
+        raise ProtocolError("message with more objects than its budget allows")
+    return budget - count
+
+
+def refuse_null(name: str) -> NoReturn:
+    """A null where the schema allows none."""
+    raise ProtocolError(f"{name} is null")
+
+
+def refuse_count(name: str, count: int, remaining: int, budget: int) -> NoReturn:
+    """An array that cannot be as long as it says, or that would cost too much."""
+    if count > budget:
+        raise ProtocolError(f"{name} has {count} elements, {budget} are left in the object budget")
+    raise ProtocolError(f"{name} claims {count} elements in {remaining} bytes")
+
+
+def refuse_tag_size(name: str, size_bytes: int, used_bytes: int) -> NoReturn:
+    """A tagged field whose size is not that of its content."""
+    raise ProtocolError(f"{name} is announced with {size_bytes} bytes and has {used_bytes}")
+
+
+def refuse_end(position: int, limit: int) -> NoReturn:
+    """A length that points behind the end of the message."""
+    raise ProtocolError(f"content ends at byte {limit}, {position - limit} bytes too early")
