@@ -1,0 +1,436 @@
+"""Coordination inside the process: the tree, its sessions and watches, journalled or in memory only.
+
+For tests, one machine and the edge, where a ZooKeeper ensemble would be one more thing to run. A
+change is acknowledged, seen by readers and announced to watches once it is durable; changes that
+queue up meanwhile share one sync. Every session lives in this process, so none outlives it: what
+ephemeral nodes the journal holds are gone when the tree is opened again. Lives on one event loop.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from types import MappingProxyType
+
+from ottla.base.clock import Clock
+from ottla.base.errors import StorageError
+from ottla.base.files import FileSystem
+from ottla.base.tasks import Tasks
+from ottla.cluster.zk.journal import Journal, Transaction
+from ottla.cluster.zk.port import (
+    ANY_VERSION,
+    ConnectionSuspended,
+    CoordinationError,
+    Create,
+    Delete,
+    NoNode,
+    Operation,
+    Result,
+    SessionLost,
+    SessionState,
+    SetData,
+    Stat,
+    Watch,
+)
+from ottla.cluster.zk.tree import (
+    ROOT,
+    Change,
+    ChangeKind,
+    Outcome,
+    Tree,
+    check_path,
+    parent_of,
+)
+
+_log = logging.getLogger(__name__)
+
+SESSION_TIMEOUT_MS = 18_000
+
+_Watches = dict[str, dict[tuple["EmbeddedSession", Watch], None]]
+
+
+class EmbeddedTree:
+    """One tree and its sessions; `directory` None keeps it in memory.
+
+    Opening replays the journal, blocking, and raises StorageError with a sentence that says what to
+    do. After a failed write or sync nothing more is acknowledged: every operation raises
+    StorageError, and the sessions are SUSPENDED.
+    """
+
+    def __init__(self, files: FileSystem, clock: Clock, directory: str | None = None) -> None:
+        self.clock = clock
+        self._files = files
+        self._tree = Tree()
+        self._tasks = Tasks()
+        self._sessions: dict[int, EmbeddedSession] = {}
+        self._session_count = 0
+        self._data_watches: _Watches = {}
+        self._child_watches: _Watches = {}
+        self._failure: StorageError | None = None
+        self._directory = directory or ""
+        self._unwritten: list[Transaction] = []
+        # What happens, in order, when the unwritten transactions are durable.
+        self._deliveries: list[Callable[[], object]] = []
+        self._flusher: asyncio.Task[None] | None = None
+        self._snapshot: asyncio.Task[None] | None = None
+        self._journal = Journal(files, directory) if directory is not None else None
+        if self._journal is not None:
+            self._open(self._journal)
+
+    def _open(self, journal: Journal) -> None:
+        try:
+            if journal.load(self._tree):
+                self._tree.begin_epoch()
+        except StorageError:
+            journal.close()
+            raise
+        for owner in self._tree.owners():
+            self._remove_ephemerals(owner)
+
+    @property
+    def sessions(self) -> Mapping[int, "EmbeddedSession"]:
+        """The sessions that are alive, by id; a simulation suspends and expires them."""
+        return MappingProxyType(self._sessions)
+
+    def session(self, timeout_ms: int = SESSION_TIMEOUT_MS) -> "EmbeddedSession":
+        """Begin a session; it is lost when it stays suspended for `timeout_ms`."""
+        self._session_count += 1
+        # Unique across the lives of the tree, as transaction ids are.
+        session_id = (self._tree.last_zxid >> 32 << 32) + self._session_count
+        session = EmbeddedSession(self, session_id, timeout_ms)
+        self._sessions[session_id] = session
+        return session
+
+    async def close(self) -> None:
+        """End every session, make durable what is not, and give the directory free."""
+        for session in list(self._sessions.values()):
+            await session.close()
+        if self._journal is None:
+            return
+        if self._failure is None:
+            if self._unwritten:
+                self._begin_flush()
+            await self._settle()
+        if self._snapshot is not None:
+            await asyncio.wait([self._snapshot])
+        self._journal.close()
+        self._failure = StorageError(self._directory, "the coordination tree has been closed.")
+
+    def refuse_if_failed(self) -> None:
+        """Raise the StorageError that ended this tree, if one has."""
+        if self._failure is not None:
+            raise self._failure
+
+    async def get(
+        self, session: "EmbeddedSession", path: str, watch: Watch | None
+    ) -> tuple[bytes, Stat]:
+        """Return a node's data and Stat, and leave a watch on it; NoNode where there is none."""
+        node = self._tree.nodes.get(path)
+        if node is None:
+            await self._settle()
+            raise NoNode(path)
+        found = node.data, self._tree.stat(path)
+        if watch is not None:
+            self._data_watches.setdefault(path, {})[session, watch] = None
+        await self._settle()
+        return found
+
+    async def exists(
+        self, session: "EmbeddedSession", path: str, watch: Watch | None
+    ) -> Stat | None:
+        """Return a node's Stat or None, and leave a watch either way."""
+        found = self._tree.stat(path) if path in self._tree.nodes else None
+        if watch is not None:
+            self._data_watches.setdefault(path, {})[session, watch] = None
+        await self._settle()
+        return found
+
+    async def children(
+        self, session: "EmbeddedSession", path: str, watch: Watch | None
+    ) -> list[str]:
+        """Return the names below a node, and leave a watch; NoNode where there is none."""
+        if path not in self._tree.nodes:
+            await self._settle()
+            raise NoNode(path)
+        names = self._tree.children(path)
+        if watch is not None:
+            self._child_watches.setdefault(path, {})[session, watch] = None
+        await self._settle()
+        return names
+
+    async def write(
+        self, session: "EmbeddedSession", operations: Sequence[Operation]
+    ) -> list[Result]:
+        """Do all operations, or none; return when that is durable."""
+        self.refuse_if_failed()
+        try:
+            outcome = self._tree.apply(operations, session.session_id)
+        except CoordinationError:
+            # The refusal may rest on a change that is not durable yet.
+            await self._settle()
+            raise
+        self._record(outcome)
+        await self._settle()
+        return outcome.results
+
+    async def ensure(self, session: "EmbeddedSession", path: str) -> None:
+        """Create a node and its parents, as one transaction, where they do not exist."""
+        check_path(path)
+        missing: list[Operation] = []
+        while path not in self._tree.nodes:
+            missing.append(Create(path))
+            path = parent_of(path)
+        await self.write(session, missing[::-1])
+
+    def end(self, session: "EmbeddedSession") -> None:
+        """Forget a session: its watches and ephemeral nodes go."""
+        self._sessions.pop(session.session_id, None)
+        for watches in (self._data_watches, self._child_watches):
+            for path in list(watches):
+                kept = {key: None for key in watches[path] if key[0] is not session}
+                watches[path] = kept
+                if not kept:
+                    del watches[path]
+        self._remove_ephemerals(session.session_id)
+
+    def _remove_ephemerals(self, owner: int) -> None:
+        paths = self._tree.ephemerals(owner)
+        if paths:
+            self._record(self._tree.apply([Delete(path) for path in paths], owner))
+
+    def _record(self, outcome: Outcome) -> None:
+        """Queue a transaction for the journal, and the watches that it fires.
+
+        Ephemeral nodes are not worth a sync: they wait for the next change that is.
+        """
+        if self._journal is not None and outcome.changes:
+            self._unwritten.append(Transaction(outcome.zxid, outcome.changes))
+            if not outcome.is_volatile:
+                self._begin_flush()
+        for change in outcome.changes:
+            for session, watch in self._take_watches(change):
+                self._deliver(partial(session.fire, watch, change.path))
+            if change.kind is not ChangeKind.SET:
+                parent = parent_of(change.path)
+                for session, watch in self._child_watches.pop(parent, {}):
+                    self._deliver(partial(session.fire, watch, parent))
+
+    def _take_watches(self, change: Change) -> dict[tuple["EmbeddedSession", Watch], None]:
+        fired = self._data_watches.pop(change.path, {})
+        if change.kind is ChangeKind.DELETE:
+            # A watch of both kinds hears of the deletion once.
+            fired |= self._child_watches.pop(change.path, {})
+        return fired
+
+    def _deliver(self, action: Callable[[], object]) -> None:
+        if self._flusher is None:
+            action()
+        else:
+            self._deliveries.append(action)
+
+    async def _settle(self) -> None:
+        """Return when every change before this, one's own included, is durable."""
+        self.refuse_if_failed()
+        if self._flusher is None:
+            return
+        done = asyncio.get_running_loop().create_future()
+        self._deliveries.append(partial(_complete, done))
+        await done
+        self.refuse_if_failed()
+
+    def _begin_flush(self) -> None:
+        if self._flusher is None and self._failure is None:
+            assert self._journal is not None
+            self._flusher = self._tasks.spawn(self._flush(self._journal), "coordination journal")
+
+    async def _flush(self, journal: Journal) -> None:
+        """Write batch after batch until nothing waits; a failure fails everybody, for good."""
+        try:
+            while self._deliveries and self._failure is None:
+                batch, self._unwritten = self._unwritten, []
+                deliveries, self._deliveries = self._deliveries, []
+                await self._write_batch(journal, batch)
+                for delivery in deliveries:
+                    delivery()
+        finally:
+            self._flusher = None
+        remaining, self._deliveries = self._deliveries, []
+        for delivery in remaining:
+            delivery()
+
+    async def _write_batch(self, journal: Journal, batch: list[Transaction]) -> None:
+        try:
+            if batch:
+                await self._files.in_background(partial(journal.write, batch))
+            if journal.is_snapshot_due and self._snapshot is None:
+                number = await self._files.in_background(journal.begin_next)
+                # Nodes are replaced, never changed: this copy stays what it is while it is written.
+                nodes, last_zxid = dict(self._tree.nodes), self._tree.last_zxid
+                work = partial(journal.store_snapshot, last_zxid, number, nodes)
+                self._snapshot = self._tasks.spawn(self._store(work), "coordination snapshot")
+        except OSError as error:
+            self._fail(error)
+
+    async def _store(self, work: Callable[[], None]) -> None:
+        try:
+            await self._files.in_background(work)
+        except OSError as error:
+            self._fail(error)
+        finally:
+            self._snapshot = None
+
+    def _fail(self, error: OSError) -> None:
+        _log.error("coordination journal failed directory=%s error=%s", self._directory, error)
+        # What the system holds of a failed sync is unknown: never try again, never acknowledge.
+        self._failure = StorageError(
+            self._directory,
+            f"the coordination tree could not be written: {error}. Mend the disk (is it full?) and"
+            " start again; what was acknowledged is safe.",
+        )
+        for session in list(self._sessions.values()):
+            session.suspend()
+
+
+def _complete(done: "asyncio.Future[None]") -> None:
+    if not done.done():
+        done.set_result(None)
+
+
+class EmbeddedSession:
+    """One session (implements Coordination). A simulation may `suspend`, `resume` and `expire` it."""
+
+    def __init__(self, tree: EmbeddedTree, session_id: int, timeout_ms: int) -> None:
+        self._tree = tree
+        self._session_id = session_id
+        self._timeout_seconds = timeout_ms / 1000
+        self._state = SessionState.CONNECTED
+        self._listeners: list[Callable[[SessionState], None]] = []
+        self._held_back: list[tuple[Watch, str]] = []
+        self._deadline = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def session_id(self) -> int:
+        """Identity of the session; owner of its ephemeral nodes."""
+        return self._session_id
+
+    @property
+    def state(self) -> SessionState:
+        """Whether operations work, may work again, or never will."""
+        return self._state
+
+    async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes, Stat]:
+        """Return data and Stat; NoNode (and no watch is left) where there is none."""
+        self._refuse_unless_connected(path)
+        found = await self._tree.get(self, path, watch)
+        self._refuse_unless_connected(path)
+        return found
+
+    async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
+        """Return the Stat or None; the watch fires on creation, change and deletion."""
+        self._refuse_unless_connected(path)
+        found = await self._tree.exists(self, path, watch)
+        self._refuse_unless_connected(path)
+        return found
+
+    async def children(self, path: str, watch: Watch | None = None) -> list[str]:
+        """Return the names of the children, sorted; the watch fires when one comes or goes."""
+        self._refuse_unless_connected(path)
+        names = await self._tree.children(self, path, watch)
+        self._refuse_unless_connected(path)
+        return names
+
+    async def create(
+        self, path: str, data: bytes = b"", *, ephemeral: bool = False, sequential: bool = False
+    ) -> str:
+        """Create a node and return its path; NodeExists, NoNode (parent)."""
+        (created,) = await self.multi([Create(path, data, ephemeral, sequential)])
+        assert isinstance(created, str)
+        return created
+
+    async def ensure(self, path: str) -> None:
+        """Create the node and its parents, empty, where they do not exist."""
+        self._refuse_unless_connected(path)
+        await self._tree.ensure(self, path)
+        self._refuse_unless_connected(path)
+
+    async def set(self, path: str, data: bytes, version: int = ANY_VERSION) -> Stat:
+        """Replace the data; NoNode, BadVersion."""
+        (stat,) = await self.multi([SetData(path, data, version)])
+        assert isinstance(stat, Stat)
+        return stat
+
+    async def delete(self, path: str, version: int = ANY_VERSION) -> None:
+        """Remove a node; NoNode, BadVersion, NotEmpty."""
+        await self.multi([Delete(path, version)])
+
+    async def multi(self, operations: Sequence[Operation]) -> list[Result]:
+        """Do all of them or none; raises the error of the first that fails."""
+        path = operations[0].path if operations else ROOT
+        self._refuse_unless_connected(path)
+        results = await self._tree.write(self, operations)
+        self._refuse_unless_connected(path)
+        return results
+
+    def on_session(self, listener: Callable[[SessionState], None]) -> None:
+        """Have every change of the session's state told."""
+        self._listeners.append(listener)
+
+    async def close(self) -> None:
+        """End the session: its ephemeral nodes go at once."""
+        if self._state is not SessionState.LOST:
+            self._listeners.clear()
+            self.expire()
+
+    def suspend(self) -> None:
+        """Cut the session off: operations fail and watches wait until `resume`, or until it is lost."""
+        if self._state is SessionState.CONNECTED:
+            self._deadline = self._tree.clock.monotonic() + self._timeout_seconds
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(self._timeout_seconds, self.expire)
+            self._enter(SessionState.SUSPENDED)
+
+    def resume(self) -> None:
+        """Connect a suspended session again, unless its time has run out meanwhile."""
+        if self._state is not SessionState.SUSPENDED:
+            return
+        if self._tree.clock.monotonic() >= self._deadline:
+            self.expire()
+            return
+        self._stop_timer()
+        self._enter(SessionState.CONNECTED)
+        held_back, self._held_back = self._held_back, []
+        for watch, path in held_back:
+            self.fire(watch, path)
+
+    def expire(self) -> None:
+        """Lose the session: its ephemeral nodes and watches go, and nothing works with it any more."""
+        if self._state is not SessionState.LOST:
+            self._stop_timer()
+            self._held_back.clear()
+            self._enter(SessionState.LOST)
+            self._tree.end(self)
+
+    def fire(self, watch: Watch, path: str) -> None:
+        """Call a watch on the loop; while suspended, keep it for later."""
+        if self._state is SessionState.CONNECTED:
+            asyncio.get_running_loop().call_soon(watch, path)
+        elif self._state is SessionState.SUSPENDED:
+            self._held_back.append((watch, path))
+
+    def _enter(self, state: SessionState) -> None:
+        self._state = state
+        for listener in list(self._listeners):
+            asyncio.get_running_loop().call_soon(listener, state)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _refuse_unless_connected(self, path: str) -> None:
+        self._tree.refuse_if_failed()
+        if self._state is SessionState.SUSPENDED:
+            raise ConnectionSuspended(path)
+        if self._state is SessionState.LOST:
+            raise SessionLost(path)

@@ -1,0 +1,327 @@
+"""The tree on disk: a journal of batches, and a snapshot that lets it begin anew.
+
+One frame holds one batch of transactions under one checksum, and the next frame is written only when
+the one before it is durable. So a damaged frame at the very end is a batch that nobody was told of
+(power went away): it is cut off. A damaged frame with a good one after it is damage, and refused.
+
+    directory/lock            held while the tree is open
+    directory/snapshot        all nodes; says which journal to go on with
+    directory/journal-N       frames, from the oldest that the snapshot does not cover
+"""
+
+import logging
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from ottla.base.errors import StorageError
+from ottla.base.files import File, FileSystem, Lock
+from ottla.cluster.zk.tree import Change, ChangeKind, Node, Tree
+from ottla.wire.records.batch import crc32c
+
+_log = logging.getLogger(__name__)
+
+JOURNAL_MAGIC = b"OTLTREE1"
+SNAPSHOT_MAGIC = b"OTLSNAP1"
+SNAPSHOT = "snapshot"
+JOURNAL_PREFIX = "journal-"
+# A snapshot is due when the journal has this size and twice that of the last snapshot.
+JOURNAL_BYTES_MIN = 4 * 1024 * 1024
+
+_FRAME_MARK = b"\xf5OTL"
+_FRAME = struct.Struct(">4sII")  # mark, length, CRC-32C of the payload
+_TRANSACTION = struct.Struct(">qI")  # zxid, number of changes
+_CHANGE = struct.Struct(">BHIq")  # kind, length of path, length of data, owner
+_SNAPSHOT = struct.Struct(">8sIQ")  # magic, CRC-32C of the payload, length
+_SNAPSHOT_HEAD = struct.Struct(">qQQ")  # last zxid, first journal to replay, number of nodes
+_NODE = struct.Struct(">HIqqqqq")  # lengths of path and data, czxid, mzxid, version, creates, owner
+
+
+class Transaction(NamedTuple):
+    """Changes that happened as one."""
+
+    zxid: int
+    changes: Sequence[Change]
+
+
+def encode_frame(batch: Sequence[Transaction]) -> bytes:
+    """Return a batch as it stands in the journal."""
+    parts: list[bytes] = []
+    for transaction in batch:
+        parts.append(_TRANSACTION.pack(transaction.zxid, len(transaction.changes)))
+        for change in transaction.changes:
+            path = change.path.encode()
+            parts.append(_CHANGE.pack(change.kind, len(path), len(change.data), change.owner))
+            parts += (path, change.data)
+    payload = b"".join(parts)
+    return _FRAME.pack(_FRAME_MARK, len(payload), crc32c(payload)) + payload
+
+
+def decode_batch(payload: bytes) -> Iterator[Transaction]:
+    """Yield the transactions of a frame whose checksum was good."""
+    position = 0
+    while position < len(payload):
+        zxid, count = _TRANSACTION.unpack_from(payload, position)
+        position += _TRANSACTION.size
+        changes = []
+        for _ in range(count):
+            kind, path_length, length, owner = _CHANGE.unpack_from(payload, position)
+            position += _CHANGE.size
+            path = payload[position : position + path_length].decode()
+            position += path_length
+            data = payload[position : position + length]
+            position += length
+            changes.append(Change(ChangeKind(kind), path, data, owner))
+        yield Transaction(zxid, changes)
+
+
+def frame_at(content: bytes, position: int) -> bytes | None:
+    """Return the payload of the frame that starts here; None unless it is whole and undamaged."""
+    if position + _FRAME.size > len(content):
+        return None
+    mark, length, crc = _FRAME.unpack_from(content, position)
+    start = position + _FRAME.size
+    payload = content[start : start + length]
+    if mark != _FRAME_MARK or len(payload) != length or crc32c(payload) != crc:
+        return None
+    return payload
+
+
+def find_frame(content: bytes, position: int) -> int:
+    """Return where the next undamaged frame starts at or after `position`; -1 if nowhere."""
+    while (position := content.find(_FRAME_MARK, position)) >= 0:
+        if frame_at(content, position) is not None:
+            return position
+        position += 1
+    return -1
+
+
+def encode_snapshot(last_zxid: int, first_journal: int, nodes: Mapping[str, Node]) -> bytes:
+    """Return all nodes as the snapshot file holds them."""
+    parts = [_SNAPSHOT_HEAD.pack(last_zxid, first_journal, len(nodes))]
+    for path, node in nodes.items():
+        name = path.encode()
+        parts += (_NODE.pack(len(name), len(node.data), *node[1:]), name, node.data)
+    payload = b"".join(parts)
+    return _SNAPSHOT.pack(SNAPSHOT_MAGIC, crc32c(payload), len(payload)) + payload
+
+
+class Snapshot(NamedTuple):
+    """What a snapshot file holds."""
+
+    last_zxid: int
+    first_journal: int
+    nodes: dict[str, Node]
+
+
+def decode_snapshot(content: bytes) -> Snapshot | None:
+    """Return the snapshot; None unless it is whole and undamaged."""
+    if len(content) < _SNAPSHOT.size:
+        return None
+    magic, crc, length = _SNAPSHOT.unpack_from(content)
+    payload = content[_SNAPSHOT.size :]
+    if magic != SNAPSHOT_MAGIC or len(payload) != length or crc32c(payload) != crc:
+        return None
+    last_zxid, first_journal, count = _SNAPSHOT_HEAD.unpack_from(payload)
+    position = _SNAPSHOT_HEAD.size
+    nodes = {}
+    for _ in range(count):
+        path_length, data_length, *counters = _NODE.unpack_from(payload, position)
+        position += _NODE.size
+        path = payload[position : position + path_length].decode()
+        position += path_length
+        nodes[path] = Node(payload[position : position + data_length], *counters)
+        position += data_length
+    return Snapshot(last_zxid, first_journal, nodes)
+
+
+class Journal:
+    """The files of one tree. `write`, `begin_next` and `store_snapshot` block: call them off the loop.
+
+    Used by one flusher at a time; only `store_snapshot` may run beside `write`.
+    """
+
+    def __init__(self, files: FileSystem, directory: str) -> None:
+        self._files = files
+        self._directory = directory
+        self._number = 0
+        self._snapshot_bytes = 0
+        self._file: File | None = None
+        self._lock = self._acquire()
+
+    def _acquire(self) -> Lock:
+        """Make the directory, names durable from the top, and hold its lock."""
+        try:
+            missing = []
+            path = self._directory
+            while path and not self._files.exists(path):
+                missing.append(path)
+                path = path.rpartition("/")[0]
+            self._files.make_directories(self._directory)
+            for made in reversed(missing):
+                self._files.sync_directory(made.rpartition("/")[0] or ".")
+            return self._files.lock(f"{self._directory}/lock")
+        except BlockingIOError as error:
+            raise StorageError(
+                self._directory,
+                "another process uses this directory. Stop it first, or name another directory.",
+            ) from error
+        except OSError as error:
+            raise self._failure("cannot be opened", error) from error
+
+    def _failure(self, what: str, error: OSError) -> StorageError:
+        return StorageError(
+            self._directory,
+            f"the coordination tree {what}: {error}. Check the disk and the permissions of the"
+            " directory, then start again.",
+        )
+
+    def load(self, tree: Tree) -> bool:
+        """Rebuild the tree from the files, and open the journal; False if there was nothing.
+
+        StorageError says what is damaged and what to do; a batch that the power cut short goes.
+        """
+        try:
+            return self._load(tree)
+        except OSError as error:
+            raise self._failure("cannot be read", error) from error
+
+    def _load(self, tree: Tree) -> bool:
+        snapshot = self._load_snapshot()
+        first = 0
+        if snapshot is not None:
+            first = snapshot.first_journal
+            tree.restore(snapshot.last_zxid, snapshot.nodes)
+        numbers = self._journal_numbers()
+        for number in [item for item in numbers if item < first]:
+            # The process ended between the snapshot and this.
+            self._files.remove(self._journal_path(number))
+        numbers = [item for item in numbers if item >= first]
+        expected = list(range(first, first + max(len(numbers), snapshot is not None)))
+        if numbers != expected:
+            missing = min(set(expected) - set(numbers))
+            raise StorageError(
+                self._directory,
+                f"the file {JOURNAL_PREFIX}{missing} is missing, and with it changes to the list of"
+                " topics. Restore the directory from a backup.",
+            )
+        for number in numbers:
+            self._replay(tree, number, is_last=number == numbers[-1])
+        if numbers:
+            self._number = numbers[-1]
+            self._file = self._files.open(self._journal_path(self._number))
+        else:
+            self._number = first
+            self._create_file()
+        return snapshot is not None or bool(numbers)
+
+    def _load_snapshot(self) -> Snapshot | None:
+        path = f"{self._directory}/{SNAPSHOT}"
+        if not self._files.exists(path):
+            return None
+        content = self._files.read(path)
+        self._snapshot_bytes = len(content)
+        snapshot = decode_snapshot(content)
+        if snapshot is None:
+            raise StorageError(
+                self._directory,
+                f"the file {SNAPSHOT} is damaged, and with it the list of topics. Restore the"
+                " directory from a backup; moving it away starts an empty cluster.",
+            )
+        return snapshot
+
+    def _journal_numbers(self) -> list[int]:
+        names = self._files.list(self._directory)
+        texts = [name.removeprefix(JOURNAL_PREFIX) for name in names if JOURNAL_PREFIX in name]
+        return sorted(int(text) for text in texts if text.isdigit())
+
+    def _journal_path(self, number: int) -> str:
+        return f"{self._directory}/{JOURNAL_PREFIX}{number}"
+
+    def _replay(self, tree: Tree, number: int, *, is_last: bool) -> None:
+        path = self._journal_path(number)
+        content = self._files.read(path)
+        position = len(JOURNAL_MAGIC)
+        if content[:position] != JOURNAL_MAGIC:
+            self._refuse_damage(path, content, 0, is_last)
+            self._cut(path, 0, len(content))
+            return
+        while position < len(content):
+            payload = frame_at(content, position)
+            if payload is None:
+                self._refuse_damage(path, content, position, is_last)
+                self._cut(path, position, len(content))
+                return
+            for transaction in decode_batch(payload):
+                # A snapshot may cover what was still on its way to the journal.
+                if transaction.zxid > tree.last_zxid:
+                    tree.replay(transaction.zxid, transaction.changes)
+            position += _FRAME.size + len(payload)
+
+    def _refuse_damage(self, path: str, content: bytes, position: int, is_last: bool) -> None:
+        following = find_frame(content, position + 1)
+        if is_last and following < 0:
+            return
+        raise StorageError(
+            self._directory,
+            f"{path} is damaged at byte {position}, and changes that were acknowledged follow."
+            " Restore the directory from a backup. To go on with what precedes the damage and lose"
+            f" the rest, cut the file there: truncate -s {position} {path}",
+        )
+
+    def _cut(self, path: str, position: int, size_bytes: int) -> None:
+        _log.warning(
+            "coordination journal: cut an unfinished batch path=%s at=%d bytes=%d",
+            path,
+            position,
+            size_bytes - position,
+        )
+        file = self._files.open(path)
+        file.truncate(position)
+        if position == 0:
+            file.append(JOURNAL_MAGIC)
+        file.sync()
+        file.close()
+
+    def _create_file(self) -> None:
+        file = self._files.open(self._journal_path(self._number), create=True)
+        file.append(JOURNAL_MAGIC)
+        file.sync()
+        self._files.sync_directory(self._directory)
+        self._file = file
+
+    @property
+    def is_snapshot_due(self) -> bool:
+        """Tell whether the journal has grown so long that a snapshot should replace it."""
+        size = self._file.size() if self._file is not None else 0
+        return size > max(JOURNAL_BYTES_MIN, 2 * self._snapshot_bytes)
+
+    def write(self, batch: Sequence[Transaction]) -> None:
+        """Append a batch and return once it is durable; after an OSError the journal is unusable."""
+        assert self._file is not None, "the journal is not open"
+        self._file.append(encode_frame(batch))
+        self._file.sync()
+
+    def begin_next(self) -> int:
+        """Go on in a new file, and return its number: a snapshot of now makes the others needless."""
+        assert self._file is not None, "the journal is not open"
+        self._file.close()
+        self._number += 1
+        self._create_file()
+        return self._number
+
+    def store_snapshot(self, last_zxid: int, first_journal: int, nodes: Mapping[str, Node]) -> None:
+        """Write all nodes durably, then remove the journals that came before."""
+        content = encode_snapshot(last_zxid, first_journal, nodes)
+        self._files.replace(f"{self._directory}/{SNAPSHOT}", content)
+        self._snapshot_bytes = len(content)
+        for number in self._journal_numbers():
+            if number < first_journal:
+                self._files.remove(self._journal_path(number))
+
+    def close(self) -> None:
+        """Close the file and give the directory free; idempotent."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+        self._lock.release()

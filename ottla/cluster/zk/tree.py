@@ -1,0 +1,247 @@
+"""The tree itself, pure: nodes, versions, transaction ids, and operations that happen all or not at all.
+
+No time, files, sessions' lives or watches: `embedded` adds those. Semantics are ZooKeeper's DataTree:
+a parent counts the children ever created in it, and that count numbers sequential names.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from enum import IntEnum
+from typing import NamedTuple
+
+from ottla.cluster.zk.port import (
+    ANY_VERSION,
+    BadVersion,
+    Check,
+    Create,
+    Delete,
+    NodeExists,
+    NoNode,
+    NotEmpty,
+    Operation,
+    Result,
+    SetData,
+    Stat,
+)
+
+ROOT = "/"
+NO_OWNER = 0
+
+
+class Node(NamedTuple):
+    """A node's content and counters; replaced, never changed, so that a copy of the map is a snapshot.
+
+    `creates` counts children ever created here; `owner` is the session of an ephemeral node, or 0.
+    """
+
+    data: bytes
+    czxid: int
+    mzxid: int
+    version: int
+    creates: int
+    owner: int
+
+
+class ChangeKind(IntEnum):
+    """What happened to a node."""
+
+    CREATE = 1
+    SET = 2
+    DELETE = 3
+
+
+class Change(NamedTuple):
+    """One effect of an operation, as it is journalled: sequential names are resolved."""
+
+    kind: ChangeKind
+    path: str
+    data: bytes = b""
+    owner: int = NO_OWNER
+
+
+class Outcome(NamedTuple):
+    """What a transaction did. `is_volatile`: only ephemeral nodes were touched."""
+
+    zxid: int
+    results: list[Result]
+    changes: list[Change]
+    is_volatile: bool
+
+
+def parent_of(path: str) -> str:
+    """Return the path of the parent; '/' for a node at the top."""
+    return path.rpartition("/")[0] or ROOT
+
+
+def check_path(path: str) -> None:
+    """Assert that a path is absolute and has no empty part: anything else is a bug of the caller."""
+    well_formed = path.startswith("/") and "//" not in path
+    assert well_formed and (path == ROOT or not path.endswith("/")), f"malformed path {path!r}"
+
+
+class Tree:
+    """All nodes, by path. `last_zxid` is the id of the last transaction."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, Node] = {ROOT: Node(b"", 0, 0, 0, 0, NO_OWNER)}
+        self.last_zxid = 0
+        self._children: dict[str, set[str]] = {ROOT: set()}
+        self._ephemerals: dict[int, dict[str, None]] = {}
+        self._undo: list[tuple[str, Node | None]] = []
+
+    def node(self, path: str) -> Node:
+        """Return a node; NoNode where there is none."""
+        found = self.nodes.get(path)
+        if found is None:
+            raise NoNode(path)
+        return found
+
+    def stat(self, path: str) -> Stat:
+        """Return a node's Stat; NoNode where there is none."""
+        node = self.node(path)
+        # ZooKeeper's arithmetic: creations plus deletions of children.
+        children_version = 2 * node.creates - len(self._children[path])
+        return Stat(node.czxid, node.mzxid, node.version, children_version, node.owner)
+
+    def children(self, path: str) -> list[str]:
+        """Return the names below a node, sorted; NoNode where there is none."""
+        self.node(path)
+        return sorted(self._children[path])
+
+    def ephemerals(self, owner: int) -> list[str]:
+        """Return the paths that a session owns, in the order of their creation."""
+        return list(self._ephemerals.get(owner, ()))
+
+    def owners(self) -> list[int]:
+        """Return every session that owns something."""
+        return list(self._ephemerals)
+
+    def begin_epoch(self) -> None:
+        """Jump to transaction ids that no earlier life of this tree can have used.
+
+        An ephemeral node need not be durable, so the ids of the last ones before a crash are not
+        known; the upper half of the id counts lives, as it counts leaders in ZooKeeper.
+        """
+        self.last_zxid = ((self.last_zxid >> 32) + 1) << 32
+
+    def apply(self, operations: Sequence[Operation], owner: int) -> Outcome:
+        """Do all operations as one transaction, or raise the error of the first that fails."""
+        zxid = self.last_zxid + 1
+        results: list[Result] = []
+        changes: list[Change] = []
+        self._undo.clear()
+        is_volatile = True
+        try:
+            for operation in operations:
+                check_path(operation.path)
+                result, change = self._do(operation, owner, zxid)
+                results.append(result)
+                if change is not None:
+                    changes.append(change)
+                    is_volatile = is_volatile and self._was_ephemeral(change)
+        except BaseException:
+            self._roll_back()
+            raise
+        if changes:
+            self.last_zxid = zxid
+        return Outcome(zxid, results, changes, is_volatile)
+
+    def replay(self, zxid: int, changes: Iterable[Change]) -> None:
+        """Repeat a journalled transaction."""
+        self._undo.clear()
+        for change in changes:
+            if change.kind is ChangeKind.CREATE:
+                self._create(change.path, change.data, change.owner, zxid)
+            elif change.kind is ChangeKind.SET:
+                self._set(change.path, change.data, zxid)
+            else:
+                self._delete(change.path)
+        self.last_zxid = zxid
+
+    def restore(self, last_zxid: int, nodes: Mapping[str, Node]) -> None:
+        """Take over the nodes of a snapshot, parents before children."""
+        for path, node in nodes.items():
+            self._put(path, node)
+        self.last_zxid = last_zxid
+
+    def _do(self, operation: Operation, owner: int, zxid: int) -> tuple[Result, Change | None]:
+        if isinstance(operation, Create):
+            path = operation.path
+            if operation.sequential:
+                path = f"{path}{self.node(parent_of(path)).creates:010d}"
+            holder = owner if operation.ephemeral else NO_OWNER
+            data = bytes(operation.data)
+            self._create(path, data, holder, zxid)
+            return path, Change(ChangeKind.CREATE, path, data, holder)
+        path = operation.path
+        self._check_version(path, operation.version)
+        if isinstance(operation, SetData):
+            data = bytes(operation.data)
+            self._set(path, data, zxid)
+            return self.stat(path), Change(ChangeKind.SET, path, data)
+        if isinstance(operation, Delete):
+            if self._children[path]:
+                raise NotEmpty(path)
+            self._delete(path)
+            return None, Change(ChangeKind.DELETE, path)
+        assert isinstance(operation, Check)
+        return None, None
+
+    def _was_ephemeral(self, change: Change) -> bool:
+        if change.kind is ChangeKind.CREATE:
+            return change.owner != NO_OWNER
+        if change.kind is ChangeKind.SET:
+            return self.nodes[change.path].owner != NO_OWNER
+        # A deletion leaves two entries: the node itself, then its parent.
+        former = self._undo[-1][1]
+        return former is not None and former.owner != NO_OWNER
+
+    def _check_version(self, path: str, version: int) -> None:
+        if version not in (ANY_VERSION, self.node(path).version):
+            raise BadVersion(path)
+
+    def _create(self, path: str, data: bytes, owner: int, zxid: int) -> None:
+        if path in self.nodes:
+            raise NodeExists(path)
+        parent = parent_of(path)
+        above = self.nodes.get(parent)
+        if above is None:
+            raise NoNode(path)
+        assert above.owner == NO_OWNER, f"{parent} is ephemeral and can have no children"
+        self._replace(parent, above._replace(creates=above.creates + 1))
+        self._replace(path, Node(data, zxid, zxid, 0, 0, owner))
+
+    def _set(self, path: str, data: bytes, zxid: int) -> None:
+        node = self.node(path)
+        self._replace(path, node._replace(data=data, mzxid=zxid, version=node.version + 1))
+
+    def _delete(self, path: str) -> None:
+        assert path != ROOT, "the root cannot be deleted"
+        self._replace(path, None)
+
+    def _replace(self, path: str, node: Node | None) -> None:
+        self._undo.append((path, self.nodes.get(path)))
+        self._put(path, node)
+
+    def _roll_back(self) -> None:
+        for path, former in reversed(self._undo):
+            self._put(path, former)
+
+    def _put(self, path: str, node: Node | None) -> None:
+        """The only place that changes the maps: nodes, children and owners agree after it."""
+        former = self.nodes.get(path)
+        if former is not None and former.owner:
+            owned = self._ephemerals[former.owner]
+            del owned[path]
+            if not owned:
+                del self._ephemerals[former.owner]
+        if node is None:
+            del self.nodes[path]
+            del self._children[path]
+            self._children[parent_of(path)].discard(path.rpartition("/")[2])
+            return
+        self.nodes[path] = node
+        if former is None and path != ROOT:
+            self._children[path] = set()
+            self._children[parent_of(path)].add(path.rpartition("/")[2])
+        if node.owner:
+            self._ephemerals.setdefault(node.owner, {})[path] = None
