@@ -1,0 +1,44 @@
+"""The cluster itself: its id, its brokers, its controller (DescribeCluster, KIP-700)."""
+
+from dataclasses import dataclass
+
+from ottla.client.admin.answers import check
+from ottla.client.brokers import Brokers
+from ottla.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """A running broker, at the address that clients are told."""
+
+    node_id: int
+    host: str
+    port: int
+    rack: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterDescription:
+    """A cluster; `controller_id` is -1 while there is none."""
+
+    cluster_id: str
+    controller_id: int
+    brokers: tuple[Broker, ...]
+
+
+def describe_cluster(brokers: Brokers) -> ClusterDescription:
+    """Return the cluster as any of its brokers sees it."""
+
+    def attempt() -> ClusterDescription:
+        response: DescribeClusterResponse = brokers.ask(DescribeClusterRequest())
+        check(response.error_code, response.error_message)
+        return ClusterDescription(
+            cluster_id=response.cluster_id,
+            controller_id=response.controller_id,
+            brokers=tuple(
+                Broker(row.broker_id, row.host, row.port, row.rack)
+                for row in sorted(response.brokers, key=lambda row: row.broker_id)
+            ),
+        )
+
+    return brokers.retry(attempt)

@@ -1,0 +1,148 @@
+"""Configurations of topics and brokers (DescribeConfigs, IncrementalAlterConfigs)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from ottla.client.admin.answers import check
+from ottla.client.brokers import Brokers
+from ottla.wire.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+)
+from ottla.wire.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+
+
+class ResourceType(IntEnum):
+    """What has a configuration (org.apache.kafka.common.config.ConfigResource.Type)."""
+
+    TOPIC = 2
+    BROKER = 4
+
+
+class ConfigSource(IntEnum):
+    """Where a value comes from (KIP-226)."""
+
+    UNKNOWN = -1
+    DYNAMIC_TOPIC_CONFIG = 1
+    DYNAMIC_BROKER_CONFIG = 2
+    DYNAMIC_DEFAULT_BROKER_CONFIG = 3
+    STATIC_BROKER_CONFIG = 4
+    DEFAULT_CONFIG = 5
+    DYNAMIC_BROKER_LOGGER_CONFIG = 6
+    DYNAMIC_CLIENT_METRICS_CONFIG = 7
+    DYNAMIC_GROUP_CONFIG = 8
+
+
+class _Operation(IntEnum):
+    SET = 0
+    DELETE = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """A topic by its name, or a broker by its id written as text."""
+
+    type: ResourceType
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigEntry:
+    """One option; a sensitive value is None. `documentation` is empty where the broker sends none."""
+
+    name: str
+    value: str | None
+    source: ConfigSource
+    is_read_only: bool
+    is_sensitive: bool
+    documentation: str
+
+
+def describe_config(
+    brokers: Brokers, resource: Resource, *, names: Sequence[str] | None = None
+) -> list[ConfigEntry]:
+    """Return the options in force, by name; all of them, or those of `names`."""
+    request = DescribeConfigsRequest(
+        resources=[
+            DescribeConfigsResource(
+                resource_type=resource.type,
+                resource_name=resource.name,
+                configuration_keys=None if names is None else list(names),
+            )
+        ],
+        include_documentation=True,
+    )
+
+    def attempt() -> list[ConfigEntry]:
+        if resource.type is ResourceType.BROKER and resource.name:
+            # Only the broker itself knows its static configuration.
+            response: DescribeConfigsResponse = brokers.ask_node(int(resource.name), request)
+        else:
+            response = brokers.ask(request)
+        (found,) = response.results
+        check(found.error_code, found.error_message)
+        return [
+            ConfigEntry(
+                name=row.name,
+                value=row.value,
+                source=_source(row.config_source),
+                is_read_only=row.read_only,
+                is_sensitive=row.is_sensitive,
+                documentation=row.documentation or "",
+            )
+            for row in sorted(found.configs, key=lambda row: row.name)
+        ]
+
+    return brokers.retry(attempt)
+
+
+def alter_config(
+    brokers: Brokers,
+    resource: Resource,
+    *,
+    assign: Mapping[str, str] | None = None,
+    delete: Sequence[str] = (),
+    validate_only: bool = False,
+) -> None:
+    """Set some options and give others their default back; all or nothing, ApiError INVALID_CONFIG."""
+    changes = [
+        AlterableConfig(name=name, config_operation=_Operation.SET, value=value)
+        for name, value in (assign or {}).items()
+    ]
+    changes += [
+        AlterableConfig(name=name, config_operation=_Operation.DELETE, value=None)
+        for name in delete
+    ]
+    request = IncrementalAlterConfigsRequest(
+        resources=[
+            AlterConfigsResource(
+                resource_type=resource.type, resource_name=resource.name, configs=changes
+            )
+        ],
+        validate_only=validate_only,
+    )
+
+    def attempt() -> None:
+        response: IncrementalAlterConfigsResponse
+        if resource.type is ResourceType.BROKER and resource.name:
+            response = brokers.ask_node(int(resource.name), request)
+        else:
+            response = brokers.ask_controller(request)
+        (done,) = response.responses
+        check(done.error_code, done.error_message)
+
+    brokers.retry(attempt)
+
+
+def _source(code: int) -> ConfigSource:
+    try:
+        return ConfigSource(code)
+    except ValueError:
+        return ConfigSource.UNKNOWN

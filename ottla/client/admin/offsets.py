@@ -1,0 +1,159 @@
+"""Offsets: where partitions begin and end, what was written when, what groups have committed
+(ListOffsets, OffsetFetch, OffsetCommit).
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ottla.client.admin.answers import check
+from ottla.client.brokers import Brokers
+from ottla.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+from ottla.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
+from ottla.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+
+TopicPartition = tuple[str, int]
+
+# The timestamps that ListOffsets reserves (KIP-79, KIP-734).
+LATEST = -1
+EARLIEST = -2
+MAX_TIMESTAMP = -3
+
+_READ_UNCOMMITTED = 0
+_FROM_A_CLIENT = -1
+# A commit from outside the group (KIP-98's "simple" commit): only an empty group accepts it.
+_NO_GENERATION = -1
+
+
+@dataclass(frozen=True, slots=True)
+class FoundOffset:
+    """What ListOffsets answers: -1 and -1 where no record is as late as was asked for."""
+
+    offset: int
+    timestamp: int
+    leader_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedOffset:
+    """What a group has committed in a partition."""
+
+    offset: int
+    leader_epoch: int = -1
+    metadata: str = ""
+
+
+def list_offsets(
+    brokers: Brokers, timestamps: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, FoundOffset]:
+    """Return for each partition the first offset at or after its timestamp (ms, LATEST, EARLIEST…).
+
+    LATEST is the high watermark: what consumers can read up to.
+    """
+
+    def attempt() -> dict[TopicPartition, FoundOffset]:
+        by_leader: dict[int, list[TopicPartition]] = defaultdict(list)
+        for key, leader in brokers.leaders(list(timestamps)).items():
+            by_leader[leader].append(key)
+        found: dict[TopicPartition, FoundOffset] = {}
+        for leader, keys in by_leader.items():
+            request = _list_offsets_request({key: timestamps[key] for key in keys})
+            found.update(_found_offsets(brokers.ask_node(leader, request)))
+        return {key: found[key] for key in timestamps}
+
+    return brokers.retry(attempt)
+
+
+def offsets_at(
+    brokers: Brokers, partitions: Sequence[TopicPartition], timestamp_ms: int
+) -> dict[TopicPartition, int]:
+    """Return the first offset at or after a moment; the end where every record is older."""
+    found = list_offsets(brokers, dict.fromkeys(partitions, max(timestamp_ms, 0)))
+    late = [key for key, answer in found.items() if answer.offset < 0]
+    ends = list_offsets(brokers, dict.fromkeys(late, LATEST)) if late else {}
+    return {key: ends.get(key, answer).offset for key, answer in found.items()}
+
+
+def committed_offsets(brokers: Brokers, group_id: str) -> dict[TopicPartition, CommittedOffset]:
+    """Return everything that a group has committed; empty for a group that does not exist."""
+    # Version 7 asks for one group by names; later ones batch groups and use topic ids.
+    request = OffsetFetchRequest(group_id=group_id, topics=None, require_stable=True)
+
+    def attempt() -> dict[TopicPartition, CommittedOffset]:
+        response: OffsetFetchResponse = brokers.ask_coordinator(group_id, request, max_version=7)
+        check(response.error_code, subject=f"Group {group_id!r}")
+        found = {}
+        for topic in response.topics:
+            for row in topic.partitions:
+                check(row.error_code, subject=f"Group {group_id!r}, {topic.name}")
+                found[topic.name, row.partition_index] = CommittedOffset(
+                    row.committed_offset, row.committed_leader_epoch, row.metadata or ""
+                )
+        return dict(sorted(found.items()))
+
+    return brokers.retry(attempt)
+
+
+def commit_offsets(
+    brokers: Brokers, group_id: str, committed: Mapping[TopicPartition, CommittedOffset]
+) -> None:
+    """Commit for a group from outside; ApiError UNKNOWN_MEMBER_ID while the group has members."""
+    by_topic: dict[str, list[OffsetCommitRequestPartition]] = defaultdict(list)
+    for (topic, partition), value in committed.items():
+        by_topic[topic].append(
+            OffsetCommitRequestPartition(
+                partition_index=partition,
+                committed_offset=value.offset,
+                committed_leader_epoch=value.leader_epoch,
+                committed_metadata=value.metadata,
+            )
+        )
+    request = OffsetCommitRequest(
+        group_id=group_id,
+        generation_id_or_member_epoch=_NO_GENERATION,
+        topics=[
+            OffsetCommitRequestTopic(name=name, partitions=rows) for name, rows in by_topic.items()
+        ],
+    )
+
+    def attempt() -> None:
+        # Version 10 replaces topic names by ids, which a tool would have to look up first.
+        response: OffsetCommitResponse = brokers.ask_coordinator(group_id, request, max_version=9)
+        for topic in response.topics:
+            for row in topic.partitions:
+                place = f"Group {group_id!r}, {topic.name}-{row.partition_index}"
+                check(row.error_code, subject=place)
+
+    brokers.retry(attempt)
+
+
+def _list_offsets_request(timestamps: Mapping[TopicPartition, int]) -> ListOffsetsRequest:
+    by_topic: dict[str, list[ListOffsetsPartition]] = defaultdict(list)
+    for (topic, partition), timestamp in timestamps.items():
+        by_topic[topic].append(ListOffsetsPartition(partition_index=partition, timestamp=timestamp))
+    return ListOffsetsRequest(
+        replica_id=_FROM_A_CLIENT,
+        isolation_level=_READ_UNCOMMITTED,
+        topics=[ListOffsetsTopic(name=name, partitions=rows) for name, rows in by_topic.items()],
+    )
+
+
+def _found_offsets(response: ListOffsetsResponse) -> dict[TopicPartition, FoundOffset]:
+    found = {}
+    for topic in response.topics:
+        for row in topic.partitions:
+            check(row.error_code, subject=f"{topic.name}-{row.partition_index}")
+            found[topic.name, row.partition_index] = FoundOffset(
+                row.offset, row.timestamp, row.leader_epoch
+            )
+    return found

@@ -1,0 +1,150 @@
+"""Topics: list, describe, create, grow, delete (Metadata, CreateTopics, CreatePartitions, DeleteTopics)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ottla.client.admin.answers import check
+from ottla.client.brokers import Brokers
+from ottla.wire.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+)
+from ottla.wire.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from ottla.wire.messages.metadata import MetadataResponseTopic
+
+# Let the broker's num.partitions and default.replication.factor decide (KIP-464).
+BROKER_DEFAULT = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """One partition; `leader` is -1 while there is none."""
+
+    partition: int
+    leader: int
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    offline: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic and its partitions in order; the id is 16 bytes, zero from brokers without ids."""
+
+    name: str
+    topic_id: bytes
+    is_internal: bool
+    partitions: tuple[Partition, ...]
+
+    @property
+    def replication_factor(self) -> int:
+        """Replicas of the first partition, as Kafka's tools count them."""
+        return len(self.partitions[0].replicas) if self.partitions else 0
+
+
+@dataclass(frozen=True, slots=True)
+class CreatedTopic:
+    """What the cluster made; -1 where an old broker does not say."""
+
+    name: str
+    topic_id: bytes
+    partitions: int
+    replication_factor: int
+
+
+def list_topics(brokers: Brokers) -> list[Topic]:
+    """Return every topic, by name; internal ones are marked."""
+    response = brokers.retry(brokers.metadata)
+    return sorted((_topic(row) for row in response.topics), key=lambda topic: topic.name)
+
+
+def describe_topic(brokers: Brokers, name: str) -> Topic:
+    """Return one topic; ApiError UNKNOWN_TOPIC_OR_PARTITION if it does not exist."""
+    return _topic(brokers.retry(lambda: brokers.topic(name)))
+
+
+def create_topic(
+    brokers: Brokers,
+    name: str,
+    *,
+    partitions: int = BROKER_DEFAULT,
+    replication_factor: int = BROKER_DEFAULT,
+    config: Mapping[str, str] | None = None,
+    validate_only: bool = False,
+) -> CreatedTopic:
+    """Create a topic; ApiError TOPIC_ALREADY_EXISTS, INVALID_TOPIC_EXCEPTION, INVALID_CONFIG…"""
+    request = CreateTopicsRequest(
+        topics=[
+            CreatableTopic(
+                name=name,
+                num_partitions=partitions,
+                replication_factor=replication_factor,
+                configs=[
+                    CreatableTopicConfig(name=key, value=value)
+                    for key, value in (config or {}).items()
+                ],
+            )
+        ],
+        timeout_ms=int(brokers.timeout_s * 1000),
+        validate_only=validate_only,
+    )
+
+    def attempt() -> CreatedTopic:
+        response: CreateTopicsResponse = brokers.ask_controller(request)
+        (made,) = response.topics
+        check(made.error_code, made.error_message)
+        return CreatedTopic(name, made.topic_id, made.num_partitions, made.replication_factor)
+
+    return brokers.retry(attempt)
+
+
+def add_partitions(brokers: Brokers, name: str, total: int) -> None:
+    """Grow a topic to `total` partitions; ApiError INVALID_PARTITIONS if it has as many already."""
+    request = CreatePartitionsRequest(
+        topics=[CreatePartitionsTopic(name=name, count=total, assignments=None)],
+        timeout_ms=int(brokers.timeout_s * 1000),
+    )
+
+    def attempt() -> None:
+        response: CreatePartitionsResponse = brokers.ask_controller(request)
+        (done,) = response.results
+        check(done.error_code, done.error_message)
+
+    brokers.retry(attempt)
+
+
+def delete_topic(brokers: Brokers, name: str) -> None:
+    """Delete a topic and all its records; ApiError UNKNOWN_TOPIC_OR_PARTITION if there is none."""
+    # Version 5 names topics plainly; version 6 only adds deletion by id.
+    request = DeleteTopicsRequest(topic_names=[name], timeout_ms=int(brokers.timeout_s * 1000))
+
+    def attempt() -> None:
+        response: DeleteTopicsResponse = brokers.ask_controller(request, max_version=5)
+        (done,) = response.responses
+        check(done.error_code, done.error_message, subject=f"Topic {name!r}")
+
+    brokers.retry(attempt)
+
+
+def _topic(row: MetadataResponseTopic) -> Topic:
+    partitions = [
+        Partition(
+            partition=item.partition_index,
+            leader=item.leader_id,
+            leader_epoch=item.leader_epoch,
+            replicas=tuple(item.replica_nodes),
+            isr=tuple(item.isr_nodes),
+            offline=tuple(item.offline_replicas),
+        )
+        for item in row.partitions
+    ]
+    partitions.sort(key=lambda item: item.partition)
+    return Topic(row.name or "", row.topic_id, row.is_internal, tuple(partitions))

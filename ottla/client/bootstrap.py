@@ -1,0 +1,45 @@
+"""Addresses of brokers as people write them: `localhost`, `10.0.0.1:9092`, `[::1]:9092`, `a:1,b:2`."""
+
+from typing import NamedTuple
+
+from ottla.base.errors import ConfigError
+
+DEFAULT_PORT = 9092
+DEFAULT_BOOTSTRAP = f"127.0.0.1:{DEFAULT_PORT}"
+
+
+class Address(NamedTuple):
+    """Host name or number, and port."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        """Return it as it is written, IPv6 in brackets."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def parse_bootstrap(text: str) -> list[Address]:
+    """Return the addresses of a comma-separated list; ConfigError says which part is wrong."""
+    found = [_parse_address(part.strip()) for part in text.split(",") if part.strip()]
+    if not found:
+        raise ConfigError(f"{text!r} names no broker: write host:port, as in {DEFAULT_BOOTSTRAP}")
+    return found
+
+
+def _parse_address(text: str) -> Address:
+    # Kafka's configuration writes a protocol before the address.
+    bare = text.rpartition("://")[2]
+    host, port = bare, ""
+    if bare.startswith("["):
+        host, _, rest = bare[1:].partition("]")
+        port = rest.removeprefix(":")
+    elif bare.count(":") == 1:
+        host, _, port = bare.partition(":")
+        if not port:
+            raise ConfigError(f"{text!r} is no address: the port after the colon is missing")
+    if port and not (port.isdecimal() and 0 < int(port) < 65536):
+        raise ConfigError(f"{text!r} is no address: {port!r} is not a port from 1 to 65535")
+    if not host or " " in host:
+        raise ConfigError(f"{text!r} is no address: write host:port, as in {DEFAULT_BOOTSTRAP}")
+    return Address(host, int(port or DEFAULT_PORT))

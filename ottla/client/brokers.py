@@ -1,0 +1,222 @@
+"""The brokers of one cluster: finds them from the bootstrap addresses, keeps a connection to each, and
+sends every request where it must go (any broker, the controller, a leader, a group's coordinator).
+
+`retry` repeats an attempt while the cluster is in motion: a new controller, a coordinator that still
+loads, a leader that has moved. For one thread.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, TypeVar
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.client.bootstrap import Address, parse_bootstrap
+from ottla.client.connection import Connection
+from ottla.client.errors import NotReachable, TimedOut
+from ottla.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from ottla.wire.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseTopic,
+)
+
+T = TypeVar("T")
+
+# Errors that pass while the cluster settles. An unknown topic is not among them: it is an answer.
+PASSING = frozenset(
+    {
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.REPLICA_NOT_AVAILABLE,
+        ErrorCode.BROKER_NOT_AVAILABLE,
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.NOT_CONTROLLER,
+        ErrorCode.OFFSET_NOT_AVAILABLE,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.THROTTLING_QUOTA_EXCEEDED,
+        ErrorCode.UNSTABLE_OFFSET_COMMIT,
+    }
+)
+_PAUSE_S = 0.05
+_PAUSE_S_MAX = 1.0
+_GROUP_KEY = 0
+
+
+class Brokers:
+    """Connections to one cluster; a context manager that closes them.
+
+    `timeout_s` bounds each call, and each `retry` as a whole.
+    """
+
+    def __init__(
+        self, bootstrap: str, *, timeout_s: float = 15.0, client_id: str = "ottla"
+    ) -> None:
+        self.bootstrap = bootstrap
+        self.timeout_s = timeout_s
+        self.client_id = client_id
+        self._seeds = parse_bootstrap(bootstrap)
+        self._connections: dict[Address, Connection] = {}
+        self._nodes: dict[int, Address] = {}
+        self._controller_id = -1
+        self._coordinators: dict[str, int] = {}
+
+    def __enter__(self) -> "Brokers":
+        """Return itself; connections are made when they are needed."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close every connection."""
+        self.close()
+
+    def close(self) -> None:
+        """Close every connection; idempotent."""
+        for connection in self._connections.values():
+            connection.close()
+        self._connections.clear()
+
+    def any_connection(self) -> Connection:
+        """Return an open connection to some broker; NotReachable tells of the last that failed."""
+        for connection in self._connections.values():
+            if connection.is_open:
+                return connection
+        failure: NotReachable | TimedOut | None = None
+        for address in [*self._seeds, *self._nodes.values()]:
+            try:
+                return self._connect(address)
+            except (NotReachable, TimedOut) as error:
+                failure = error
+        assert failure is not None
+        raise failure
+
+    def ask(self, request: Any, **words: Any) -> Any:
+        """Ask any broker; `words` are those of `Connection.call`."""
+        return self.any_connection().call(request, timeout_s=self.timeout_s, **words)
+
+    def ask_node(self, node_id: int, request: Any, **words: Any) -> Any:
+        """Ask the broker of this id."""
+        return self._node(node_id).call(request, timeout_s=self.timeout_s, **words)
+
+    def ask_controller(self, request: Any, **words: Any) -> Any:
+        """Ask the controller; any broker where the cluster names none (it forwards, or refuses)."""
+        if self._controller_id < 0:
+            self.metadata([])
+        if self._controller_id < 0:
+            return self.ask(request, **words)
+        return self.ask_node(self._controller_id, request, **words)
+
+    def ask_coordinator(self, group_id: str, request: Any, **words: Any) -> Any:
+        """Ask the coordinator of a group."""
+        if group_id not in self._coordinators:
+            self._coordinators[group_id] = self._find_coordinator(group_id)
+        return self.ask_node(self._coordinators[group_id], request, **words)
+
+    def retry(self, attempt: Callable[[], T]) -> T:
+        """Return what `attempt` returns, repeating it while its errors are passing ones."""
+        deadline = time.monotonic() + self.timeout_s
+        pause = _PAUSE_S
+        while True:
+            try:
+                return attempt()
+            except (ApiError, NotReachable) as error:
+                if not self._is_passing(error) or time.monotonic() + pause > deadline:
+                    raise
+            self.forget()
+            time.sleep(pause)
+            pause = min(pause * 2, _PAUSE_S_MAX)
+
+    def forget(self) -> None:
+        """Drop what was learned of controller and coordinators, so that it is asked for again."""
+        self._controller_id = -1
+        self._coordinators.clear()
+
+    def metadata(self, topics: Sequence[str] | None = None) -> MetadataResponse:
+        """Return the metadata of some topics (None: of all) and learn the brokers; creates nothing."""
+        named = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
+        request = MetadataRequest(topics=named, allow_auto_topic_creation=False)
+        response: MetadataResponse = self.ask(request)
+        self._nodes = {node.node_id: Address(node.host, node.port) for node in response.brokers}
+        self._controller_id = response.controller_id
+        return response
+
+    def topic(self, name: str) -> MetadataResponseTopic:
+        """Return a topic's metadata; ApiError if it does not exist."""
+        (found,) = self.metadata([name]).topics
+        if found.error_code:
+            code = ErrorCode(found.error_code)
+            if code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                raise ApiError(code, f"There is no topic {name!r}.")
+            raise ApiError(code, f"Topic {name!r}: {code.message}")
+        return found
+
+    def leaders(self, partitions: Sequence[tuple[str, int]]) -> Mapping[tuple[str, int], int]:
+        """Return the leader of each partition; ApiError where there is no topic, partition, leader."""
+        found: dict[tuple[str, int], int] = {}
+        for name in sorted({topic for topic, _ in partitions}):
+            for partition in self.topic(name).partitions:
+                found[name, partition.partition_index] = partition.leader_id
+        for topic, index in partitions:
+            if (topic, index) not in found:
+                raise ApiError(
+                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                    f"Topic {topic!r} has no partition {index}.",
+                )
+            if found[topic, index] < 0:
+                raise ApiError(ErrorCode.LEADER_NOT_AVAILABLE, f"{topic}-{index} has no leader.")
+        return {key: found[key] for key in partitions}
+
+    def node_ids(self) -> list[int]:
+        """Return the ids of all brokers."""
+        if not self._nodes:
+            self.metadata([])
+        return sorted(self._nodes)
+
+    def _is_passing(self, error: ApiError | NotReachable) -> bool:
+        if isinstance(error, ApiError):
+            return error.code in PASSING
+        # Before the first metadata nobody has ever answered: the address is wrong, or all is down.
+        return bool(self._nodes)
+
+    def _node(self, node_id: int) -> Connection:
+        if node_id not in self._nodes:
+            self.metadata([])
+        if node_id not in self._nodes:
+            raise ApiError(ErrorCode.BROKER_NOT_AVAILABLE, f"Broker {node_id} is not running.")
+        address = self._nodes[node_id]
+        try:
+            return self._connect(address)
+        except NotReachable as error:
+            if address in self._seeds:
+                raise
+            raise NotReachable(
+                f"{error}: broker {node_id} of {self.bootstrap} says that clients reach it there "
+                "(its option advertised.listeners)"
+            ) from error
+
+    def _connect(self, address: Address) -> Connection:
+        known = self._connections.get(address)
+        if known is not None and known.is_open:
+            return known
+        opened = Connection(address, client_id=self.client_id, timeout_s=min(self.timeout_s, 5.0))
+        self._connections[address] = opened
+        return opened
+
+    def _find_coordinator(self, group_id: str) -> int:
+        # Version 3 asks for one key; later ones only add lists.
+        request = FindCoordinatorRequest(key=group_id, key_type=_GROUP_KEY)
+        response: FindCoordinatorResponse = self.ask(request, max_version=3)
+        if response.error_code:
+            raise ApiError(ErrorCode(response.error_code), response.error_message)
+        if response.node_id not in self._nodes:
+            self._nodes[response.node_id] = Address(response.host, response.port)
+        return int(response.node_id)

@@ -1,0 +1,250 @@
+"""Records in bulk, through librdkafka: the only door to confluent_kafka.
+
+Two thin classes with our errors and our values; what they are told in `settings` are librdkafka's own
+option names. librdkafka's threads do the work, these objects belong to one thread.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, NamedTuple
+
+import confluent_kafka as librdkafka
+from confluent_kafka import KafkaError, KafkaException
+
+from ottla.base.errors import ERRORS, ApiError, ErrorCode, OttlaError
+from ottla.client.errors import ClientError, NotReachable, TimedOut
+
+Settings = Mapping[str, Any]
+TopicPartition = tuple[str, int]
+Header = tuple[str, bytes | None]
+
+_DELIVERY_TIMEOUT_MS = 30_000
+_FLUSH_STEP_S = 0.5
+_CLIENT = {
+    "client.id": "ottla",
+    # librdkafka would write its own lines to standard error.
+    "log_level": 0,
+}
+_PRODUCER = {
+    "enable.idempotence": True,
+    # Kafka's own hash, so that every client puts a key into the same partition.
+    "partitioner": "murmur2_random",
+    "message.timeout.ms": _DELIVERY_TIMEOUT_MS,
+}
+_CONSUMER = {
+    "enable.partition.eof": True,
+    # Positions are committed once the records have been written out: see `store`.
+    "enable.auto.offset.store": False,
+}
+# A group id is obligatory even where none is used.
+_NO_GROUP = {"group.id": "ottla-without-group", "enable.auto.commit": False}
+_TIMESTAMP_TYPES = {
+    librdkafka.TIMESTAMP_CREATE_TIME: "create",
+    librdkafka.TIMESTAMP_LOG_APPEND_TIME: "logappend",
+}
+
+
+class ConsumedRecord(NamedTuple):
+    """One record as it was read; timestamp in ms, -1 and type "unknown" where there is none."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    timestamp_type: str
+    key: bytes | None
+    value: bytes | None
+    headers: Sequence[Header]
+
+
+class EndOfPartition(NamedTuple):
+    """Everything before `offset` has been read."""
+
+    topic: str
+    partition: int
+    offset: int
+
+
+class RecordProducer:
+    """Writes records, idempotently, with acks=all; a context manager that ends with `flush`.
+
+    `delivered` counts what the cluster has acknowledged. The first failure is raised by the next call.
+    """
+
+    def __init__(self, bootstrap: str, settings: Settings | None = None) -> None:
+        self.delivered = 0
+        self._failure: OttlaError | None = None
+        self._producer = _open(
+            librdkafka.Producer, {"bootstrap.servers": bootstrap, **_CLIENT, **_PRODUCER}, settings
+        )
+
+    def send(
+        self,
+        topic: str,
+        value: bytes | None,
+        *,
+        key: bytes | None = None,
+        partition: int | None = None,
+        headers: Sequence[Header] = (),
+    ) -> None:
+        """Queue a record; waits while the queue is full. A key, or chance, picks the partition."""
+        words: dict[str, Any] = {"headers": list(headers)} if headers else {}
+        if partition is not None:
+            words["partition"] = partition
+        while True:
+            try:
+                self._producer.produce(topic, value, key, on_delivery=self._delivery, **words)
+                break
+            except BufferError:
+                self._producer.poll(_FLUSH_STEP_S)
+            except KafkaException as error:
+                raise _translate(error.args[0]) from error
+            self._raise_failure()
+        self._producer.poll(0)
+        self._raise_failure()
+
+    def flush(self) -> None:
+        """Wait until every record is acknowledged; raise for the first that is not."""
+        # In steps, so that Ctrl-C is heard.
+        while self._producer.flush(_FLUSH_STEP_S):
+            self._raise_failure()
+        self._raise_failure()
+
+    def __enter__(self) -> "RecordProducer":
+        """Return itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Flush, unless an error is on its way: then what is queued is given up."""
+        if kind is None:
+            self.flush()
+        else:
+            self._producer.purge()
+
+    def _delivery(self, error: KafkaError | None, message: librdkafka.Message) -> None:
+        if error is None:
+            self.delivered += 1
+        elif self._failure is None:
+            self._failure = _translate(error)
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+
+class RecordConsumer:
+    """Reads records, of assigned partitions or as a member of a group; a context manager.
+
+    In a group, positions are committed in the background as far as `store` was told, and on close.
+    """
+
+    def __init__(
+        self, bootstrap: str, *, group_id: str | None = None, settings: Settings | None = None
+    ) -> None:
+        self.is_down = False
+        group = _NO_GROUP if group_id is None else {"group.id": group_id}
+        words = {"bootstrap.servers": bootstrap, **_CLIENT, **_CONSUMER, **group}
+        words["error_cb"] = self._on_error
+        self._consumer = _open(librdkafka.Consumer, words, settings)
+
+    def assign(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Read these partitions from these offsets."""
+        self._consumer.assign(
+            [librdkafka.TopicPartition(*key, offset) for key, offset in offsets.items()]
+        )
+
+    def subscribe(
+        self, topics: Sequence[str], on_change: Callable[[set[TopicPartition]], None]
+    ) -> None:
+        """Join the group; `on_change` hears from `poll` which partitions are ours now."""
+        mine: set[TopicPartition] = set()
+
+        def gained(_: Any, partitions: Sequence[librdkafka.TopicPartition]) -> None:
+            mine.update((row.topic, row.partition) for row in partitions)
+            on_change(set(mine))
+
+        def lost(_: Any, partitions: Sequence[librdkafka.TopicPartition]) -> None:
+            mine.difference_update((row.topic, row.partition) for row in partitions)
+            on_change(set(mine))
+
+        self._consumer.subscribe(list(topics), on_assign=gained, on_revoke=lost, on_lost=lost)
+
+    def poll(self, timeout_s: float) -> ConsumedRecord | EndOfPartition | None:
+        """Return the next record or end of a partition, or None if none comes in time."""
+        message = self._consumer.poll(timeout_s)
+        if message is None:
+            return None
+        error = message.error()
+        if error is None:
+            self.is_down = False
+            kind, timestamp = message.timestamp()
+            return ConsumedRecord(
+                message.topic(),
+                message.partition(),
+                message.offset(),
+                timestamp,
+                _TIMESTAMP_TYPES.get(kind, "unknown"),
+                message.key(),
+                message.value(),
+                message.headers() or (),
+            )
+        if error.code() == KafkaError._PARTITION_EOF:
+            self.is_down = False
+            return EndOfPartition(message.topic(), message.partition(), message.offset())
+        raise _translate(error)
+
+    def store(self, positions: Mapping[TopicPartition, int]) -> None:
+        """Have these positions committed soon: the next offsets to read."""
+        rows = [librdkafka.TopicPartition(*key, offset) for key, offset in positions.items()]
+        try:
+            self._consumer.store_offsets(offsets=rows)
+        except KafkaException as error:
+            # The partition went to another member meanwhile, who will read the records again.
+            if error.args[0].code() != KafkaError._STATE:
+                raise _translate(error.args[0]) from error
+
+    def close(self) -> None:
+        """Commit what was stored, leave the group, stop; idempotent."""
+        self._consumer.close()
+
+    def __enter__(self) -> "RecordConsumer":
+        """Return itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close."""
+        self.close()
+
+    def _on_error(self, error: KafkaError) -> None:
+        # The rest mends itself, or comes out of `poll`.
+        if error.code() == KafkaError._ALL_BROKERS_DOWN:
+            self.is_down = True
+
+
+def _open(kind: Callable[[dict[str, Any]], Any], own: Settings, settings: Settings | None) -> Any:
+    try:
+        return kind({**own, **(settings or {})})
+    except KafkaException as error:
+        raise ClientError(f"librdkafka refuses its settings: {error.args[0].str()}") from error
+
+
+def _translate(error: KafkaError) -> OttlaError:
+    """Return our error for librdkafka's: broker codes are positive, its own are below -1."""
+    code = error.code()
+    if code in ERRORS and code > 0:
+        return ApiError(ErrorCode(code), f"{error.str()} ({error.name()})")
+    if code in (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE):
+        return NotReachable(error.str())
+    if code in (KafkaError._TIMED_OUT, KafkaError._MSG_TIMED_OUT):
+        return TimedOut(f"the cluster did not take the records in time ({error.str()})")
+    return ClientError(f"{error.str()} ({error.name()})")

@@ -1,0 +1,1 @@
+"""`ottla up`: the broker as a process."""

@@ -1,0 +1,1 @@
+"""`ottla group …`: list, describe, delete consumer groups and move their offsets."""

@@ -1,0 +1,98 @@
+"""`ottla group describe GROUP…`: committed offsets, ends, lag, and who reads what."""
+
+from typing import Any
+
+import click
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.client.admin import groups, offsets
+from ottla.client.brokers import Brokers
+from ottla.tools import options
+from ottla.tools.output import Output
+
+_OFFSET_COLUMNS = (
+    "group",
+    "topic",
+    "partition",
+    "current_offset",
+    "log_end_offset",
+    "lag",
+    "consumer_id",
+    "host",
+    "client_id",
+)
+_MEMBER_COLUMNS = ("group", "state", "consumer_id", "host", "client_id", "assignor", "partitions")
+
+
+@click.command("describe")
+@click.argument("names", nargs=-1, required=True, shell_complete=options.complete_group)
+@click.option("--members", is_flag=True, help="Show the members instead of the offsets.")
+@options.connected
+def command(brokers: Brokers, output: Output, names: tuple[str, ...], members: bool) -> None:
+    """Show a group's offsets and lag, or its members."""
+    found = [groups.describe_group(brokers, name) for name in names]
+    if members:
+        rows = [row for group in found for row in _member_rows(group)]
+        output.rows(rows, _MEMBER_COLUMNS, empty="Nobody is in the group.")
+        return
+    rows = [row for group in found for row in _offset_rows(brokers, group)]
+    output.rows(rows, _OFFSET_COLUMNS, empty="The group has committed nothing yet.")
+
+
+def _offset_rows(brokers: Brokers, group: groups.Group) -> list[dict[str, Any]]:
+    committed = offsets.committed_offsets(brokers, group.group_id)
+    owners = {key: member for member in group.members for key in member.assignment}
+    keys = sorted({*committed, *owners})
+    ends = end_offsets(brokers, keys)
+    rows = []
+    for key in keys:
+        # -1 is how the coordinator says that nothing is committed.
+        current = committed[key].offset if key in committed else -1
+        end, owner = ends.get(key), owners.get(key)
+        rows.append(
+            {
+                "group": group.group_id,
+                "state": group.state,
+                "topic": key[0],
+                "partition": key[1],
+                "current_offset": None if current < 0 else current,
+                "log_end_offset": end,
+                "lag": None if end is None or current < 0 else max(end - current, 0),
+                "consumer_id": owner.member_id if owner else None,
+                "host": owner.host if owner else None,
+                "client_id": owner.client_id if owner else None,
+            }
+        )
+    return rows
+
+
+def end_offsets(brokers: Brokers, keys: list[tuple[str, int]]) -> dict[tuple[str, int], int]:
+    """Return the ends of the partitions that still exist."""
+    found: dict[tuple[str, int], int] = {}
+    for topic in sorted({topic for topic, _ in keys}):
+        wanted = {key: offsets.LATEST for key in keys if key[0] == topic}
+        try:
+            answer = offsets.list_offsets(brokers, wanted)
+        except ApiError as error:
+            # A group outlives the topics that it has read.
+            if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                raise
+            continue
+        found.update({key: value.offset for key, value in answer.items()})
+    return found
+
+
+def _member_rows(group: groups.Group) -> list[dict[str, Any]]:
+    return [
+        {
+            "group": group.group_id,
+            "state": group.state,
+            "consumer_id": member.member_id,
+            "instance_id": member.instance_id,
+            "host": member.host,
+            "client_id": member.client_id,
+            "assignor": group.assignor,
+            "partitions": [f"{topic}-{partition}" for topic, partition in member.assignment],
+        }
+        for member in group.members
+    ]

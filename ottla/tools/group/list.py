@@ -1,0 +1,30 @@
+"""`ottla group list`: the consumer groups of the cluster, by id."""
+
+import click
+
+from ottla.client.admin import groups
+from ottla.client.brokers import Brokers
+from ottla.tools import options
+from ottla.tools.output import Output
+
+
+@click.command("list")
+@click.option("--state", "states", multiple=True, help="Only groups in this state, like Stable.")
+@options.connected
+def command(brokers: Brokers, output: Output, states: tuple[str, ...]) -> None:
+    """List the consumer groups."""
+    rows = [
+        {
+            "group": row.group_id,
+            "state": row.state,
+            "type": row.type,
+            "protocol_type": row.protocol_type,
+        }
+        for row in groups.list_groups(brokers, states=states)
+    ]
+    output.rows(
+        rows,
+        ("group", "state", "protocol_type"),
+        empty="No groups: one appears when a consumer joins or commits, "
+        "as `ottla consume TOPIC --group NAME` does.",
+    )

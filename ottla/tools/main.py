@@ -1,0 +1,123 @@
+"""`ottla`: finds the verb, runs it, and turns what goes wrong into one sentence and an exit code.
+
+0: done. 1: it could not be done, and standard error says what to do next. 2: the command was written
+wrongly. No traceback for anything that Ottla raises on purpose; a bug keeps its traceback.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+import ottla
+from ottla.base.errors import OttlaError
+from ottla.client.errors import NotReachable, TimedOut
+from ottla.tools.lazy import LazyGroup, Verb
+
+_TOPIC = LazyGroup(
+    "topic",
+    {
+        "create": Verb("ottla.tools.topic.create", "Create a topic."),
+        "list": Verb("ottla.tools.topic.list", "List the topics."),
+        "describe": Verb("ottla.tools.topic.describe", "Show partitions, leaders and offsets."),
+        "config": Verb("ottla.tools.topic.config", "Show or change a topic's configuration."),
+        "delete": Verb("ottla.tools.topic.delete", "Delete topics and their records."),
+    },
+    help="Create, look at, configure and delete topics.",
+)
+_GROUP = LazyGroup(
+    "group",
+    {
+        "list": Verb("ottla.tools.group.list", "List the consumer groups."),
+        "describe": Verb("ottla.tools.group.describe", "Show members, offsets and lag."),
+        "reset": Verb("ottla.tools.group.reset", "Move a group's offsets (dry run first)."),
+        "delete": Verb("ottla.tools.group.delete", "Delete groups and their offsets."),
+    },
+    help="Look at consumer groups, move their offsets, delete them.",
+)
+_LOG = LazyGroup(
+    "log",
+    {"dump": Verb("ottla.tools.log.dump", "Print segments, indexes, snapshots, checkpoints.")},
+    help="Look into the files of a log directory.",
+)
+_GROUPS = {"topic": _TOPIC, "group": _GROUP, "log": _LOG}
+
+
+class _Root(LazyGroup):
+    """The verbs at the top; nouns are groups that are there already."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a noun's group or import a verb."""
+        return _GROUPS.get(cmd_name) or super().get_command(ctx, cmd_name)
+
+
+root = click.version_option(ottla.__version__, message="ottla %(version)s")(
+    _Root(
+        "ottla",
+        {
+            "up": Verb("ottla.tools.broker.up", "Start a broker here."),
+            "produce": Verb("ottla.tools.record.produce", "Write lines as records."),
+            "consume": Verb("ottla.tools.record.consume", "Write records as lines."),
+            "topic": Verb("", "Create, look at, configure and delete topics."),
+            "group": Verb("", "Look at consumer groups, move their offsets, delete them."),
+            "log": Verb("", "Look into the files of a log directory."),
+            "completion": Verb("ottla.tools.shell.completion", "Set up completion in a shell."),
+        },
+        help="Ottla: an Apache-Kafka-compatible event-streaming platform.",
+    )
+)
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    try:
+        result = root.main(arguments, prog_name="ottla", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        return _fail("stopped before it was done")
+    except BrokenPipeError:
+        _silence()
+        return 0
+    except (OttlaError, OSError) as error:
+        return _fail(explain(error))
+    return result if isinstance(result, int) else 0
+
+
+def explain(error: Exception) -> str:
+    """Return the sentence for an error, with what can be done about it."""
+    text = str(error).rstrip(".")
+    if isinstance(error, NotReachable):
+        return f"{text}: start a broker with `ottla up`, or name another with --bootstrap HOST:PORT"
+    if isinstance(error, TimedOut):
+        return f"{text}: look at the broker's log, or name another with --bootstrap HOST:PORT"
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    return text
+
+
+def main() -> None:
+    """Entry point of the `ottla` script."""
+    code = run()
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _silence()
+    sys.exit(code)
+
+
+def _fail(sentence: str) -> int:
+    try:
+        click.echo(f"ottla: {sentence}", err=True)
+    except BrokenPipeError:
+        _silence()
+    return 1
+
+
+def _silence() -> None:
+    """Let Python's last flush at exit write to nowhere instead of into the broken pipe."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)

@@ -1,0 +1,69 @@
+"""Moments and durations as people type them: `1700000000000`, `2026-02-14T12:00:00Z`, `-1h`, `P1D`.
+
+Used by `ottla consume -o @…` and `ottla group reset`. A time without a zone is UTC, so that a command
+means the same on every machine.
+"""
+
+import datetime
+import re
+
+_UNITS_MS = {
+    "ms": 1,
+    "s": 1_000,
+    "m": 60_000,
+    "h": 3_600_000,
+    "d": 86_400_000,
+    "w": 7 * 86_400_000,
+}
+_SHORT = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)", re.IGNORECASE)
+# ISO 8601 without years and months, which have no fixed length (java.time.Duration, too).
+_ISO = re.compile(
+    r"P(?:(?P<w>\d+)W)?(?:(?P<d>\d+)D)?"
+    r"(?:T(?:(?P<h>\d+)H)?(?:(?P<m>\d+)M)?(?:(?P<s>\d+(?:\.\d+)?)S)?)?",
+    re.IGNORECASE,
+)
+
+
+def parse_duration(text: str) -> int:
+    """Return milliseconds of `90s`, `1h30m`, `P1DT2H`; ValueError says what is allowed."""
+    cleaned = text.strip()
+    iso = _ISO.fullmatch(cleaned)
+    if iso is not None and any(iso.groupdict().values()):
+        parts = [(amount, unit) for unit, amount in iso.groupdict().items() if amount]
+    else:
+        parts = _SHORT.findall(cleaned)
+        if not parts or "".join(amount + unit for amount, unit in parts) != cleaned:
+            raise ValueError(f"{text!r} is no duration: write it like 90s, 1h30m, 2d or P1DT2H")
+    return round(sum(float(amount) * _UNITS_MS[unit.lower()] for amount, unit in parts))
+
+
+def parse_moment(text: str, now_ms: int) -> int:
+    """Return milliseconds since the epoch; `-1h` is an hour before `now_ms`, `now` is `now_ms`."""
+    cleaned = text.strip()
+    if cleaned == "now":
+        return now_ms
+    if re.fullmatch(r"\d{9,}", cleaned):
+        return int(cleaned)
+    if cleaned.startswith("-"):
+        return now_ms - parse_duration(cleaned[1:])
+    try:
+        moment = datetime.datetime.fromisoformat(cleaned)
+    except ValueError as error:
+        raise ValueError(
+            f"{text!r} is no moment: write milliseconds since 1970, a date or time like "
+            "2026-02-14 or 2026-02-14T12:00:00Z, or an age like -1h"
+        ) from error
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=datetime.UTC)
+    # Whole milliseconds by integer arithmetic: a float would round the last one.
+    return (moment - datetime.datetime.fromtimestamp(0, datetime.UTC)) // datetime.timedelta(
+        milliseconds=1
+    )
+
+
+def render_moment(timestamp_ms: int) -> str:
+    """Return the UTC time with milliseconds; empty where the timestamp is -1."""
+    if timestamp_ms < 0:
+        return ""
+    moment = datetime.datetime.fromtimestamp(timestamp_ms / 1000, datetime.UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,146 @@
+"""Everything a person or a script reads from the command line: tables, JSON, sentences, progress.
+
+Results go to standard output, everything else to standard error. Only this module may use rich, and
+only once a progress bar is really shown: it costs as much time to import as the rest of a command.
+"""
+
+import importlib
+import json
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Any
+
+import click
+
+TABLE = "table"
+JSON = "json"
+# Work that ends sooner than this shows no bar.
+_QUIET_S = 1.0
+_GAP = "  "
+
+
+class Output:
+    """The format a command was asked for; each command prints one result through it."""
+
+    def __init__(self, output_format: str = TABLE) -> None:
+        self.is_json = output_format == JSON
+
+    def rows(
+        self, rows: Sequence[Mapping[str, Any]], columns: Sequence[str], *, empty: str = ""
+    ) -> None:
+        """Print rows: as a table of `columns`, or as a JSON list of all that the rows hold.
+
+        `empty` is what to say to people when there are no rows.
+        """
+        if self.is_json:
+            click.echo(json.dumps(list(rows), indent=2, default=str))
+        elif rows:
+            click.echo(render_table(rows, columns))
+        elif empty:
+            note(empty)
+
+    def done(self, sentence: str, **facts: Any) -> None:
+        """Report what was done: as a sentence, or as a JSON object of the facts."""
+        click.echo(json.dumps(facts, default=str) if self.is_json else sentence)
+
+
+def note(text: str) -> None:
+    """Tell something beside the result."""
+    click.echo(text, err=True)
+
+
+def is_terminal() -> bool:
+    """Tell whether a person is there to answer a question."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def render_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
+    """Return aligned columns under a headline; numbers stand to the right."""
+    cells = [[_cell(row.get(column)) for column in columns] for row in rows]
+    titles = [column.upper().replace("_", "-") for column in columns]
+    widths = [max(map(len, column)) for column in zip(titles, *cells, strict=True)]
+    rights = [
+        all(isinstance(row.get(column), int | float | None) for row in rows) for column in columns
+    ]
+    headline = _line(titles, widths, rights)
+    if sys.stdout.isatty():
+        headline = click.style(headline, bold=True)
+    return "\n".join([headline, *(_line(line, widths, rights) for line in cells)])
+
+
+def _line(cells: Iterable[str], widths: Iterable[int], rights: Iterable[bool]) -> str:
+    placed = [
+        cell.rjust(width) if right else cell.ljust(width)
+        for cell, width, right in zip(cells, widths, rights, strict=True)
+    ]
+    return _GAP.join(placed).rstrip()
+
+
+def _cell(value: Any) -> str:
+    if value is None or value == "":
+        return "-"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | tuple):
+        return ",".join(map(str, value)) or "-"
+    return str(value)
+
+
+class Progress:
+    """A bar on standard error for work that takes long; nothing where nobody looks.
+
+    A context manager; `total` is in the unit that `advance` counts, None if it is not known.
+    """
+
+    def __init__(
+        self, label: str, total: int | None, *, is_bytes: bool = False, is_shown: bool = True
+    ) -> None:
+        self._label = label
+        self._total = total
+        self._is_bytes = is_bytes
+        self._is_shown = is_shown and sys.stderr.isatty()
+        self._done = 0
+        self._started = time.monotonic()
+        self._bar: Any = None
+        self._task: Any = None
+
+    def __enter__(self) -> "Progress":
+        """Start counting; the bar comes later, if at all."""
+        return self
+
+    def advance(self, amount: int) -> None:
+        """Count `amount` more as done."""
+        self._done += amount
+        if self._bar is not None:
+            self._bar.update(self._task, completed=self._done)
+        elif self._is_shown and time.monotonic() - self._started > _QUIET_S:
+            self._show()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Take the bar away, if there is one."""
+        if self._bar is not None:
+            self._bar.stop()
+
+    def _show(self) -> None:
+        rich = importlib.import_module("rich.progress")
+        console = importlib.import_module("rich.console").Console(stderr=True)
+        amount = rich.DownloadColumn if self._is_bytes else rich.MofNCompleteColumn
+        speed = [rich.TransferSpeedColumn()] if self._is_bytes else []
+        self._bar = rich.Progress(
+            rich.TextColumn("{task.description}"),
+            rich.BarColumn(),
+            amount(),
+            *speed,
+            rich.TimeRemainingColumn(),
+            console=console,
+            transient=True,
+        )
+        self._task = self._bar.add_task(self._label, total=self._total, completed=self._done)
+        self._bar.start()

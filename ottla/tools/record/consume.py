@@ -1,0 +1,187 @@
+"""`ottla consume TOPIC`: records become lines of standard output, with kcat's letters."""
+
+import signal
+import sys
+import time
+from dataclasses import dataclass
+from functools import partial
+from types import FrameType
+from typing import Any
+
+import click
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.client.brokers import Brokers
+from ottla.client.transport import RecordConsumer, TopicPartition
+from ottla.tools import options
+from ottla.tools.escapes import unescape
+from ottla.tools.output import Output, Progress
+from ottla.tools.record.copying import Copier
+from ottla.tools.record.formats import Format, compile_format, json_format, plain_format
+from ottla.tools.record.goal import Goal
+from ottla.tools.record.positions import BEGINNING, Anchor, Position, parse_range, resolve
+
+# Where a group starts that has committed nothing.
+_RESETS = {Anchor.BEGINNING: "earliest", Anchor.STORED: "earliest", Anchor.END: "latest"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumeOptions:
+    """What the command line says about the records to read and how to write them."""
+
+    topics: tuple[str, ...]
+    offsets: tuple[str, ...]
+    partitions: tuple[int, ...]
+    group: str | None
+    count: int | None
+    exit_at_end: bool
+    quiet: bool
+    format: str | None
+    json: bool
+    delimiter: str
+    key_delimiter: str | None
+    show_null: bool
+    settings: dict[str, str]
+
+
+@click.command("consume")
+@click.argument("topics", nargs=-1, required=True, shell_complete=options.complete_topic)
+@click.option(
+    "-o",
+    "--offset",
+    "offsets",
+    multiple=True,
+    metavar="POSITION",
+    help="Where to start: beginning (default), end, stored, 42, -10 (the last ten), @2026-02-14, "
+    "@-1h, @milliseconds; given twice, the second says where to end.",
+)
+@click.option("-p", "--partition", "partitions", type=click.IntRange(min=0), multiple=True,
+              help="Only this partition; may be repeated.")  # fmt: skip
+@click.option("-G", "--group", help="Read as a member of this group, from its committed offsets.")
+@click.option("-c", "--count", type=click.IntRange(min=1), help="Stop after so many records.")
+@click.option("-e", "--exit", "exit_at_end", is_flag=True, help="Stop at the end.")
+@click.option("-q", "--quiet", is_flag=True, help="Say nothing beside the records.")
+@click.option(
+    "-f",
+    "--format",
+    help="%t topic, %p partition, %o offset, %k key, %s value, %K %S their lengths, "
+    "%T timestamp, %h headers, %%; \\n \\t \\xNN.",
+)
+@click.option("-J", "--json", is_flag=True, help="A JSON object a line; like --output json.")
+@click.option("-D", "--delimiter", default="\\n", show_default=True, help="What ends a record.")
+@click.option(
+    "-K", "--key-delimiter", metavar="DELIMITER", help="Write the key and this before the value."
+)
+@click.option("-Z", "--null", "show_null", is_flag=True, help="Write NULL for null.")
+@click.option(
+    "-X",
+    "settings",
+    multiple=True,
+    metavar="NAME=VALUE",
+    callback=options.parse_pairs,
+    help="An option of librdkafka.",
+)
+@options.connected
+def command(brokers: Brokers, output: Output, **words: Any) -> None:
+    """Read records of TOPICS and write them to standard output.
+
+    \b
+    ottla consume greetings
+    ottla consume orders -o -10 -e -f '%t[%p] %o: %k %s\\n'
+    ottla consume orders -o @-1h -J | jq .payload
+    """
+    wanted = ConsumeOptions(**words)
+    try:
+        write = _format(wanted, output)
+        start, end = parse_range(wanted.offsets, time.time_ns() // 1_000_000)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    signal.signal(signal.SIGTERM, _interrupt)
+    if wanted.group is None:
+        _read_partitions(brokers, wanted, write, start or BEGINNING, end)
+    else:
+        _read_as_member(brokers, wanted, write, start or BEGINNING, end)
+
+
+def _read_partitions(
+    brokers: Brokers, wanted: ConsumeOptions, write: Format, start: Position, end: Position | None
+) -> None:
+    if start.anchor is Anchor.STORED:
+        raise click.UsageError("stored offsets belong to a group: name it with --group")
+    keys = _partitions(brokers, wanted)
+    starts = resolve(brokers, keys, start)
+    stops = resolve(brokers, keys, end) if end is not None else None
+    goal = Goal(count=wanted.count, at_end=wanted.exit_at_end, stops=stops)
+    goal.assign(starts)
+    with (
+        RecordConsumer(brokers.bootstrap, settings=wanted.settings) as consumer,
+        _progress(brokers, wanted, starts, stops) as progress,
+    ):
+        consumer.assign(starts)
+        copier = Copier(consumer, goal, write, sys.stdout.buffer)
+        copier.run(brokers, is_quiet=wanted.quiet, progress=progress)
+
+
+def _read_as_member(
+    brokers: Brokers, wanted: ConsumeOptions, write: Format, start: Position, end: Position | None
+) -> None:
+    if start.anchor not in _RESETS or end is not None or wanted.partitions:
+        raise click.UsageError(
+            "A group reads from where it has committed: move it with `ottla group reset`, "
+            "or leave --group away to read any place."
+        )
+    assert wanted.group is not None
+    # Told before joining: a group would wait in silence for a topic that does not exist.
+    _partitions(brokers, wanted)
+    goal = Goal(count=wanted.count, at_end=wanted.exit_at_end)
+    settings = {"auto.offset.reset": _RESETS[start.anchor], **wanted.settings}
+    with RecordConsumer(brokers.bootstrap, group_id=wanted.group, settings=settings) as consumer:
+        consumer.subscribe(wanted.topics, lambda mine: goal.assign(dict.fromkeys(mine, -1)))
+        copier = Copier(consumer, goal, write, sys.stdout.buffer, stores=True)
+        copier.run(brokers, is_quiet=wanted.quiet, progress=Progress("Reading", None))
+
+
+def _partitions(brokers: Brokers, wanted: ConsumeOptions) -> list[TopicPartition]:
+    keys: list[TopicPartition] = []
+    for name in wanted.topics:
+        topic = brokers.retry(partial(brokers.topic, name))
+        known = {row.partition_index for row in topic.partitions}
+        for number in wanted.partitions:
+            if number not in known:
+                raise ApiError(
+                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                    f"Topic {name!r} has no partition {number}, only 0 to {len(known) - 1}.",
+                )
+        keys += [(name, number) for number in sorted(set(wanted.partitions) or known)]
+    return keys
+
+
+def _progress(
+    brokers: Brokers,
+    wanted: ConsumeOptions,
+    starts: dict[TopicPartition, int],
+    stops: dict[TopicPartition, int] | None,
+) -> Progress:
+    """Return a bar over the records up to the end; one without a total where there is no end."""
+    if wanted.quiet or sys.stdout.isatty():
+        return Progress("Reading", None, is_shown=False)
+    if stops is None and wanted.exit_at_end:
+        stops = resolve(brokers, list(starts), Position(Anchor.END))
+    total = None if stops is None else sum(stops[key] - starts[key] for key in starts)
+    if wanted.count is not None:
+        total = wanted.count if total is None else min(total, wanted.count)
+    return Progress("Reading", total)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _format(wanted: ConsumeOptions, output: Output) -> Format:
+    null = b"NULL" if wanted.show_null else b""
+    if wanted.format is not None:
+        return compile_format(wanted.format, null=null)
+    if wanted.json or output.is_json:
+        return json_format
+    key_delimiter = None if wanted.key_delimiter is None else unescape(wanted.key_delimiter)
+    return plain_format(unescape(wanted.delimiter), key_delimiter, null=null)

@@ -1,0 +1,87 @@
+"""The loop of `ottla consume`: poll, format, write, and tell the group what has been written."""
+
+import time
+from typing import BinaryIO
+
+from ottla.client.brokers import Brokers
+from ottla.client.transport import ConsumedRecord, EndOfPartition, RecordConsumer, TopicPartition
+from ottla.tools.output import Progress, note
+from ottla.tools.record.formats import Format
+from ottla.tools.record.goal import Goal
+
+_POLL_S = 0.2
+# How long all brokers may be away before they are looked for.
+_PATIENCE_S = 30.0
+
+
+class Copier:
+    """Moves records from a consumer to a stream until a goal is reached.
+
+    With `stores`, a position is stored after its record was flushed to the stream, never before: what a
+    reader further down the pipe has not got is read again.
+    """
+
+    def __init__(
+        self,
+        consumer: RecordConsumer,
+        goal: Goal,
+        write: Format,
+        stream: BinaryIO,
+        *,
+        stores: bool = False,
+    ) -> None:
+        self._consumer = consumer
+        self._goal = goal
+        self._write = write
+        self._stream = stream
+        self._stores = stores
+        self._written: dict[TopicPartition, int] = {}
+        self._down_since: float | None = None
+
+    def run(self, brokers: Brokers, *, is_quiet: bool, progress: Progress) -> None:
+        """Copy until the goal is reached or Ctrl-C; NotReachable once the cluster is away too long."""
+        try:
+            while not self._goal.is_reached:
+                event = self._consumer.poll(0)
+                if event is None:
+                    # Nothing waits: now is the time to let the reader have what there is.
+                    self._flush()
+                    self._watch(brokers, is_quiet)
+                    event = self._consumer.poll(_POLL_S)
+                if isinstance(event, ConsumedRecord):
+                    self._take(event, progress)
+                elif isinstance(event, EndOfPartition):
+                    self._goal.reach(event)
+        except KeyboardInterrupt:
+            # How a person ends reading.
+            pass
+        self._flush()
+
+    def _take(self, record: ConsumedRecord, progress: Progress) -> None:
+        if self._goal.wants(record):
+            self._stream.write(self._write(record))
+            self._written[record.topic, record.partition] = record.offset + 1
+            progress.advance(1)
+
+    def _flush(self) -> None:
+        if not self._written:
+            return
+        self._stream.flush()
+        if self._stores:
+            self._consumer.store(self._written)
+        self._written.clear()
+
+    def _watch(self, brokers: Brokers, is_quiet: bool) -> None:
+        if not self._consumer.is_down:
+            self._down_since = None
+            return
+        now = time.monotonic()
+        if self._down_since is None:
+            self._down_since = now
+            if not is_quiet:
+                note(f"No broker of {brokers.bootstrap} answers; trying again.")
+        elif now - self._down_since > _PATIENCE_S:
+            brokers.close()
+            brokers.any_connection()
+            # Somebody answers after all: an idle topic gives no other sign of it.
+            self._consumer.is_down = False

@@ -1,0 +1,60 @@
+"""When reading is done: after so many records, at the end, or at a given place. Pure."""
+
+from collections.abc import Mapping
+
+from ottla.client.transport import ConsumedRecord, EndOfPartition, TopicPartition
+
+
+class Goal:
+    """Told of every record and every end, it says which records are wanted and when to stop.
+
+    `stops` holds the first offset of a partition that is not wanted any more.
+    """
+
+    def __init__(
+        self,
+        *,
+        count: int | None = None,
+        at_end: bool = False,
+        stops: Mapping[TopicPartition, int] | None = None,
+    ) -> None:
+        self._left = count
+        self._stops = dict(stops or {})
+        self._has_end = at_end or bool(self._stops)
+        self._assigned: frozenset[TopicPartition] = frozenset()
+        self._done: set[TopicPartition] = set()
+
+    def assign(self, partitions: Mapping[TopicPartition, int]) -> None:
+        """Take the partitions to read, with the offset that reading starts from (-1: not known)."""
+        self._assigned = frozenset(partitions)
+        # A partition that comes back may have grown.
+        self._done = {
+            key
+            for key, offset in partitions.items()
+            if key in self._stops and offset >= self._stops[key]
+        }
+
+    def wants(self, record: ConsumedRecord) -> bool:
+        """Tell whether to write this record, and count it if so."""
+        key = (record.topic, record.partition)
+        stop = self._stops.get(key)
+        if stop is not None and record.offset + 1 >= stop:
+            wanted = record.offset < stop and key not in self._done
+            self._done.add(key)
+        else:
+            wanted = key not in self._done
+        if wanted and self._left is not None:
+            self._left -= 1
+        return wanted
+
+    def reach(self, end: EndOfPartition) -> None:
+        """Learn that a partition has been read to its end, for now."""
+        if self._has_end:
+            self._done.add((end.topic, end.partition))
+
+    @property
+    def is_reached(self) -> bool:
+        """Tell whether to stop."""
+        if self._left == 0:
+            return True
+        return self._has_end and bool(self._assigned) and self._assigned <= self._done

@@ -1,0 +1,56 @@
+"""From input bytes to records: split at a delimiter, keys from values, null for empty.
+
+Pure but for reading the stream it is given, so that a line typed at a terminal is a record at once.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+_READ_BYTES = 1 << 16
+
+
+class ByteStream(Protocol):
+    """What standard input and files offer: return what is there, up to a size; b"" at the end."""
+
+    def read1(self, size: int = -1, /) -> bytes:
+        """Return at least one byte, or none at the end."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Splitter:
+    """How a message becomes key and value, after kcat's -K, -k and -Z."""
+
+    key_delimiter: bytes | None = None
+    fixed_key: bytes | None = None
+    empty_is_null: bool = False
+
+    def split(self, message: bytes) -> tuple[bytes | None, bytes | None]:
+        """Return key and value; a message without the delimiter has the fixed key, or none."""
+        key, value = self.fixed_key, message
+        if self.key_delimiter is not None:
+            head, found, tail = message.partition(self.key_delimiter)
+            if found:
+                key, value = head, tail
+        if not self.empty_is_null:
+            return key, value
+        return key or None, value or None
+
+
+def iterate_messages(stream: ByteStream, delimiter: bytes) -> Iterator[bytes]:
+    """Yield what stands between delimiters; the last needs none, and an empty rest is no message."""
+    rest = b""
+    while chunk := stream.read1(_READ_BYTES):
+        *complete, rest = (rest + chunk).split(delimiter)
+        yield from complete
+    if rest:
+        yield rest
+
+
+def parse_header(text: str) -> tuple[str, bytes | None]:
+    """Return name and value of `-H name=value`; without `=` the value is null."""
+    name, found, value = text.partition("=")
+    if not name:
+        raise ValueError(f"{text!r} is no header: write it like name=value")
+    return name, value.encode() if found else None

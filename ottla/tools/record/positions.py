@@ -1,0 +1,110 @@
+"""Where reading starts and ends: `beginning`, `end`, `stored`, `42`, `-10`, `@2026-02-14`, `@-1h`.
+
+Parsing is pure; `start_offsets` and `end_offsets` ask the cluster what the words mean in each
+partition. kcat's `s@…` and `e@…` are understood, too.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from ottla.client.admin import offsets
+from ottla.client.brokers import Brokers
+from ottla.tools.moments import parse_moment
+
+
+class Anchor(Enum):
+    """What a position counts from."""
+
+    BEGINNING = "beginning"
+    END = "end"
+    STORED = "stored"
+    OFFSET = "offset"
+    # `value` records before the end.
+    TAIL = "tail"
+    # The first record at or after `value` ms.
+    TIME = "time"
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A place in every partition; `value` is an offset, a count or milliseconds."""
+
+    anchor: Anchor
+    value: int = 0
+
+
+_WORDS = {
+    "beginning": Anchor.BEGINNING,
+    "earliest": Anchor.BEGINNING,
+    "start": Anchor.BEGINNING,
+    "end": Anchor.END,
+    "latest": Anchor.END,
+    "stored": Anchor.STORED,
+}
+BEGINNING = Position(Anchor.BEGINNING)
+
+
+def parse_position(text: str, now_ms: int) -> Position:
+    """Return the position that a word means; ValueError lists what is allowed."""
+    if text in _WORDS:
+        return Position(_WORDS[text])
+    if text.startswith("@"):
+        return Position(Anchor.TIME, parse_moment(text[1:], now_ms))
+    if re.fullmatch(r"\d+", text):
+        return Position(Anchor.OFFSET, int(text))
+    if re.fullmatch(r"-\d+", text):
+        return Position(Anchor.TAIL, -int(text))
+    raise ValueError(
+        f"{text!r} is no position: write beginning, end, stored, an offset (42), "
+        "the last so many (-10), or a time (@2026-02-14T12:00:00Z, @-1h, @ms)"
+    )
+
+
+def parse_range(texts: Sequence[str], now_ms: int) -> tuple[Position | None, Position | None]:
+    """Return start and end of up to two -o options: the first starts, the second ends."""
+    start: Position | None = None
+    end: Position | None = None
+    for text in texts:
+        kind, found, rest = text.partition("@")
+        if found and kind in ("s", "e"):
+            position = parse_position("@" + rest, now_ms)
+            is_end = kind == "e"
+        else:
+            position = parse_position(text, now_ms)
+            is_end = start is not None
+        if is_end and end is None:
+            end = position
+        elif not is_end and start is None:
+            start = position
+        else:
+            raise ValueError("-o is given too often: once for the start, once more for the end")
+    if end is not None and end.anchor in (Anchor.BEGINNING, Anchor.STORED):
+        raise ValueError(f"reading cannot end at {end.anchor.value}: name an offset or a time")
+    return start, end
+
+
+Partition = tuple[str, int]
+
+
+def resolve(
+    brokers: Brokers, partitions: Sequence[Partition], position: Position
+) -> dict[Partition, int]:
+    """Return the offset that a position means in each partition, never outside what is kept."""
+    earliest = offsets.list_offsets(brokers, dict.fromkeys(partitions, offsets.EARLIEST))
+    latest = offsets.list_offsets(brokers, dict.fromkeys(partitions, offsets.LATEST))
+    match position.anchor:
+        case Anchor.BEGINNING | Anchor.STORED:
+            wanted: Mapping[Partition, int] = {key: found.offset for key, found in earliest.items()}
+        case Anchor.END:
+            wanted = {key: found.offset for key, found in latest.items()}
+        case Anchor.OFFSET:
+            wanted = dict.fromkeys(partitions, position.value)
+        case Anchor.TAIL:
+            wanted = {key: found.offset - position.value for key, found in latest.items()}
+        case Anchor.TIME:
+            wanted = offsets.offsets_at(brokers, partitions, position.value)
+    return {
+        key: min(max(wanted[key], earliest[key].offset), latest[key].offset) for key in partitions
+    }

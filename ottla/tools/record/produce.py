@@ -1,0 +1,145 @@
+"""`ottla produce TOPIC`: lines of standard input or of files become records, with kcat's letters."""
+
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any, cast
+
+import click
+
+from ottla.client.brokers import Brokers
+from ottla.client.transport import RecordProducer
+from ottla.tools import options
+from ottla.tools.escapes import unescape
+from ottla.tools.output import Output, Progress, note
+from ottla.tools.record.lines import ByteStream, Splitter, iterate_messages, parse_header
+
+_CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProduceOptions:
+    """What the command line says about the records to write."""
+
+    files: tuple[str, ...]
+    lines: bool
+    delimiter: str
+    key_delimiter: str | None
+    key: str | None
+    partition: int | None
+    headers: tuple[str, ...]
+    empty_is_null: bool
+    codec: str
+    count: int | None
+    settings: dict[str, str]
+
+
+@click.command("produce")
+@click.argument("topic", shell_complete=options.complete_topic)
+@click.argument("files", nargs=-1, type=click.Path(exists=True, dir_okay=False))
+@click.option("-l", "--lines", is_flag=True, help="Split the files into records, as stdin is.")
+@click.option(
+    "-D",
+    "--delimiter",
+    default="\\n",
+    show_default=True,
+    help="What ends a record: \\n, \\0, \\x1e…",
+)
+@click.option(
+    "-K", "--key-delimiter", metavar="DELIMITER", help="What ends the key at a record's start."
+)
+@click.option("-k", "--key", help="The key of records that bring none.")
+@click.option("-p", "--partition", type=click.IntRange(min=0), help="The partition to write to.")
+@click.option(
+    "-H",
+    "--header",
+    "headers",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A header of every record.",
+)
+@click.option("-Z", "--null", "empty_is_null", is_flag=True, help="Empty keys and values are null.")
+@click.option(
+    "-z", "--compression", "codec", type=click.Choice(_CODECS), default="none", help="The codec."
+)
+@click.option("-c", "--count", type=click.IntRange(min=1), help="Stop after so many records.")
+@click.option(
+    "-X",
+    "settings",
+    multiple=True,
+    metavar="NAME=VALUE",
+    callback=options.parse_pairs,
+    help="An option of librdkafka, like linger.ms=0.",
+)
+@options.connected
+def command(brokers: Brokers, output: Output, topic: str, **words: Any) -> None:
+    """Write records to TOPIC: one a line of standard input, or of FILES with -l, or a whole FILE each.
+
+    \b
+    echo hello | ottla produce greetings
+    ottla produce orders -K: -z zstd -l orders.txt
+    """
+    wanted = ProduceOptions(**words)
+    try:
+        headers = [parse_header(text) for text in wanted.headers]
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="-H") from error
+    # A wrong address is told at once; librdkafka would try for half a minute.
+    brokers.any_connection()
+    settings = {"compression.type": wanted.codec, **wanted.settings}
+    signal.signal(signal.SIGTERM, _interrupt)
+    with RecordProducer(brokers.bootstrap, settings) as producer:
+        try:
+            for key, value in _records(wanted):
+                producer.send(topic, value, key=key, partition=wanted.partition, headers=headers)
+        except KeyboardInterrupt:
+            # What was read is written; Ctrl-C is how a person ends their input.
+            note("")
+    count = producer.delivered
+    if output.is_json or sys.stderr.isatty():
+        noun = "record" if count == 1 else "records"
+        output.done(f"Wrote {count} {noun} to {topic}.", topic=topic, records=count)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _records(wanted: ProduceOptions) -> Iterator[tuple[bytes | None, bytes | None]]:
+    splitter = Splitter(
+        key_delimiter=None if wanted.key_delimiter is None else unescape(wanted.key_delimiter),
+        fixed_key=None if wanted.key is None else wanted.key.encode(),
+        empty_is_null=wanted.empty_is_null,
+    )
+    for number, message in enumerate(_messages(wanted), 1):
+        yield splitter.split(message)
+        if number == wanted.count:
+            return
+
+
+def _messages(wanted: ProduceOptions) -> Iterator[bytes]:
+    delimiter = unescape(wanted.delimiter)
+    if not delimiter:
+        raise click.BadParameter("it must not be empty", param_hint="-D")
+    if not wanted.files:
+        if sys.stdin.isatty():
+            note("Each line becomes a record; Ctrl-D ends.")
+        yield from iterate_messages(cast(ByteStream, sys.stdin.buffer), delimiter)
+    elif wanted.lines:
+        yield from _lines(wanted.files, delimiter)
+    else:
+        for name in wanted.files:
+            yield Path(name).read_bytes()
+
+
+def _lines(files: Sequence[str], delimiter: bytes) -> Iterator[bytes]:
+    total = sum(Path(name).stat().st_size for name in files)
+    with Progress("Writing", total, is_bytes=True) as progress:
+        for name in files:
+            with Path(name).open("rb") as stream:
+                for message in iterate_messages(stream, delimiter):
+                    yield message
+                    progress.advance(len(message) + len(delimiter))

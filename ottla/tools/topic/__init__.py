@@ -1,0 +1,1 @@
+"""`ottla topic …`: create, list, describe, configure and delete topics."""

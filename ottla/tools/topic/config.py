@@ -1,0 +1,55 @@
+"""`ottla topic config NAME`: show a topic's configuration, set options, give them their default back."""
+
+import click
+
+from ottla.client.admin import configs
+from ottla.client.brokers import Brokers
+from ottla.tools import options
+from ottla.tools.output import Output
+
+
+@click.command("config")
+@click.argument("name", shell_complete=options.complete_topic)
+@click.option(
+    "--set",
+    "assign",
+    multiple=True,
+    metavar="KEY=VALUE",
+    callback=options.parse_pairs,
+    help="Set an option; may be repeated.",
+)
+@click.option("--unset", multiple=True, metavar="KEY", help="Give an option its default back.")
+@click.option("--all", "show_all", is_flag=True, help="Show defaults, too.")
+@options.connected
+def command(
+    brokers: Brokers,
+    output: Output,
+    name: str,
+    assign: dict[str, str],
+    unset: tuple[str, ...],
+    show_all: bool,
+) -> None:
+    """Show or change the configuration of a topic."""
+    topic = configs.Resource(configs.ResourceType.TOPIC, name)
+    if assign or unset:
+        configs.alter_config(brokers, topic, assign=assign, delete=unset)
+        done = [f"{key}={value}" for key, value in assign.items()]
+        done += [f"{key} to its default" for key in unset]
+        output.done(f"Topic {name}: set {', '.join(done)}.", topic=name, set=assign, unset=unset)
+        return
+    rows = [
+        {
+            "name": entry.name,
+            "value": entry.value,
+            "source": entry.source.name,
+            "read_only": entry.is_read_only,
+            "documentation": entry.documentation,
+        }
+        for entry in configs.describe_config(brokers, topic)
+        if show_all or entry.source is configs.ConfigSource.DYNAMIC_TOPIC_CONFIG
+    ]
+    output.rows(
+        rows,
+        ("name", "value", "source"),
+        empty=f"Topic {name} has the broker's defaults; --all shows them, --set changes one.",
+    )

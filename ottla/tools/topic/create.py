@@ -1,0 +1,65 @@
+"""`ottla topic create NAME`: create a topic, with the broker's defaults unless told otherwise."""
+
+import click
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.client.admin import topics
+from ottla.client.brokers import Brokers
+from ottla.tools import options
+from ottla.tools.output import Output
+
+
+@click.command("create")
+@click.argument("name")
+@click.option(
+    "--partitions",
+    type=click.IntRange(min=1),
+    help="How many; default: the broker's num.partitions.",
+)
+@click.option(
+    "--replication-factor",
+    type=click.IntRange(min=1),
+    help="How many replicas; default: the broker's default.replication.factor.",
+)
+@click.option(
+    "--config",
+    "-c",
+    multiple=True,
+    metavar="KEY=VALUE",
+    callback=options.parse_pairs,
+    help="An option of the topic, like retention.ms=3600000; may be repeated.",
+)
+@click.option("--if-not-exists", is_flag=True, help="Do nothing if the topic exists.")
+@options.connected
+def command(
+    brokers: Brokers,
+    output: Output,
+    name: str,
+    partitions: int | None,
+    replication_factor: int | None,
+    config: dict[str, str],
+    if_not_exists: bool,
+) -> None:
+    """Create a topic."""
+    try:
+        made = topics.create_topic(
+            brokers,
+            name,
+            partitions=partitions or topics.BROKER_DEFAULT,
+            replication_factor=replication_factor or topics.BROKER_DEFAULT,
+            config=config,
+        )
+    except ApiError as error:
+        if if_not_exists and error.code is ErrorCode.TOPIC_ALREADY_EXISTS:
+            output.done(f"Topic {name} exists.", name=name, created=False)
+            return
+        raise
+    noun = "partition" if made.partitions == 1 else "partitions"
+    output.done(
+        f"Created topic {name} with {made.partitions} {noun}, "
+        f"replication factor {made.replication_factor}.",
+        name=name,
+        created=True,
+        partitions=made.partitions,
+        replication_factor=made.replication_factor,
+    )
