@@ -7,8 +7,8 @@ highest known is read as the highest: later versions only add fields at the end.
 import struct
 from typing import TypeVar
 
+from ottla.base.buffers import Buffer
 from ottla.base.errors import ProtocolError
-from ottla.base.files import Buffer
 from ottla.wire.schema import Message, Struct, array, decode, encode, int32, octets, string
 
 PROTOCOL_TYPE = "consumer"

@@ -8,8 +8,8 @@ a loader can pass over them. A value of None is a tombstone and never comes here
 import struct
 from typing import NamedTuple, TypeVar
 
+from ottla.base.buffers import Buffer
 from ottla.base.errors import ProtocolError
-from ottla.base.files import Buffer
 from ottla.wire.schema import (
     Message,
     Struct,

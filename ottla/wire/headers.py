@@ -9,8 +9,8 @@ the one of ApiVersions never has them. Written out by hand because every request
 import struct
 from typing import NamedTuple, TypeVar
 
+from ottla.base.buffers import Buffer
 from ottla.base.errors import ProtocolError
-from ottla.base.files import Buffer
 from ottla.wire.api_keys import APIS
 from ottla.wire.fields import Message
 from ottla.wire.primitives import OBJECT_BUDGET, skip_tags

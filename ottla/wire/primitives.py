@@ -6,8 +6,8 @@ here for the rest. Positions are byte positions in the buffer; everything hostil
 
 from typing import NoReturn
 
+from ottla.base.buffers import Buffer
 from ottla.base.errors import ProtocolError
-from ottla.base.files import Buffer
 
 # Array elements and unknown tags that one request may make us build.
 OBJECT_BUDGET = 200_000

@@ -12,8 +12,8 @@ and bytes after `end` are the caller's business. A hot path keeps `decoder(cls, 
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar, cast
 
+from ottla.base.buffers import Buffer
 from ottla.base.errors import ApiError, ErrorCode, ProtocolError
-from ottla.base.files import Buffer
 from ottla.wire.decoding import compile_decoder, decoder_source, has_records
 from ottla.wire.encoding import compile_encoder, encoder_source
 from ottla.wire.fields import (

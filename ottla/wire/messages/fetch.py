@@ -7,7 +7,7 @@ replica state (KIP-903); 16 endpoints of leaders (KIP-951); 17 directory id (KIP
 watermark that the follower knows (KIP-1166).
 """
 
-from ottla.base.files import Buffer
+from ottla.base.buffers import Buffer
 from ottla.wire.schema import (
     Message,
     Struct,

@@ -16,7 +16,7 @@ Versions 3-13; what each one added:
 `acks` is 0 (no answer at all), 1 or -1 (all in-sync replicas).
 """
 
-from ottla.base.files import Buffer
+from ottla.base.buffers import Buffer
 from ottla.wire.schema import (
     Message,
     Struct,
