@@ -46,6 +46,8 @@ class Status(Enum):
 
     LOADING = "loading"
     ACTIVE = "active"
+    # An append may be lost; the runtime is about to load the partition again.
+    LOST = "lost"
     # The log could not be read; stays until the next leadership.
     FAILED = "failed"
     CLOSED = "closed"
@@ -91,8 +93,9 @@ class HostedPartition:
         The future fails with REQUEST_TIMED_OUT after the commit timeout, with the writer's
         ApiError or with NOT_COORDINATOR where the records may be lost.
         """
-        assert self.status is Status.ACTIVE
         assert records
+        if self.status is not Status.ACTIVE:
+            raise ApiError(ErrorCode.NOT_COORDINATOR)
         settings = self.settings()
         written = self.writer.append(
             self.topic,
@@ -136,7 +139,9 @@ class HostedPartition:
         if self.status is Status.ACTIVE:
             _log.warning("append lost topic=%s partition=%d error=%s",
                          self.topic, self.partition, error)  # fmt: skip
-            self.on_lost(self)
+            self.status = Status.LOST
+            # Not at once: a shard may be in the middle of its effects.
+            asyncio.get_running_loop().call_soon(self.on_lost, self)
         _fail(pending.committed, error)
 
     def last_append(self) -> asyncio.Future[None] | None:

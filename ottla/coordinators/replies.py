@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from typing import TypeAlias, TypeVar, Union
+from typing import Generic, TypeAlias, TypeVar, Union
 
 from ottla.base.errors import ApiError, ErrorCode
 
@@ -12,6 +12,31 @@ _log = logging.getLogger(__name__)
 R = TypeVar("R")
 Q = TypeVar("Q")
 Reply: TypeAlias = Union[R, "asyncio.Future[R]"]
+
+
+class Waiter(Generic[R]):
+    """One request's place in a machine; answered at once or later, but only once."""
+
+    __slots__ = ("_future", "_response")
+
+    def __init__(self) -> None:
+        self._response: R | None = None
+        self._future: asyncio.Future[R] | None = None
+
+    def answer(self, response: R) -> None:
+        """Send the response; nobody may be there any more to hear it."""
+        if self._future is None:
+            assert self._response is None, "answered twice"
+            self._response = response
+        elif not self._future.done():
+            self._future.set_result(response)
+
+    def reply(self) -> Reply[R]:
+        """Return the response, or a future of it."""
+        if self._response is not None:
+            return self._response
+        self._future = asyncio.get_running_loop().create_future()
+        return self._future
 
 
 def after(

@@ -71,7 +71,7 @@ class CoordinatorRuntime(Generic[S]):
         if found is not None:
             if leader_epoch < found.leader_epoch:
                 return
-            is_alive = found.status in (Status.LOADING, Status.ACTIVE)
+            is_alive = found.status in (Status.LOADING, Status.ACTIVE, Status.LOST)
             if is_alive and leader_epoch <= found.leader_epoch + 1:
                 found.leader_epoch = leader_epoch
                 return
@@ -124,9 +124,12 @@ class CoordinatorRuntime(Generic[S]):
         committed = hosted.last_append()
         return answer if committed is None else after(committed, lambda: answer, refuse)
 
-    def shard(self, partition: int) -> S:
-        """Return an active shard; ApiError NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS."""
-        return self._active(partition).shard  # type: ignore[return-value]
+    def find(self, partition: int) -> S | ErrorCode:
+        """Return an active shard, or NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS."""
+        try:
+            return self._active(partition).shard  # type: ignore[return-value]
+        except ApiError as error:
+            return error.code
 
     def shards(self) -> Iterator[tuple[int, S]]:
         """Go over the active shards and their partitions."""
@@ -142,7 +145,7 @@ class CoordinatorRuntime(Generic[S]):
         hosted = self._hosted.get(partition)
         if hosted is None or hosted.status in (Status.FAILED, Status.CLOSED):
             raise ApiError(ErrorCode.NOT_COORDINATOR)
-        if hosted.status is Status.LOADING:
+        if hosted.status is not Status.ACTIVE:
             raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         return hosted
 

@@ -1,0 +1,4 @@
+"""Consumer groups of the classic protocol: membership, rebalances, committed offsets.
+
+`machine.py` and what it calls are pure; `shard.py` performs their effects; `service.py` is the door.
+"""

@@ -1,0 +1,122 @@
+"""The committed offsets of the groups of one partition of __consumer_offsets.
+
+Changed by replay only, in live operation as while loading. Offsets that a transaction brought count
+when its marker commits it; until then they are unstable (KIP-447). Follows Kafka's
+OffsetMetadataManager.
+"""
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import NamedTuple, TypeAlias
+
+NO_OFFSET = -1
+NO_EXPIRY = -1
+
+TopicPartition: TypeAlias = tuple[str, int]
+
+
+class CommittedOffset(NamedTuple):
+    """What a group stored for a partition; times in milliseconds.
+
+    `expire_timestamp_ms` is set only by commits of versions 2 to 4 that asked for it.
+    """
+
+    offset: int
+    leader_epoch: int = -1
+    metadata: str = ""
+    commit_timestamp_ms: int = 0
+    expire_timestamp_ms: int = NO_EXPIRY
+
+
+_NOTHING: Mapping[TopicPartition, CommittedOffset] = MappingProxyType({})
+
+
+class OffsetStore:
+    """Offsets by group and partition, and those of open transactions by producer id."""
+
+    def __init__(self) -> None:
+        self._groups: dict[str, dict[TopicPartition, CommittedOffset]] = {}
+        self._open: dict[int, dict[str, dict[TopicPartition, CommittedOffset]]] = {}
+
+    def apply(self, group_id: str, place: TopicPartition, offset: CommittedOffset) -> None:
+        """Store an offset."""
+        self._groups.setdefault(group_id, {})[place] = offset
+        # Older than this one, so no end of their transactions makes a difference any more.
+        self._drop_open(group_id, place)
+
+    def apply_open(
+        self, producer_id: int, group_id: str, place: TopicPartition, offset: CommittedOffset
+    ) -> None:
+        """Keep an offset until the transaction of the producer ends."""
+        groups = self._open.setdefault(producer_id, {})
+        groups.setdefault(group_id, {})[place] = offset
+
+    def remove(self, group_id: str, place: TopicPartition) -> None:
+        """Forget an offset, and what open transactions have for it."""
+        places = self._groups.get(group_id)
+        if places is not None:
+            places.pop(place, None)
+            if not places:
+                del self._groups[group_id]
+        self._drop_open(group_id, place)
+
+    def end_transaction(self, producer_id: int, *, is_committed: bool) -> None:
+        """Store or forget the offsets of the producer's open transaction."""
+        for group_id, places in self._open.pop(producer_id, {}).items():
+            if is_committed:
+                self._groups.setdefault(group_id, {}).update(places)
+
+    def groups(self) -> list[str]:
+        """Return the groups that have offsets, those of open transactions included."""
+        names = dict.fromkeys(self._groups)
+        for groups in self._open.values():
+            names.update(dict.fromkeys(groups))
+        return list(names)
+
+    def has_group(self, group_id: str) -> bool:
+        """Tell whether the group has offsets, stored or in an open transaction."""
+        return group_id in self._groups or self.has_open(group_id)
+
+    def of_group(self, group_id: str) -> Mapping[TopicPartition, CommittedOffset]:
+        """Return the stored offsets of a group."""
+        return self._groups.get(group_id, _NOTHING)
+
+    def has_open(self, group_id: str) -> bool:
+        """Tell whether an open transaction has offsets of the group."""
+        return any(group_id in groups for groups in self._open.values())
+
+    def is_unstable(self, group_id: str, place: TopicPartition) -> bool:
+        """Tell whether an open transaction may still change this offset."""
+        return any(place in groups.get(group_id, ()) for groups in self._open.values())
+
+    def places(self, group_id: str) -> list[TopicPartition]:
+        """Return every partition the group has an offset of, stored or in a transaction."""
+        places = dict.fromkeys(self.of_group(group_id))
+        for groups in self._open.values():
+            places.update(dict.fromkeys(groups.get(group_id, ())))
+        return list(places)
+
+    def places_of_topics(self, topics: frozenset[str]) -> Iterator[tuple[str, TopicPartition]]:
+        """Go over what any group has stored for these topics."""
+        for group_id in self.groups():
+            for place in self.places(group_id):
+                if place[0] in topics:
+                    yield group_id, place
+
+    def _drop_open(self, group_id: str, place: TopicPartition) -> None:
+        for producer_id in list(self._open):
+            groups = self._open[producer_id]
+            places = groups.get(group_id)
+            if places is None or places.pop(place, None) is None:
+                continue
+            if not places:
+                del groups[group_id]
+            if not groups:
+                del self._open[producer_id]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, OffsetStore):
+            return NotImplemented
+        return self._groups == other._groups and self._open == other._open
+
+    __hash__ = None  # type: ignore[assignment]

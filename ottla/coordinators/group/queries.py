@@ -1,0 +1,87 @@
+"""Looking at groups and deleting them: DescribeGroups, ListGroups, DeleteGroups."""
+
+from collections.abc import Iterable
+
+from ottla.base.errors import ErrorCode
+from ottla.coordinators.group.records import Change, GroupMetadata, OffsetCommit
+from ottla.coordinators.group.shard import GroupShard
+from ottla.coordinators.group.state import Group, GroupState, Member
+from ottla.coordinators.runtime import Decision
+from ottla.wire.messages.delete_groups import DeletableGroupResult
+from ottla.wire.messages.describe_groups import DescribedGroup, DescribedGroupMember
+from ottla.wire.messages.list_groups import ListedGroup
+
+CLASSIC = "classic"
+# KIP-1043: from this version on a group that does not exist is an error, not a dead group.
+NOT_FOUND_VERSION = 6
+
+
+def describe(shard: GroupShard, group_id: str, api_version: int) -> DescribedGroup:
+    """Describe a group; subscriptions are told only of a stable one, as in Kafka."""
+    group = shard.group(group_id)
+    if group is None:
+        return _not_found(group_id, api_version)
+    is_stable = group.state is GroupState.STABLE
+    return DescribedGroup(
+        group_id=group_id,
+        group_state=group.state.value,
+        protocol_type=group.protocol_type or "",
+        protocol_data=(group.protocol_name or "") if is_stable else "",
+        members=[_described(group, member) for member in group.members.values()],
+    )
+
+
+def _not_found(group_id: str, api_version: int) -> DescribedGroup:
+    answer = DescribedGroup(group_id=group_id, group_state=GroupState.DEAD.value)
+    if api_version >= NOT_FOUND_VERSION:
+        answer.error_code = ErrorCode.GROUP_ID_NOT_FOUND
+        answer.error_message = f"Group {group_id} not found."
+    return answer
+
+
+def _described(group: Group, member: Member) -> DescribedGroupMember:
+    is_stable = group.state is GroupState.STABLE
+    return DescribedGroupMember(
+        member_id=member.member_id,
+        group_instance_id=member.group_instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        member_metadata=member.protocols[group.protocol_name or ""] if is_stable else b"",
+        member_assignment=member.assignment,
+    )
+
+
+def listed(shard: GroupShard, states: Iterable[str], types: Iterable[str]) -> list[ListedGroup]:
+    """List the groups in these states and of these types; no filter lets everything through."""
+    wanted_states = {state.lower() for state in states}
+    wanted_types = {kind.lower() for kind in types}
+    if wanted_types and CLASSIC not in wanted_types:
+        return []
+    return [
+        ListedGroup(
+            group_id=group.group_id,
+            protocol_type=group.protocol_type or "",
+            group_state=group.state.value,
+            group_type=CLASSIC,
+        )
+        for group in shard.groups()
+        if not wanted_states or group.state.value.lower() in wanted_states
+    ]
+
+
+def delete(shard: GroupShard, group_id: str) -> Decision[DeletableGroupResult]:
+    """Delete an empty group with its offsets."""
+    group = shard.group(group_id)
+    if group is None:
+        return Decision([], _deleted(group_id, ErrorCode.GROUP_ID_NOT_FOUND))
+    if group.state is not GroupState.EMPTY:
+        return Decision([], _deleted(group_id, ErrorCode.NON_EMPTY_GROUP))
+    changes: list[Change] = [
+        OffsetCommit(group_id, place, None) for place in shard.offsets.places(group_id)
+    ]
+    changes.append(GroupMetadata(group_id, None))
+    return Decision(shard.encode(changes), _deleted(group_id, ErrorCode.NONE))
+
+
+def _deleted(group_id: str, code: ErrorCode) -> DeletableGroupResult:
+    return DeletableGroupResult(group_id=group_id, error_code=code)

@@ -1,0 +1,267 @@
+"""The door to the groups that this broker coordinates: wire requests in, wire responses out.
+
+A method returns its response, or a future of it where the request must wait. Errors of a group are in
+the response, never raised. Which partition of __consumer_offsets, and so which broker, coordinates a
+group is decided by its name alone.
+"""
+
+from collections.abc import Callable, Iterable
+
+from ottla.base.clock import Clock
+from ottla.base.errors import ErrorCode
+from ottla.base.options import Snapshot
+from ottla.base.rng import Rng
+from ottla.base.tasks import Tasks
+from ottla.cluster.image import NO_LEADER, ClusterImage
+from ottla.coordinators.group import commits, queries
+from ottla.coordinators.group.events import Event, Heartbeat, Join, Leave, Sync
+from ottla.coordinators.group.naming import fresh_text, partition_of
+from ottla.coordinators.group.refusals import commit_error, group_error
+from ottla.coordinators.group.settings import GroupSettings
+from ottla.coordinators.group.shard import GroupShard
+from ottla.coordinators.ports import PartitionWriter
+from ottla.coordinators.replies import R, Reply, Waiter, gathered
+from ottla.coordinators.runtime import CoordinatorRuntime
+from ottla.wire.messages.delete_groups import (
+    DeletableGroupResult,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+)
+from ottla.wire.messages.describe_groups import (
+    DescribedGroup,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+from ottla.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from ottla.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberResponse
+from ottla.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+from ottla.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from ottla.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
+from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+OFFSETS_TOPIC = "__consumer_offsets"
+
+
+class GroupCoordinator:
+    """The groups of every partition of __consumer_offsets that this broker leads.
+
+    `load` and `unload` follow the leadership of the partitions; `options` and `image` are asked
+    anew for each request. Lives on the broker's loop.
+    """
+
+    def __init__(
+        self,
+        *,
+        writer: PartitionWriter,
+        clock: Clock,
+        rng: Rng,
+        tasks: Tasks,
+        options: Callable[[], Snapshot],
+        image: Callable[[], ClusterImage],
+    ) -> None:
+        self._clock = clock
+        self._rng = rng
+        self._options = options
+        self._image = image
+        self._settings_of: tuple[Snapshot | None, GroupSettings] = (None, GroupSettings())
+        self._runtime = CoordinatorRuntime(
+            OFFSETS_TOPIC,
+            lambda host: GroupShard(host, clock, self.settings),
+            writer=writer,
+            clock=clock,
+            tasks=tasks,
+            settings=lambda: self.settings().runtime,
+        )
+
+    def settings(self) -> GroupSettings:
+        """Return the options in force, as groups need them."""
+        snapshot = self._options()
+        if self._settings_of[0] is not snapshot:
+            self._settings_of = (snapshot, GroupSettings.from_options(snapshot))
+        return self._settings_of[1]
+
+    # -- leadership
+
+    def load(self, partition: int, leader_epoch: int) -> None:
+        """Coordinate the groups of a partition that this broker leads since `leader_epoch`.
+
+        Requests are answered COORDINATOR_LOAD_IN_PROGRESS until it is read; a partition without
+        records is ready on return.
+        """
+        self._runtime.load(partition, leader_epoch)
+
+    def unload(self, partition: int, leader_epoch: int | None = None) -> None:
+        """Stop coordinating a partition; those who wait hear NOT_COORDINATOR."""
+        self._runtime.unload(partition, leader_epoch)
+
+    def topics_deleted(self, topics: Iterable[str]) -> None:
+        """Forget the offsets of topics that are gone."""
+        names = frozenset(topics)
+        if names:
+            for _, shard in self._runtime.shards():
+                shard.forget_topics(names)
+
+    def close(self) -> None:
+        """Unload every partition."""
+        self._runtime.close()
+
+    # -- where a group is
+
+    def partition_for(self, group_id: str) -> int:
+        """Return the partition of __consumer_offsets that holds a group."""
+        topic = self._image().topic(OFFSETS_TOPIC)
+        count = len(topic.partitions) if topic is not None else 0
+        return partition_of(group_id, count or self.settings().offsets_partitions)
+
+    def coordinator_for(self, group_id: str) -> int:
+        """Return the broker that coordinates a group; -1 where none does at present."""
+        topic = self._image().topic(OFFSETS_TOPIC)
+        if topic is None:
+            return NO_LEADER
+        partition = topic.partition(self.partition_for(group_id))
+        return NO_LEADER if partition is None else partition.leader
+
+    # -- membership
+
+    def join_group(
+        self, request: JoinGroupRequest, *, api_version: int, client_id: str, client_host: str
+    ) -> Reply[JoinGroupResponse]:
+        """Join, or join again; answered when the generation has all its members."""
+
+        def refuse(code: ErrorCode) -> JoinGroupResponse:
+            return JoinGroupResponse(error_code=group_error(code), member_id=request.member_id)
+
+        settings = self.settings()
+        if not request.group_id:
+            return refuse(ErrorCode.INVALID_GROUP_ID)
+        shortest, longest = settings.min_session_timeout_ms, settings.max_session_timeout_ms
+        if not shortest <= request.session_timeout_ms <= longest:
+            return refuse(ErrorCode.INVALID_SESSION_TIMEOUT)
+        if request.rebalance_timeout_ms < 0:
+            # Version 0 has no timeout of its own for this.
+            request.rebalance_timeout_ms = request.session_timeout_ms
+        waiter: Waiter[JoinGroupResponse] = Waiter()
+        fresh_id = fresh_text(self._rng)
+        event = Join(waiter, request, api_version, client_id, client_host, fresh_id)
+        may_create = not request.member_id
+        return self._tell(request.group_id, event, waiter, refuse, may_create=may_create)
+
+    def sync_group(self, request: SyncGroupRequest) -> Reply[SyncGroupResponse]:
+        """Fetch the assignment; the leader brings everyone's."""
+
+        def refuse(code: ErrorCode) -> SyncGroupResponse:
+            return SyncGroupResponse(error_code=group_error(code))
+
+        waiter: Waiter[SyncGroupResponse] = Waiter()
+        return self._tell(request.group_id, Sync(waiter, request), waiter, refuse)
+
+    def heartbeat(self, request: HeartbeatRequest) -> Reply[HeartbeatResponse]:
+        """Keep a membership alive; answered at once."""
+
+        def refuse(code: ErrorCode) -> HeartbeatResponse:
+            if code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+                # The session starts when the group is loaded: nothing is wrong with the member.
+                return HeartbeatResponse()
+            return HeartbeatResponse(error_code=group_error(code))
+
+        waiter: Waiter[HeartbeatResponse] = Waiter()
+        return self._tell(request.group_id, Heartbeat(waiter, request), waiter, refuse)
+
+    def leave_group(self, request: LeaveGroupRequest) -> Reply[LeaveGroupResponse]:
+        """Leave; the request names its members as version 3 does."""
+
+        def refuse(code: ErrorCode) -> LeaveGroupResponse:
+            if code is not ErrorCode.UNKNOWN_MEMBER_ID:
+                return LeaveGroupResponse(error_code=group_error(code))
+            return LeaveGroupResponse(
+                members=[
+                    MemberResponse(
+                        member_id=item.member_id,
+                        group_instance_id=item.group_instance_id,
+                        error_code=code,
+                    )
+                    for item in request.members
+                ]
+            )
+
+        waiter: Waiter[LeaveGroupResponse] = Waiter()
+        return self._tell(request.group_id, Leave(waiter, request), waiter, refuse)
+
+    def _tell(
+        self,
+        group_id: str,
+        event: Event,
+        waiter: Waiter[R],
+        refuse: Callable[[ErrorCode], R],
+        *,
+        may_create: bool = False,
+    ) -> Reply[R]:
+        if not group_id:
+            return refuse(ErrorCode.INVALID_GROUP_ID)
+        shard = self._runtime.find(self.partition_for(group_id))
+        if isinstance(shard, ErrorCode):
+            return refuse(shard)
+        if not shard.feed(group_id, event, may_create=may_create):
+            return refuse(ErrorCode.UNKNOWN_MEMBER_ID)
+        return waiter.reply()
+
+    # -- offsets
+
+    def commit_offsets(
+        self, request: OffsetCommitRequest, *, api_version: int
+    ) -> Reply[OffsetCommitResponse]:
+        """Store offsets; topics are given by name."""
+        return self._runtime.decide(
+            self.partition_for(request.group_id),
+            lambda shard: commits.commit(shard, request, api_version),
+            lambda code: commits.refused_commit(request, commit_error(code)),
+        )
+
+    def fetch_offsets(
+        self, request: OffsetFetchRequestGroup, *, require_stable: bool
+    ) -> Reply[OffsetFetchResponseGroup]:
+        """Read the offsets of one group; topics are given by name, None asks for all."""
+        return self._runtime.read(
+            self.partition_for(request.group_id),
+            lambda shard: commits.fetch(shard, request, require_stable=require_stable),
+            lambda code: OffsetFetchResponseGroup(
+                group_id=request.group_id, error_code=group_error(code)
+            ),
+        )
+
+    # -- looking and deleting
+
+    def describe_groups(
+        self, request: DescribeGroupsRequest, *, api_version: int
+    ) -> DescribeGroupsResponse:
+        """Describe groups as they are now, what is being stored included."""
+        groups = [self._describe(group_id, api_version) for group_id in request.groups]
+        return DescribeGroupsResponse(groups=groups)
+
+    def _describe(self, group_id: str, api_version: int) -> DescribedGroup:
+        shard = self._runtime.find(self.partition_for(group_id))
+        if isinstance(shard, ErrorCode):
+            return DescribedGroup(group_id=group_id, error_code=shard)
+        return queries.describe(shard, group_id, api_version)
+
+    def list_groups(self, request: ListGroupsRequest) -> ListGroupsResponse:
+        """List this broker's groups; those of partitions being loaded are missing, as it says."""
+        found: list[ListedGroup] = []
+        for _, shard in self._runtime.shards():
+            found.extend(queries.listed(shard, request.states_filter, request.types_filter))
+        is_loading = self._runtime.is_loading()
+        code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if is_loading else ErrorCode.NONE
+        return ListGroupsResponse(error_code=code, groups=found)
+
+    def delete_groups(self, request: DeleteGroupsRequest) -> Reply[DeleteGroupsResponse]:
+        """Delete empty groups and their offsets."""
+        replies = [self._delete(group_id) for group_id in dict.fromkeys(request.groups_names)]
+        return gathered(replies, lambda results: DeleteGroupsResponse(results=results))
+
+    def _delete(self, group_id: str) -> Reply[DeletableGroupResult]:
+        return self._runtime.decide(
+            self.partition_for(group_id),
+            lambda shard: queries.delete(shard, group_id),
+            lambda code: DeletableGroupResult(group_id=group_id, error_code=group_error(code)),
+        )
