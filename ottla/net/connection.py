@@ -14,8 +14,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, cast
 
-from ottla.base.errors import ProtocolError
 from ottla.base.buffers import Buffer
+from ottla.base.errors import ProtocolError
 from ottla.net.buffers import ReceiveBuffers
 from ottla.net.limits import Budget, Limits
 

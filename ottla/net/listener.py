@@ -1,7 +1,6 @@
 """The real Net: TCP on the running event loop, asyncio's or uvloop's."""
 
 import asyncio
-from typing import cast
 
 from ottla.net.port import ProtocolFactory
 
@@ -48,4 +47,4 @@ class RealNet:
         """Connect over TCP."""
         loop = asyncio.get_running_loop()
         transport, protocol = await loop.create_connection(factory, host, port)
-        return cast(asyncio.Transport, transport), protocol
+        return transport, protocol

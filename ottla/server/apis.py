@@ -7,7 +7,16 @@ from types import ModuleType
 from typing import NamedTuple
 
 from ottla.server.context import AdvertisedApi
-from ottla.server.handlers import api_versions
+from ottla.server.handlers import (
+    api_versions,
+    delete_records,
+    describe_cluster,
+    fetch,
+    list_offsets,
+    metadata,
+    offset_for_leader_epoch,
+    produce,
+)
 
 
 class Row(NamedTuple):
@@ -20,9 +29,20 @@ class Row(NamedTuple):
     is_read_ahead: bool = False
     # The deferred answer is of no use to anybody once its connection is lost.
     ends_with_connection: bool = False
+    # A plain answer depends on nothing but the request, the image and the address of the broker.
+    is_kept: bool = False
 
 
-ROWS: tuple[Row, ...] = (Row(api_versions),)
+ROWS: tuple[Row, ...] = (
+    Row(produce, advertised_min=0, is_read_ahead=True),
+    Row(fetch, ends_with_connection=True),
+    Row(list_offsets),
+    Row(metadata, is_kept=True),
+    Row(api_versions),
+    Row(delete_records),
+    Row(offset_for_leader_epoch),
+    Row(describe_cluster),
+)
 
 
 def advertised_apis(rows: tuple[Row, ...] = ROWS) -> tuple[AdvertisedApi, ...]:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ottla.base.clock import Clock
 from ottla.base.options import Snapshot
 from ottla.base.rng import Rng
+from ottla.base.tasks import Tasks
 from ottla.cluster.image import BrokerImage, ClusterImage
 from ottla.net.connection import Connection
 
@@ -35,6 +36,7 @@ class Broker:
     cluster_id: str
     clock: Clock
     rng: Rng
+    tasks: Tasks
     options: Snapshot
     image: ClusterImage
     replicas: "Replicas"

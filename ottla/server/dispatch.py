@@ -14,8 +14,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from ottla.base.errors import ApiError, ErrorCode, ProtocolError
 from ottla.base.buffers import Buffer
+from ottla.base.errors import ApiError, ErrorCode, ProtocolError
 from ottla.base.tasks import Tasks
 from ottla.net.connection import Connection, Reply
 from ottla.server.apis import ROWS, Row

@@ -1,0 +1,124 @@
+"""Requests that wait: a condition, a deadline, a future (Kafka's purgatory).
+
+A waiter is attached to partitions. What changes a partition marks it; marked partitions are looked
+at once per turn of the event loop, so a thousand appends wake a parked fetch once.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Generic, Protocol, TypeVar
+
+T = TypeVar("T")
+
+
+class Watched(Protocol):
+    """Something that can be waited for: it holds the waiters and marks itself when it changes."""
+
+    # A dict, for its order: a simulated run must repeat.
+    waiters: dict["Waiter", None]
+
+
+class Waiter(Protocol):
+    """What waits on a `Watched`."""
+
+    def look(self, changed: Watched) -> None:
+        """Complete if the condition holds now."""
+        ...
+
+    def finish(self) -> None:
+        """Complete as if the time were up."""
+        ...
+
+
+class Waiting(Generic[T]):
+    """One request that waits. Done when `check` returns a value, or with `expire()` in time.
+
+    `check` is called with the partition that changed; it must not raise.
+    """
+
+    __slots__ = ("_check", "_expire", "_timer", "_watched", "future")
+
+    def __init__(
+        self,
+        watched: Iterable[Watched],
+        *,
+        check: Callable[[Watched], T | None],
+        expire: Callable[[], T],
+        seconds: float,
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        self._check = check
+        self._expire = expire
+        self._watched = tuple(watched)
+        self.future: asyncio.Future[T] = loop.create_future()
+        # Whoever owns the request may cancel it, e.g. because its connection is lost.
+        self.future.add_done_callback(self._detach)
+        for item in self._watched:
+            item.waiters[self] = None
+        self._timer = loop.call_later(seconds, self._time_out)
+
+    def look(self, changed: Watched) -> None:
+        """Complete if the condition holds now."""
+        if self.future.done():
+            return
+        value = self._check(changed)
+        if value is not None:
+            self.future.set_result(value)
+
+    def finish(self) -> None:
+        """Complete as if the time were up."""
+        self._time_out()
+
+    def _time_out(self) -> None:
+        if not self.future.done():
+            self.future.set_result(self._expire())
+
+    def _detach(self, _: "asyncio.Future[T]") -> None:
+        self._timer.cancel()
+        for item in self._watched:
+            item.waiters.pop(self, None)
+
+
+class Delayed:
+    """All that waits on one broker, and the partitions that changed since the last turn."""
+
+    def __init__(self) -> None:
+        self._changed: dict[Watched, None] = {}
+        self._is_scheduled = False
+        self._is_closed = False
+
+    def changed(self, item: Watched) -> None:
+        """Have the waiters of `item` look at it in the next turn of the loop."""
+        if not item.waiters:
+            return
+        self._changed[item] = None
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            asyncio.get_running_loop().call_soon(self._look)
+
+    def _look(self) -> None:
+        self._is_scheduled = False
+        changed, self._changed = self._changed, {}
+        for item in changed:
+            for waiter in list(item.waiters):
+                waiter.look(item)
+
+    def wait(
+        self,
+        watched: Iterable[Watched],
+        *,
+        check: Callable[[Watched], T | None],
+        expire: Callable[[], T],
+        seconds: float,
+    ) -> "asyncio.Future[T]":
+        """Return the future of `check`'s first value, or of `expire()` after `seconds`."""
+        if self._is_closed:
+            seconds = 0.0
+        return Waiting(watched, check=check, expire=expire, seconds=seconds).future
+
+    def close(self, watched: Iterable[Watched]) -> None:
+        """Complete everything that waits on `watched`; what comes later does not wait."""
+        self._is_closed = True
+        for item in watched:
+            for waiter in list(item.waiters):
+                waiter.finish()

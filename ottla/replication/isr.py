@@ -1,0 +1,143 @@
+"""Who is in sync, and how far records are safe: the pure part of a leader.
+
+Follows kafka.cluster.Partition and Replica, with KIP-966's rule for the high watermark. Times are
+seconds of a monotonic clock; nothing here reads one.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+UNKNOWN_OFFSET = -1
+
+
+@dataclass(slots=True)
+class FollowerPosition:
+    """What the leader knows of one follower from its fetches."""
+
+    log_end_offset: int = UNKNOWN_OFFSET
+    log_start_offset: int = UNKNOWN_OFFSET
+    # When it last had everything the leader had.
+    caught_up_at: float = 0.0
+    fetched_at: float = 0.0
+    # The leader's end when that fetch came.
+    leader_end_offset: int = 0
+
+
+class IsrMachine:
+    """The in-sync replicas of one partition during one leader epoch.
+
+    `isr` is what the controller has confirmed; `joining` has been proposed to it and counts for
+    the high watermark already, so that a confirmed member can never miss a committed record.
+    Invariant: the high watermark only grows.
+    """
+
+    __slots__ = ("followers", "high_watermark", "isr", "joining", "node_id", "replicas")
+
+    def __init__(
+        self,
+        node_id: int,
+        *,
+        replicas: Iterable[int],
+        isr: Iterable[int],
+        high_watermark: int,
+        now: float,
+    ) -> None:
+        self.node_id = node_id
+        self.replicas = tuple(replicas)
+        self.isr = frozenset(isr)
+        self.joining: frozenset[int] = frozenset()
+        self.high_watermark = high_watermark
+        self.followers = {
+            replica: FollowerPosition(caught_up_at=now if replica in self.isr else 0.0)
+            for replica in self.replicas
+            if replica != node_id
+        }
+
+    def assign(self, replicas: Iterable[int], isr: Iterable[int]) -> None:
+        """Take what the controller says within the same leader epoch."""
+        self.replicas = tuple(replicas)
+        self.isr = frozenset(isr)
+        self.joining = frozenset()
+        kept = self.followers
+        self.followers = {
+            replica: kept.get(replica) or FollowerPosition()
+            for replica in self.replicas
+            if replica != self.node_id
+        }
+
+    def fetched(
+        self,
+        replica: int,
+        *,
+        offset: int,
+        log_start_offset: int,
+        leader_end_offset: int,
+        now: float,
+    ) -> bool:
+        """Note that a follower has everything below `offset`; False if it is no replica."""
+        position = self.followers.get(replica)
+        if position is None:
+            return False
+        if offset >= leader_end_offset:
+            position.caught_up_at = max(position.caught_up_at, now)
+        elif offset >= position.leader_end_offset:
+            # It has now what the leader had at its previous fetch.
+            position.caught_up_at = max(position.caught_up_at, position.fetched_at)
+        position.log_end_offset = offset
+        position.log_start_offset = log_start_offset
+        position.fetched_at = now
+        position.leader_end_offset = leader_end_offset
+        return True
+
+    def effective_min_isr(self, min_insync_replicas: int) -> int:
+        """Return min.insync.replicas, or the number of replicas if that is smaller (KIP-966)."""
+        return min(min_insync_replicas, len(self.replicas) or 1)
+
+    def has_enough_replicas(self, min_insync_replicas: int) -> bool:
+        """Tell whether acks=all may be promised."""
+        return len(self.isr) >= self.effective_min_isr(min_insync_replicas)
+
+    def advance(self, leader_end_offset: int, min_insync_replicas: int) -> bool:
+        """Move the high watermark to the smallest end of the ISR; tell whether it moved.
+
+        It stays while fewer than min.insync.replicas are in sync: a record that only the last
+        member has must not be shown, because that member's disk may forget it (KIP-966).
+        """
+        if not self.has_enough_replicas(min_insync_replicas):
+            return False
+        lowest = leader_end_offset
+        for replica, position in self.followers.items():
+            if replica in self.isr or replica in self.joining:
+                lowest = min(lowest, position.log_end_offset)
+        if lowest <= self.high_watermark:
+            return False
+        self.high_watermark = lowest
+        return True
+
+    def replicas_to_join(self, epoch_start_offset: int) -> frozenset[int]:
+        """Return followers outside the ISR that hold all committed records of this epoch."""
+        needed = max(self.high_watermark, epoch_start_offset)
+        return frozenset(
+            replica
+            for replica, position in self.followers.items()
+            if replica not in self.isr and position.log_end_offset >= needed
+        )
+
+    def replicas_to_drop(
+        self, leader_end_offset: int, now: float, lag_seconds: float
+    ) -> frozenset[int]:
+        """Return members that have not caught up for replica.lag.time.max.ms."""
+        return frozenset(
+            replica
+            for replica, position in self.followers.items()
+            if replica in self.isr
+            and position.log_end_offset != leader_end_offset
+            and now - position.caught_up_at > lag_seconds
+        )
+
+    def smallest_log_start_offset(self, leader_log_start_offset: int) -> int:
+        """Return the low watermark: what no live replica needs any more (DeleteRecords)."""
+        lowest = leader_log_start_offset
+        for position in self.followers.values():
+            lowest = min(lowest, position.log_start_offset)
+        return lowest

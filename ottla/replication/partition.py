@@ -1,0 +1,351 @@
+"""One replica of one partition on this broker: leader or follower, its log and its high watermark.
+
+A single-writer state machine: everything here runs on the broker's loop and nothing waits. What
+has to wait for it (acks=all, parked fetches) is attached as a waiter and woken through `Delayed`.
+Follows kafka.cluster.Partition.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ottla.base.clock import Clock
+from ottla.base.errors import ApiError, ErrorCode, StorageError
+from ottla.cluster.image import NO_LEADER, PartitionState
+from ottla.replication.delayed import Delayed, Waiter, Watched
+from ottla.replication.isr import IsrMachine
+from ottla.storage.log import AppendInfo, FetchedRecords, Log
+
+READ_UNCOMMITTED = 0
+READ_COMMITTED = 1
+NO_EPOCH = -1
+
+OnStorageError = Callable[[StorageError], None]
+
+
+class Bounds(NamedTuple):
+    """The offsets that a fetch response tells, all of the same moment."""
+
+    log_start_offset: int
+    last_stable_offset: int
+    high_watermark: int
+
+
+class Partition:
+    """From the first LeaderAndIsr to StopReplica.
+
+    Invariants: log_start_offset ≤ high_watermark ≤ log_end_offset; only a leader appends from
+    clients; `high_watermark` is the machine's while leading.
+    """
+
+    __slots__ = (
+        "_clock",
+        "_delayed",
+        "_lag_seconds",
+        "_on_storage_error",
+        "appended_bytes",
+        "epoch_start_offset",
+        "high_watermark",
+        "is_deleted",
+        "is_leader",
+        "is_offline",
+        "isr",
+        "leader",
+        "leader_epoch",
+        "log",
+        "min_insync_replicas",
+        "node_id",
+        "partition",
+        "partition_epoch",
+        "replicas",
+        "topic",
+        "topic_id",
+        "waiters",
+    )
+
+    def __init__(
+        self,
+        log: Log,
+        *,
+        node_id: int,
+        high_watermark: int,
+        min_insync_replicas: int,
+        clock: Clock,
+        delayed: Delayed,
+        on_storage_error: OnStorageError,
+    ) -> None:
+        self.log = log
+        self.topic = log.topic
+        self.topic_id = log.topic_id
+        self.partition = log.partition
+        self.node_id = node_id
+        # A topic's option; whoever changes it calls `settings_changed`.
+        self.min_insync_replicas = min_insync_replicas
+        self.high_watermark = min(max(high_watermark, log.log_start_offset), log.log_end_offset)
+        self.leader = NO_LEADER
+        self.leader_epoch = NO_EPOCH
+        self.partition_epoch = NO_EPOCH
+        # Where this epoch's records begin; consumers learn no end before it is committed (KIP-207).
+        self.epoch_start_offset = 0
+        self.replicas: tuple[int, ...] = ()
+        self.isr: IsrMachine | None = None
+        self.is_leader = False
+        self.is_offline = False
+        self.is_deleted = False
+        # Grows with every append; parked fetches count what came since.
+        self.appended_bytes = 0
+        self.waiters: dict[Waiter, None] = {}
+        self._clock = clock
+        self._delayed = delayed
+        self._on_storage_error = on_storage_error
+
+    # -- what the controller decides --------------------------------------------------------------
+
+    def apply(self, state: PartitionState) -> bool:
+        """Become what `state` says; False where it is older than what is known."""
+        if state.leader_epoch < self.leader_epoch:
+            return False
+        if state.leader_epoch == self.leader_epoch and state.partition_epoch < self.partition_epoch:
+            return False
+        is_new_epoch = state.leader_epoch > self.leader_epoch
+        self.leader = state.leader
+        self.leader_epoch = state.leader_epoch
+        self.partition_epoch = state.partition_epoch
+        self.replicas = state.replicas
+        if state.leader == self.node_id:
+            self._lead(state, is_new_epoch)
+        else:
+            self.is_leader = False
+            self.isr = None
+        self.changed()
+        return True
+
+    def _lead(self, state: PartitionState, is_new_epoch: bool) -> None:
+        if self.isr is not None and not is_new_epoch:
+            self.isr.assign(state.replicas, state.isr)
+            self._advance()
+            return
+        self.isr = IsrMachine(
+            self.node_id,
+            replicas=state.replicas,
+            isr=state.isr,
+            high_watermark=self.high_watermark,
+            now=self._clock.monotonic(),
+        )
+        self.epoch_start_offset = self.log.log_end_offset
+        self.log.epochs.assign(state.leader_epoch, self.epoch_start_offset)
+        self.is_leader = True
+        self._advance()
+
+    def go_offline(self) -> None:
+        """Answer KAFKA_STORAGE_ERROR from now on: the log directory has failed."""
+        self.is_offline = True
+        self.is_leader = False
+        self.changed()
+
+    def retire(self) -> None:
+        """Stop serving: the replica is being stopped or deleted."""
+        self.is_deleted = True
+        self.is_leader = False
+        self.isr = None
+        self.leader = NO_LEADER
+        self.changed()
+
+    def settings_changed(self, min_insync_replicas: int) -> None:
+        """Follow the topic's changed options; a lower minimum may commit records."""
+        self.min_insync_replicas = min_insync_replicas
+        if self.isr is not None and self._advance():
+            self.changed()
+
+    def changed(self) -> None:
+        """Have those who wait for this partition look at it."""
+        if self.waiters:
+            self._delayed.changed(self)
+
+    # -- produce ----------------------------------------------------------------------------------
+
+    def append_as_leader(
+        self, records: memoryview | bytearray, *, acks: int, from_client: bool = True
+    ) -> AppendInfo:
+        """Append batches and move the high watermark as far as the ISR allows.
+
+        ApiError NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS, KAFKA_STORAGE_ERROR or one of the log.
+        """
+        isr = self.isr
+        if not self.is_leader or isr is None:
+            raise self._not_leader()
+        log = self.log
+        if acks < 0 and not isr.has_enough_replicas(self.min_insync_replicas):
+            raise ApiError(
+                ErrorCode.NOT_ENOUGH_REPLICAS,
+                f"{len(isr.isr)} in sync, min.insync.replicas is {self.min_insync_replicas}.",
+            )
+        try:
+            info = log.append_as_leader(records, self.leader_epoch, from_client=from_client)
+        except StorageError as error:
+            raise self.failed(error) from error
+        self.appended_bytes += info.size_bytes
+        self._advance()
+        if self.waiters:
+            self._delayed.changed(self)
+        return info
+
+    def _advance(self) -> bool:
+        assert self.isr is not None
+        log = self.log
+        moved = self.isr.advance(log.log_end_offset, self.min_insync_replicas)
+        if moved:
+            self.high_watermark = self.isr.high_watermark
+            log.high_watermark = self.high_watermark
+        return moved
+
+    def wait_for_high_watermark(self, offset: int, seconds: float) -> "asyncio.Future[ErrorCode]":
+        """Return a future: NONE when everything below `offset` is committed, or why not.
+
+        The leader epoch must stay: a new leader may have dropped the records. REQUEST_TIMED_OUT
+        after `seconds`. Kafka's checkEnoughReplicasReachOffset.
+        """
+        epoch = self.leader_epoch
+
+        def check(_: Watched) -> ErrorCode | None:
+            if self.is_offline:
+                return ErrorCode.KAFKA_STORAGE_ERROR
+            if not self.is_leader or self.leader_epoch != epoch:
+                return ErrorCode.NOT_LEADER_OR_FOLLOWER
+            if self.high_watermark < offset:
+                return None
+            assert self.isr is not None
+            if not self.isr.has_enough_replicas(self.min_insync_replicas):
+                return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+            return ErrorCode.NONE
+
+        return self._delayed.wait(
+            (self,), check=check, expire=lambda: ErrorCode.REQUEST_TIMED_OUT, seconds=seconds
+        )
+
+    # -- fetch ------------------------------------------------------------------------------------
+
+    def check_leader(self, current_leader_epoch: int = NO_EPOCH) -> None:
+        """Raise unless this broker leads in the epoch that the client believes in (KIP-320)."""
+        if not self.is_leader:
+            raise self._not_leader()
+        if current_leader_epoch == NO_EPOCH or current_leader_epoch == self.leader_epoch:
+            return
+        if current_leader_epoch < self.leader_epoch:
+            raise ApiError(ErrorCode.FENCED_LEADER_EPOCH)
+        raise ApiError(ErrorCode.UNKNOWN_LEADER_EPOCH)
+
+    def read(
+        self,
+        offset: int,
+        max_bytes: int,
+        end_offset: int,
+        *,
+        at_least_one: bool,
+        only_if_cached: bool,
+    ) -> FetchedRecords | None:
+        """Return records from `offset` to `end_offset`; None only if `only_if_cached` and cold.
+
+        The caller has called `check_leader`. OFFSET_OUT_OF_RANGE outside of the log.
+        """
+        try:
+            return self.log.read(
+                offset,
+                max_bytes,
+                max_offset=end_offset,
+                at_least_one=at_least_one,
+                only_if_cached=only_if_cached,
+            )
+        except StorageError as error:
+            raise self.failed(error) from error
+
+    def read_as_follower(
+        self,
+        replica: int,
+        offset: int,
+        max_bytes: int,
+        *,
+        log_start_offset: int,
+        at_least_one: bool,
+    ) -> FetchedRecords:
+        """Note the follower's position and return records up to the log's end.
+
+        Only for requests whose sender is known to be that broker: a forged position would commit
+        records that no other replica has (CVE-2018-1288).
+        """
+        self.check_leader()
+        try:
+            fetched = self.log.read(
+                offset, max_bytes, max_offset=self.log.log_end_offset, at_least_one=at_least_one
+            )
+        except StorageError as error:
+            raise self.failed(error) from error
+        assert fetched is not None, "a read that may wait always returns"
+        self.follower_fetched(replica, offset, log_start_offset)
+        return fetched
+
+    def follower_fetched(self, replica: int, offset: int, log_start_offset: int) -> None:
+        """Take a follower's position; NOT_LEADER_OR_FOLLOWER if it is no replica."""
+        assert self.isr is not None
+        known = self.isr.fetched(
+            replica,
+            offset=offset,
+            log_start_offset=log_start_offset,
+            leader_end_offset=self.log.log_end_offset,
+            now=self._clock.monotonic(),
+        )
+        if not known:
+            raise ApiError(
+                ErrorCode.NOT_LEADER_OR_FOLLOWER, f"Broker {replica} holds no replica of it."
+            )
+        if self._advance():
+            self.changed()
+
+    def bounds(self) -> Bounds:
+        """Return the offsets that consumers are told."""
+        high_watermark = self.high_watermark
+        return Bounds(
+            self.log.log_start_offset, self.log.last_stable_offset(high_watermark), high_watermark
+        )
+
+    def readable_end(self, isolation_level: int) -> int:
+        """Return where a consumer of this isolation level reads up to."""
+        if isolation_level == READ_COMMITTED:
+            return self.log.last_stable_offset(self.high_watermark)
+        return self.high_watermark
+
+    @property
+    def is_end_known(self) -> bool:
+        """Tell whether the high watermark has reached this leader's epoch (KIP-207)."""
+        return self.high_watermark >= self.epoch_start_offset
+
+    # -- the rest ---------------------------------------------------------------------------------
+
+    def delete_records(self, offset: int) -> int:
+        """Move the log start to `offset` (-1: the high watermark); return the low watermark."""
+        self.check_leader()
+        assert self.isr is not None
+        target = self.high_watermark if offset == -1 else offset
+        if not 0 <= target <= self.high_watermark:
+            raise ApiError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"Offset {target} is not between 0 and the high watermark {self.high_watermark}.",
+            )
+        try:
+            self.log.advance_log_start_offset(target)
+        except StorageError as error:
+            raise self.failed(error) from error
+        self.changed()
+        return self.isr.smallest_log_start_offset(self.log.log_start_offset)
+
+    def failed(self, error: StorageError) -> ApiError:
+        """Take the log directory offline and return what clients are told."""
+        self._on_storage_error(error)
+        return ApiError(ErrorCode.KAFKA_STORAGE_ERROR)
+
+    def _not_leader(self) -> ApiError:
+        if self.is_offline:
+            return ApiError(ErrorCode.KAFKA_STORAGE_ERROR)
+        if self.is_deleted:
+            return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)

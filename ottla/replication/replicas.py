@@ -1,0 +1,234 @@
+"""Every replica of this broker: found by name or id, made and stopped as the controller says.
+
+Owns the partitions, not their files: `storage.disk.LogDirectories` does. A log directory that
+fails takes its partitions offline and leaves the others alone. Follows kafka.server.ReplicaManager.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+
+from ottla.base.clock import Clock
+from ottla.base.errors import ApiError, ErrorCode, StorageError
+from ottla.base.options import Snapshot
+from ottla.cluster.image import ClusterImage, PartitionState
+from ottla.replication.delayed import Delayed
+from ottla.replication.partition import Partition
+from ottla.storage.config import LogConfig
+from ottla.storage.disk import LogDirectories
+
+_log = logging.getLogger(__name__)
+
+Key = tuple[str, int]
+
+
+class Replicas:
+    """Lives on the broker's loop from start to stop."""
+
+    def __init__(
+        self,
+        node_id: int,
+        directories: LogDirectories,
+        *,
+        clock: Clock,
+        topic_options: Callable[[str], Snapshot],
+        image: Callable[[], ClusterImage],
+    ) -> None:
+        self.node_id = node_id
+        self.directories = directories
+        self.delayed = Delayed()
+        self._clock = clock
+        self._topic_options = topic_options
+        self._image = image
+        self._partitions: dict[Key, Partition] = {}
+        self._by_id: dict[tuple[bytes, int], Partition] = {}
+        self._offline_directories: set[str] = set()
+        self._controller_epoch = 0
+        # Told of partitions this broker begins or ceases to lead, e.g. of __consumer_offsets.
+        self.on_leading: list[Callable[[Partition], None]] = []
+        self.on_ceasing: list[Callable[[Partition], None]] = []
+
+    # -- finding ----------------------------------------------------------------------------------
+
+    def get(self, topic: str, partition: int) -> Partition:
+        """Return a replica.
+
+        ApiError UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER (another broker's), or
+        KAFKA_STORAGE_ERROR (its directory is offline).
+        """
+        found = self._partitions.get((topic, partition))
+        if found is None:
+            raise self._missing(topic, partition)
+        if found.is_offline:
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR)
+        return found
+
+    def get_by_id(self, topic_id: bytes, partition: int) -> Partition:
+        """Return a replica of the topic with this id; UNKNOWN_TOPIC_ID where there is none."""
+        found = self._by_id.get((topic_id, partition))
+        if found is None:
+            name = self._image().topic_names.get(topic_id)
+            if name is None:
+                raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID)
+            raise self._missing(name, partition)
+        if found.is_offline:
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR)
+        return found
+
+    def _missing(self, topic: str, partition: int) -> ApiError:
+        if self._image().partition(topic, partition) is None:
+            return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    def partitions(self) -> Sequence[Partition]:
+        """Return every replica that is not offline."""
+        return [item for item in self._partitions.values() if not item.is_offline]
+
+    # -- what the controller says -----------------------------------------------------------------
+
+    def apply_leader_and_isr(
+        self, controller_epoch: int, states: Sequence[PartitionState]
+    ) -> dict[Key, ErrorCode]:
+        """Make this broker's replicas what `states` say; the codes are per partition.
+
+        STALE_CONTROLLER_EPOCH for all from a controller that has been replaced, or for one whose
+        leader epoch is older than what is known.
+        """
+        if controller_epoch < self._controller_epoch:
+            return {
+                (state.topic, state.partition): ErrorCode.STALE_CONTROLLER_EPOCH for state in states
+            }
+        self._controller_epoch = controller_epoch
+        return {
+            (state.topic, state.partition): self._apply(state)
+            for state in states
+            if self.node_id in state.replicas
+        }
+
+    def _apply(self, state: PartitionState) -> ErrorCode:
+        try:
+            partition = self._ensure(state)
+            if partition.is_offline:
+                return ErrorCode.KAFKA_STORAGE_ERROR
+            was_leader, former_epoch = partition.is_leader, partition.leader_epoch
+            if not partition.apply(state):
+                return ErrorCode.STALE_CONTROLLER_EPOCH
+        except StorageError as error:
+            self.directory_offline(error.directory, error)
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        except ApiError as error:
+            return error.code
+        if partition.is_leader and (not was_leader or former_epoch != partition.leader_epoch):
+            for listener in self.on_leading:
+                listener(partition)
+        elif was_leader and not partition.is_leader:
+            for listener in self.on_ceasing:
+                listener(partition)
+        return ErrorCode.NONE
+
+    def _ensure(self, state: PartitionState) -> Partition:
+        key = (state.topic, state.partition)
+        partition = self._partitions.get(key)
+        if partition is not None:
+            if partition.topic_id != state.topic_id:
+                raise ApiError(ErrorCode.INCONSISTENT_TOPIC_ID)
+            return partition
+        options = self._topic_options(state.topic)
+        log = self.directories.get(*key)
+        if log is None:
+            config = LogConfig.from_options(options)
+            log = self.directories.create(*key, state.topic_id, config)
+        partition = Partition(
+            log,
+            node_id=self.node_id,
+            high_watermark=self.directories.high_watermark(*key),
+            min_insync_replicas=options.integer("min.insync.replicas"),
+            clock=self._clock,
+            delayed=self.delayed,
+            on_storage_error=self._storage_failed,
+        )
+        self._partitions[key] = partition
+        self._by_id[(state.topic_id, state.partition)] = partition
+        return partition
+
+    def stop_replicas(
+        self, controller_epoch: int, partitions: Iterable[Key], *, delete: bool
+    ) -> dict[Key, ErrorCode]:
+        """Stop serving partitions, and delete their logs if asked to; the codes are per partition."""
+        if controller_epoch < self._controller_epoch:
+            return dict.fromkeys(partitions, ErrorCode.STALE_CONTROLLER_EPOCH)
+        self._controller_epoch = controller_epoch
+        return {key: self._stop(key, delete) for key in partitions}
+
+    def _stop(self, key: Key, delete: bool) -> ErrorCode:
+        partition = self._partitions.pop(key, None)
+        if partition is not None:
+            self._by_id.pop((partition.topic_id, partition.partition), None)
+            was_leader = partition.is_leader
+            partition.retire()
+            if was_leader:
+                for listener in self.on_ceasing:
+                    listener(partition)
+        try:
+            if delete and self.directories.get(*key) is not None:
+                self.directories.delete(*key)
+        except StorageError as error:
+            self.directory_offline(error.directory, error)
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        return ErrorCode.NONE
+
+    def update_config(self, topic: str) -> None:
+        """Have the logs of a topic follow its changed configuration."""
+        options = self._topic_options(topic)
+        config = LogConfig.from_options(options)
+        for partition in self.partitions():
+            if partition.topic == topic:
+                partition.log.update_config(config)
+                partition.settings_changed(options.integer("min.insync.replicas"))
+
+    # -- storage ----------------------------------------------------------------------------------
+
+    def _storage_failed(self, error: StorageError) -> None:
+        self.directory_offline(error.directory, error)
+
+    def directory_offline(self, directory: str, error: StorageError) -> None:
+        """Take every partition of a failed log directory offline; idempotent."""
+        if directory in self._offline_directories:
+            return
+        self._offline_directories.add(directory)
+        _log.error("log directory offline directory=%s reason=%s", directory, error)
+        for partition in list(self._partitions.values()):
+            if partition.log.directory.startswith(directory):
+                was_leader = partition.is_leader
+                partition.go_offline()
+                if was_leader:
+                    for listener in self.on_ceasing:
+                        listener(partition)
+
+    @property
+    def has_online_directory(self) -> bool:
+        """Tell whether anything can still be written."""
+        return any(not item.is_offline for item in self._partitions.values()) or not (
+            self._offline_directories
+        )
+
+    def checkpoint_high_watermarks(self) -> None:
+        """Store how far each partition is committed; a failure takes that directory offline."""
+        marks = {(item.topic, item.partition): item.high_watermark for item in self.partitions()}
+        try:
+            self.directories.store_high_watermarks(marks)
+        except StorageError as error:
+            self.directory_offline(error.directory, error)
+
+    def apply_retention(self) -> int:
+        """Delete what no topic wants any more; return the number of segments deleted."""
+        count = 0
+        for partition in self.partitions():
+            try:
+                count += partition.log.apply_retention(partition.high_watermark)
+            except StorageError as error:
+                self.directory_offline(error.directory, error)
+        return count
+
+    def finish_waiting(self) -> None:
+        """Answer every parked request as if its time were up; nothing parks from now on."""
+        self.delayed.close(self._partitions.values())

@@ -1,0 +1,135 @@
+"""One pass over the partitions of a fetch: what each has for the client, within the limits.
+
+Nothing here waits: a read that would is noted as cold. Follows ReplicaManager.readFromLog (KIP-74:
+the first partition that has data gives at least one batch, however large it is).
+"""
+
+from typing import NamedTuple
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.replication.partition import READ_COMMITTED, Partition
+from ottla.server.context import Broker, RequestContext
+from ottla.server.fetch_sessions import PartitionFetch, Round
+from ottla.wire.messages.fetch import FetchRequest, LeaderIdAndEpoch, PartitionData
+
+# One response holds no more (but always one whole batch), so that no consumer makes the broker read
+# for long; a client that asked for more asks again.
+RESPONSE_BYTES_MAX = 8 * 1024 * 1024
+_FIRST_VERSION_WITH_LEADER = 12
+_FIRST_VERSION_WITH_TOPIC_IDS = 13
+_UNKNOWN = -1
+
+
+class Cold(NamedTuple):
+    """A read that has to wait for the disk."""
+
+    partition: Partition
+    offset: int
+    max_bytes: int
+
+
+class Reading:
+    """What one pass found."""
+
+    __slots__ = ("answers", "cold", "has_error", "partitions", "size_bytes")
+
+    def __init__(self) -> None:
+        self.answers: list[tuple[PartitionFetch, PartitionData]] = []
+        self.partitions: list[Partition] = []
+        self.cold: list[Cold] = []
+        self.size_bytes = 0
+        self.has_error = False
+
+
+def read(
+    context: RequestContext, request: FetchRequest, round_: Round, *, only_if_cached: bool = True
+) -> Reading:
+    """Read every partition of the round in its order."""
+    broker = context.broker
+    replicas = broker.replicas
+    has_topic_ids = context.api_version >= _FIRST_VERSION_WITH_TOPIC_IDS
+    is_committed = request.isolation_level == READ_COMMITTED
+    left = min(request.max_bytes, broker.options["fetch.max.bytes"], RESPONSE_BYTES_MAX)
+    reading = Reading()
+    for fetch in round_.partitions:
+        try:
+            if has_topic_ids:
+                partition = replicas.get_by_id(fetch.topic_id, fetch.partition)
+            else:
+                partition = replicas.get(fetch.topic, fetch.partition)
+            partition.check_leader(fetch.leader_epoch)
+            answer = _read_partition(reading, partition, fetch, request, left, only_if_cached)
+        except ApiError as error:
+            reading.has_error = True
+            answer = _failure(context, fetch, error)
+        if is_committed:
+            answer.aborted_transactions = []
+        if answer.records:
+            size_bytes = len(answer.records)
+            reading.size_bytes += size_bytes
+            left -= size_bytes
+        reading.answers.append((fetch, answer))
+    return reading
+
+
+def _read_partition(
+    reading: Reading,
+    partition: Partition,
+    fetch: PartitionFetch,
+    request: FetchRequest,
+    left: int,
+    only_if_cached: bool,
+) -> PartitionData:
+    log = partition.log
+    high_watermark = partition.high_watermark
+    stable_offset = log.last_stable_offset(high_watermark)
+    end_offset = stable_offset if request.isolation_level == READ_COMMITTED else high_watermark
+    offset = fetch.offset
+    max_bytes = min(fetch.max_bytes, left)
+    records = b""
+    is_first = reading.size_bytes == 0
+    is_inside = log.log_start_offset <= offset <= log.log_end_offset
+    if not is_inside or (offset < end_offset and (is_first or max_bytes > 0)):
+        fetched = partition.read(
+            offset,
+            max_bytes,
+            end_offset,
+            at_least_one=is_first,
+            only_if_cached=only_if_cached,
+        )
+        if fetched is None:
+            reading.cold.append(Cold(partition, offset, max_bytes))
+        else:
+            records = fetched.records
+    reading.partitions.append(partition)
+    return PartitionData(
+        partition_index=fetch.partition,
+        high_watermark=high_watermark,
+        last_stable_offset=stable_offset,
+        log_start_offset=log.log_start_offset,
+        aborted_transactions=None,
+        records=records,
+    )
+
+
+def _failure(context: RequestContext, fetch: PartitionFetch, error: ApiError) -> PartitionData:
+    answer = PartitionData(
+        partition_index=fetch.partition,
+        error_code=int(error.code),
+        high_watermark=_UNKNOWN,
+        aborted_transactions=None,
+        records=b"",
+    )
+    is_elsewhere = error.code in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+    if is_elsewhere and context.api_version >= _FIRST_VERSION_WITH_LEADER:
+        answer.current_leader = _leader(context.broker, fetch)
+    return answer
+
+
+def _leader(broker: Broker, fetch: PartitionFetch) -> LeaderIdAndEpoch | None:
+    """Return who leads the partition as the image knows it (KIP-951)."""
+    name = fetch.topic or broker.image.topic_names.get(fetch.topic_id, "")
+    found = broker.image.partition(name, fetch.partition)
+    if found is None:
+        return None
+    return LeaderIdAndEpoch(leader_id=found.leader, leader_epoch=found.leader_epoch)

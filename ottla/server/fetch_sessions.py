@@ -1,0 +1,221 @@
+"""Incremental fetch sessions (KIP-227): a consumer names its partitions once, then only changes.
+
+A `Round` is one fetch request seen through its session, if it has one: which partitions it is
+about, and which of them the answer has to mention. Pure; times are seconds.
+Follows kafka.server.FetchSession and FetchSessionCache.
+"""
+
+from collections.abc import Collection
+
+from ottla.base.clock import Clock
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.base.rng import Rng
+from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
+
+NO_SESSION = 0
+INITIAL_EPOCH = 0
+FINAL_EPOCH = -1
+_EPOCH_MAX = 2**31 - 1
+_FIRST_VERSION_WITH_TOPIC_IDS = 13
+# Kafka's MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS.
+EVICTION_SECONDS = 120.0
+_NEVER_TOLD = -1
+
+Key = tuple[str | bytes, int]
+
+
+class PartitionFetch:
+    """What a client wants of one partition, and what it has been told about it."""
+
+    __slots__ = (
+        "leader_epoch",
+        "max_bytes",
+        "offset",
+        "partition",
+        "told_high_watermark",
+        "told_log_start_offset",
+        "topic",
+        "topic_id",
+    )
+
+    def __init__(self, topic: FetchTopic, wanted: FetchPartition) -> None:
+        self.topic = topic.topic
+        self.topic_id = topic.topic_id
+        self.partition = wanted.partition
+        self.told_high_watermark = self.told_log_start_offset = _NEVER_TOLD
+        self.want(wanted)
+
+    def want(self, wanted: FetchPartition) -> None:
+        """Take what a request says about this partition."""
+        self.offset = wanted.fetch_offset
+        self.max_bytes = wanted.partition_max_bytes
+        self.leader_epoch = wanted.current_leader_epoch
+
+    def must_tell(self, answer: PartitionData) -> bool:
+        """Tell whether an incremental answer has to mention the partition, and note what it says."""
+        changed = (
+            bool(answer.records)
+            or answer.high_watermark != self.told_high_watermark
+            or answer.log_start_offset != self.told_log_start_offset
+            or answer.error_code != 0
+        )
+        self.told_high_watermark = answer.high_watermark
+        self.told_log_start_offset = answer.log_start_offset
+        if answer.error_code:
+            # The next answer without an error is news, too.
+            self.told_high_watermark = _NEVER_TOLD
+        return changed
+
+
+class Session:
+    """The partitions of one consumer; those that gave data last are served last."""
+
+    __slots__ = ("created_at", "epoch", "id", "partitions", "used_at", "uses_topic_ids")
+
+    def __init__(self, session_id: int, uses_topic_ids: bool, now: float) -> None:
+        self.id = session_id
+        self.uses_topic_ids = uses_topic_ids
+        self.partitions: dict[Key, PartitionFetch] = {}
+        # The epoch that the next request must have.
+        self.epoch = 1
+        self.created_at = self.used_at = now
+
+    def update(self, request: FetchRequest) -> None:
+        """Take added, changed and forgotten partitions."""
+        partitions = self.partitions
+        for topic in request.topics:
+            name: str | bytes = topic.topic_id if self.uses_topic_ids else topic.topic
+            for wanted in topic.partitions:
+                known = partitions.get((name, wanted.partition))
+                if known is None:
+                    partitions[(name, wanted.partition)] = PartitionFetch(topic, wanted)
+                else:
+                    known.want(wanted)
+        for forgotten in request.forgotten_topics_data:
+            name = forgotten.topic_id if self.uses_topic_ids else forgotten.topic
+            for partition in forgotten.partitions:
+                partitions.pop((name, partition), None)
+
+    def serve_last(self, fetch: PartitionFetch) -> None:
+        """Move a partition behind the others, so that all get their turn."""
+        key = (fetch.topic_id if self.uses_topic_ids else fetch.topic, fetch.partition)
+        if self.partitions.pop(key, None) is not None:
+            self.partitions[key] = fetch
+
+
+class Round:
+    """One fetch request: its partitions in order, and how to answer."""
+
+    __slots__ = ("is_incremental", "partitions", "session")
+
+    def __init__(
+        self,
+        partitions: Collection[PartitionFetch],
+        session: Session | None = None,
+        *,
+        is_incremental: bool = False,
+    ) -> None:
+        self.partitions = partitions
+        self.session = session
+        self.is_incremental = is_incremental
+
+    @property
+    def session_id(self) -> int:
+        """The id that the answer tells; 0 where there is no session."""
+        return NO_SESSION if self.session is None else self.session.id
+
+    def tell(
+        self, answers: list[tuple[PartitionFetch, PartitionData]]
+    ) -> list[tuple[PartitionFetch, PartitionData]]:
+        """Return what of `answers` goes into the response."""
+        session = self.session
+        if session is None:
+            return answers
+        told = []
+        for fetch, answer in answers:
+            if fetch.must_tell(answer) or not self.is_incremental:
+                told.append((fetch, answer))
+            if answer.records and self.is_incremental:
+                session.serve_last(fetch)
+        return told
+
+
+class FetchSessions:
+    """The sessions of one broker, at most `slots_max` (max.incremental.fetch.session.cache.slots)."""
+
+    def __init__(self, slots_max: int, *, clock: Clock, rng: Rng) -> None:
+        self.slots_max = slots_max
+        self._clock = clock
+        self._rng = rng
+        # In the order of their last use.
+        self._sessions: dict[int, Session] = {}
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def begin(self, request: FetchRequest, version: int) -> Round:
+        """Return the round of a request; ApiError where it does not fit its session."""
+        uses_topic_ids = version >= _FIRST_VERSION_WITH_TOPIC_IDS
+        epoch = request.session_epoch
+        if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+            if request.session_id != NO_SESSION:
+                self._sessions.pop(request.session_id, None)
+            return self._begin_full(request, uses_topic_ids)
+        session = self._sessions.get(request.session_id)
+        if session is None:
+            raise ApiError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        if session.epoch != epoch:
+            raise ApiError(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+        if session.uses_topic_ids != uses_topic_ids:
+            raise ApiError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
+        session.update(request)
+        if not session.partitions:
+            del self._sessions[session.id]
+            return Round(())
+        session.epoch = 1 if epoch == _EPOCH_MAX else epoch + 1
+        session.used_at = self._clock.monotonic()
+        self._sessions[session.id] = self._sessions.pop(session.id)
+        return Round(session.partitions.values(), session, is_incremental=True)
+
+    def _begin_full(self, request: FetchRequest, uses_topic_ids: bool) -> Round:
+        session = None
+        if request.session_epoch == INITIAL_EPOCH:
+            count = sum(len(topic.partitions) for topic in request.topics)
+            session = self._create(count, uses_topic_ids)
+        if session is None:
+            return Round(
+                [
+                    PartitionFetch(topic, item)
+                    for topic in request.topics
+                    for item in topic.partitions
+                ]
+            )
+        session.update(request)
+        return Round(session.partitions.values(), session)
+
+    def _create(self, partitions_count: int, uses_topic_ids: bool) -> Session | None:
+        now = self._clock.monotonic()
+        if not partitions_count or not self._make_room(partitions_count, now):
+            return None
+        session_id = NO_SESSION
+        while session_id == NO_SESSION or session_id in self._sessions:
+            session_id = self._rng.below(_EPOCH_MAX) + 1
+        session = self._sessions[session_id] = Session(session_id, uses_topic_ids, now)
+        return session
+
+    def _make_room(self, partitions_count: int, now: float) -> bool:
+        """Evict an idle session, else a smaller one that has lived for a while."""
+        if len(self._sessions) < self.slots_max:
+            return True
+        oldest = next(iter(self._sessions.values()), None)
+        if oldest is None:
+            return False
+        if now - oldest.used_at > EVICTION_SECONDS:
+            del self._sessions[oldest.id]
+            return True
+        smallest = min(self._sessions.values(), key=lambda session: len(session.partitions))
+        is_old = now - smallest.created_at > EVICTION_SECONDS
+        if is_old and len(smallest.partitions) < partitions_count:
+            del self._sessions[smallest.id]
+            return True
+        return False

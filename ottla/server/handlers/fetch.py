@@ -1,0 +1,151 @@
+"""Fetch (key 1), versions 4-18: read record batches, waiting for them if there are none.
+
+v4: isolation level. v5: log start offset. v7: sessions (KIP-227). v9: leader epoch fencing (KIP-320).
+v11: rack (KIP-392). v12: flexible, last fetched epoch. v13: topic ids (KIP-516). v15: replica state
+(KIP-903). v16: endpoints of new leaders (KIP-951). v17: directory ids. v18: high watermark of
+followers. Record bytes are handed on as they are in the file; a read that would wait for the disk
+runs in the background.
+
+Not done: fetches of followers are refused with CLUSTER_AUTHORIZATION_FAILED, because nothing tells
+yet that the sender is that broker (CVE-2018-1288); the diverging epoch, which only followers use;
+the preferred read replica is always -1.
+"""
+
+import asyncio
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.replication.delayed import Watched
+from ottla.replication.partition import Partition
+from ottla.server.context import RequestContext
+from ottla.server.fetch_reading import Reading, read
+from ottla.server.fetch_sessions import PartitionFetch, Round
+from ottla.wire.api_keys import ApiKey
+from ottla.wire.messages.fetch import (
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    NodeEndpoint,
+    PartitionData,
+)
+
+API = ApiKey.FETCH
+MIN_VERSION = 4
+MAX_VERSION = 18
+
+_FIRST_VERSION_WITH_ENDPOINTS = 16
+
+
+def handle(
+    context: RequestContext, request: FetchRequest
+) -> "FetchResponse | asyncio.Future[FetchResponse]":
+    """Answer at once with enough bytes, an error, or nothing to wait for; else park."""
+    if _replica_id(request) >= 0:
+        return FetchResponse(error_code=int(ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
+    try:
+        round_ = context.broker.fetch_sessions.begin(request, context.api_version)
+    except ApiError as error:
+        return FetchResponse(error_code=int(error.code))
+    reading = read(context, request, round_)
+    if reading.cold:
+        work = _read_cold(context, request, round_, reading)
+        return context.broker.tasks.spawn(work, "cold fetch")
+    is_enough = reading.size_bytes >= request.min_bytes or reading.has_error
+    if is_enough or request.max_wait_ms <= 0 or not reading.answers:
+        return _respond(context, round_, reading)
+    return _park(context, request, round_, reading)
+
+
+def _replica_id(request: FetchRequest) -> int:
+    state = request.replica_state
+    return request.replica_id if state is None else state.replica_id
+
+
+async def _read_cold(
+    context: RequestContext, request: FetchRequest, round_: Round, reading: Reading
+) -> FetchResponse:
+    """Have the bytes read into the page cache, then read as always."""
+    for partition, offset, max_bytes in reading.cold:
+        await partition.warm(offset, max_bytes)
+    return _respond(context, round_, read(context, request, round_, only_if_cached=False))
+
+
+class _Parked:
+    """A fetch that waits for `min_bytes`; it looks again only when enough may have come."""
+
+    __slots__ = ("_context", "_missing_bytes", "_request", "_round", "_seen_bytes")
+
+    def __init__(
+        self, context: RequestContext, request: FetchRequest, round_: Round, reading: Reading
+    ) -> None:
+        self._context = context
+        self._request = request
+        self._round = round_
+        self._missing_bytes = request.min_bytes - reading.size_bytes
+        self._seen_bytes = {item: item.appended_bytes for item in reading.partitions}
+
+    def check(self, changed: Watched) -> FetchResponse | None:
+        """Return the answer if there is enough now, or if the partition cannot be read any more."""
+        assert isinstance(changed, Partition)
+        grown = changed.appended_bytes - self._seen_bytes[changed]
+        self._seen_bytes[changed] = changed.appended_bytes
+        self._missing_bytes -= grown
+        if self._missing_bytes > 0 and self._request.min_bytes > 1 and changed.is_leader:
+            return None
+        reading = read(self._context, self._request, self._round)
+        if reading.size_bytes < self._request.min_bytes and not reading.has_error:
+            # What was appended is not committed yet, or it is beyond a limit of the request.
+            self._missing_bytes = 1
+            return None
+        return _respond(self._context, self._round, reading)
+
+    def expire(self) -> FetchResponse:
+        """Return what there is."""
+        reading = read(self._context, self._request, self._round)
+        return _respond(self._context, self._round, reading)
+
+
+def _park(
+    context: RequestContext, request: FetchRequest, round_: Round, reading: Reading
+) -> "asyncio.Future[FetchResponse]":
+    parked = _Parked(context, request, round_, reading)
+    return context.broker.replicas.delayed.wait(
+        reading.partitions,
+        check=parked.check,
+        expire=parked.expire,
+        seconds=request.max_wait_ms / 1000,
+    )
+
+
+def _respond(context: RequestContext, round_: Round, reading: Reading) -> FetchResponse:
+    responses: list[FetchableTopicResponse] = []
+    last: FetchableTopicResponse | None = None
+    for fetch, answer in round_.tell(reading.answers):
+        if last is None or last.topic != fetch.topic or last.topic_id != fetch.topic_id:
+            last = _topic(fetch)
+            responses.append(last)
+        last.partitions.append(answer)
+    response = FetchResponse(session_id=round_.session_id, responses=responses)
+    if reading.has_error and context.api_version >= _FIRST_VERSION_WITH_ENDPOINTS:
+        _name_leaders(context, response, [answer for _, answer in reading.answers])
+    return response
+
+
+def _topic(fetch: PartitionFetch) -> FetchableTopicResponse:
+    return FetchableTopicResponse(topic=fetch.topic, topic_id=fetch.topic_id)
+
+
+def _name_leaders(
+    context: RequestContext, response: FetchResponse, answers: list[PartitionData]
+) -> None:
+    """Tell where the leaders are that partitions have moved to (KIP-951)."""
+    image = context.broker.image
+    leaders = {
+        answer.current_leader.leader_id for answer in answers if answer.current_leader is not None
+    }
+    for leader in sorted(leaders):
+        broker = image.broker(leader)
+        address = broker and context.address_of(broker)
+        if broker and address:
+            response.node_endpoints.append(
+                NodeEndpoint(node_id=leader, host=address[0], port=address[1], rack=broker.rack)
+            )

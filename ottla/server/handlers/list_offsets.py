@@ -1,0 +1,163 @@
+"""ListOffsets (key 2), versions 1-11: offsets by time, and the ends of a partition.
+
+v1: one offset. v2: isolation level (KIP-98). v4: leader epochs (KIP-320). v5: OFFSET_NOT_AVAILABLE
+(KIP-207). v6: flexible. v7: max timestamp -3 (KIP-734). v8: earliest local -4 (KIP-405). v9: latest
+tiered -5 (KIP-1005). v10: timeout. v11: earliest pending upload -6 (KIP-1023).
+
+Not done: tiered storage. As in Kafka without it, -4 is the earliest offset, -5 and -6 find nothing.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.replication.partition import Partition
+from ottla.server.context import RequestContext
+from ottla.wire.api_keys import ApiKey
+from ottla.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+
+API = ApiKey.LIST_OFFSETS
+MIN_VERSION = 1
+MAX_VERSION = 11
+
+LATEST = -1
+EARLIEST = -2
+MAX_TIMESTAMP = -3
+EARLIEST_LOCAL = -4
+LATEST_TIERED = -5
+EARLIEST_PENDING_UPLOAD = -6
+
+_FIRST_VERSION_OF = {
+    LATEST: 1,
+    EARLIEST: 1,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
+_FIRST_VERSION_WITH_OFFSET_NOT_AVAILABLE = 5
+
+
+class Found(NamedTuple):
+    """An answer; -1 everywhere where there is nothing."""
+
+    timestamp: int = -1
+    offset: int = -1
+    leader_epoch: int = -1
+
+
+NOTHING = Found()
+
+
+def handle(context: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
+    """Answer each partition; a partition named twice is INVALID_REQUEST."""
+    named: dict[tuple[str, int], int] = {}
+    for topic in request.topics:
+        for item in topic.partitions:
+            key = (topic.name, item.partition_index)
+            named[key] = named.get(key, 0) + 1
+    topics = [
+        ListOffsetsTopicResponse(
+            name=topic.name,
+            partitions=[
+                _answer(
+                    context,
+                    request.isolation_level,
+                    topic.name,
+                    item,
+                    is_twice=named[(topic.name, item.partition_index)] > 1,
+                )
+                for item in topic.partitions
+            ],
+        )
+        for topic in request.topics
+    ]
+    return ListOffsetsResponse(topics=topics)
+
+
+def _answer(
+    context: RequestContext,
+    isolation_level: int,
+    topic: str,
+    item: ListOffsetsPartition,
+    *,
+    is_twice: bool,
+) -> ListOffsetsPartitionResponse:
+    try:
+        if is_twice:
+            raise ApiError(ErrorCode.INVALID_REQUEST)
+        if item.timestamp < 0 and context.api_version < _FIRST_VERSION_OF.get(item.timestamp, 99):
+            raise ApiError(ErrorCode.UNSUPPORTED_VERSION)
+        partition = context.broker.replicas.get(topic, item.partition_index)
+        partition.check_leader(item.current_leader_epoch)
+        found = _find(partition, item.timestamp, isolation_level, context.api_version)
+    except ApiError as error:
+        return ListOffsetsPartitionResponse(
+            partition_index=item.partition_index, error_code=int(error.code)
+        )
+    return ListOffsetsPartitionResponse(
+        partition_index=item.partition_index,
+        timestamp=found.timestamp,
+        offset=found.offset,
+        leader_epoch=found.leader_epoch,
+    )
+
+
+def _find(partition: Partition, timestamp: int, isolation_level: int, version: int) -> Found:
+    named = _NAMED.get(timestamp)
+    if timestamp == LATEST or named is None:
+        _check_end_known(partition, version)
+    end_offset = partition.readable_end(isolation_level)
+    if named is not None:
+        return named(partition, end_offset)
+    return _below(partition.log.offset_for_timestamp(timestamp), end_offset)
+
+
+def _check_end_known(partition: Partition, version: int) -> None:
+    """A new leader does not know yet how much of its log is committed (KIP-207)."""
+    if not partition.is_end_known:
+        if version >= _FIRST_VERSION_WITH_OFFSET_NOT_AVAILABLE:
+            raise ApiError(ErrorCode.OFFSET_NOT_AVAILABLE)
+        raise ApiError(ErrorCode.LEADER_NOT_AVAILABLE)
+
+
+def _below(found: tuple[int, int, int] | None, end_offset: int) -> Found:
+    """Hide what a consumer cannot read yet."""
+    if found is None:
+        return NOTHING
+    timestamp, offset, leader_epoch = found
+    return Found(timestamp, offset, leader_epoch) if offset < end_offset else NOTHING
+
+
+def _latest(partition: Partition, end_offset: int) -> Found:
+    return Found(offset=end_offset, leader_epoch=partition.leader_epoch)
+
+
+def _earliest(partition: Partition, end_offset: int) -> Found:
+    offset = partition.log.log_start_offset
+    epoch = partition.log.epochs.epoch_for_offset(offset)
+    return Found(offset=offset, leader_epoch=-1 if epoch is None else epoch)
+
+
+def _of_max_timestamp(partition: Partition, end_offset: int) -> Found:
+    return _below(partition.log.offset_of_max_timestamp(), end_offset)
+
+
+def _nothing(partition: Partition, end_offset: int) -> Found:
+    return NOTHING
+
+
+_NAMED: dict[int, Callable[[Partition, int], Found]] = {
+    LATEST: _latest,
+    EARLIEST: _earliest,
+    MAX_TIMESTAMP: _of_max_timestamp,
+    EARLIEST_LOCAL: _earliest,
+    LATEST_TIERED: _nothing,
+    EARLIEST_PENDING_UPLOAD: _nothing,
+}

@@ -1,0 +1,197 @@
+"""Metadata (key 3), versions 0-13: brokers, topics, leaders; creates topics on first use.
+
+v0: an empty list means all topics. v1: null means all; controller, racks. v2: cluster id. v4: the
+client may forbid creation (KIP-204). v5: offline replicas. v7: leader epochs. v8-v10: authorized
+operations (KIP-430). v9: flexible. v10: topic ids (KIP-516). v12: topics by id. v13: error code.
+
+The broker is advertised at the address that the client came in on, unless `advertised.listeners`
+is set. A plain answer depends on nothing but the image and the request, so dispatch may keep it.
+
+Not done: nothing; without an authorizer every operation is authorized.
+"""
+
+import asyncio
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.cluster.image import ClusterImage, PartitionImage, TopicImage
+from ottla.cluster.names import is_internal, validate_topic_name
+from ottla.server import operations
+from ottla.server.context import RequestContext
+from ottla.wire.api_keys import ApiKey
+from ottla.wire.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+
+API = ApiKey.METADATA
+MIN_VERSION = 0
+MAX_VERSION = 13
+
+# How long a request waits for the topic that it creates; Kafka answers at once and is asked again.
+_CREATION_SECONDS = 5.0
+_FIRST_VERSION_WITH_NULL = 1
+_FIRST_VERSION_WITH_LISTENER_NOT_FOUND = 6
+_FIRST_VERSION_WITH_IDS = 12
+
+
+def handle(
+    context: RequestContext, request: MetadataRequest
+) -> "MetadataResponse | asyncio.Future[MetadataResponse]":
+    """Answer from the image; a future only if a topic has to be created first."""
+    missing = _topics_to_create(context, request)
+    if missing:
+        work = _create_and_answer(context, request, missing)
+        return context.broker.tasks.spawn(work, f"create {', '.join(missing)}")
+    return _answer(context, request, {})
+
+
+def _topics_to_create(context: RequestContext, request: MetadataRequest) -> list[str]:
+    if not request.topics or not request.allow_auto_topic_creation:
+        return []
+    topics = context.broker.image.topics
+    missing = [item.name for item in request.topics if item.name and item.name not in topics]
+    if missing and not context.broker.options.boolean("auto.create.topics.enable"):
+        # Kafka's brokers create their own topics all the same.
+        return [name for name in missing if is_internal(name)]
+    return missing
+
+
+async def _create_and_answer(
+    context: RequestContext, request: MetadataRequest, missing: list[str]
+) -> MetadataResponse:
+    errors: dict[str, ApiError] = {}
+    try:
+        async with asyncio.timeout(_CREATION_SECONDS):
+            for name in dict.fromkeys(missing):
+                errors |= await _create(context, name)
+    except TimeoutError:
+        late = ApiError(ErrorCode.LEADER_NOT_AVAILABLE)
+        errors |= {name: late for name in missing if name not in context.broker.image.topics}
+    return _answer(context, request, errors)
+
+
+async def _create(context: RequestContext, name: str) -> dict[str, ApiError]:
+    try:
+        validate_topic_name(name)
+        await context.broker.controller.ensure_topic(name)
+    except ApiError as error:
+        # Somebody else was faster; that is what was wanted.
+        if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
+            return {name: error}
+    return {}
+
+
+def _answer(
+    context: RequestContext, request: MetadataRequest, errors: dict[str, ApiError]
+) -> MetadataResponse:
+    image = context.broker.image
+    brokers = []
+    for broker in image.brokers.values():
+        address = context.address_of(broker)
+        if address is not None:
+            brokers.append(
+                MetadataResponseBroker(
+                    node_id=broker.id, host=address[0], port=address[1], rack=broker.rack
+                )
+            )
+    reachable = {broker.node_id for broker in brokers}
+    response = MetadataResponse(
+        brokers=brokers,
+        cluster_id=context.broker.cluster_id,
+        controller_id=image.controller_id,
+        topics=_topics(context, request, errors, reachable),
+    )
+    if request.include_cluster_authorized_operations:
+        response.cluster_authorized_operations = operations.ON_CLUSTER
+    return response
+
+
+def _topics(
+    context: RequestContext,
+    request: MetadataRequest,
+    errors: dict[str, ApiError],
+    reachable: set[int],
+) -> list[MetadataResponseTopic]:
+    image = context.broker.image
+    version = context.api_version
+    asked = request.topics
+    if asked is None or (not asked and version < _FIRST_VERSION_WITH_NULL):
+        found = [_topic(topic, image, reachable, version) for topic in image.topics.values()]
+    else:
+        found = [_asked_topic(item, image, reachable, version, errors) for item in asked]
+    if request.include_topic_authorized_operations:
+        for topic in found:
+            if not topic.error_code:
+                topic.topic_authorized_operations = operations.ON_TOPIC
+    return found
+
+
+def _asked_topic(
+    asked: MetadataRequestTopic,
+    image: ClusterImage,
+    reachable: set[int],
+    version: int,
+    errors: dict[str, ApiError],
+) -> MetadataResponseTopic:
+    if asked.name is None:
+        topic = image.topic_by_id(asked.topic_id)
+        if topic is not None:
+            return _topic(topic, image, reachable, version)
+        code = ErrorCode.UNKNOWN_TOPIC_ID
+        name = None if version >= _FIRST_VERSION_WITH_IDS else ""
+        return MetadataResponseTopic(error_code=int(code), name=name, topic_id=asked.topic_id)
+    topic = image.topic(asked.name)
+    if topic is not None:
+        return _topic(topic, image, reachable, version)
+    return MetadataResponseTopic(
+        error_code=int(_code_of_missing(asked.name, errors)),
+        name=asked.name,
+        is_internal=is_internal(asked.name),
+    )
+
+
+def _code_of_missing(name: str, errors: dict[str, ApiError]) -> ErrorCode:
+    if name in errors:
+        return errors[name].code
+    try:
+        validate_topic_name(name)
+    except ApiError as error:
+        return error.code
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def _topic(
+    topic: TopicImage, image: ClusterImage, reachable: set[int], version: int
+) -> MetadataResponseTopic:
+    return MetadataResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=is_internal(topic.name),
+        partitions=[_partition(item, image, reachable, version) for item in topic.partitions],
+    )
+
+
+def _partition(
+    partition: PartitionImage, image: ClusterImage, reachable: set[int], version: int
+) -> MetadataResponsePartition:
+    code = ErrorCode.NONE
+    leader = partition.leader
+    if leader not in reachable:
+        code = ErrorCode.LEADER_NOT_AVAILABLE
+        if leader in image.brokers and version >= _FIRST_VERSION_WITH_LISTENER_NOT_FOUND:
+            code = ErrorCode.LISTENER_NOT_FOUND
+        leader = -1
+    dead = [replica for replica in partition.replicas if replica not in image.brokers]
+    return MetadataResponsePartition(
+        error_code=int(code),
+        partition_index=partition.partition,
+        leader_id=leader,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=list(partition.replicas),
+        isr_nodes=list(partition.isr),
+        offline_replicas=sorted({*dead, *partition.offline_replicas}),
+    )

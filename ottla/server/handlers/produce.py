@@ -1,0 +1,184 @@
+"""Produce (key 0), versions 3-13: append record batches.
+
+v3: record batches, transactional id. v5: log start offset. v7: zstd. v8: record errors (KIP-467).
+v9: flexible. v10: current leader and endpoints (KIP-951). v11, v12: transaction errors and implicit
+partitions (KIP-890), which change nothing here. v13: topic ids (KIP-516). Version 0 is advertised
+and refused (KAFKA-18659).
+
+Not done: transactions. A transactional id is refused with INVALID_TXN_STATE.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from functools import partial
+
+from ottla.base.errors import ApiError, ErrorCode, ProtocolError
+from ottla.replication.partition import Partition
+from ottla.server.context import Broker, RequestContext
+from ottla.wire.api_keys import ApiKey
+from ottla.wire.messages.produce import (
+    BatchIndexAndErrorMessage,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+
+API = ApiKey.PRODUCE
+MIN_VERSION = 3
+MAX_VERSION = 13
+
+ACKS_ALL = -1
+_ZSTD = 4
+_FIRST_VERSION_WITH_ZSTD = 7
+_FIRST_VERSION_WITH_LEADER = 10
+_FIRST_VERSION_WITH_TOPIC_IDS = 13
+# Low byte of the batch's attributes.
+_ATTRIBUTES_POSITION = 22
+
+Waits = list[tuple[PartitionProduceResponse, "asyncio.Future[ErrorCode]"]]
+
+
+def handle(
+    context: RequestContext, request: ProduceRequest
+) -> "ProduceResponse | asyncio.Future[ProduceResponse] | None":
+    """Append everything now; with acks=all answer when it is committed, with acks=0 never."""
+    acks = request.acks
+    refusal = _refusal(request)
+    has_topic_ids = context.api_version >= _FIRST_VERSION_WITH_TOPIC_IDS
+    replicas = context.broker.replicas
+    waits: Waits = []
+    responses = []
+    has_failed = False
+    for topic in request.topic_data:
+        answers = []
+        for item in topic.partition_data:
+            try:
+                if refusal is not None:
+                    raise refusal
+                if has_topic_ids:
+                    target = replicas.get_by_id(topic.topic_id, item.index)
+                else:
+                    target = replicas.get(topic.name, item.index)
+                answer = _append(context, target, item, request, waits)
+            except ApiError as error:
+                has_failed = True
+                answer = _failure(item.index, error)
+            answers.append(answer)
+        responses.append(
+            TopicProduceResponse(
+                name=topic.name, topic_id=topic.topic_id, partition_responses=answers
+            )
+        )
+    if acks == 0:
+        if has_failed:
+            raise ProtocolError("a produce request with acks=0 failed; closing tells the client")
+        return None
+    response = ProduceResponse(responses=responses)
+    if has_failed and context.api_version >= _FIRST_VERSION_WITH_LEADER:
+        _name_leaders(context, response)
+    return _when_committed(response, waits) if waits else response
+
+
+def _refusal(request: ProduceRequest) -> ApiError | None:
+    if not -1 <= request.acks <= 1:
+        return ApiError(ErrorCode.INVALID_REQUIRED_ACKS)
+    if request.transactional_id is not None:
+        return ApiError(
+            ErrorCode.INVALID_TXN_STATE, "Transactions are not served yet; leave the id out."
+        )
+    return None
+
+
+def _append(
+    context: RequestContext,
+    target: Partition,
+    item: PartitionProduceData,
+    request: ProduceRequest,
+    waits: Waits,
+) -> PartitionProduceResponse:
+    records = item.records
+    if not records:
+        raise ApiError(ErrorCode.INVALID_RECORD, "There is no record batch for the partition.")
+    if context.api_version < _FIRST_VERSION_WITH_ZSTD and _has_zstd(records):
+        raise ApiError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+    info = target.append_as_leader(records, acks=request.acks)
+    answer = PartitionProduceResponse(
+        index=item.index,
+        base_offset=info.base_offset,
+        log_append_time_ms=info.log_append_time_ms,
+        log_start_offset=info.log_start_offset,
+    )
+    if request.acks == ACKS_ALL and target.high_watermark <= info.last_offset:
+        seconds = max(request.timeout_ms, 0) / 1000
+        waits.append((answer, target.wait_for_high_watermark(info.last_offset + 1, seconds)))
+    return answer
+
+
+def _has_zstd(records: memoryview) -> bool:
+    return len(records) > _ATTRIBUTES_POSITION and records[_ATTRIBUTES_POSITION] & 7 == _ZSTD
+
+
+def _failure(index: int, error: ApiError) -> PartitionProduceResponse:
+    record_errors = getattr(error, "record_errors", ())
+    return PartitionProduceResponse(
+        index=index,
+        error_code=int(error.code),
+        base_offset=-1,
+        record_errors=[
+            BatchIndexAndErrorMessage(batch_index=number, batch_index_error_message=message)
+            for number, message in record_errors
+        ],
+        error_message=error.message,
+    )
+
+
+def _when_committed(response: ProduceResponse, waits: Waits) -> "asyncio.Future[ProduceResponse]":
+    answered: asyncio.Future[ProduceResponse] = asyncio.get_running_loop().create_future()
+    left = len(waits)
+
+    def committed(answer: PartitionProduceResponse, done: "asyncio.Future[ErrorCode]") -> None:
+        nonlocal left
+        left -= 1
+        code = done.result()
+        if code:
+            answer.error_code = int(code)
+            answer.error_message = code.message
+            answer.base_offset = -1
+        if left == 0 and not answered.done():
+            answered.set_result(response)
+
+    for answer, future in waits:
+        future.add_done_callback(partial(committed, answer))
+    return answered
+
+
+def _name_leaders(context: RequestContext, response: ProduceResponse) -> None:
+    """Tell who leads the partitions that this broker does not (KIP-951)."""
+    broker = context.broker
+    leaders = set()
+    for topic in response.responses:
+        name = topic.name or broker.image.topic_names.get(topic.topic_id, "")
+        for answer, leader, epoch in _led_elsewhere(broker, name, topic.partition_responses):
+            answer.current_leader = LeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch)
+            leaders.add(leader)
+    for leader in sorted(leaders):
+        image = broker.image.broker(leader)
+        address = image and context.address_of(image)
+        if image and address:
+            response.node_endpoints.append(
+                NodeEndpoint(node_id=leader, host=address[0], port=address[1], rack=image.rack)
+            )
+
+
+def _led_elsewhere(
+    broker: Broker, topic: str, answers: list[PartitionProduceResponse]
+) -> Iterator[tuple[PartitionProduceResponse, int, int]]:
+    for answer in answers:
+        if answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+            image = broker.image.partition(topic, answer.index)
+            if image is not None:
+                yield answer, image.leader, image.leader_epoch

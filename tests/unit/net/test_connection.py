@@ -1,0 +1,237 @@
+"""Frames in, answers out in order, under limits."""
+
+import asyncio
+import random
+from typing import Any
+
+import pytest
+
+from ottla.base.errors import ProtocolError
+from ottla.net.connection import Connection, Reply
+from ottla.net.limits import Limits
+
+
+async def test_frames_of_one_read_are_answered_in_one_write(wire_of, framed, echo) -> None:
+    """All whole frames of a wake-up are handled, their answers joined."""
+    wire = wire_of(echo)
+    wire.receive(framed(b"one") + framed(b"two") + framed(b"three"))
+    assert wire.answers() == [b"one", b"two", b"three"]
+    assert wire.transport.writes == 1
+
+
+@pytest.mark.parametrize("seed", range(8))
+async def test_frames_cut_anywhere_arrive_whole(wire_of, framed, echo, seed: int) -> None:
+    """However the stream is cut, the same frames come out and all memory goes back."""
+    rng = random.Random(seed)
+    bodies = [rng.randbytes(rng.choice([1, 3, 700, 5_000, 300_000, 600_000])) for _ in range(12)]
+    stream = b"".join(framed(body) for body in bodies)
+    wire = wire_of(echo)
+    position = 0
+    while position < len(stream):
+        step = rng.choice([1, 2, 3, 4, 5, 1000, 70_000, 500_000])
+        wire.receive(stream[position : position + step])
+        position += step
+    assert wire.household.frames == bodies
+    assert wire.answers() == bodies
+    assert wire.household.budget.held_bytes == 0
+
+
+async def test_a_frame_can_be_patched_in_place(wire_of, framed) -> None:
+    """Frames are writable, in the shared buffer and in private ones."""
+    wire = wire_of(lambda connection, body: connection.send([body]))
+    original = wire.household.frame
+
+    def patch(connection: Connection, view: memoryview) -> None:
+        view[0:1] = b"X"
+        original(connection, view)
+
+    wire.connection._handle = patch
+    wire.receive(framed(b"a" * 10))
+    wire.receive(framed(b"b" * 400_000))
+    assert [body[:2] for body in wire.household.frames] == [b"Xa", b"Xb"]
+
+
+async def test_answers_keep_the_order_of_requests(wire_of, framed) -> None:
+    """A deferred answer holds back those behind it that were read ahead."""
+    replies: dict[bytes, Reply] = {}
+
+    def answer(connection: Connection, body: bytes) -> None:
+        if body.startswith(b"slow"):
+            replies[body] = connection.defer(is_blocking=False)
+        else:
+            connection.send([body])
+
+    wire = wire_of(answer)
+    wire.receive(b"".join(map(framed, (b"slow1", b"a", b"slow2", b"b"))))
+    assert wire.household.frames == [b"slow1", b"a", b"slow2", b"b"]
+    replies[b"slow2"].send([b"2"])
+    assert wire.answers() == []
+    replies[b"slow1"].send([b"1"])
+    assert wire.answers() == [b"1", b"a", b"2", b"b"]
+
+
+async def test_a_blocking_answer_stops_what_is_behind_it(wire_of, framed) -> None:
+    """As Kafka mutes a channel: the next request takes effect after the answer."""
+    replies: list[Reply] = []
+
+    def answer(connection: Connection, body: bytes) -> None:
+        if body == b"slow":
+            replies.append(connection.defer())
+        else:
+            connection.send([body])
+
+    wire = wire_of(answer)
+    wire.receive(framed(b"slow") + framed(b"next") + framed(b"last"))
+    assert wire.household.frames == [b"slow"]
+    assert not wire.transport.is_reading_now
+    replies[0].send([b"done"])
+    assert wire.household.frames == [b"slow", b"next", b"last"]
+    assert wire.answers() == [b"done", b"next", b"last"]
+    assert wire.transport.is_reading_now
+    assert wire.household.budget.held_bytes == 0
+
+
+async def test_a_request_without_answer_leaves_no_bytes(wire_of, framed) -> None:
+    """acks=0: nothing is sent, and an empty deferred answer sends nothing either."""
+
+    def answer(connection: Connection, body: bytes) -> None:
+        if body == b"later":
+            connection.defer().send_nothing()
+        elif body != b"silent":
+            connection.send([body])
+
+    wire = wire_of(answer)
+    wire.receive(framed(b"silent") + framed(b"later") + framed(b"spoken"))
+    assert wire.answers() == [b"spoken"]
+
+
+async def test_nothing_is_read_from_a_peer_that_does_not_read(wire_of, framed, echo) -> None:
+    """Unsent answers above the limit stop the handling of further requests, and nothing is lost."""
+    wire = wire_of(echo, Limits(unsent_bytes_high=1000))
+    wire.transport.takes_all = False
+    bodies = [bytes([number]) * 600 for number in range(20)]
+    wire.receive(b"".join(map(framed, bodies)))
+    assert len(wire.household.frames) < 6
+    assert not wire.transport.is_reading_now
+    while wire.transport.unsent:
+        wire.transport.drain()
+    assert wire.answers() == bodies
+    assert wire.transport.is_reading_now
+
+
+@pytest.mark.parametrize("size", [-1, 0, 1001, 2**31 - 1])
+async def test_an_impossible_size_closes(wire_of, echo, size: int) -> None:
+    """Sizes below one byte or above socket.request.max.bytes end the connection at once."""
+    wire = wire_of(echo, Limits(frame_bytes_max=1000))
+    wire.receive(size.to_bytes(4, "big", signed=True))
+    assert wire.transport.is_closed
+    assert wire.household.frames == []
+
+
+async def test_a_protocol_error_closes_after_earlier_answers(wire_of, framed) -> None:
+    """What was answered before the bad frame still goes out."""
+
+    def answer(connection: Connection, body: bytes) -> None:
+        if body == b"bad":
+            raise ProtocolError("bad frame")
+        connection.send([body])
+
+    wire = wire_of(answer)
+    wire.receive(framed(b"good") + framed(b"bad") + framed(b"never"))
+    assert wire.answers() == [b"good"]
+    assert wire.transport.is_closed
+    assert wire.household.frames == [b"good", b"bad"]
+
+
+async def test_a_large_part_is_written_by_itself(wire_of, framed) -> None:
+    """Record buffers are not copied into a joined write."""
+    records = b"r" * 200_000
+    wire = wire_of(lambda connection, body: connection.send([b"head", records, b"tail"]))
+    written: list[Any] = []
+    original = wire.transport.write
+    wire.transport.write = lambda data: (written.append(data), original(data))[1]
+    wire.receive(framed(b"x"))
+    assert any(part is records for part in written)
+    assert wire.answers() == [b"head" + records + b"tail"]
+
+
+async def test_memory_follows_what_has_arrived(wire_of) -> None:
+    """A peer that announces 100 MB and sends a few bytes costs 2 MiB."""
+    wire = wire_of(lambda connection, body: None)
+    wire.receive((100_000_000).to_bytes(4, "big") + b"x" * 10)
+    assert wire.connection._private is not None
+    assert len(wire.connection._private) <= 2 * 1024 * 1024
+
+
+async def test_a_connection_waits_when_the_budget_is_used_up(wire_of, framed, echo) -> None:
+    """A frame that does not fit into the memory of all connections waits for its turn."""
+    wire = wire_of(echo)
+    budget = wire.household.budget
+    budget.hold(budget.limit_bytes)
+    stream = framed(b"z" * 300_000)
+    wire.receive(stream)
+    assert not wire.transport.is_reading_now
+    budget.give_back(budget.limit_bytes)
+    await _turn()
+    assert wire.transport.is_reading_now
+    wire.receive(wire.left)
+    assert wire.answers() == [b"z" * 300_000]
+    assert budget.held_bytes == 0
+
+
+async def test_a_lost_connection_gives_everything_back(wire_of, framed) -> None:
+    """Budget, place in line and deferred answers do not outlive the connection."""
+    abandoned: list[str] = []
+
+    def answer(connection: Connection, body: bytes) -> None:
+        reply = connection.defer(held_bytes=500)
+        reply.on_abandon = lambda: abandoned.append("told")
+
+    wire = wire_of(answer)
+    wire.receive(framed(b"one") + framed(b"two" * 1000)[:100])
+    assert wire.household.budget.held_bytes > 0
+    wire.connection.connection_lost(None)
+    assert wire.household.budget.held_bytes == 0
+    assert abandoned == ["told"]
+
+
+async def test_an_answer_after_the_loss_is_dropped(wire_of, framed) -> None:
+    """Whoever answers late need not know."""
+    replies: list[Reply] = []
+    wire = wire_of(lambda connection, body: replies.append(connection.defer()))
+    wire.receive(framed(b"one"))
+    wire.connection.connection_lost(None)
+    replies[0].send([b"late"])
+    assert wire.answers() == []
+
+
+async def test_draining_answers_what_is_owed_and_closes(wire_of, framed) -> None:
+    """A draining connection takes no request but pays its debts."""
+    replies: list[Reply] = []
+    wire = wire_of(lambda connection, body: replies.append(connection.defer()))
+    wire.receive(framed(b"one"))
+    wire.connection.drain()
+    assert not wire.transport.is_closed
+    replies[0].send([b"done"])
+    assert wire.answers() == [b"done"]
+    assert wire.transport.is_closed
+
+
+async def test_reading_ahead_has_an_end(wire_of, framed) -> None:
+    """At most `pending_max` requests wait for their answer on one connection."""
+    replies: list[Reply] = []
+    wire = wire_of(
+        lambda connection, body: replies.append(connection.defer(is_blocking=False)),
+        Limits(pending_max=4),
+    )
+    wire.receive(b"".join(framed(bytes([number])) for number in range(10)))
+    assert len(wire.household.frames) == 4
+    while replies:
+        replies.pop(0).send([b"ok"])
+    assert len(wire.household.frames) == 10
+    assert wire.answers() == [b"ok"] * 10
+
+
+async def _turn() -> None:
+    for _ in range(3):
+        await asyncio.sleep(0)

@@ -1,0 +1,165 @@
+"""An endpoint on real sockets: admission, sweeping, draining."""
+
+import asyncio
+import struct
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+
+from ottla.net.buffers import ReceiveBuffers
+from ottla.net.connection import Connection, Reply
+from ottla.net.endpoint import Endpoint
+from ottla.net.limits import Budget, Limits
+from ottla.net.listener import RealNet
+
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+class Echo:
+    """Answers with the frame; `slow` frames are kept for the test to answer."""
+
+    def __init__(self) -> None:
+        self.replies: list[Reply] = []
+
+    def frame(self, connection: Connection, frame: memoryview) -> None:
+        if bytes(frame) == b"slow":
+            self.replies.append(connection.defer())
+        else:
+            connection.send([bytes(frame)])
+
+
+class Site:
+    """An open endpoint and the clients that connected to it."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.echo = Echo()
+        self.endpoint = Endpoint(
+            "PLAINTEXT",
+            handler=self.echo,
+            limits=limits,
+            budget=Budget(10**8),
+            buffers=ReceiveBuffers(),
+        )
+        self.clients: list[asyncio.StreamWriter] = []
+
+    async def connect(self) -> Streams:
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.endpoint.port)
+        self.clients.append(writer)
+        return reader, writer
+
+
+@pytest.fixture
+async def open_site() -> AsyncIterator[Callable[[Limits], "asyncio.Future[Site]"]]:
+    """Open an endpoint on a free port of loopback with these limits."""
+    sites: list[Site] = []
+
+    async def open_with(limits: Limits) -> Site:
+        site = Site(limits)
+        sites.append(site)
+        await site.endpoint.open(RealNet(), "127.0.0.1", 0)
+        return site
+
+    yield open_with
+    for site in sites:
+        await site.endpoint.close(0.2)
+        for writer in site.clients:
+            writer.close()
+            await asyncio.gather(writer.wait_closed(), return_exceptions=True)
+
+
+async def ask(streams: Streams, body: bytes) -> bytes:
+    reader, writer = streams
+    writer.write(struct.pack(">i", len(body)) + body)
+    (size,) = struct.unpack(">i", await reader.readexactly(4))
+    return await reader.readexactly(size)
+
+
+async def test_requests_are_answered_over_tcp(open_site) -> None:
+    """Small and large frames come back as they were sent."""
+    site = await open_site(Limits())
+    streams = await site.connect()
+    for body in (b"a", b"b" * 3_000_000, b"c" * 70_000):
+        assert await ask(streams, body) == body
+
+
+async def test_one_connection_too_many_is_closed(open_site) -> None:
+    """max.connections holds, and room comes back when a client leaves."""
+    site = await open_site(Limits(connections_max=2))
+    first, second = await site.connect(), await site.connect()
+    assert await ask(first, b"1") == b"1"
+    assert await ask(second, b"2") == b"2"
+    third = await site.connect()
+    assert await third[0].read() == b""
+    first[1].close()
+    await first[1].wait_closed()
+    while site.endpoint.connections_count > 1:
+        await asyncio.sleep(0)
+    assert await ask(await site.connect(), b"4") == b"4"
+
+
+async def test_one_address_has_its_own_limit(open_site) -> None:
+    """max.connections.per.ip closes what is above it."""
+    site = await open_site(Limits(connections_per_host_max=1))
+    assert await ask(await site.connect(), b"1") == b"1"
+    second = await site.connect()
+    assert await second[0].read() == b""
+
+
+@pytest.mark.parametrize(
+    ("limits", "sent"),
+    [
+        (Limits(idle_seconds=0.05), struct.pack(">i", 1) + b"x"),
+        (Limits(first_frame_seconds=0.05), b""),
+        (Limits(frame_seconds=0.05), struct.pack(">i", 10) + b"half"),
+    ],
+    ids=["idle", "never asked", "half a frame"],
+)
+async def test_who_dawdles_is_closed(open_site, limits: Limits, sent: bytes) -> None:
+    """Idle connections, silent ones and half frames all have an end."""
+    site = await open_site(limits)
+    reader, writer = await site.connect()
+    writer.write(sent)
+    async with asyncio.timeout(5):
+        data = await reader.read()
+    assert data in (b"", struct.pack(">i", 1) + b"x")
+
+
+async def test_who_waits_for_an_answer_is_not_idle(open_site) -> None:
+    """A parked request keeps its connection open beyond connections.max.idle.ms."""
+    site = await open_site(Limits(idle_seconds=0.05))
+    reader, writer = await site.connect()
+    writer.write(struct.pack(">i", 4) + b"slow")
+    while not site.echo.replies:
+        await asyncio.sleep(0)
+    (connection,) = site.endpoint._connections
+    assert site.endpoint._reason_to_close(connection, connection.active_at + 3600) == ""
+    site.echo.replies[0].send([b"done"])
+    assert await reader.readexactly(8) == struct.pack(">i", 4) + b"done"
+
+
+async def test_closing_pays_what_is_owed(open_site) -> None:
+    """A deferred answer is sent while the endpoint closes, and nobody gets in any more."""
+    site = await open_site(Limits())
+    reader, writer = await site.connect()
+    writer.write(struct.pack(">i", 4) + b"slow")
+    while not site.echo.replies:
+        await asyncio.sleep(0)
+    port = site.endpoint.port
+    closing = asyncio.ensure_future(site.endpoint.close(5))
+    await asyncio.sleep(0)
+    site.echo.replies[0].send([b"done"])
+    await closing
+    assert await reader.read() == struct.pack(">i", 4) + b"done"
+    with pytest.raises(OSError):
+        await asyncio.open_connection("127.0.0.1", port)
+
+
+async def test_closing_ends_what_is_not_answered_in_time(open_site) -> None:
+    """A request that nobody answers does not hold the endpoint open."""
+    site = await open_site(Limits())
+    reader, writer = await site.connect()
+    writer.write(struct.pack(">i", 4) + b"slow")
+    while not site.echo.replies:
+        await asyncio.sleep(0)
+    await site.endpoint.close(0.05)
+    assert site.endpoint.connections_count == 0
