@@ -19,6 +19,7 @@ records = st.builds(
     value=st.none() | blobs,
     headers=headers.map(tuple),
     timestamp=timestamps,
+    offset=st.just(0),
 )
 record_lists = st.lists(records, min_size=1, max_size=30)
 

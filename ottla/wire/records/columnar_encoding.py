@@ -1,0 +1,207 @@
+"""Arrow columns to record batches: the way back of `columnar`.
+
+The rows of one partition become batches of a size limit, each with its own offset and timestamp deltas; all
+rows are put together by one Arrow join over precomputed varint columns. A batch comes out as a header and
+a payload that refers to the joined bytes, ready for a gathering write. Who sends them owns sequence
+numbers and retries.
+"""
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ottla.base.buffers import Buffer
+from ottla.wire.records import batch
+from ottla.wire.records.columnar_varints import Integers, encode_varints
+from ottla.wire.records.compression import compress
+
+_PREFIX = struct.Struct(">qiibI")
+_REST = struct.Struct(">hiqqqhii")
+_SEQUENCE_MASK = 0x7FFFFFFF
+# Attributes and the varints of a record, with room to spare.
+_RECORD_OVERHEAD_BYTES = 24
+_HEADER_OVERHEAD_BYTES = 6
+# Rows that are joined at once: Arrow's binary arrays end at 2 GiB.
+_GROUP_BYTES = 64 * 1024 * 1024
+
+_EMPTY = pa.scalar(b"", pa.binary())
+_NO_ATTRIBUTES = pa.scalar(b"\x00", pa.binary())
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows for one partition: equally long arrays; None means null in every row.
+
+    `keys` and `values` are binary, `headers` a list of structs (key, value), `timestamps` milliseconds.
+    """
+
+    values: pa.Array
+    keys: pa.Array | None
+    headers: pa.Array | None
+    timestamps: Integers
+
+    def slice(self, start: int, end: int) -> "Rows":
+        """Return the rows [start, end) without a copy."""
+        count = end - start
+        return Rows(
+            self.values.slice(start, count),
+            None if self.keys is None else self.keys.slice(start, count),
+            None if self.headers is None else self.headers.slice(start, count),
+            self.timestamps[start:end],
+        )
+
+
+class Sender(NamedTuple):
+    """Who writes: an idempotent producer's id, epoch and next sequence number, or nobody (-1)."""
+
+    producer_id: int = batch.NO_PRODUCER_ID
+    producer_epoch: int = -1
+    next_sequence: int = batch.NO_SEQUENCE
+
+    def after(self, count: int) -> "Sender":
+        """Return the sender once it has written so many records."""
+        if self.next_sequence == batch.NO_SEQUENCE:
+            return self
+        return self._replace(next_sequence=(self.next_sequence + count) & _SEQUENCE_MASK)
+
+
+class EncodedBatch(NamedTuple):
+    """One sealed batch in two parts, to be sent one after the other."""
+
+    header: bytes
+    payload: Buffer
+    records_count: int
+
+    @property
+    def size_bytes(self) -> int:
+        """Whole size of the batch."""
+        return len(self.header) + len(self.payload)
+
+
+def encode_rows(
+    rows: Rows, *, batch_bytes: int, compression: int = 0, sender: Sender | None = None
+) -> Iterator[EncodedBatch]:
+    """Yield batches of about `batch_bytes` before compression; a row that is larger has its own."""
+    sender = sender or Sender()
+    sizes = _estimate_sizes(rows)
+    for start, end in _split(sizes, _GROUP_BYTES):
+        group = rows.slice(start, end)
+        bounds = list(_split(sizes[start:end], batch_bytes))
+        for encoded in _encode_group(group, bounds, compression, sender):
+            yield encoded
+            sender = sender.after(encoded.records_count)
+
+
+def _estimate_sizes(rows: Rows) -> Integers:
+    sizes = _lengths(rows.values) + _RECORD_OVERHEAD_BYTES
+    if rows.keys is not None:
+        sizes += _lengths(rows.keys)
+    if rows.headers is not None:
+        parts, counts = _header_parts(rows.headers)
+        sizes += _lengths(parts) + counts * _HEADER_OVERHEAD_BYTES
+    return sizes
+
+
+def _lengths(binaries: pa.Array) -> Integers:
+    lengths = pc.binary_length(binaries).fill_null(0)
+    return np.asarray(lengths, np.int64)
+
+
+def _split(sizes: Integers, limit: int) -> Iterator[tuple[int, int]]:
+    """Yield ranges of rows, each as long as its sizes stay within the limit, and at least one row."""
+    sums = np.cumsum(sizes)
+    start = 0
+    before = 0
+    while start < len(sizes):
+        end = max(start + 1, int(np.searchsorted(sums, before + limit, "right")))
+        yield start, end
+        start, before = end, int(sums[end - 1])
+
+
+def _encode_group(
+    rows: Rows, bounds: list[tuple[int, int]], compression: int, sender: Sender
+) -> Iterator[EncodedBatch]:
+    starts = np.array([start for start, _ in bounds], np.int64)
+    counts = np.array([end - start for start, end in bounds], np.int64)
+    offset_deltas = np.arange(len(rows.values)) - np.repeat(starts, counts)
+    base_timestamps = rows.timestamps[starts]
+    timestamp_deltas = rows.timestamps - np.repeat(base_timestamps, counts)
+    newest = np.maximum.reduceat(rows.timestamps, starts)
+    joined = _join(rows, offset_deltas, timestamp_deltas)
+    positions = _offsets_of(joined)
+    data = memoryview(joined.buffers()[2] or b"")
+    for index, (start, end) in enumerate(bounds):
+        payload: Buffer = data[positions[start] : positions[end]]
+        if compression:
+            payload = compress(compression, payload)
+        times = int(base_timestamps[index]), int(newest[index])
+        yield _seal(payload, end - start, compression, times, sender)
+        sender = sender.after(end - start)
+
+
+def _seal(
+    payload: Buffer, count: int, compression: int, times: tuple[int, int], sender: Sender
+) -> EncodedBatch:
+    rest = _REST.pack(compression, count - 1, *times, *sender, count)
+    checksum = batch.crc32c(payload, batch.crc32c(rest))
+    length = batch.HEADER_SIZE - batch.LOG_OVERHEAD + len(payload)
+    prefix = _PREFIX.pack(0, length, batch.NO_LEADER_EPOCH, batch.MAGIC, checksum)
+    return EncodedBatch(prefix + rest, payload, count)
+
+
+def _offsets_of(binaries: pa.Array) -> Integers:
+    offsets = np.frombuffer(binaries.buffers()[1], np.int32)
+    return offsets[binaries.offset : binaries.offset + len(binaries) + 1].astype(np.int64)
+
+
+def _join(rows: Rows, offset_deltas: Integers, timestamp_deltas: Integers) -> pa.Array:
+    """Return the encoded records, their length in front, as one binary array."""
+    parts = [_NO_ATTRIBUTES, encode_varints(timestamp_deltas), encode_varints(offset_deltas)]
+    if rows.keys is None:
+        parts.append(pa.scalar(b"\x01", pa.binary()))
+    else:
+        parts += _sized(rows.keys)
+    parts += _sized(rows.values)
+    if rows.headers is None:
+        parts.append(pa.scalar(b"\x00", pa.binary()))
+    else:
+        headers, counts = _header_parts(rows.headers)
+        parts += [encode_varints(counts), headers]
+    lengths = np.zeros(len(rows.values), np.int64)
+    for part in parts:
+        lengths += len(part.as_py()) if isinstance(part, pa.Scalar) else _lengths(part)
+    return pc.binary_join_element_wise(encode_varints(lengths), *parts, _EMPTY)
+
+
+def _sized(binaries: pa.Array) -> list[pa.Array]:
+    """Return the length, -1 for null, and the bytes."""
+    lengths = _lengths(binaries)
+    if binaries.null_count:
+        lengths[pc.is_null(binaries).to_numpy(zero_copy_only=False)] = -1
+        binaries = binaries.fill_null(b"")
+    return [encode_varints(lengths), binaries]
+
+
+def _header_parts(headers: pa.Array) -> tuple[pa.Array, Integers]:
+    """Return the encoded headers of each row as one binary array, and how many each row has."""
+    counts = pc.list_value_length(headers).fill_null(0).to_numpy(zero_copy_only=False)
+    counts = counts.astype(np.int64)
+    pairs = headers.flatten()
+    names = pairs.field("key").cast(pa.binary())
+    if names.null_count:
+        raise ValueError("a header has no name")
+    values = pairs.field("value").cast(pa.binary())
+    each = pc.binary_join_element_wise(*_sized(names), *_sized(values), _EMPTY)
+    # Consecutive headers lie side by side, so that those of a row are one range of bytes.
+    bounds = np.zeros(len(headers) + 1, np.int64)
+    np.cumsum(counts, out=bounds[1:])
+    offsets = _offsets_of(each)[bounds].astype(np.int32)
+    data = each.buffers()[2] or pa.py_buffer(b"")
+    return pa.Array.from_buffers(
+        pa.binary(), len(headers), [None, pa.py_buffer(offsets), data]
+    ), counts

@@ -1,0 +1,93 @@
+"""Kafka's default partitioner for a whole column of keys.
+
+murmur2 as in org.apache.kafka.common.utils.Utils: every client that hashes keys this way sends a key to the same
+partition, which joins and compaction rely on.
+"""
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ottla.wire.records.columnar_varints import Bytes, Integers
+
+_SEED = 0x9747B28C
+_MULTIPLIER = 0x5BD1E995
+_MASK = 0xFFFFFFFF
+# Keys are hashed word by word, all at once; longer ones alone, lest one of them makes all wait.
+_WORDS_MAX = 64
+
+Hashes = npt.NDArray[np.uint32]
+
+
+def murmur2(key: bytes) -> int:
+    """Return Kafka's hash of one key, as an unsigned 32-bit number."""
+    words = len(key) // 4
+    result = _SEED ^ len(key)
+    for index in range(words):
+        word = int.from_bytes(key[4 * index : 4 * index + 4], "little")
+        result = (result * _MULTIPLIER & _MASK) ^ _mix(word)
+    rest = key[4 * words :]
+    if rest:
+        result = (result ^ int.from_bytes(rest, "little")) * _MULTIPLIER & _MASK
+    result ^= result >> 13
+    result = result * _MULTIPLIER & _MASK
+    return result ^ result >> 15
+
+
+def _mix(word: int) -> int:
+    word = word * _MULTIPLIER & _MASK
+    word ^= word >> 24
+    return word * _MULTIPLIER & _MASK
+
+
+def partitions_of(keys: pa.Array, partition_count: int, partition_of_null: int) -> Integers:
+    """Return the partition of each key of a binary array; rows without a key share one."""
+    hashes = murmur2_column(keys) & np.uint32(0x7FFFFFFF)
+    partitions = hashes.astype(np.int64) % partition_count
+    if keys.null_count:
+        partitions[keys.is_null().to_numpy(zero_copy_only=False)] = partition_of_null
+    return partitions
+
+
+def murmur2_column(keys: pa.Array) -> Hashes:
+    """Return the hash of each key; nulls count as empty."""
+    offsets = np.frombuffer(keys.buffers()[1], np.int32)
+    offsets = offsets[keys.offset : keys.offset + len(keys) + 1]
+    starts = offsets[:-1].astype(np.int64)
+    lengths = np.diff(offsets).astype(np.int64)
+    # Words are read four bytes wide, past the end of the last key.
+    data = np.concatenate(
+        [np.frombuffer(keys.buffers()[2] or b"", np.uint8), np.zeros(4, np.uint8)]
+    )
+    result = np.uint32(_SEED) ^ lengths.astype(np.uint32)
+    words = lengths // 4
+    rows = np.flatnonzero(words)
+    for index in range(_WORDS_MAX):
+        rows = rows[words[rows] > index]
+        if not rows.size:
+            break
+        word = _words(data, starts[rows] + 4 * index) * np.uint32(_MULTIPLIER)
+        word = (word ^ word >> np.uint32(24)) * np.uint32(_MULTIPLIER)
+        result[rows] = result[rows] * np.uint32(_MULTIPLIER) ^ word
+    result = _finish(result, data, starts + 4 * words, lengths - 4 * words)
+    for row in np.flatnonzero(words > _WORDS_MAX).tolist():
+        result[row] = murmur2(data[starts[row] : starts[row] + lengths[row]].tobytes())
+    return result
+
+
+def _words(data: Bytes, positions: Integers) -> Hashes:
+    """Return the little-endian words at the positions."""
+    wide = np.ndarray((len(data) - 3,), "<u4", data, strides=(1,))
+    return wide[positions]
+
+
+def _finish(result: Hashes, data: Bytes, positions: Integers, left: Integers) -> Hashes:
+    """Take in the last one to three bytes, and mix."""
+    multiplier = np.uint32(_MULTIPLIER)
+    rows = np.flatnonzero(left)
+    mask = (np.uint64(1) << (8 * left[rows]).astype(np.uint64)) - np.uint64(1)
+    tail = _words(data, positions[rows]) & mask.astype(np.uint32)
+    result[rows] = (result[rows] ^ tail) * multiplier
+    result ^= result >> np.uint32(13)
+    result *= multiplier
+    return result ^ result >> np.uint32(15)
