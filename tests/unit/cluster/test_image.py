@@ -1,0 +1,104 @@
+"""The image of the cluster: every change is a new value, and stays cheap."""
+
+from ottla.base.uuids import ZERO_UUID
+from ottla.cluster.image import (
+    BrokerImage,
+    ClusterImage,
+    PartitionImage,
+    ReplicaAssignment,
+    TopicImage,
+)
+
+
+def topic(name: str, number: int, partitions: int = 1) -> TopicImage:
+    """A topic with an id made of a number."""
+    made = tuple(PartitionImage(item, 1, 0, (1,), (1, 2)) for item in range(partitions))
+    return TopicImage(name, number.to_bytes(16, "big"), made)
+
+
+def test_topics_are_found_by_name_and_by_id() -> None:
+    """Clients of every age name topics their own way."""
+    image = ClusterImage().with_topics([topic("a", 1), topic("b", 2)])
+    assert image.topic("a") is image.topic_by_id((1).to_bytes(16, "big"))
+    assert image.topic("c") is None
+    assert image.topic_by_id(b"?" * 16) is None
+    assert image.partition("a", 0) == image.topics["a"].partitions[0]
+    assert image.partition("a", 1) is None
+    assert image.partition("a", -1) is None
+    assert image.partition("c", 0) is None
+
+
+def test_an_image_never_changes() -> None:
+    """Whoever holds an older image keeps seeing what it was."""
+    before = ClusterImage().with_topics([topic("a", 1)])
+    after = before.with_topics([topic("b", 2)], deleted=["a"])
+    assert (list(before.topics), list(after.topics)) == (["a"], ["b"])
+    assert (len(before.topic_names), len(after.topic_names)) == (1, 1)
+
+
+def test_a_changed_topic_shares_everything_else() -> None:
+    """A new leader copies one mapping; the others, and other topics, are the same objects."""
+    before = ClusterImage().with_topics([topic("a", 1), topic("b", 2)])
+    after = before.with_topics([topic("a", 1, partitions=2)])
+    assert after.topic_names is before.topic_names
+    assert after.topics["b"] is before.topics["b"]
+    assert len(after.topics["a"].partitions) == 2
+
+
+def test_a_topic_made_anew_has_only_its_new_id() -> None:
+    """Requests with the id of the deleted topic find nothing."""
+    before = ClusterImage().with_topics([topic("a", 1)])
+    for after in (
+        before.with_topics([topic("a", 2)]),
+        before.with_topics([topic("a", 2)], deleted=["a", "never"]),
+    ):
+        assert after.topic_by_id((1).to_bytes(16, "big")) is None
+        assert after.topic_by_id((2).to_bytes(16, "big")) is after.topics["a"]
+
+
+def test_topics_without_an_id_are_not_found_by_one() -> None:
+    """The zero id of old topics names none of them."""
+    image = ClusterImage().with_topics([topic("a", 0), topic("b", 0)])
+    assert image.topic_by_id(ZERO_UUID) is None
+
+
+def test_partitions_are_replaced_and_appended_in_order() -> None:
+    """More partitions join at the end."""
+    two = topic("a", 1, partitions=2)
+    moved = PartitionImage(1, 2, 5, (2,), (1, 2))
+    added = PartitionImage(2, 1, 0, (1,), (1, 2))
+    changed = two.with_partitions([added, moved])
+    assert changed.partitions == (two.partitions[0], moved, added)
+
+
+def test_states_for_replicas_say_what_the_image_says() -> None:
+    """The controller's message to a replica carries ids and epochs of the image."""
+    (state,) = topic("a", 1).states(is_new=True)
+    assert (state.topic, state.partition, state.leader, state.isr) == ("a", 0, 1, (1,))
+    assert state.topic_id == (1).to_bytes(16, "big")
+    assert state.is_new
+
+
+def test_brokers_come_and_go_in_order_of_their_ids() -> None:
+    """Answers list brokers by id, however they registered."""
+    image = ClusterImage().with_brokers(BrokerImage(item, "h", item) for item in (3, 1, 2))
+    assert list(image.brokers) == [1, 2, 3]
+    later = image.with_brokers([BrokerImage(2, "other", 9)], gone=[1, 7])
+    assert list(later.brokers) == [2, 3]
+    broker = later.broker(2)
+    assert broker is not None
+    assert broker.host == "other"
+    assert later.broker(1) is None
+
+
+def test_cluster_id_and_controller_are_part_of_the_image() -> None:
+    """They change alone."""
+    image = ClusterImage().with_cluster_id("c").with_controller(2, 9)
+    assert (image.cluster_id, image.controller_id, image.controller_epoch) == ("c", 2, 9)
+
+
+def test_reassignment_knows_where_it_comes_from_and_goes_to() -> None:
+    """Completing removes what is removing, cancelling removes what was added."""
+    moving = ReplicaAssignment((3, 1, 2), adding_replicas=(3,), removing_replicas=(2,))
+    assert moving.target_replicas == (3, 1)
+    assert moving.original_replicas == (1, 2)

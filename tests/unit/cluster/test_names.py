@@ -1,0 +1,51 @@
+"""Topic names."""
+
+import pytest
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.cluster import names
+
+
+@pytest.mark.parametrize(
+    "name", ["a", "A-b_c.9", "__consumer_offsets", "...", "x" * 249, "-", "1.2"]
+)
+def test_names_that_kafka_takes_are_taken(name: str) -> None:
+    """ASCII letters, digits and three signs, up to 249 of them."""
+    names.validate_topic_name(name)
+    assert names.is_valid_topic_name(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("", "empty"),
+        (".", "folders"),
+        ("..", "folders"),
+        ("x" * 250, "250 characters"),
+        ("../etc", "ASCII"),
+        ("a/b", "ASCII"),
+        ("a\x00", "ASCII"),
+        ("a\n", "ASCII"),
+        ("é", "ASCII"),
+        ("a b", "ASCII"),
+    ],
+)
+def test_names_that_are_no_folder_names_are_refused(name: str, reason: str) -> None:
+    """No name leads out of the log directory, and the refusal says why."""
+    with pytest.raises(ApiError, match=reason) as refusal:
+        names.validate_topic_name(name)
+    assert refusal.value.code is ErrorCode.INVALID_TOPIC_EXCEPTION
+    assert not names.is_valid_topic_name(name)
+
+
+def test_names_that_differ_in_dots_and_underscores_collide() -> None:
+    """Metrics write both as '_', so the second topic is refused; a topic never collides with itself."""
+    assert names.collides("a.b_c", ["x", "a_b.c"]) == "a_b.c"
+    assert names.collides("a.b", ["a.b", "ab", "a-b"]) is None
+
+
+def test_internal_topics_are_known() -> None:
+    """The brokers' own topics are these, and no others that merely look like them."""
+    assert names.is_internal("__consumer_offsets")
+    assert names.is_internal("__transaction_state")
+    assert not names.is_internal("__mine")
