@@ -8,7 +8,7 @@ loads, a leader that has moved. For one thread.
 import time
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.bootstrap import Address, parse_bootstrap
@@ -21,8 +21,10 @@ from ottla.wire.messages.metadata import (
     MetadataResponse,
     MetadataResponseTopic,
 )
+from ottla.wire.schema import Message
 
 T = TypeVar("T")
+M = TypeVar("M", bound=Message)
 
 # Errors that pass while the cluster settles. An unknown topic is not among them: it is an answer.
 PASSING = frozenset(
@@ -99,27 +101,39 @@ class Brokers:
         assert failure is not None
         raise failure
 
-    def ask(self, request: Any, **words: Any) -> Any:
-        """Ask any broker; `words` are those of `Connection.call`."""
-        return self.any_connection().call(request, timeout_s=self.timeout_s, **words)
+    def ask(self, request: Message, answer: type[M], *, max_version: int | None = None) -> M:
+        """Ask any broker."""
+        return self._call(self.any_connection(), request, answer, max_version)
 
-    def ask_node(self, node_id: int, request: Any, **words: Any) -> Any:
+    def ask_node(
+        self, node_id: int, request: Message, answer: type[M], *, max_version: int | None = None
+    ) -> M:
         """Ask the broker of this id."""
-        return self._node(node_id).call(request, timeout_s=self.timeout_s, **words)
+        return self._call(self._node(node_id), request, answer, max_version)
 
-    def ask_controller(self, request: Any, **words: Any) -> Any:
+    def ask_controller(
+        self, request: Message, answer: type[M], *, max_version: int | None = None
+    ) -> M:
         """Ask the controller; any broker where the cluster names none (it forwards, or refuses)."""
         if self._controller_id < 0:
             self.metadata([])
         if self._controller_id < 0:
-            return self.ask(request, **words)
-        return self.ask_node(self._controller_id, request, **words)
+            return self.ask(request, answer, max_version=max_version)
+        return self.ask_node(self._controller_id, request, answer, max_version=max_version)
 
-    def ask_coordinator(self, group_id: str, request: Any, **words: Any) -> Any:
+    def ask_coordinator(
+        self, group_id: str, request: Message, answer: type[M], *, max_version: int | None = None
+    ) -> M:
         """Ask the coordinator of a group."""
         if group_id not in self._coordinators:
             self._coordinators[group_id] = self._find_coordinator(group_id)
-        return self.ask_node(self._coordinators[group_id], request, **words)
+        node_id = self._coordinators[group_id]
+        return self.ask_node(node_id, request, answer, max_version=max_version)
+
+    def _call(
+        self, connection: Connection, request: Message, answer: type[M], max_version: int | None
+    ) -> M:
+        return connection.call(request, answer, max_version=max_version, timeout_s=self.timeout_s)
 
     def retry(self, attempt: Callable[[], T]) -> T:
         """Return what `attempt` returns, repeating it while its errors are passing ones."""
@@ -144,7 +158,7 @@ class Brokers:
         """Return the metadata of some topics (None: of all) and learn the brokers; creates nothing."""
         named = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
         request = MetadataRequest(topics=named, allow_auto_topic_creation=False)
-        response: MetadataResponse = self.ask(request)
+        response = self.ask(request, MetadataResponse)
         self._nodes = {node.node_id: Address(node.host, node.port) for node in response.brokers}
         self._controller_id = response.controller_id
         return response
@@ -214,7 +228,7 @@ class Brokers:
     def _find_coordinator(self, group_id: str) -> int:
         # Version 3 asks for one key; later ones only add lists.
         request = FindCoordinatorRequest(key=group_id, key_type=_GROUP_KEY)
-        response: FindCoordinatorResponse = self.ask(request, max_version=3)
+        response = self.ask(request, FindCoordinatorResponse, max_version=3)
         if response.error_code:
             raise ApiError(ErrorCode(response.error_code), response.error_message)
         if response.node_id not in self._nodes:

@@ -2,20 +2,23 @@
 that both sides speak.
 
 For tools, tests and admin work, where starting fast matters more than throughput; asyncio is not
-imported on the way here. Records in bulk go through `client/transport.py`.
+imported on the way here, nor is the table of all APIs: a message knows its own key and versions.
+Records in bulk go through `client/transport.py`.
 """
 
 import socket
 import struct
 import time
-from typing import Any
+from typing import TypeVar
 
 import ottla
 from ottla.base.errors import ErrorCode, ProtocolError
 from ottla.client.bootstrap import Address
 from ottla.client.errors import NotReachable, TimedOut, Unsupported
-from ottla.wire import api_keys, headers
+from ottla.wire import primitives, schema
 from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+
+M = TypeVar("M", bound=schema.Message)
 
 CONNECT_TIMEOUT_S = 5.0
 CALL_TIMEOUT_S = 30.0
@@ -23,7 +26,10 @@ CALL_TIMEOUT_S = 30.0
 RESPONSE_BYTES_MAX = 256 << 20
 # Every broker since 2.4 speaks it; one that does not answers in version 0, and says what it speaks.
 _HANDSHAKE_VERSION = 3
+_OBJECTS_MAX = 100 * primitives.OBJECT_BUDGET
 _LENGTH = struct.Struct(">i")
+_REQUEST_HEADER = struct.Struct(">hhih")
+_CORRELATION_ID = struct.Struct(">i")
 _CORRELATION_AND_ERROR = struct.Struct(">ih")
 
 
@@ -48,40 +54,38 @@ class Connection:
             raise NotReachable(f"{address} does not speak Kafka's protocol: {error}") from error
 
     def call(
-        self, request: Any, *, max_version: int | None = None, timeout_s: float = CALL_TIMEOUT_S
-    ) -> Any:
-        """Send a request and return its response.
+        self,
+        request: schema.Message,
+        answer: type[M],
+        *,
+        max_version: int | None = None,
+        timeout_s: float = CALL_TIMEOUT_S,
+    ) -> M:
+        """Send a request and return its response, an `answer`.
 
         NotReachable, TimedOut and Unsupported tell what went wrong; error codes are the caller's.
         """
-        api = api_keys.api_of(request)
-        version = self.version_of(api.key, max_version)
-        payload = self._exchange(request, version, timeout_s)
-        correlation_id, response = headers.decode_response(api.response, version, payload)
-        if correlation_id != self._correlation_id:
-            self.close()
-            raise ProtocolError(
-                f"{self.address} answered request {correlation_id} instead of {self._correlation_id}"
-            )
-        return response
+        version = self.version_of(type(request), max_version)
+        frame = self._exchange(request, version, timeout_s)
+        return self._decode(answer, version, frame)
 
-    def version_of(self, api_key: int, max_version: int | None = None) -> int:
-        """Return the highest version of an API that both sides speak; Unsupported if there is none."""
-        api = api_keys.APIS[api_key]
-        if api_key not in self._versions:
-            raise Unsupported(f"The broker at {self.address} does not offer {api.name}.")
-        lowest, highest = self._versions[api_key]
-        chosen = min(highest, api.max_version if max_version is None else max_version)
-        if chosen < max(lowest, api.min_version):
+    def version_of(self, request: type[schema.Message], max_version: int | None = None) -> int:
+        """Return the highest version of a request that both sides speak, up to `max_version`.
+
+        Unsupported if there is none.
+        """
+        name = request.__name__.removesuffix("Request")
+        if request.API_KEY not in self._versions:
+            raise Unsupported(f"The broker at {self.address} does not offer {name}.")
+        lowest, highest = self._versions[request.API_KEY]
+        ours = request.MAX_VERSION if max_version is None else max_version
+        chosen = min(highest, ours)
+        if chosen < max(lowest, request.MIN_VERSION):
             raise Unsupported(
-                f"The broker at {self.address} offers {api.name} in versions {lowest} to {highest}; "
-                f"Ottla speaks {api.min_version} to {api.max_version}."
+                f"The broker at {self.address} offers {name} in versions {lowest} to {highest}; "
+                f"Ottla speaks {request.MIN_VERSION} to {ours}."
             )
         return chosen
-
-    def offers(self, api_key: int) -> bool:
-        """Tell whether the broker lists the API."""
-        return api_key in self._versions
 
     @property
     def is_open(self) -> bool:
@@ -98,22 +102,52 @@ class Connection:
         request = ApiVersionsRequest(
             client_software_name="ottla", client_software_version=ottla.__version__
         )
-        payload = self._exchange(request, _HANDSHAKE_VERSION, timeout_s)
+        frame = self._exchange(request, _HANDSHAKE_VERSION, timeout_s)
         version = _HANDSHAKE_VERSION
-        if len(payload) < _CORRELATION_AND_ERROR.size:
+        if len(frame) < _CORRELATION_AND_ERROR.size:
             raise ProtocolError("the answer is too short")
-        if _CORRELATION_AND_ERROR.unpack_from(payload)[1] == ErrorCode.UNSUPPORTED_VERSION:
+        if _CORRELATION_AND_ERROR.unpack_from(frame)[1] == ErrorCode.UNSUPPORTED_VERSION:
             version = 0
-        _, response = headers.decode_response(ApiVersionsResponse, version, payload)
+        response = self._decode(ApiVersionsResponse, version, frame)
         self._versions = {
             row.api_key: (row.min_version, row.max_version) for row in response.api_keys
         }
 
-    def _exchange(self, request: Any, version: int, timeout_s: float) -> bytearray:
+    def _encode(self, request: schema.Message, version: int) -> bytes:
+        client = self.client_id.encode()
+        header = (
+            _REQUEST_HEADER.pack(request.API_KEY, version, self._correlation_id, len(client))
+            + client
+        )
+        if version >= request.FLEXIBLE_HEADER_SINCE:
+            header += b"\0"
+        return b"".join(schema.encode_parts(request, version, header))
+
+    def _decode(self, answer: type[M], version: int, frame: bytearray) -> M:
+        try:
+            (correlation_id,) = _CORRELATION_ID.unpack_from(frame)
+            position = _CORRELATION_ID.size
+            if version >= answer.FLEXIBLE_HEADER_SINCE:
+                position, _ = primitives.skip_tags(frame, position, primitives.OBJECT_BUDGET)
+            if correlation_id != self._correlation_id:
+                raise ProtocolError(
+                    f"{self.address} answered request {correlation_id} "
+                    f"instead of {self._correlation_id}"
+                )
+            response, _ = schema.decoder(answer, version)(frame, position, _OBJECTS_MAX)
+        except (struct.error, IndexError) as error:
+            self.close()
+            raise ProtocolError(f"{self.address} sent an answer that ends too early") from error
+        except ProtocolError:
+            self.close()
+            raise
+        return response
+
+    def _exchange(self, request: schema.Message, version: int, timeout_s: float) -> bytearray:
         if self._socket is None:
             raise NotReachable(f"the connection to {self.address} is closed")
         self._correlation_id += 1
-        frame = headers.encode_request(request, version, self._correlation_id, self.client_id)
+        frame = self._encode(request, version)
         deadline = time.monotonic() + timeout_s
         try:
             self._socket.settimeout(timeout_s)

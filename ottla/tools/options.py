@@ -1,14 +1,13 @@
 """What verbs share: --bootstrap and --output, topic names that complete themselves, key=value pairs."""
 
 import functools
+import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
 
-from ottla.base.errors import OttlaError
-from ottla.client.admin import groups, topics
 from ottla.client.bootstrap import DEFAULT_BOOTSTRAP
 from ottla.client.brokers import Brokers
 from ottla.tools.output import JSON, TABLE, Output
@@ -72,33 +71,22 @@ def parse_pairs(
     return pairs
 
 
-def _complete(
-    context: click.Context, incomplete: str, names: Callable[[Brokers], list[str]]
-) -> list[CompletionItem]:
-    try:
-        with Brokers(
-            context.params.get("bootstrap") or DEFAULT_BOOTSTRAP, timeout_s=1.0
-        ) as brokers:
-            found = names(brokers)
-    except OttlaError:
-        # Completion never complains: there is simply nothing to offer.
-        return []
-    return [CompletionItem(name) for name in found if name.startswith(incomplete)]
-
-
 def complete_topic(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
     """Offer the topics that the cluster has."""
-    return _complete(
-        context, incomplete, lambda brokers: [topic.name for topic in topics.list_topics(brokers)]
-    )
+    return _complete("topic_names", context, incomplete)
 
 
 def complete_group(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
     """Offer the groups that the cluster has."""
-    return _complete(
-        context, incomplete, lambda brokers: [row.group_id for row in groups.list_groups(brokers)]
-    )
+    return _complete("group_ids", context, incomplete)
+
+
+def _complete(subject: str, context: click.Context, incomplete: str) -> list[CompletionItem]:
+    # Imported when a shell asks: no other call needs all subjects at once.
+    names = getattr(importlib.import_module("ottla.tools.shell.names"), subject)
+    found = names(context.params.get("bootstrap") or DEFAULT_BOOTSTRAP)
+    return [CompletionItem(name) for name in found if name.startswith(incomplete)]

@@ -30,7 +30,7 @@ def describe_cluster(brokers: Brokers) -> ClusterDescription:
     """Return the cluster as any of its brokers sees it."""
 
     def attempt() -> ClusterDescription:
-        response: DescribeClusterResponse = brokers.ask(DescribeClusterRequest())
+        response = brokers.ask(DescribeClusterRequest(), DescribeClusterResponse)
         check(response.error_code, response.error_message)
         return ClusterDescription(
             cluster_id=response.cluster_id,

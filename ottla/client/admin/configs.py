@@ -83,9 +83,9 @@ def describe_config(
     def attempt() -> list[ConfigEntry]:
         if resource.type is ResourceType.BROKER and resource.name:
             # Only the broker itself knows its static configuration.
-            response: DescribeConfigsResponse = brokers.ask_node(int(resource.name), request)
+            response = brokers.ask_node(int(resource.name), request, DescribeConfigsResponse)
         else:
-            response = brokers.ask(request)
+            response = brokers.ask(request, DescribeConfigsResponse)
         (found,) = response.results
         check(found.error_code, found.error_message)
         return [
@@ -130,11 +130,12 @@ def alter_config(
     )
 
     def attempt() -> None:
-        response: IncrementalAlterConfigsResponse
         if resource.type is ResourceType.BROKER and resource.name:
-            response = brokers.ask_node(int(resource.name), request)
+            response = brokers.ask_node(
+                int(resource.name), request, IncrementalAlterConfigsResponse
+            )
         else:
-            response = brokers.ask_controller(request)
+            response = brokers.ask_controller(request, IncrementalAlterConfigsResponse)
         (done,) = response.responses
         check(done.error_code, done.error_message)
 

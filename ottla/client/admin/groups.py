@@ -57,7 +57,7 @@ def list_groups(brokers: Brokers, *, states: Sequence[str] = ()) -> list[GroupLi
     request = ListGroupsRequest(states_filter=list(states))
 
     def ask(node_id: int) -> list[GroupListing]:
-        response: ListGroupsResponse = brokers.ask_node(node_id, request)
+        response = brokers.ask_node(node_id, request, ListGroupsResponse)
         check(response.error_code)
         return [
             GroupListing(row.group_id, row.protocol_type, row.group_state, row.group_type)
@@ -77,7 +77,7 @@ def describe_group(brokers: Brokers, group_id: str) -> Group:
     request = DescribeGroupsRequest(groups=[group_id])
 
     def attempt() -> Group:
-        response: DescribeGroupsResponse = brokers.ask_coordinator(group_id, request)
+        response = brokers.ask_coordinator(group_id, request, DescribeGroupsResponse)
         (found,) = response.groups
         # Before version 6 (KIP-1043) a group that does not exist is described as dead.
         if found.group_state == _DEAD or found.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
@@ -99,7 +99,7 @@ def delete_group(brokers: Brokers, group_id: str) -> None:
     request = DeleteGroupsRequest(groups_names=[group_id])
 
     def attempt() -> None:
-        response: DeleteGroupsResponse = brokers.ask_coordinator(group_id, request)
+        response = brokers.ask_coordinator(group_id, request, DeleteGroupsResponse)
         (done,) = response.results
         check(done.error_code, subject=f"Group {group_id!r}")
 

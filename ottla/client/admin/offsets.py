@@ -68,7 +68,8 @@ def list_offsets(
         found: dict[TopicPartition, FoundOffset] = {}
         for leader, keys in by_leader.items():
             request = _list_offsets_request({key: timestamps[key] for key in keys})
-            found.update(_found_offsets(brokers.ask_node(leader, request)))
+            response = brokers.ask_node(leader, request, ListOffsetsResponse)
+            found.update(_found_offsets(response))
         return {key: found[key] for key in timestamps}
 
     return brokers.retry(attempt)
@@ -90,7 +91,7 @@ def committed_offsets(brokers: Brokers, group_id: str) -> dict[TopicPartition, C
     request = OffsetFetchRequest(group_id=group_id, topics=None, require_stable=True)
 
     def attempt() -> dict[TopicPartition, CommittedOffset]:
-        response: OffsetFetchResponse = brokers.ask_coordinator(group_id, request, max_version=7)
+        response = brokers.ask_coordinator(group_id, request, OffsetFetchResponse, max_version=7)
         check(response.error_code, subject=f"Group {group_id!r}")
         found = {}
         for topic in response.topics:
@@ -128,7 +129,7 @@ def commit_offsets(
 
     def attempt() -> None:
         # Version 10 replaces topic names by ids, which a tool would have to look up first.
-        response: OffsetCommitResponse = brokers.ask_coordinator(group_id, request, max_version=9)
+        response = brokers.ask_coordinator(group_id, request, OffsetCommitResponse, max_version=9)
         for topic in response.topics:
             for row in topic.partitions:
                 place = f"Group {group_id!r}, {topic.name}-{row.partition_index}"

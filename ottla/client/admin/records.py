@@ -37,7 +37,7 @@ def delete_records(
                 ],
                 timeout_ms=int(brokers.timeout_s * 1000),
             )
-            starts.update(_starts(brokers.ask_node(leader, request)))
+            starts.update(_starts(brokers.ask_node(leader, request, DeleteRecordsResponse)))
         return starts
 
     return brokers.retry(attempt)

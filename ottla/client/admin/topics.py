@@ -98,7 +98,7 @@ def create_topic(
     )
 
     def attempt() -> CreatedTopic:
-        response: CreateTopicsResponse = brokers.ask_controller(request)
+        response = brokers.ask_controller(request, CreateTopicsResponse)
         (made,) = response.topics
         check(made.error_code, made.error_message)
         return CreatedTopic(name, made.topic_id, made.num_partitions, made.replication_factor)
@@ -114,7 +114,7 @@ def add_partitions(brokers: Brokers, name: str, total: int) -> None:
     )
 
     def attempt() -> None:
-        response: CreatePartitionsResponse = brokers.ask_controller(request)
+        response = brokers.ask_controller(request, CreatePartitionsResponse)
         (done,) = response.results
         check(done.error_code, done.error_message)
 
@@ -127,7 +127,7 @@ def delete_topic(brokers: Brokers, name: str) -> None:
     request = DeleteTopicsRequest(topic_names=[name], timeout_ms=int(brokers.timeout_s * 1000))
 
     def attempt() -> None:
-        response: DeleteTopicsResponse = brokers.ask_controller(request, max_version=5)
+        response = brokers.ask_controller(request, DeleteTopicsResponse, max_version=5)
         (done,) = response.responses
         check(done.error_code, done.error_message, subject=f"Topic {name!r}")
 

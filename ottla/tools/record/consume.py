@@ -114,7 +114,7 @@ def _read_partitions(
     goal = Goal(count=wanted.count, at_end=wanted.exit_at_end, stops=stops)
     goal.assign(starts)
     with (
-        RecordConsumer(brokers.bootstrap, settings=wanted.settings) as consumer,
+        RecordConsumer(brokers.bootstrap, settings=_settings(wanted)) as consumer,
         _progress(brokers, wanted, starts, stops) as progress,
     ):
         consumer.assign(starts)
@@ -134,7 +134,7 @@ def _read_as_member(
     # Told before joining: a group would wait in silence for a topic that does not exist.
     _partitions(brokers, wanted)
     goal = Goal(count=wanted.count, at_end=wanted.exit_at_end)
-    settings = {"auto.offset.reset": _RESETS[start.anchor], **wanted.settings}
+    settings = {"auto.offset.reset": _RESETS[start.anchor], **_settings(wanted)}
     with RecordConsumer(brokers.bootstrap, group_id=wanted.group, settings=settings) as consumer:
         consumer.subscribe(wanted.topics, lambda mine: goal.assign(dict.fromkeys(mine, -1)))
         copier = Copier(consumer, goal, write, sys.stdout.buffer, stores=True)
@@ -154,6 +154,11 @@ def _partitions(brokers: Brokers, wanted: ConsumeOptions) -> list[TopicPartition
                 )
         keys += [(name, number) for number in sorted(set(wanted.partitions) or known)]
     return keys
+
+
+def _settings(wanted: ConsumeOptions) -> dict[str, str]:
+    # At the end, a fetch would wait half a second for a record before it says that there is none.
+    return {**({"fetch.wait.max.ms": "10"} if wanted.exit_at_end else {}), **wanted.settings}
 
 
 def _progress(
