@@ -74,7 +74,7 @@ def _settle(
 
 
 def shaped(reply: Reply[Q], shape: Callable[[Q], R]) -> Reply[R]:
-    """Return `shape` of the answer, as soon as there is one."""
+    """Return `shape` of the answer, as soon as there is one; an error of the future is passed on."""
     if not isinstance(reply, asyncio.Future):
         return shape(reply)
     if reply.done():
@@ -82,8 +82,13 @@ def shaped(reply: Reply[Q], shape: Callable[[Q], R]) -> Reply[R]:
     answered: asyncio.Future[R] = asyncio.get_running_loop().create_future()
 
     def settle(done: asyncio.Future[Q]) -> None:
-        if not answered.done():
+        if answered.done():
+            return
+        error = done.exception()
+        if error is None:
             answered.set_result(shape(done.result()))
+        else:
+            answered.set_exception(error)
 
     reply.add_done_callback(settle)
     return answered

@@ -9,13 +9,24 @@ from typing import NamedTuple
 from ottla.server.context import AdvertisedApi
 from ottla.server.handlers import (
     api_versions,
+    delete_groups,
     delete_records,
     describe_cluster,
+    describe_groups,
     fetch,
+    find_coordinator,
+    heartbeat,
+    init_producer_id,
+    join_group,
+    leave_group,
+    list_groups,
     list_offsets,
     metadata,
+    offset_commit,
+    offset_fetch,
     offset_for_leader_epoch,
     produce,
+    sync_group,
 )
 
 
@@ -42,6 +53,17 @@ ROWS: tuple[Row, ...] = (
     Row(delete_records),
     Row(offset_for_leader_epoch),
     Row(describe_cluster),
+    Row(offset_commit),
+    Row(offset_fetch),
+    Row(find_coordinator),
+    Row(join_group),
+    Row(heartbeat),
+    Row(leave_group),
+    Row(sync_group),
+    Row(describe_groups),
+    Row(list_groups),
+    Row(delete_groups),
+    Row(init_producer_id),
 )
 
 

@@ -12,6 +12,7 @@ from ottla.base.errors import ErrorCode
 from ottla.base.options import Snapshot
 from ottla.base.rng import Rng
 from ottla.base.tasks import Tasks
+from ottla.cluster import names
 from ottla.cluster.image import NO_LEADER, ClusterImage
 from ottla.coordinators.group import commits, queries
 from ottla.coordinators.group.events import Event, Heartbeat, Join, Leave, Sync
@@ -40,7 +41,7 @@ from ottla.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitR
 from ottla.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
-OFFSETS_TOPIC = "__consumer_offsets"
+OFFSETS_TOPIC = names.GROUP_OFFSETS_TOPIC
 
 
 class GroupCoordinator:

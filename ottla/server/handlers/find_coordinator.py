@@ -1,0 +1,77 @@
+"""FindCoordinator (key 10), versions 0-6: which broker coordinates a group.
+
+v1: key type, error message. v3: flexible. v4: many keys (KIP-699). v5: as v4. v6: share groups.
+The first question creates __consumer_offsets.
+
+Not done: transactions (key type 1) are answered COORDINATOR_NOT_AVAILABLE, share groups (type 2)
+INVALID_REQUEST: neither has a coordinator yet.
+"""
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.cluster import names
+from ottla.server.context import RequestContext
+from ottla.wire.api_keys import ApiKey
+from ottla.wire.messages.find_coordinator import (
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+
+API = ApiKey.FIND_COORDINATOR
+MIN_VERSION = 0
+MAX_VERSION = 6
+
+_GROUP = 0
+_TRANSACTION = 1
+_MANY_KEYS_VERSION = 4
+
+
+async def handle(
+    context: RequestContext, request: FindCoordinatorRequest
+) -> FindCoordinatorResponse:
+    """Return node, host and port for each key, at the address where this client reaches it."""
+    is_batched = context.api_version >= _MANY_KEYS_VERSION
+    keys = request.coordinator_keys if is_batched else [request.key]
+    problem = await _problem(context, request.key_type)
+    found = [_refused(key, problem) if problem else _locate(context, key) for key in keys]
+    if is_batched:
+        return FindCoordinatorResponse(coordinators=found)
+    only = found[0]
+    return FindCoordinatorResponse(
+        error_code=only.error_code,
+        error_message=only.error_message,
+        node_id=only.node_id,
+        host=only.host,
+        port=only.port,
+    )
+
+
+async def _problem(context: RequestContext, key_type: int) -> ApiError | None:
+    """Return why nothing can be found; have the topic of the groups exist otherwise."""
+    if key_type == _TRANSACTION:
+        message = "Transactions are not available: this broker has no transaction coordinator."
+        return ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, message)
+    if key_type != _GROUP:
+        return ApiError(ErrorCode.INVALID_REQUEST, f"There is no coordinator type {key_type}.")
+    if context.broker.image.topic(names.GROUP_OFFSETS_TOPIC) is None:
+        try:
+            await context.broker.controller.ensure_topic(names.GROUP_OFFSETS_TOPIC)
+        except ApiError as error:
+            message = f"{names.GROUP_OFFSETS_TOPIC} cannot be created: {error.message}"
+            return ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, message)
+    return None
+
+
+def _locate(context: RequestContext, key: str) -> Coordinator:
+    image = context.broker.image
+    leader = image.broker(context.broker.groups.coordinator_for(key))
+    address = None if leader is None else context.address_of(leader)
+    if leader is None or address is None:
+        return _refused(key, ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE))
+    return Coordinator(key=key, node_id=leader.id, host=address[0], port=address[1])
+
+
+def _refused(key: str, error: ApiError) -> Coordinator:
+    return Coordinator(
+        key=key, node_id=-1, host="", port=-1, error_code=error.code, error_message=error.message
+    )

@@ -1,0 +1,28 @@
+"""JoinGroup (key 11), versions 0-9: enter a group or its next generation.
+
+v1: rebalance timeout. v4: MEMBER_ID_REQUIRED (KIP-394). v5: static members (KIP-345). v6: flexible.
+v7: protocol type (KIP-559). v8: reason (KIP-800). v9: skip_assignment (KIP-814).
+The answer waits until the generation has all its members.
+
+Not done: nothing.
+"""
+
+from ottla.coordinators.replies import Reply
+from ottla.server.context import RequestContext
+from ottla.wire.api_keys import ApiKey
+from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
+
+API = ApiKey.JOIN_GROUP
+MIN_VERSION = 0
+MAX_VERSION = 9
+
+
+def handle(context: RequestContext, request: JoinGroupRequest) -> Reply[JoinGroupResponse]:
+    """Hand the join to the group's coordinator."""
+    return context.broker.groups.join_group(
+        request,
+        api_version=context.api_version,
+        client_id=context.client_id or "",
+        # Java prints an address without a name like this, and tools show it as it is.
+        client_host=f"/{context.connection.peer_address[0]}",
+    )

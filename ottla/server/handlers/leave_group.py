@@ -1,0 +1,38 @@
+"""LeaveGroup (key 13), versions 0-5: leave a group, or send members away.
+
+v3: several members, by member id or instance id (KIP-345). v4: flexible. v5: reason (KIP-800).
+Before v3 the only member's error is the error of the answer.
+
+Not done: nothing.
+"""
+
+from ottla.base.errors import ErrorCode
+from ottla.coordinators.replies import Reply, shaped
+from ottla.server.context import RequestContext
+from ottla.wire.api_keys import ApiKey
+from ottla.wire.messages.leave_group import (
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    MemberIdentity,
+)
+
+API = ApiKey.LEAVE_GROUP
+MIN_VERSION = 0
+MAX_VERSION = 5
+
+_MANY_MEMBERS_VERSION = 3
+
+
+def handle(context: RequestContext, request: LeaveGroupRequest) -> Reply[LeaveGroupResponse]:
+    """Bring old versions into the form of the new ones, and the answer back."""
+    if context.api_version >= _MANY_MEMBERS_VERSION:
+        return context.broker.groups.leave_group(request)
+    request.members = [MemberIdentity(member_id=request.member_id)]
+    return shaped(context.broker.groups.leave_group(request), _of_one_member)
+
+
+def _of_one_member(response: LeaveGroupResponse) -> LeaveGroupResponse:
+    code = response.error_code
+    if code == ErrorCode.NONE and response.members:
+        code = response.members[0].error_code
+    return LeaveGroupResponse(error_code=code)

@@ -1,0 +1,93 @@
+"""OffsetCommit (key 8), versions 2-10: store the offsets of a group.
+
+v2-v4: retention time, kept with the offset. v6: leader epoch (KIP-320). v7: static members
+(KIP-345). v8: flexible. v9: GROUP_ID_NOT_FOUND. v10: topic ids (KIP-848).
+
+Not done: nothing.
+"""
+
+from ottla.base.errors import ErrorCode
+from ottla.cluster.image import ClusterImage, TopicImage
+from ottla.coordinators.replies import Reply, shaped
+from ottla.server.context import RequestContext
+from ottla.wire.api_keys import ApiKey
+from ottla.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+
+API = ApiKey.OFFSET_COMMIT
+MIN_VERSION = 2
+MAX_VERSION = 10
+
+_TOPIC_ID_VERSION = 10
+
+
+def handle(context: RequestContext, request: OffsetCommitRequest) -> Reply[OffsetCommitResponse]:
+    """Refuse partitions that do not exist, and hand the others to the group's coordinator."""
+    image = context.broker.image
+    has_ids = context.api_version >= _TOPIC_ID_VERSION
+    known: list[OffsetCommitRequestTopic] = []
+    refused: list[OffsetCommitResponseTopic] = []
+    for topic in request.topics:
+        found = _find(image, topic, has_ids=has_ids)
+        if found is None:
+            unknown_id = ErrorCode.UNKNOWN_TOPIC_ID
+            code = unknown_id if has_ids else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            refused.append(_refuse(topic, _indexes(topic), code))
+            continue
+        topic.name = found.name
+        missing = [index for index in _indexes(topic) if found.partition(index) is None]
+        if missing:
+            refused.append(_refuse(topic, missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+            gone = set(missing)
+            topic.partitions = [
+                item for item in topic.partitions if item.partition_index not in gone
+            ]
+        if topic.partitions:
+            known.append(topic)
+    if not known and refused:
+        return OffsetCommitResponse(topics=refused)
+    request.topics = known
+    reply = context.broker.groups.commit_offsets(request, api_version=context.api_version)
+    return shaped(reply, lambda response: _merged(response, refused)) if refused else reply
+
+
+def _find(
+    image: ClusterImage, topic: OffsetCommitRequestTopic, *, has_ids: bool
+) -> TopicImage | None:
+    return image.topic_by_id(topic.topic_id) if has_ids else image.topic(topic.name)
+
+
+def _indexes(topic: OffsetCommitRequestTopic) -> list[int]:
+    return [item.partition_index for item in topic.partitions]
+
+
+def _refuse(
+    topic: OffsetCommitRequestTopic, partitions: list[int], code: ErrorCode
+) -> OffsetCommitResponseTopic:
+    return OffsetCommitResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        partitions=[
+            OffsetCommitResponsePartition(partition_index=index, error_code=code)
+            for index in partitions
+        ],
+    )
+
+
+def _merged(
+    response: OffsetCommitResponse, refused: list[OffsetCommitResponseTopic]
+) -> OffsetCommitResponse:
+    """Add the refused partitions; a topic is named once, or Java takes only its last entry."""
+    by_topic = {(topic.name, topic.topic_id): topic for topic in response.topics}
+    for topic in refused:
+        found = by_topic.get((topic.name, topic.topic_id))
+        if found is None:
+            response.topics.append(topic)
+        else:
+            found.partitions.extend(topic.partitions)
+    return response

@@ -1,0 +1,156 @@
+"""OffsetFetch (key 9), versions 1-10: read the stored offsets of groups.
+
+v2: all topics, error of the group. v5: leader epoch (KIP-320). v6: flexible. v7: require_stable
+(KIP-447). v8: several groups (KIP-709). v9: member id and epoch, which classic groups do not check.
+v10: topic ids (KIP-848).
+
+Not done: nothing.
+"""
+
+from collections.abc import Callable
+
+from ottla.base.errors import ErrorCode
+from ottla.cluster.image import ClusterImage
+from ottla.coordinators.replies import Reply, gathered, shaped
+from ottla.server.context import RequestContext
+from ottla.wire.api_keys import ApiKey
+from ottla.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
+
+API = ApiKey.OFFSET_FETCH
+MIN_VERSION = 1
+MAX_VERSION = 10
+
+_GROUP_ERROR_VERSION = 2
+_MANY_GROUPS_VERSION = 8
+_TOPIC_ID_VERSION = 10
+
+
+def handle(context: RequestContext, request: OffsetFetchRequest) -> Reply[OffsetFetchResponse]:
+    """Ask the groups' coordinator, one group at a time."""
+    if context.api_version < _MANY_GROUPS_VERSION:
+        group = _as_group(request)
+        shape = _shape_of_one(context.api_version, group)
+        return shaped(_fetch(context, group, request.require_stable), shape)
+    replies = [_fetch(context, group, request.require_stable) for group in request.groups]
+    return gathered(replies, lambda groups: OffsetFetchResponse(groups=groups))
+
+
+def _fetch(
+    context: RequestContext, group: OffsetFetchRequestGroup, require_stable: bool
+) -> Reply[OffsetFetchResponseGroup]:
+    groups = context.broker.groups
+    if context.api_version < _TOPIC_ID_VERSION:
+        return groups.fetch_offsets(group, require_stable=require_stable)
+    image = context.broker.image
+    unknown: list[OffsetFetchResponseTopics] = []
+    if group.topics is not None:
+        unknown = _name_topics(image, group)
+    reply = groups.fetch_offsets(group, require_stable=require_stable)
+    return shaped(reply, lambda answer: _with_ids(image, answer, unknown))
+
+
+def _name_topics(
+    image: ClusterImage, group: OffsetFetchRequestGroup
+) -> list[OffsetFetchResponseTopics]:
+    """Put names beside the ids; return the answers for ids that nobody knows."""
+    known: list[OffsetFetchRequestTopics] = []
+    unknown: list[OffsetFetchResponseTopics] = []
+    for topic in group.topics or ():
+        found = image.topic_by_id(topic.topic_id)
+        if found is not None:
+            topic.name = found.name
+            known.append(topic)
+            continue
+        partitions = [
+            OffsetFetchResponsePartitions(
+                partition_index=index,
+                committed_offset=-1,
+                metadata="",
+                error_code=ErrorCode.UNKNOWN_TOPIC_ID,
+            )
+            for index in topic.partition_indexes
+        ]
+        unknown.append(OffsetFetchResponseTopics(topic_id=topic.topic_id, partitions=partitions))
+    group.topics = known
+    return unknown
+
+
+def _with_ids(
+    image: ClusterImage,
+    answer: OffsetFetchResponseGroup,
+    unknown: list[OffsetFetchResponseTopics],
+) -> OffsetFetchResponseGroup:
+    """Put ids beside the names; a topic that is gone has none and is left out."""
+    named = []
+    for topic in answer.topics:
+        found = image.topic(topic.name)
+        if found is not None:
+            topic.topic_id = found.topic_id
+            named.append(topic)
+    answer.topics = named if answer.error_code else [*named, *unknown]
+    return answer
+
+
+def _as_group(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
+    topics = None
+    if request.topics is not None:
+        topics = [
+            OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes)
+            for topic in request.topics
+        ]
+    return OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)
+
+
+def _shape_of_one(
+    api_version: int, request: OffsetFetchRequestGroup
+) -> Callable[[OffsetFetchResponseGroup], OffsetFetchResponse]:
+    def shape(answer: OffsetFetchResponseGroup) -> OffsetFetchResponse:
+        if answer.error_code and api_version < _GROUP_ERROR_VERSION:
+            return OffsetFetchResponse(topics=_error_everywhere(request, answer.error_code))
+        topics = [
+            OffsetFetchResponseTopic(
+                name=topic.name,
+                partitions=[_plain(partition) for partition in topic.partitions],
+            )
+            for topic in answer.topics
+        ]
+        return OffsetFetchResponse(error_code=answer.error_code, topics=topics)
+
+    return shape
+
+
+def _plain(partition: OffsetFetchResponsePartitions) -> OffsetFetchResponsePartition:
+    return OffsetFetchResponsePartition(
+        partition_index=partition.partition_index,
+        committed_offset=partition.committed_offset,
+        committed_leader_epoch=partition.committed_leader_epoch,
+        metadata=partition.metadata,
+        error_code=partition.error_code,
+    )
+
+
+def _error_everywhere(
+    request: OffsetFetchRequestGroup, code: int
+) -> list[OffsetFetchResponseTopic]:
+    return [
+        OffsetFetchResponseTopic(
+            name=topic.name,
+            partitions=[
+                OffsetFetchResponsePartition(
+                    partition_index=index, committed_offset=-1, metadata="", error_code=code
+                )
+                for index in topic.partition_indexes
+            ],
+        )
+        for topic in request.topics or ()
+    ]

@@ -1,0 +1,21 @@
+"""SyncGroup (key 14), versions 0-5: fetch the assignment; the leader brings everyone's.
+
+v3: static members (KIP-345). v4: flexible. v5: protocol type and name are checked (KIP-559).
+The answer waits until the leader's assignments are stored.
+
+Not done: nothing.
+"""
+
+from ottla.coordinators.replies import Reply
+from ottla.server.context import RequestContext
+from ottla.wire.api_keys import ApiKey
+from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+API = ApiKey.SYNC_GROUP
+MIN_VERSION = 0
+MAX_VERSION = 5
+
+
+def handle(context: RequestContext, request: SyncGroupRequest) -> Reply[SyncGroupResponse]:
+    """Hand the sync to the group's coordinator."""
+    return context.broker.groups.sync_group(request)
