@@ -33,20 +33,28 @@ class Fence(NamedTuple):
 
 
 class MetadataUpdate(NamedTuple):
-    """What has changed in the image. `brokers` is the whole list, or None where it is the same."""
+    """What has changed in the image. `brokers` is the whole list, or None where it is the same.
+
+    Where it `is_complete`, `changed` is every topic: others that a broker remembers are gone.
+    """
 
     brokers: Mapping[int, BrokerImage] | None
     changed: Sequence[TopicImage]
     deleted: Sequence[str]
+    is_complete: bool = False
 
     def apply(self, image: ClusterImage, fence: Fence) -> ClusterImage:
         """Return a broker's image after this update."""
-        if self.changed or self.deleted:
-            image = image.with_topics(self.changed, self.deleted)
+        deleted = image.topics.keys() - self._names() if self.is_complete else self.deleted
+        if self.changed or deleted:
+            image = image.with_topics(self.changed, deleted)
         if self.brokers is not None:
             gone = [broker_id for broker_id in image.brokers if broker_id not in self.brokers]
             image = image.with_brokers(self.brokers.values(), gone)
         return image.with_controller(fence.controller_id, fence.controller_epoch)
+
+    def _names(self) -> set[str]:
+        return {topic.name for topic in self.changed}
 
 
 class BrokerPort(Protocol):
@@ -144,12 +152,16 @@ class _Lane:
         self._on_delivered = on_delivered
         self._queue: asyncio.Queue[tuple[Notice, asyncio.Future[None]]] = asyncio.Queue()
         self._current: asyncio.Future[None] | None = None
+        self._is_closed = False
         self.task: asyncio.Task[None] | None = None
 
     def put(self, notice: Notice) -> "asyncio.Future[None]":
         """Queue a notice."""
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._queue.put_nowait((notice, done))
+        if self._is_closed:
+            self._finish(done)
+        else:
+            self._queue.put_nowait((notice, done))
         return done
 
     async def run(self) -> None:
@@ -194,6 +206,7 @@ class _Lane:
         self._give_up()
 
     def _give_up(self) -> None:
+        self._is_closed = True
         if self._current is not None:
             self._finish(self._current)
         while not self._queue.empty():

@@ -1,0 +1,133 @@
+"""What changes of a dynamic configuration come to: pure, in Kafka's order of checks.
+
+Topic settings are refused with INVALID_CONFIG, broker settings with INVALID_REQUEST, as Kafka does.
+Follows ConfigAdminManager and ConfigurationControlManager.
+"""
+
+from collections.abc import Mapping
+
+from ottla.base.errors import ApiError, ConfigError, ErrorCode
+from ottla.base.options import Option, OptionType, Snapshot
+from ottla.cluster import options
+from ottla.cluster.options import BROKER_OPTIONS, TOPIC_OPTIONS
+from ottla.controller.requests import Alteration, ConfigChange
+
+
+def alter_topic(
+    current: Mapping[str, str], changes: tuple[ConfigChange, ...], broker: Snapshot
+) -> dict[str, str]:
+    """Return a topic's settings after `changes`; ApiError where they cannot be made."""
+    _check_changes(changes)
+    for change in changes:
+        if change.alteration is not Alteration.DELETE and change.name not in TOPIC_OPTIONS.rows:
+            raise _unknown(
+                ErrorCode.INVALID_CONFIG, "topic config", change.name, TOPIC_OPTIONS.rows
+            )
+    defaults = {
+        change.name: _rendered(row, options.topic_default(broker, change.name))
+        for change in changes
+        if (row := TOPIC_OPTIONS.rows.get(change.name)) is not None
+    }
+    altered = _altered(current, changes, TOPIC_OPTIONS.rows, defaults)
+    check_topic(altered, broker)
+    return altered
+
+
+def check_topic(settings: Mapping[str, str | None], broker: Snapshot) -> None:
+    """Raise ApiError INVALID_CONFIG, with the reason, unless a topic may have these settings."""
+    empty = [name for name, value in settings.items() if value is None]
+    if empty:
+        raise ApiError(
+            ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {empty[0]}"
+        )
+    for name in settings:
+        if name not in TOPIC_OPTIONS.rows:
+            raise _unknown(ErrorCode.INVALID_CONFIG, "topic config", name, TOPIC_OPTIONS.rows)
+    try:
+        options.topic_snapshot(broker, {name: value or "" for name, value in settings.items()})
+    except ConfigError as error:
+        raise ApiError(ErrorCode.INVALID_CONFIG, str(error)) from error
+
+
+def alter_broker(
+    current: Mapping[str, str], changes: tuple[ConfigChange, ...], broker: Snapshot
+) -> dict[str, str]:
+    """Return a broker's dynamic settings after `changes`; ApiError INVALID_REQUEST otherwise."""
+    _check_changes(changes)
+    rows = BROKER_OPTIONS.rows
+    for change in changes:
+        row = rows.get(change.name)
+        if row is None and change.alteration is not Alteration.DELETE:
+            raise _unknown(ErrorCode.INVALID_REQUEST, "broker config", change.name, rows)
+        if row is not None and not row.dynamic:
+            raise ApiError(
+                ErrorCode.INVALID_REQUEST,
+                f"{change.name} cannot be changed while the broker runs: set it at the start",
+            )
+    defaults = {
+        change.name: _rendered(rows[change.name], broker[change.name])
+        for change in changes
+        if change.name in rows
+    }
+    altered = _altered(current, changes, rows, defaults)
+    try:
+        BROKER_OPTIONS.parse({name: text for name, text in altered.items() if name in rows})
+    except ConfigError as error:
+        raise ApiError(ErrorCode.INVALID_REQUEST, str(error)) from error
+    return altered
+
+
+def _check_changes(changes: tuple[ConfigChange, ...]) -> None:
+    names = [change.name for change in changes]
+    if len(set(names)) < len(names):
+        raise ApiError(ErrorCode.INVALID_REQUEST, "A configuration key is named twice")
+    for change in changes:
+        if change.value is None and change.alteration is not Alteration.DELETE:
+            raise ApiError(
+                ErrorCode.INVALID_REQUEST, f"Null value not supported for: {change.name}"
+            )
+
+
+def _unknown(code: ErrorCode, what: str, name: str, rows: Mapping[str, Option]) -> ApiError:
+    meant = options.nearest(name, rows)
+    hint = f"; did you mean {meant}?" if meant else ""
+    return ApiError(code, f"Unknown {what} name: {name}{hint}")
+
+
+def _rendered(row: Option, value: object) -> str:
+    return row.render(value) or ""
+
+
+def _altered(
+    current: Mapping[str, str],
+    changes: tuple[ConfigChange, ...],
+    rows: Mapping[str, Option],
+    defaults: Mapping[str, str],
+) -> dict[str, str]:
+    altered = dict(current)
+    for change in changes:
+        if change.alteration is Alteration.DELETE:
+            altered.pop(change.name, None)
+        elif change.alteration is Alteration.SET:
+            # Blanks around a value have no meaning; what is stored is what is meant.
+            altered[change.name] = (change.value or "").strip()
+        else:
+            if rows[change.name].type is not OptionType.LIST:
+                raise ApiError(
+                    ErrorCode.INVALID_CONFIG,
+                    f"{change.name} is not a list: {change.alteration.name} has no meaning for it",
+                )
+            base = _items(altered.get(change.name, defaults[change.name]))
+            altered[change.name] = ",".join(_combined(base, change))
+    return altered
+
+
+def _combined(base: list[str], change: ConfigChange) -> list[str]:
+    named = _items(change.value or "")
+    if change.alteration is Alteration.SUBTRACT:
+        return [item for item in base if item not in named]
+    return base + [item for item in dict.fromkeys(named) if item not in base]
+
+
+def _items(text: str) -> list[str]:
+    return [item.strip() for item in text.split(",") if item.strip()]

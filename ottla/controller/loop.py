@@ -1,0 +1,331 @@
+"""The controller of one broker: its queue, its session with the tree, and the contest for the role.
+
+Every broker runs one; the one that holds the role has an `Office`. Events are handled one at a time,
+so there is no interleaving to reason about. While the session is suspended nothing is decided; when
+it is lost the role and the registration are lost with it, and the broker registers again.
+Follows KafkaController and ControllerEventManager.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ottla.base.errors import ApiError, ErrorCode, StorageError
+from ottla.cluster import names
+from ottla.cluster.image import NO_CONTROLLER, BrokerImage, ClusterImage
+from ottla.cluster.zk.port import ConnectionSuspended, Coordination, SessionLost, SessionState
+from ottla.controller import creation, events, state
+from ottla.controller.office import Deliveries, Office, Surroundings
+from ottla.controller.requests import (
+    BY_DEFAULT,
+    ConfigRequest,
+    Outcome,
+    PartitionsRequest,
+    TopicRequest,
+    TopicResult,
+)
+
+_log = logging.getLogger(__name__)
+
+RETRY_SECONDS = 1.0
+
+
+class Controller:
+    """Lives on the broker's loop from `start` to `stop`; `session` is the broker's current one.
+
+    `on_new_session` are told of a session that replaces a lost one, before the broker registers.
+    """
+
+    def __init__(
+        self, session: Coordination, broker: BrokerImage, surroundings: Surroundings
+    ) -> None:
+        self.session = session
+        self.controller_id = NO_CONTROLLER
+        self.on_new_session: list[Callable[[Coordination], Awaitable[None]]] = []
+        self._broker = broker
+        self._around = surroundings
+        self._office: Office | None = None
+        self._is_suspended = False
+        # Registered anew and not yet seen to by a controller: what it led is elected again.
+        self._has_restarted = True
+        self._queue: asyncio.Queue[events.Event] = asyncio.Queue()
+        self._task: asyncio.Task[None] | None = None
+        self._handlers: Mapping[type[Any], Callable[[Office, Any], Awaitable[None]]] = {
+            events.BrokersChanged: lambda office, _: office.brokers_changed(),
+            events.NoticeDelivered: lambda office, event: office.delivered(event.delivered),
+            events.ChangesExpired: lambda office, event: office.changes_expired(event.paths),
+            events.CreateTopics: _create_topics,
+            events.DeleteTopics: _delete_topics,
+            events.CreatePartitions: _create_partitions,
+            events.AlterConfigs: _alter_configs,
+            events.Settle: _settle,
+        }
+
+    # -- life -------------------------------------------------------------------------------------
+
+    @property
+    def is_active(self) -> bool:
+        """Tell whether this broker is the controller and may act as such."""
+        return self._office is not None and not self._is_suspended
+
+    @property
+    def broker_epoch(self) -> int:
+        """The epoch of the current registration; -1 before `start`."""
+        return self._broker.epoch
+
+    @property
+    def image(self) -> ClusterImage:
+        """What the controller knows; empty where this broker is not the controller."""
+        return ClusterImage() if self._office is None else self._office.image
+
+    async def start(self) -> None:
+        """Register the broker and contend for the role.
+
+        Returns, where the role was won, when this broker has been told of all its partitions.
+        ConfigError where another broker has the same id.
+        """
+        await self._register()
+        for delivery in await self._contend():
+            await delivery
+        self._task = self._around.tasks.spawn(self._run(), "controller")
+
+    async def stop(self) -> None:
+        """Give the role up and stop; whoever waits for an answer gets NOT_CONTROLLER."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+            self._task = None
+
+    async def _register(self) -> None:
+        self.session.on_session(self._session_changed)
+        now_ms = self._around.clock.time_ms()
+        epoch = await state.register(self.session, self._broker, now_ms)
+        self._broker = replace(self._broker, epoch=epoch)
+        self._has_restarted = True
+
+    def _session_changed(self, session_state: SessionState) -> None:
+        # At once, not by the queue: an event under way must not be followed by another.
+        self._is_suspended = session_state is not SessionState.CONNECTED
+        self._post(events.SessionChanged(session_state))
+
+    def _post(self, event: events.Event) -> None:
+        self._queue.put_nowait(event)
+
+    # -- the contest ------------------------------------------------------------------------------
+
+    async def _contend(self) -> Deliveries:
+        found = await state.elect(
+            self.session,
+            self._broker.id,
+            self._around.clock.time_ms(),
+            lambda _: self._post(events.Elect()),
+        )
+        if not isinstance(found, state.Term):
+            self._resign()
+            self.controller_id = found
+            return []
+        if self._office is not None and self._office.term == found:
+            return []
+        return await self._take_office(found)
+
+    async def _take_office(self, term: state.Term) -> Deliveries:
+        self._resign()
+        office = Office(self.session, term, self._broker.id, self._around, self._post)
+        self._office, self.controller_id = office, self._broker.id
+        restarted = [self._broker.id] if self._has_restarted else []
+        deliveries = await office.enter(restarted)
+        self._has_restarted = False
+        return deliveries
+
+    def _resign(self) -> None:
+        if self._office is not None:
+            _log.info("controller out of office epoch=%d", self._office.term.epoch)
+            self._office.leave()
+        self._office, self.controller_id = None, NO_CONTROLLER
+
+    # -- the queue --------------------------------------------------------------------------------
+
+    async def _run(self) -> None:
+        try:
+            while True:
+                event = await self._queue.get()
+                try:
+                    await self._handle(event)
+                finally:
+                    _refuse(event)
+        finally:
+            # Stopped, or ended by a bug that the task's owner hears of: nobody shall wait in vain.
+            self._resign()
+            while not self._queue.empty():
+                _refuse(self._queue.get_nowait())
+
+    async def _handle(self, event: events.Event) -> None:
+        if isinstance(event, events.Request) and event.reply.done():
+            return
+        try:
+            await self._perform(event)
+        except state.StaleController:
+            self._resign()
+            self._post(events.Elect())
+        except (ConnectionSuspended, SessionLost, StorageError) as error:
+            # What was written is not known: the tree is read again when the session is back, which
+            # it tells by itself.
+            _log.warning("controller stops acting: %s", error)
+
+    async def _perform(self, event: events.Event) -> None:
+        if isinstance(event, events.SessionChanged):
+            await self._follow_session(event.state)
+        elif isinstance(event, events.Elect):
+            if not self._is_suspended:
+                await self._contend()
+        elif self._office is not None and not self._is_suspended:
+            await self._handlers[type(event)](self._office, event)
+
+    async def _follow_session(self, session_state: SessionState) -> None:
+        if session_state is SessionState.LOST:
+            await self._join_again()
+        elif session_state is SessionState.CONNECTED:
+            # Out of office first, so that the tree is read again even within the same term.
+            self._resign()
+            await self._contend()
+
+    async def _join_again(self) -> None:
+        """Begin a new session, register with it and contend, until that has worked."""
+        self._resign()
+        while True:
+            try:
+                self.session = self._around.connect()
+                self._is_suspended = False
+                for renew in self.on_new_session:
+                    await renew(self.session)
+                await self._register()
+                await self._contend()
+            except (ConnectionSuspended, SessionLost) as error:
+                _log.warning("registration failed, trying again: %s", error)
+                await self._around.clock.sleep(RETRY_SECONDS)
+            else:
+                return
+
+    # -- asking -----------------------------------------------------------------------------------
+
+    async def create_topics(
+        self,
+        topics: Sequence[TopicRequest],
+        *,
+        validate_only: bool = False,
+        timeout_ms: int | None = None,
+    ) -> list[TopicResult]:
+        """Create topics and wait until their leaders are in place.
+
+        ApiError NOT_CONTROLLER, or REQUEST_TIMED_OUT after `timeout_ms`; what has begun by then goes
+        on. Topics that cannot be created have their error in the result.
+        """
+        event = events.CreateTopics(_future(), tuple(topics), validate_only)
+        results: list[TopicResult] = await self._ask(event, timeout_ms)
+        return results
+
+    async def delete_topics(
+        self, topics: Sequence[str], *, timeout_ms: int | None = None
+    ) -> list[Outcome]:
+        """Delete topics and wait until they are gone; errors as in `create_topics`."""
+        outcomes: list[Outcome] = await self._ask(
+            events.DeleteTopics(_future(), tuple(topics)), timeout_ms
+        )
+        return outcomes
+
+    async def create_partitions(
+        self,
+        topics: Sequence[PartitionsRequest],
+        *,
+        validate_only: bool = False,
+        timeout_ms: int | None = None,
+    ) -> list[Outcome]:
+        """Give topics more partitions and wait for their leaders; errors as in `create_topics`."""
+        event = events.CreatePartitions(_future(), tuple(topics), validate_only)
+        outcomes: list[Outcome] = await self._ask(event, timeout_ms)
+        return outcomes
+
+    async def alter_configs(
+        self, requests: Sequence[ConfigRequest], *, validate_only: bool = False
+    ) -> list[Outcome]:
+        """Change dynamic settings; brokers learn of it by the tree. ApiError NOT_CONTROLLER."""
+        event = events.AlterConfigs(_future(), tuple(requests), validate_only)
+        outcomes: list[Outcome] = await self._ask(event, None)
+        return outcomes
+
+    async def ensure_topic(
+        self, name: str, partitions: int | None = None, config: Mapping[str, str] | None = None
+    ) -> None:
+        """Create a topic unless it exists, and wait until its leaders are in place.
+
+        The brokers' own topics get the number of partitions and the settings that the broker options
+        give them. ApiError says why the topic cannot be.
+        """
+        if self.image.topic(name) is not None:
+            await self._ask(events.Settle(_future()), None)
+            return
+        if names.is_internal(name) and partitions is None and config is None:
+            request = creation.internal_topic(name, self._around.options(), len(self.image.brokers))
+        else:
+            count = BY_DEFAULT if partitions is None else partitions
+            request = TopicRequest(name, count, config=dict(config or {}))
+        (result,) = await self.create_topics([request])
+        if result.error is None:
+            return
+        if result.error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
+            raise result.error
+        await self._ask(events.Settle(_future()), None)
+
+    async def _ask(self, event: events.Asked, timeout_ms: int | None) -> Any:
+        if not self.is_active:
+            raise ApiError(ErrorCode.NOT_CONTROLLER)
+        if timeout_ms is not None and timeout_ms <= 0:
+            raise ApiError(ErrorCode.REQUEST_TIMED_OUT)
+        self._post(event)
+        try:
+            async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
+                reply = await event.reply
+                for delivery in reply.deliveries:
+                    # Shared by everybody who waits for it: the time-out of one is only his.
+                    await asyncio.shield(delivery)
+        except TimeoutError as error:
+            raise ApiError(ErrorCode.REQUEST_TIMED_OUT) from error
+        return reply.value
+
+
+def _future() -> "asyncio.Future[events.Reply]":
+    return asyncio.get_running_loop().create_future()
+
+
+def _refuse(event: events.Event) -> None:
+    """End the waiting for an event that nobody has answered."""
+    if isinstance(event, events.Request) and not event.reply.done():
+        event.reply.set_exception(ApiError(ErrorCode.NOT_CONTROLLER))
+
+
+def _answer(event: events.Request, reply: events.Reply) -> None:
+    # Its asker may have given up meanwhile.
+    if not event.reply.done():
+        event.reply.set_result(reply)
+
+
+async def _create_topics(office: Office, event: events.CreateTopics) -> None:
+    _answer(event, await office.create_topics(event.topics, event.validate_only))
+
+
+async def _delete_topics(office: Office, event: events.DeleteTopics) -> None:
+    _answer(event, await office.delete_topics(event.names))
+
+
+async def _create_partitions(office: Office, event: events.CreatePartitions) -> None:
+    _answer(event, await office.create_partitions(event.topics, event.validate_only))
+
+
+async def _alter_configs(office: Office, event: events.AlterConfigs) -> None:
+    _answer(event, await office.alter_configs(event.requests, event.validate_only))
+
+
+async def _settle(office: Office, event: events.Settle) -> None:
+    _answer(event, events.Reply(None, office.barrier()))

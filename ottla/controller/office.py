@@ -1,0 +1,415 @@
+"""One term of a controller: what it knows, and what it does about each event.
+
+Made when the role is won and thrown away when it is lost, so nothing outlives a term. An event is
+handled as plan, write, notices: the pure modules decide, `state` writes, the outbox tells. A write
+that finds the tree different from what is known here has everything read anew and is planned again.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+from ottla.base.clock import Clock
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.base.options import Snapshot
+from ottla.base.rng import Rng
+from ottla.base.tasks import Tasks
+from ottla.cluster import names
+from ottla.cluster.image import BrokerImage, ClusterImage, TopicImage
+from ottla.cluster.zk.port import (
+    BadVersion,
+    Coordination,
+    Create,
+    Delete,
+    NodeExists,
+    NoNode,
+    NotEmpty,
+    Operation,
+    Result,
+)
+from ottla.cluster.znodes import ConfigNode, DeleteTopicsNode
+from ottla.controller import configs, creation, deletion, events, planner, state
+from ottla.controller.outbox import BrokerPort, Delivered, Fence, Notice, Outbox
+from ottla.controller.requests import (
+    ConfigRequest,
+    Outcome,
+    PartitionsRequest,
+    TopicRequest,
+    TopicResult,
+)
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+ATTEMPTS = 3
+# Kafka's age at which a change notification has been seen by every broker that lives.
+CHANGE_EXPIRY_SECONDS = 15 * 60
+_CONFLICTS = (BadVersion, NodeExists, NoNode, NotEmpty)
+
+Deliveries = list["asyncio.Future[None]"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What a controller is given: ports, the configuration, ways to brokers and to the tree."""
+
+    clock: Clock
+    rng: Rng
+    tasks: Tasks
+    options: Callable[[], Snapshot]
+    topic_options: Callable[[str], Snapshot]
+    port_of: Callable[[BrokerImage], BrokerPort]
+    connect: Callable[[], Coordination]
+
+
+class Office:
+    """The role during one term; every method is called by the controller's loop alone."""
+
+    def __init__(
+        self,
+        session: Coordination,
+        term: state.Term,
+        broker_id: int,
+        surroundings: Surroundings,
+        post: Callable[[events.Event], None],
+    ) -> None:
+        self.term = term
+        self.image = ClusterImage()
+        self._session = session
+        self._broker_id = broker_id
+        self._around = surroundings
+        self._post = post
+        self._outbox = Outbox(surroundings.tasks, surroundings.clock, surroundings.port_of)
+        self._deletions: dict[str, deletion.Deletion] = {}
+        self._deleted: dict[str, asyncio.Future[None]] = {}
+        self._timers: set[asyncio.TimerHandle] = set()
+
+    # -- taking and leaving the role --------------------------------------------------------------
+
+    async def enter(self, restarted: Iterable[int] = ()) -> Deliveries:
+        """Read the tree, see to every partition, and tell every broker everything.
+
+        `restarted` brokers have registered anew since the partition states were written, so what
+        they lead is elected again, under a new leader epoch.
+        """
+        live = await state.load_brokers(self._session, self._watch_brokers)
+        topics = await state.load_topics(self._session)
+        doomed = await state.load_deletions(self._session)
+        loaded = ClusterImage(controller_id=self._broker_id, controller_epoch=self.term.epoch)
+        loaded = loaded.with_brokers(
+            broker for broker in live.values() if broker.id not in set(restarted)
+        ).with_topics(topic for topic in topics.values() if topic.name not in doomed)
+        self.image = loaded
+        await self._write_states(planner.plan_brokers(loaded, live, self._is_unclean))
+        self._outbox.close()
+        for broker in live.values():
+            self._open_lane(broker)
+        deliveries = self._send(ClusterImage(), came=live)
+        _log.info(
+            "controller in office epoch=%d brokers=%d topics=%d deletions=%d",
+            self.term.epoch, len(live), len(self.image.topics), len(doomed),
+        )  # fmt: skip
+        await self._resume_deletions(doomed, topics)
+        self._expire_changes(await state.load_config_changes(self._session))
+        return deliveries
+
+    def leave(self) -> None:
+        """Stop telling brokers anything; whoever waits for a deletion gets NOT_CONTROLLER."""
+        self._outbox.close()
+        for timer in self._timers:
+            timer.cancel()
+        self._timers.clear()
+        for done in self._deleted.values():
+            done.set_exception(ApiError(ErrorCode.NOT_CONTROLLER))
+            # Nobody may be waiting, which is no reason for a warning.
+            done.exception()
+        self._deleted.clear()
+
+    # -- helpers of every event -------------------------------------------------------------------
+
+    async def _write(self, operations: Sequence[Operation]) -> list[Result]:
+        return await state.write(self._session, self.term, operations)
+
+    async def _retried(self, attempt: Callable[[], Awaitable[T]]) -> T:
+        """Do something planned from the image, again after a reading where the tree disagrees."""
+        for _ in range(ATTEMPTS - 1):
+            try:
+                return await attempt()
+            except _CONFLICTS as error:
+                _log.warning("tree differs from the image, reading it again: %s", error)
+                await self.enter()
+        return await attempt()
+
+    def _send(self, before: ClusterImage, came: Iterable[int] = ()) -> Deliveries:
+        return self._outbox.send(planner.plan_notices(before, self.image, set(came)))
+
+    async def _write_states(self, after: ClusterImage) -> None:
+        """Write the partition states in which `after` differs, and make it the image."""
+        for write in planner.write_states(self.image, after, self.term.epoch):
+            if write.operations:
+                await self._write(write.operations)
+            after = after.with_topics(write.topics)
+        self.image = after
+
+    def _is_unclean(self, topic: str) -> bool:
+        return self._around.topic_options(topic).boolean("unclean.leader.election.enable")
+
+    def _circumstances(self) -> creation.Circumstances:
+        return creation.Circumstances(
+            image=self.image, options=self._around.options(), rng=self._around.rng
+        )
+
+    def _watch_brokers(self, _path: str) -> None:
+        self._post(events.BrokersChanged())
+
+    def _open_lane(self, broker: BrokerImage) -> None:
+        fence = Fence(self._broker_id, self.term.epoch, broker.epoch)
+        self._outbox.open(broker, fence, self._delivered)
+
+    def _delivered(self, delivered: Delivered) -> None:
+        if delivered.errors or delivered.notice.delete:
+            self._post(events.NoticeDelivered(delivered))
+
+    def barrier(self) -> Deliveries:
+        """Return what ends when this broker has been told everything decided so far."""
+        return self._outbox.send([Notice(broker_id=self._broker_id)])
+
+    # -- brokers ----------------------------------------------------------------------------------
+
+    async def brokers_changed(self) -> None:
+        """See to the partitions of brokers that have come, gone or restarted."""
+        live = await state.load_brokers(self._session, self._watch_brokers)
+        change = planner.compare_brokers(self.image.brokers, live)
+        if not (change.came or change.gone):
+            return
+        _log.info("brokers changed came=%s gone=%s", sorted(change.came), sorted(change.gone))
+        before = self.image
+        await self._write_states(planner.plan_brokers(before, live, self._is_unclean))
+        for broker_id in change.gone:
+            self._outbox.close_lane(broker_id)
+        for broker_id in change.came:
+            self._open_lane(live[broker_id])
+        self._send(before, change.came)
+        for name in self._deletions:
+            for broker_id in change.gone:
+                self._deletions[name] = deletion.broker_gone(self._deletions[name], broker_id)
+            for broker_id in change.came:
+                self._deletions[name] = deletion.broker_returned(self._deletions[name], broker_id)
+        await self._proceed_with_deletions()
+
+    # -- new topics and partitions ----------------------------------------------------------------
+
+    async def create_topics(
+        self, requests: Sequence[TopicRequest], validate_only: bool
+    ) -> events.Reply:
+        """Create topics one by one; the reply has a TopicResult for each."""
+        before = self.image
+        results = []
+        for request in requests:
+            attempt = partial(self._create_topic, request, validate_only)
+            try:
+                results.append(await self._retried(attempt))
+            except ApiError as error:
+                results.append(TopicResult(request.name, error))
+        return events.Reply(results, self._send(before) if self.image is not before else ())
+
+    async def _create_topic(self, request: TopicRequest, validate_only: bool) -> TopicResult:
+        existing = self.image.topics.keys() | self._deletions.keys()
+        new = creation.plan_topic(request, existing, self._circumstances())
+        topic = new.topic
+        if not validate_only:
+            await self._write_topic(new)
+            self.image = self.image.with_topics([topic])
+            _log.info("topic created name=%s partitions=%d", topic.name, len(topic.partitions))
+        return TopicResult(
+            topic.name,
+            None,
+            topic.topic_id,
+            len(topic.partitions),
+            new.replication_factor,
+            new.config,
+        )
+
+    async def _write_topic(self, new: creation.NewTopic) -> None:
+        write = creation.write_topic(new, self.term.epoch)
+        try:
+            await self._write(write.operations)
+        except NodeExists as error:
+            if error.path != ConfigNode.path(ConfigNode.TOPICS, new.topic.name):
+                raise
+            write = creation.write_topic(new, self.term.epoch, config_exists=True)
+            await self._write(write.operations)
+
+    async def create_partitions(
+        self, requests: Sequence[PartitionsRequest], validate_only: bool
+    ) -> events.Reply:
+        """Give topics more partitions; the reply has an Outcome for each."""
+        before = self.image
+        outcomes = []
+        for request in requests:
+            attempt = partial(self._create_partitions, request, validate_only)
+            outcomes.append(await self._outcome(request.name, attempt))
+        return events.Reply(outcomes, self._send(before) if self.image is not before else ())
+
+    async def _create_partitions(self, request: PartitionsRequest, validate_only: bool) -> None:
+        former = self.image.topic(request.name)
+        if former is None:
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        topic = creation.plan_partitions(request, former, self._circumstances())
+        if validate_only:
+            return
+        write = creation.write_partitions(former, topic, self.term.epoch)
+        await self._write(write.operations)
+        self.image = self.image.with_topics(write.topics)
+        _log.info("partitions created topic=%s now=%d", topic.name, len(topic.partitions))
+
+    async def _outcome(self, name: str, attempt: Callable[[], Awaitable[None]]) -> Outcome:
+        try:
+            await self._retried(attempt)
+        except ApiError as error:
+            return Outcome(name, error)
+        return Outcome(name, None)
+
+    # -- deletion ---------------------------------------------------------------------------------
+
+    async def delete_topics(self, topics: Sequence[str]) -> events.Reply:
+        """Begin to delete topics; the deliveries end when they have left the tree."""
+        outcomes = [
+            await self._outcome(name, partial(self._request_deletion, name)) for name in topics
+        ]
+        asked = [outcome.name for outcome in outcomes if outcome.error is None]
+        before = self.image
+        # After a reading of the tree in between, some have been begun there.
+        begun = [name for name in asked if name in before.topics]
+        self.image = before.with_topics(deleted=begun)
+        for name in begun:
+            self._begin_deletion(before.topics[name])
+        self._send(before)
+        waiting = [self._deleted[name] for name in asked if name in self._deleted]
+        await self._proceed_with_deletions()
+        return events.Reply(outcomes, waiting)
+
+    async def _request_deletion(self, name: str) -> None:
+        if not self._around.options().boolean("delete.topic.enable"):
+            raise ApiError(ErrorCode.TOPIC_DELETION_DISABLED)
+        if self.image.topic(name) is None:
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        await self._write([Create(DeleteTopicsNode.path(name))])
+
+    def _begin_deletion(self, topic: TopicImage) -> None:
+        self._deletions[topic.name] = deletion.begin(topic)
+        self._deleted.setdefault(topic.name, asyncio.get_running_loop().create_future())
+
+    async def _resume_deletions(
+        self, doomed: Iterable[str], topics: "dict[str, TopicImage]"
+    ) -> None:
+        self._deletions.clear()
+        for name in doomed:
+            if name in topics:
+                self._begin_deletion(topics[name])
+            else:
+                await self._remove(name)
+        await self._proceed_with_deletions()
+
+    async def _proceed_with_deletions(self) -> None:
+        for name in list(self._deletions):
+            self._deletions[name], orders = deletion.start(
+                self._deletions[name], self.image.brokers
+            )
+            self._outbox.send(
+                Notice(broker_id=broker_id, stop=partitions, delete=True)
+                for broker_id, partitions in orders.items()
+            )
+            if self._deletions[name].is_complete:
+                await self._remove(name)
+
+    async def _remove(self, name: str) -> None:
+        """Take a topic whose logs are gone out of the tree."""
+        await self._retried(partial(self._remove_nodes, name))
+        self._deletions.pop(name, None)
+        _complete(self._deleted.pop(name, None))
+        _log.info("topic deleted name=%s", name)
+
+    async def _remove_nodes(self, name: str) -> None:
+        for write in planner.write_removal(await state.removable_paths(self._session, name)):
+            await self._write(write.operations)
+
+    async def delivered(self, delivered: Delivered) -> None:
+        """Take note of what a broker could not do, and of logs it has deleted."""
+        notice = delivered.notice
+        for (topic, partition), code in delivered.errors.items():
+            if code is ErrorCode.STALE_CONTROLLER_EPOCH:
+                # It knew this state, or a newer one, already.
+                continue
+            _log.error(
+                "broker failed broker=%d topic=%s partition=%d code=%s",
+                notice.broker_id, topic, partition, code.name,
+            )  # fmt: skip
+        if not notice.delete:
+            return
+        for name in {topic for topic, _ in notice.stop} & self._deletions.keys():
+            failed = {partition for topic, partition in delivered.errors if topic == name}
+            self._deletions[name] = deletion.answered(
+                self._deletions[name], notice.broker_id, failed
+            )
+        await self._proceed_with_deletions()
+
+    # -- configuration ----------------------------------------------------------------------------
+
+    async def alter_configs(
+        self, requests: Sequence[ConfigRequest], validate_only: bool
+    ) -> events.Reply:
+        """Change dynamic settings; the reply has an Outcome for each entity."""
+        return events.Reply(
+            [
+                await self._outcome(request.entity, partial(self._alter, request, validate_only))
+                for request in requests
+            ]
+        )
+
+    async def _alter(self, request: ConfigRequest, validate_only: bool) -> None:
+        entity_type, entity = request.entity_type, request.entity
+        stored = await state.load_config(self._session, entity_type, entity)
+        broker = self._around.options()
+        if entity_type == ConfigNode.TOPICS:
+            names.validate_topic_name(entity)
+            if self.image.topic(entity) is None:
+                raise ApiError(
+                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{entity}' does not exist."
+                )
+            settings = configs.alter_topic(stored.settings, request.changes, broker)
+        else:
+            settings = configs.alter_broker(stored.settings, request.changes, broker)
+        if validate_only or settings == stored.settings:
+            return
+        operations = state.config_operations(entity_type, entity, stored, settings)
+        _, change = await self._write(operations)
+        assert isinstance(change, str), "a created path was expected"
+        self._expire_changes([change])
+        _log.info("config altered type=%s entity=%s", entity_type, entity)
+
+    def _expire_changes(self, paths: Sequence[str]) -> None:
+        if not paths:
+            return
+        event = events.ChangesExpired(tuple(paths))
+        loop = asyncio.get_running_loop()
+        self._timers.add(loop.call_later(CHANGE_EXPIRY_SECONDS, self._post, event))
+
+    async def changes_expired(self, paths: Sequence[str]) -> None:
+        """Remove change notifications that every broker has seen."""
+        now = asyncio.get_running_loop().time()
+        self._timers = {timer for timer in self._timers if timer.when() > now}
+        for path in paths:
+            try:
+                await self._write([Delete(path)])
+            except NoNode:
+                continue
+
+
+def _complete(done: "asyncio.Future[None] | None") -> None:
+    if done is not None and not done.done():
+        done.set_result(None)

@@ -1,0 +1,274 @@
+"""What follows from brokers that come and go: elections, writes and notices. Pure.
+
+Every function takes images and returns images, writes or notices; `loop` performs them. What brokers
+are told is always the difference between two images, so nothing can be forgotten.
+Follows KafkaController.onBrokerStartup, onBrokerFailure and ControllerBrokerRequestBatch.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from ottla.cluster import election
+from ottla.cluster.image import (
+    NO_LEADER,
+    BrokerImage,
+    ClusterImage,
+    PartitionImage,
+    PartitionState,
+    TopicImage,
+)
+from ottla.cluster.zk.port import Delete, Operation, SetData
+from ottla.cluster.znodes import PartitionStateNode
+from ottla.controller.creation import (
+    Write,
+    create_partition,
+    leader_and_isr,
+    new_partition,
+)
+from ottla.controller.machines import PartitionStatus, move_partition, partition_status
+from ottla.controller.outbox import MetadataUpdate, Notice
+
+# Operations of one multi: ZooKeeper refuses packets above a megabyte.
+OPERATIONS_MAX = 2000
+
+IsUnclean = Callable[[str], bool]
+
+
+class BrokerChange(NamedTuple):
+    """Brokers that came and went; one whose epoch changed restarted, and is in both."""
+
+    came: frozenset[int]
+    gone: frozenset[int]
+
+
+def compare_brokers(
+    before: Mapping[int, BrokerImage], after: Mapping[int, BrokerImage]
+) -> BrokerChange:
+    """Return which brokers came and went between two readings of the registrations."""
+    gone = {
+        key
+        for key, broker in before.items()
+        if key not in after or after[key].epoch != broker.epoch
+    }
+    came = {
+        key
+        for key, broker in after.items()
+        if key not in before or before[key].epoch != broker.epoch
+    }
+    return BrokerChange(frozenset(came), frozenset(gone))
+
+
+def plan_brokers(
+    image: ClusterImage, after: Mapping[int, BrokerImage], is_unclean: IsUnclean
+) -> ClusterImage:
+    """Return the image once brokers have come and gone and every partition has been seen to.
+
+    A restarted broker counts as gone first: its leaderships may move, and its replicas start over.
+    """
+    change = compare_brokers(image.brokers, after)
+    # Also without any that is gone: `image` may be a reading in which a restarted one is left out.
+    left = _see_to(image.with_brokers(gone=change.gone), is_unclean)
+    joined = left.with_brokers(after[key] for key in sorted(change.came))
+    return _in_one_step(image, _see_to(joined, is_unclean))
+
+
+def _in_one_step(before: ClusterImage, after: ClusterImage) -> ClusterImage:
+    """Return `after` with no leader epoch more than one ahead: what came between is told to nobody."""
+    changed = []
+    for name, topic in after.topics.items():
+        former = before.topics[name]
+        if former is topic:
+            continue
+        changed.append(
+            topic.with_partitions(
+                replace(partition, leader_epoch=known.leader_epoch + 1)
+                for known, partition in zip(former.partitions, topic.partitions, strict=True)
+                if partition.leader_epoch > known.leader_epoch + 1
+            )
+        )
+    return after.with_topics(changed) if changed else after
+
+
+def plan_elections(image: ClusterImage, is_unclean: IsUnclean) -> ClusterImage:
+    """Return the image with a leader for every partition that needs one and can have one."""
+    return _see_to(image, is_unclean)
+
+
+def _see_to(image: ClusterImage, is_unclean: IsUnclean) -> ClusterImage:
+    changed = []
+    for topic in image.topics.values():
+        partitions = [
+            after
+            for partition in topic.partitions
+            if (after := _seen_to(topic.name, partition, image.brokers, is_unclean))
+            is not partition
+        ]
+        if partitions:
+            changed.append(topic.with_partitions(partitions))
+    return image.with_topics(changed) if changed else image
+
+
+def _seen_to(
+    topic: str,
+    partition: PartitionImage,
+    brokers: Mapping[int, BrokerImage],
+    is_unclean: IsUnclean,
+) -> PartitionImage:
+    """Return the partition with dead replicas out of its ISR and, if there can be one, a leader."""
+    status = partition_status(partition, brokers)
+    if status is PartitionStatus.NEW:
+        return _first_leader(partition, brokers)
+    offline = tuple(item for item in partition.replicas if item not in brokers)
+    if offline != partition.offline_replicas:
+        partition = replace(partition, offline_replicas=offline)
+    if status is PartitionStatus.ONLINE:
+        return _without_dead(partition, brokers)
+    found = election.elect_for_offline(
+        partition.replicas, leader_and_isr(partition), brokers, allow_unclean=is_unclean(topic)
+    )
+    if found is None:
+        if partition.leader == NO_LEADER:
+            return partition
+        move_partition(status, PartitionStatus.OFFLINE)
+        # The ISR stays: only its members hold everything that was acknowledged.
+        return _led(partition, NO_LEADER, partition.isr, is_recovering=partition.is_recovering)
+    move_partition(status, PartitionStatus.ONLINE)
+    return _led(partition, found.leader, found.isr, is_recovering=found.is_recovering)
+
+
+def _first_leader(partition: PartitionImage, brokers: Mapping[int, BrokerImage]) -> PartitionImage:
+    if not any(item in brokers for item in partition.replicas):
+        return partition
+    move_partition(PartitionStatus.NEW, PartitionStatus.ONLINE)
+    return new_partition(partition.partition, partition.replicas, brokers)
+
+
+def _without_dead(partition: PartitionImage, brokers: Mapping[int, BrokerImage]) -> PartitionImage:
+    isr = tuple(item for item in partition.isr if item in brokers)
+    if isr == partition.isr:
+        return partition
+    move_partition(PartitionStatus.ONLINE, PartitionStatus.ONLINE)
+    return _led(partition, partition.leader, isr, is_recovering=partition.is_recovering)
+
+
+def _led(
+    partition: PartitionImage, leader: int, isr: tuple[int, ...], *, is_recovering: bool
+) -> PartitionImage:
+    # The epoch grows with every decision, so that replicas can tell which one is the last.
+    return replace(
+        partition,
+        leader=leader,
+        leader_epoch=partition.leader_epoch + 1,
+        isr=isr,
+        is_recovering=is_recovering,
+    )
+
+
+def write_states(before: ClusterImage, after: ClusterImage, controller_epoch: int) -> list[Write]:
+    """Return the writes that take the partition states from one image to another, in batches.
+
+    The topics of a write carry the partition epochs that its nodes will have.
+    """
+    writes: list[Write] = []
+    operations: list[Operation] = []
+    topics: list[TopicImage] = []
+    for name, topic in after.topics.items():
+        if before.topics.get(name) is topic:
+            continue
+        changes, written = _topic_states(before.topics[name], topic, controller_epoch)
+        operations += changes
+        topics.append(written)
+        if len(operations) >= OPERATIONS_MAX:
+            writes.append(Write(tuple(operations), tuple(topics)))
+            operations, topics = [], []
+    if topics:
+        writes.append(Write(tuple(operations), tuple(topics)))
+    return writes
+
+
+def _topic_states(
+    before: TopicImage, after: TopicImage, controller_epoch: int
+) -> tuple[list[Operation], TopicImage]:
+    operations: list[Operation] = []
+    written: list[PartitionImage] = []
+    for former, partition in zip(before.partitions, after.partitions, strict=True):
+        if leader_and_isr(former) == leader_and_isr(partition):
+            continue
+        if partition_status(former, ()) is PartitionStatus.NEW:
+            operations += create_partition(after.name, partition, controller_epoch)
+            continue
+        operations.append(
+            SetData(
+                PartitionStateNode.path(after.name, partition.partition),
+                PartitionStateNode.encode(leader_and_isr(partition), controller_epoch),
+                former.partition_epoch,
+            )
+        )
+        written.append(replace(partition, partition_epoch=former.partition_epoch + 1))
+    return operations, after.with_partitions(written)
+
+
+def plan_notices(
+    before: ClusterImage, after: ClusterImage, came: Collection[int] = ()
+) -> list[Notice]:
+    """Return what each live broker is told of the way from one image to another.
+
+    A broker that has come is told everything, and first of its own partitions.
+    """
+    changed = [
+        topic for name, topic in after.topics.items() if before.topics.get(name) is not topic
+    ]
+    deleted = [name for name in before.topics if name not in after.topics]
+    brokers = after.brokers if before.brokers is not after.brokers else None
+    is_other_term = before.controller_epoch != after.controller_epoch
+    update = MetadataUpdate(brokers, changed, deleted)
+    fresh = _new_states(before, changed)
+    notices = []
+    for broker_id in after.brokers:
+        if broker_id in came:
+            everything = MetadataUpdate(
+                after.brokers, tuple(after.topics.values()), (), is_complete=True
+            )
+            states = _states_of(broker_id, after.topics.values())
+            notices.append(Notice(broker_id=broker_id, leaders=states, metadata=everything))
+        elif changed or deleted or brokers is not None or is_other_term:
+            states = [state for state in fresh if broker_id in state.replicas]
+            notices.append(Notice(broker_id=broker_id, leaders=states, metadata=update))
+    return notices
+
+
+def _new_states(before: ClusterImage, changed: Iterable[TopicImage]) -> list[PartitionState]:
+    """Return the states of the partitions that replicas have to act on."""
+    states: list[PartitionState] = []
+    for topic in changed:
+        former = before.topics.get(topic.name)
+        for partition, state in zip(topic.partitions, topic.states(), strict=True):
+            known = former.partition(partition.partition) if former is not None else None
+            is_new = partition_status(known, ()) in (
+                PartitionStatus.NON_EXISTENT,
+                PartitionStatus.NEW,
+            )
+            # Who else is offline is metadata, nothing that a replica acts on.
+            if known is None or partition != replace(
+                known, offline_replicas=partition.offline_replicas
+            ):
+                states.append(replace(state, is_new=is_new))
+    return states
+
+
+def _states_of(broker_id: int, topics: Iterable[TopicImage]) -> list[PartitionState]:
+    return [state for topic in topics for state in topic.states() if broker_id in state.replicas]
+
+
+def write_removal(paths: Sequence[str]) -> list[Write]:
+    """Return the writes that remove nodes, children before parents.
+
+    The last one takes the topic's own node and the request to delete it, so a removal that is cut
+    short is taken up again.
+    """
+    deepest_first = sorted(paths, key=lambda path: path.count("/"), reverse=True)
+    return [
+        Write(tuple(Delete(path) for path in deepest_first[start : start + OPERATIONS_MAX]))
+        for start in range(0, len(deepest_first), OPERATIONS_MAX)
+    ]

@@ -1,0 +1,288 @@
+"""The cluster's state as the tree holds it: read when the role is taken, and the ways to write it.
+
+The only I/O of the controller beside its outbox. Every write is fenced: a multi that begins with a
+check of the version that `/controller_epoch` had at the election (KAFKA-6082).
+Follows KafkaZkClient and KafkaController.initializeControllerContext.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ottla.base.errors import ConfigError, OttlaError
+from ottla.base.rng import Rng
+from ottla.base.uuids import ZERO_UUID, random_uuid, uuid_text
+from ottla.cluster.image import (
+    NO_EPOCH,
+    NO_LEADER,
+    BrokerImage,
+    PartitionImage,
+    ReplicaAssignment,
+    TopicImage,
+)
+from ottla.cluster.zk.port import (
+    BadVersion,
+    Check,
+    Coordination,
+    Create,
+    NodeExists,
+    NoNode,
+    Operation,
+    Result,
+    SetData,
+    Stat,
+    Watch,
+)
+from ottla.cluster.znodes import (
+    PERSISTENT_PATHS,
+    BrokerIdNode,
+    BrokerIdsNode,
+    ClusterIdNode,
+    ConfigChangeNode,
+    ConfigNode,
+    ControllerEpochNode,
+    ControllerNode,
+    DeleteTopicsNode,
+    PartitionStateNode,
+    TopicNode,
+    TopicsNode,
+)
+
+
+class StaleController(OttlaError):
+    """Another broker has become the controller: nothing was written."""
+
+
+class Term(NamedTuple):
+    """One time in office: its number, and the version that its writes check."""
+
+    epoch: int
+    epoch_version: int
+
+
+async def ensure_cluster_id(session: Coordination, rng: Rng) -> str:
+    """Return the cluster's id, drawing one where this is the first broker of the cluster."""
+    while True:
+        try:
+            return ClusterIdNode.decode((await session.get(ClusterIdNode.PATH))[0])
+        except NoNode:
+            await session.ensure(ClusterIdNode.PATH.rpartition("/")[0])
+        try:
+            cluster_id = uuid_text(random_uuid(rng))
+            await session.create(ClusterIdNode.PATH, ClusterIdNode.encode(cluster_id))
+        except NodeExists:
+            # Another first broker was faster: its id is the cluster's.
+            continue
+        return cluster_id
+
+
+async def register(session: Coordination, broker: BrokerImage, now_ms: int) -> int:
+    """Register a broker and return its epoch; ConfigError where its id is taken."""
+    for path in PERSISTENT_PATHS:
+        await session.ensure(path)
+    path = BrokerIdNode.path(broker.id)
+    try:
+        await session.create(path, BrokerIdNode.encode(broker, now_ms), ephemeral=True)
+    except NodeExists as error:
+        found = await session.exists(path)
+        if found is None or found.ephemeral_owner != session.session_id:
+            raise ConfigError(
+                f"A broker with node.id {broker.id} is registered already: "
+                f"stop it, or give this one another node.id"
+            ) from error
+    _, stat = await session.get(path)
+    return stat.czxid
+
+
+async def elect(session: Coordination, broker_id: int, now_ms: int, watch: Watch) -> Term | int:
+    """Take the role if it is free: return the term, or the id of the broker that has it.
+
+    `watch` fires when the role may be free again. One multi takes the role and raises the epoch, so
+    there is never a controller whose epoch another one shares.
+    """
+    while True:
+        if await session.exists(ControllerNode.PATH, watch) is not None:
+            holder = await _holder(session, broker_id)
+            if holder is not None:
+                return holder
+            continue
+        epoch, version = await _controller_epoch(session)
+        try:
+            results = await session.multi(
+                [
+                    Create(
+                        ControllerNode.PATH,
+                        ControllerNode.encode(broker_id, now_ms),
+                        ephemeral=True,
+                    ),
+                    SetData(
+                        ControllerEpochNode.PATH, ControllerEpochNode.encode(epoch + 1), version
+                    ),
+                ]
+            )
+        except (NodeExists, BadVersion):
+            # Somebody was faster, or our own earlier attempt did succeed: look again.
+            continue
+        return Term(epoch + 1, _version(results[1]))
+
+
+async def _holder(session: Coordination, broker_id: int) -> Term | int | None:
+    """Return who has the role, a term where it is this session; None where it is free now."""
+    try:
+        data, stat = await session.get(ControllerNode.PATH)
+    except NoNode:
+        return None
+    holder = ControllerNode.decode(data)
+    if holder == broker_id and stat.ephemeral_owner == session.session_id:
+        return Term(*await _controller_epoch(session))
+    return holder
+
+
+async def _controller_epoch(session: Coordination) -> tuple[int, int]:
+    while True:
+        try:
+            data, stat = await session.get(ControllerEpochNode.PATH)
+        except NoNode:
+            try:
+                await session.create(ControllerEpochNode.PATH, ControllerEpochNode.encode(0))
+            except NodeExists:
+                continue
+        else:
+            return ControllerEpochNode.decode(data), stat.version
+
+
+def _version(result: Result) -> int:
+    assert isinstance(result, Stat), f"a Stat was expected, not {result!r}"
+    return result.version
+
+
+async def write(session: Coordination, term: Term, operations: Sequence[Operation]) -> list[Result]:
+    """Do all operations or none, as the controller of this term; StaleController where it is over."""
+    check = Check(ControllerEpochNode.PATH, term.epoch_version)
+    try:
+        results = await session.multi([check, *operations])
+    except BadVersion as error:
+        if error.path == ControllerEpochNode.PATH:
+            raise StaleController(f"term {term.epoch} is over") from error
+        raise
+    return results[1:]
+
+
+async def load_brokers(session: Coordination, watch: Watch) -> dict[int, BrokerImage]:
+    """Return the registered brokers; `watch` fires when one comes or goes."""
+    brokers = {}
+    for name in await session.children(BrokerIdsNode.PATH, watch):
+        try:
+            data, stat = await session.get(BrokerIdNode.path(int(name)))
+        except NoNode:
+            continue
+        brokers[int(name)] = BrokerIdNode.decode(int(name), data, stat.czxid)
+    return dict(sorted(brokers.items()))
+
+
+async def load_topics(session: Coordination) -> dict[str, TopicImage]:
+    """Return every topic; a partition without a state node has no leader epoch."""
+    return {
+        name: await _load_topic(session, name) for name in await session.children(TopicsNode.PATH)
+    }
+
+
+async def _load_topic(session: Coordination, name: str) -> TopicImage:
+    data, _ = await session.get(TopicNode.path(name))
+    content = TopicNode.decode(name, data)
+    partitions = [
+        await _load_partition(session, name, number, assignment)
+        for number, assignment in content.assignment.items()
+    ]
+    return TopicImage(name, content.topic_id or ZERO_UUID, tuple(partitions))
+
+
+async def _load_partition(
+    session: Coordination, topic: str, number: int, assignment: ReplicaAssignment
+) -> PartitionImage:
+    new = PartitionImage(
+        partition=number,
+        leader=NO_LEADER,
+        leader_epoch=NO_EPOCH,
+        isr=(),
+        replicas=assignment.replicas,
+        adding_replicas=assignment.adding_replicas,
+        removing_replicas=assignment.removing_replicas,
+    )
+    path = PartitionStateNode.path(topic, number)
+    try:
+        data, stat = await session.get(path)
+    except NoNode:
+        return new
+    state, _ = PartitionStateNode.decode(path, data, stat.version)
+    return PartitionImage(
+        partition=number,
+        leader=state.leader,
+        leader_epoch=state.leader_epoch,
+        isr=state.isr,
+        replicas=assignment.replicas,
+        adding_replicas=assignment.adding_replicas,
+        removing_replicas=assignment.removing_replicas,
+        partition_epoch=state.partition_epoch,
+        is_recovering=state.is_recovering,
+    )
+
+
+async def load_deletions(session: Coordination) -> list[str]:
+    """Return the topics that somebody asked to delete."""
+    return await session.children(DeleteTopicsNode.PATH)
+
+
+async def removable_paths(session: Coordination, topic: str) -> list[str]:
+    """Return every node that goes with a topic, parents before children."""
+    paths = [DeleteTopicsNode.path(topic)]
+    config = ConfigNode.path(ConfigNode.TOPICS, topic)
+    found = [path for path in [*paths, config] if await session.exists(path) is not None]
+    if await session.exists(TopicNode.path(topic)) is not None:
+        found += await _subtree(session, TopicNode.path(topic))
+    return found
+
+
+async def _subtree(session: Coordination, path: str) -> list[str]:
+    found = [path]
+    for name in await session.children(path):
+        found += await _subtree(session, f"{path}/{name}")
+    return found
+
+
+class StoredConfig(NamedTuple):
+    """An entity's dynamic settings; `version` is None where it has no node."""
+
+    settings: dict[str, str]
+    version: int | None
+
+
+async def load_config(session: Coordination, entity_type: str, entity: str) -> StoredConfig:
+    """Return the dynamic settings of an entity."""
+    path = ConfigNode.path(entity_type, entity)
+    try:
+        data, stat = await session.get(path)
+    except NoNode:
+        return StoredConfig({}, None)
+    return StoredConfig(ConfigNode.decode(path, data), stat.version)
+
+
+def config_operations(
+    entity_type: str, entity: str, stored: StoredConfig, settings: dict[str, str]
+) -> list[Operation]:
+    """Return the operations that store settings and tell every broker of it."""
+    path = ConfigNode.path(entity_type, entity)
+    content = ConfigNode.encode(settings)
+    return [
+        Create(path, content) if stored.version is None else SetData(path, content, stored.version),
+        Create(
+            ConfigChangeNode.PREFIX,
+            ConfigChangeNode.encode(f"{entity_type}/{entity}"),
+            sequential=True,
+        ),
+    ]
+
+
+async def load_config_changes(session: Coordination) -> list[str]:
+    """Return the paths of all config change notifications."""
+    names = await session.children(ConfigChangeNode.PARENT)
+    return [f"{ConfigChangeNode.PARENT}/{name}" for name in names]
