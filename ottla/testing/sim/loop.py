@@ -1,0 +1,281 @@
+"""An asyncio event loop on virtual time: one seed decides who runs next, and nothing real is touched.
+
+Ready tasks run in a random order that the seed repeats; plain callbacks keep the order in which they
+were scheduled, as asyncio promises. When nothing is ready, the clock jumps to the next timer; when
+there is no timer either, the simulation is stuck and says who waits for what. Threads, sockets,
+pipes, signals and subprocesses raise.
+
+A `Process` is what can be killed: whatever was started inside it never runs again.
+"""
+
+import asyncio
+import contextvars
+import functools
+from asyncio import base_events
+from collections import deque
+from collections.abc import Callable, Coroutine
+from typing import Any, NoReturn, TypeVar
+
+from ottla.base.errors import OttlaError
+from ottla.base.rng import Rng
+from ottla.testing.sim.trace import Trace
+
+T = TypeVar("T")
+
+# A moment in 2026, so that timestamps look like some.
+WALL_START_MS = 1_767_225_600_000
+# Callbacks in a row without the clock moving: more is a loop that waits for itself.
+STEPS_AT_ONE_MOMENT_MAX = 1_000_000
+
+
+class SimulationBreach(AssertionError):
+    """The simulated program reached for the real world: a thread, a socket, a signal."""
+
+
+class Deadlock(AssertionError):
+    """Everybody waits and no timer is set, or everybody runs and time stands still."""
+
+
+class Process:
+    """Something that dies as a whole. Code belongs to the process that was running when it began."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.is_alive = True
+        self._tasks: dict[asyncio.Task[Any], None] = {}
+        self._on_kill: list[Callable[[], None]] = []
+
+    def on_kill(self, action: Callable[[], None]) -> None:
+        """Have `action` done at the moment of death, as a kernel closes a dead process's sockets."""
+        self._on_kill.append(action)
+
+    def owns(self, task: "asyncio.Task[Any]") -> None:
+        """Count a task in; it leaves when it is done."""
+        self._tasks[task] = None
+        task.add_done_callback(self._forget)
+
+    def _forget(self, task: "asyncio.Task[Any]") -> None:
+        self._tasks.pop(task, None)
+
+    def kill(self) -> None:
+        """End it between two steps: no `finally` has any effect, no message goes out any more."""
+        if not self.is_alive:
+            return
+        self.is_alive = False
+        tasks, self._tasks = list(self._tasks), {}
+        for action in self._on_kill:
+            action()
+        # Whatever the last words schedule is scheduled by the dead, and never runs.
+        afterlife = contextvars.copy_context()
+        afterlife.run(_process.set, self)
+        for task in tasks:
+            # Otherwise the garbage collector would complain, at a moment no seed decides.
+            task._log_destroy_pending = False  # type: ignore[attr-defined]
+            afterlife.run(_discard, task.get_coro())
+
+
+def _discard(work: Any) -> None:
+    try:
+        work.close()
+    except (RuntimeError, ValueError, AssertionError, OSError, OttlaError):
+        # A dead process's last words: its ports are gone, so they fail, and nobody hears them.
+        return
+
+
+_process: contextvars.ContextVar[Process | None] = contextvars.ContextVar("process", default=None)
+
+
+def current_process() -> Process | None:
+    """Return the process whose code is running; None outside of all."""
+    return _process.get()
+
+
+class _ReadyQueue(deque[asyncio.Handle]):
+    """The loop's ready queue, handing out a random task's step or the oldest plain callback."""
+
+    def __init__(self, loop: "SimLoop", rng: Rng) -> None:
+        super().__init__()
+        self._loop = loop
+        self._rng = rng
+
+    def popleft(self) -> asyncio.Handle:
+        if len(self) == 1:
+            chosen = super().popleft()
+        else:
+            position = self._rng.below(len(self))
+            if _task_of(self[position]) is None:
+                position = next(at for at, handle in enumerate(self) if _task_of(handle) is None)
+            chosen = self[position]
+            del self[position]
+        self._loop.before_step(chosen)
+        return chosen
+
+
+def _task_of(handle: asyncio.Handle) -> "asyncio.Task[Any] | None":
+    owner = getattr(handle._callback, "__self__", None)  # type: ignore[attr-defined]
+    return owner if isinstance(owner, asyncio.Task) else None
+
+
+def _name_of(handle: asyncio.Handle) -> str:
+    """Return a name that is the same in every run: no addresses, no counters of the process."""
+    task = _task_of(handle)
+    if task is not None:
+        return "task " + str(getattr(task.get_coro(), "__qualname__", "?"))
+    callback = handle._callback  # type: ignore[attr-defined]
+    while isinstance(callback, functools.partial):
+        callback = callback.func
+    return str(getattr(callback, "__qualname__", type(callback).__name__))
+
+
+class _Selector:
+    """Stands where the loop would wait for sockets: lets the time pass instead."""
+
+    def __init__(self, loop: "SimLoop") -> None:
+        self._loop = loop
+
+    def select(self, timeout: float | None) -> list[Any]:
+        """Wait for nothing but the next timer."""
+        self._loop.pass_time(timeout)
+        return []
+
+    def close(self) -> None:
+        """There is nothing to close."""
+
+
+class SimLoop(base_events.BaseEventLoop):
+    """The loop of a simulation. `failures` collects what went wrong where nobody awaited it."""
+
+    def __init__(self, rng: Rng, trace: Trace | None = None) -> None:
+        super().__init__()
+        self._now = 1000.0
+        self._moment = self._now
+        self._steps = 0
+        self._selector = _Selector(self)
+        self._ready = _ReadyQueue(self, rng)
+        self.trace = trace or Trace(keep=0)
+        self.trace.clock = self
+        self.failures: list[dict[str, Any]] = []
+        self.set_exception_handler(lambda _, context: self.failures.append(context))
+        self.set_task_factory(_make_task)  # type: ignore[arg-type]
+
+    def time(self) -> float:
+        """Return virtual seconds."""
+        return self._now
+
+    def pass_time(self, timeout: float | None) -> None:
+        """Jump to the next timer; Deadlock where nobody can ever run again."""
+        if timeout is None:
+            raise Deadlock("nobody can run and no timer is set:\n" + self._describe_waiting())
+        if timeout > 0:
+            # The timer's own moment, because adding to a float may not reach it.
+            self._now = max(self._now, self._scheduled[0].when())  # type: ignore[attr-defined]
+
+    def before_step(self, handle: asyncio.Handle) -> None:
+        """Record the step that comes next, or cancel it if its process is dead."""
+        if handle.cancelled():
+            return
+        process = handle._context.get(_process)  # type: ignore[attr-defined]
+        if process is not None and not process.is_alive:
+            handle.cancel()
+            return
+        self.trace.record("step", _name_of(handle))
+        if self._now > self._moment:
+            self._moment, self._steps = self._now, 0
+        self._steps += 1
+        if self._steps > STEPS_AT_ONE_MOMENT_MAX:
+            raise Deadlock("time stands still, though somebody always runs: " + _name_of(handle))
+
+    def _describe_waiting(self) -> str:
+        tasks = sorted(asyncio.all_tasks(self), key=lambda task: task.get_name())
+        return "\n".join(f"  {task.get_coro()!r}" for task in tasks)
+
+    def _process_events(self, event_list: list[Any]) -> None:
+        assert not event_list
+
+    def process(self, name: str) -> Process:
+        """Return a new process; `spawn` runs something in it."""
+        return Process(name)
+
+    def spawn(self, process: Process, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
+        """Start `work` inside a process."""
+        context = contextvars.copy_context()
+        context.run(_process.set, process)
+        return context.run(self.create_task, work)
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run to the end of `work`, and raise what failed on the way unnoticed."""
+        result = self.run_until_complete(work)
+        self.raise_failures()
+        return result
+
+    def raise_failures(self) -> None:
+        """Raise the first failure that nobody awaited."""
+        for context in self.failures:
+            error = context.get("exception")
+            raise AssertionError(f"unnoticed failure: {context.get('message')}") from error
+
+
+def _make_task(
+    loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T], **options: Any
+) -> "asyncio.Task[T]":
+    task = asyncio.Task(work, loop=loop, **options)
+    context = options.get("context")
+    process = current_process() if context is None else context.get(_process)
+    if process is not None:
+        process.owns(task)
+    return task
+
+
+def _refusal(what: str) -> Callable[..., NoReturn]:
+    def refuse(*_: Any, **__: Any) -> NoReturn:
+        raise SimulationBreach(f"{what} is not simulated: go through the ports")
+
+    return refuse
+
+
+for _name in (
+    "add_reader",
+    "add_signal_handler",
+    "add_writer",
+    "call_soon_threadsafe",
+    "connect_read_pipe",
+    "connect_write_pipe",
+    "create_connection",
+    "create_datagram_endpoint",
+    "create_server",
+    "getaddrinfo",
+    "getnameinfo",
+    "run_in_executor",
+    "sock_accept",
+    "sock_connect",
+    "sock_recv",
+    "sock_sendall",
+    "subprocess_exec",
+    "subprocess_shell",
+):
+    setattr(SimLoop, _name, _refusal(_name))
+
+
+class VirtualClock:
+    """The Clock of a simulation (implements Clock): the wall may be moved alone, in both directions."""
+
+    def __init__(self, loop: SimLoop) -> None:
+        self._loop = loop
+        self._start = loop.time()
+        self._wall_start_ms = WALL_START_MS
+
+    def time_ms(self) -> int:
+        """Return milliseconds since the Unix epoch."""
+        return self._wall_start_ms + round((self._loop.time() - self._start) * 1000)
+
+    def monotonic(self) -> float:
+        """Return the loop's time; never goes back."""
+        return self._loop.time()
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait in virtual time."""
+        await asyncio.sleep(seconds)
+
+    def move_wall(self, milliseconds: int) -> None:
+        """Set the wall clock forward, or back where negative."""
+        self._wall_start_ms += milliseconds
