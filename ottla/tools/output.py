@@ -18,6 +18,7 @@ TABLE = "table"
 JSON = "json"
 # Work that ends sooner than this shows no bar.
 _QUIET_S = 1.0
+_ROWS_AT_ONCE = 1000
 _GAP = "  "
 
 
@@ -41,9 +42,58 @@ class Output:
         elif empty:
             note(empty)
 
+    def stream(self, columns: Sequence[str]) -> "RowStream":
+        """Return where rows of a long result go one by one; JSON is an object a line."""
+        return RowStream(columns, is_json=self.is_json)
+
     def done(self, sentence: str, **facts: Any) -> None:
         """Report what was done: as a sentence, or as a JSON object of the facts."""
         click.echo(json.dumps(facts, default=str) if self.is_json else sentence)
+
+
+class RowStream:
+    """Rows printed as they come, a thousand at a time; a context manager that prints the rest."""
+
+    def __init__(self, columns: Sequence[str], *, is_json: bool) -> None:
+        self._columns = columns
+        self._is_json = is_json
+        self._waiting: list[Mapping[str, Any]] = []
+        self._widths: list[int] = []
+
+    def append(self, row: Mapping[str, Any]) -> None:
+        """Print a row, soon."""
+        self._waiting.append(row)
+        if len(self._waiting) >= _ROWS_AT_ONCE:
+            self._print()
+
+    def extend(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Print rows, soon."""
+        for row in rows:
+            self.append(row)
+
+    def __enter__(self) -> "RowStream":
+        """Return itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Print what waits."""
+        if kind is None and self._waiting:
+            self._print()
+
+    def _print(self) -> None:
+        rows, self._waiting = self._waiting, []
+        if self._is_json:
+            click.echo("\n".join(json.dumps(row, default=str) for row in rows))
+            return
+        # One headline over all; later rows keep the columns of the first thousand where they fit.
+        text = render_table(rows, self._columns, widths=self._widths)
+        click.echo(text if not self._widths else text.partition("\n")[2])
+        self._widths = self._widths or column_widths(rows, self._columns)
 
 
 def note(text: str) -> None:
@@ -56,18 +106,36 @@ def is_terminal() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def render_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
-    """Return aligned columns under a headline; numbers stand to the right."""
+def render_table(
+    rows: Sequence[Mapping[str, Any]], columns: Sequence[str], *, widths: Sequence[int] = ()
+) -> str:
+    """Return aligned columns under a headline; numbers stand to the right.
+
+    `widths` are the least widths of the columns, if any are given.
+    """
     cells = [[_cell(row.get(column)) for column in columns] for row in rows]
-    titles = [column.upper().replace("_", "-") for column in columns]
-    widths = [max(map(len, column)) for column in zip(titles, *cells, strict=True)]
+    least = column_widths(rows, columns)
+    if widths:
+        least = [max(pair) for pair in zip(least, widths, strict=True)]
     rights = [
         all(isinstance(row.get(column), int | float | None) for row in rows) for column in columns
     ]
-    headline = _line(titles, widths, rights)
+    headline = _line(_titles(columns), least, rights)
     if sys.stdout.isatty():
         headline = click.style(headline, bold=True)
-    return "\n".join([headline, *(_line(line, widths, rights) for line in cells)])
+    return "\n".join([headline, *(_line(line, least, rights) for line in cells)])
+
+
+def column_widths(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> list[int]:
+    """Return how wide each column must be for its title and its cells."""
+    return [
+        max([len(title), *(len(_cell(row.get(column))) for row in rows)])
+        for title, column in zip(_titles(columns), columns, strict=True)
+    ]
+
+
+def _titles(columns: Sequence[str]) -> list[str]:
+    return [column.upper().replace("_", "-") for column in columns]
 
 
 def _line(cells: Iterable[str], widths: Iterable[int], rights: Iterable[bool]) -> str:

@@ -1,0 +1,90 @@
+"""`ottla log dump FILE…`: what the files of a log directory hold, Ottla's or Apache Kafka's.
+
+Exit code 1 and a complaint on standard error where a file is damaged; what can be read is shown.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from ottla.base.errors import OttlaError
+from ottla.tools import options
+from ottla.tools.log import segments, sidecars
+from ottla.tools.output import Output, Progress, note
+
+_SEGMENT_SUFFIXES = (".log",)
+_OFFSETS_TOPIC = "__consumer_offsets-"
+
+
+@click.command("dump")
+@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False))
+@click.option("--records", "with_records", is_flag=True, help="Show each record of a segment.")
+@options.formatted
+def command(output: Output, files: tuple[str, ...], with_records: bool) -> None:
+    """Print segments, indexes, producer snapshots and checkpoints, and check them.
+
+    \b
+    ottla log dump ottla-data/orders-0/00000000000000000000.log --records
+    """
+    complaints = []
+    for name in files:
+        path = Path(name)
+        if len(files) > 1 and not output.is_json:
+            click.echo(f"{name}:")
+        if path.suffix in _SEGMENT_SUFFIXES:
+            found = _dump_segment(output, path, with_records)
+        else:
+            found = _dump_sidecar(output, path)
+        complaints += [f"{name}: {complaint}" for complaint in found]
+    for complaint in complaints:
+        note(complaint)
+    if complaints:
+        click.get_current_context().exit(1)
+
+
+def _dump_segment(output: Output, path: Path, with_records: bool) -> list[str]:
+    columns = segments.RECORD_COLUMNS if with_records else segments.BATCH_COLUMNS
+    is_offsets_topic = path.absolute().parent.name.startswith(_OFFSETS_TOPIC)
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        size = os.fstat(descriptor).st_size
+        walk = segments.SegmentWalk(lambda at, count: os.pread(descriptor, count, at), size)
+        is_shown = not sys.stdout.isatty()
+        with (
+            Progress(path.name, size, is_bytes=True, is_shown=is_shown) as progress,
+            output.stream(columns) as rows,
+        ):
+            for found in walk:
+                if with_records:
+                    rows.extend(segments.record_rows(found, is_offsets_topic=is_offsets_topic))
+                else:
+                    rows.append(segments.batch_row(found))
+                progress.advance(found.header.size_bytes)
+    finally:
+        os.close(descriptor)
+    complaints = []
+    if walk.invalid:
+        noun = "batch has" if walk.invalid == 1 else "batches have"
+        complaints.append(f"{walk.invalid} {noun} a wrong checksum: see the rows marked BAD")
+    if walk.position < size:
+        complaints.append(
+            f"{size - walk.position} bytes from position {walk.position} on are no whole batch; "
+            "a broker that starts here cuts them off"
+        )
+    return complaints
+
+
+def _dump_sidecar(output: Output, path: Path) -> list[str]:
+    read = sidecars.BY_SUFFIX.get(path.suffix) or sidecars.BY_NAME.get(path.name)
+    if read is None:
+        known = ", ".join([".log", *sidecars.BY_SUFFIX, *sidecars.BY_NAME])
+        raise OttlaError(f"{path} is no file of a log directory that can be read here: {known}")
+    data = path.read_bytes()
+    try:
+        content = read(data, sidecars.base_offset_of(path.name))
+    except ValueError as error:
+        return [f"the file is damaged: {error}"]
+    output.rows(content.rows, content.columns, empty=f"{path.name} is empty.")
+    return content.complaints
