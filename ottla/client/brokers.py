@@ -189,6 +189,12 @@ class Brokers:
                 raise ApiError(ErrorCode.LEADER_NOT_AVAILABLE, f"{topic}-{index} has no leader.")
         return {key: found[key] for key in partitions}
 
+    def address(self, node_id: int) -> Address:
+        """Return where the broker of this id is reached, as the last metadata says."""
+        if node_id not in self._nodes:
+            raise ApiError(ErrorCode.BROKER_NOT_AVAILABLE, f"Broker {node_id} is not running.")
+        return self._nodes[node_id]
+
     def node_ids(self) -> list[int]:
         """Return the ids of all brokers."""
         if not self._nodes:

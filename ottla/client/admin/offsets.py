@@ -29,7 +29,8 @@ LATEST = -1
 EARLIEST = -2
 MAX_TIMESTAMP = -3
 
-_READ_UNCOMMITTED = 0
+READ_UNCOMMITTED = 0
+READ_COMMITTED = 1
 _FROM_A_CLIENT = -1
 # A commit from outside the group (KIP-98's "simple" commit): only an empty group accepts it.
 _NO_GENERATION = -1
@@ -54,11 +55,15 @@ class CommittedOffset:
 
 
 def list_offsets(
-    brokers: Brokers, timestamps: Mapping[TopicPartition, int]
+    brokers: Brokers,
+    timestamps: Mapping[TopicPartition, int],
+    *,
+    isolation_level: int = READ_UNCOMMITTED,
 ) -> dict[TopicPartition, FoundOffset]:
     """Return for each partition the first offset at or after its timestamp (ms, LATEST, EARLIEST…).
 
-    LATEST is the high watermark: what consumers can read up to.
+    LATEST is what consumers can read up to: the high watermark, or with READ_COMMITTED the last
+    stable offset.
     """
 
     def attempt() -> dict[TopicPartition, FoundOffset]:
@@ -67,7 +72,8 @@ def list_offsets(
             by_leader[leader].append(key)
         found: dict[TopicPartition, FoundOffset] = {}
         for leader, keys in by_leader.items():
-            request = _list_offsets_request({key: timestamps[key] for key in keys})
+            asked = {key: timestamps[key] for key in keys}
+            request = _list_offsets_request(asked, isolation_level)
             response = brokers.ask_node(leader, request, ListOffsetsResponse)
             found.update(_found_offsets(response))
         return {key: found[key] for key in timestamps}
@@ -138,13 +144,15 @@ def commit_offsets(
     brokers.retry(attempt)
 
 
-def _list_offsets_request(timestamps: Mapping[TopicPartition, int]) -> ListOffsetsRequest:
+def _list_offsets_request(
+    timestamps: Mapping[TopicPartition, int], isolation_level: int
+) -> ListOffsetsRequest:
     by_topic: dict[str, list[ListOffsetsPartition]] = defaultdict(list)
     for (topic, partition), timestamp in timestamps.items():
         by_topic[topic].append(ListOffsetsPartition(partition_index=partition, timestamp=timestamp))
     return ListOffsetsRequest(
         replica_id=_FROM_A_CLIENT,
-        isolation_level=_READ_UNCOMMITTED,
+        isolation_level=isolation_level,
         topics=[ListOffsetsTopic(name=name, partitions=rows) for name, rows in by_topic.items()],
     )
 
