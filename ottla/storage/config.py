@@ -1,0 +1,94 @@
+"""The settings of one log, by the names of Kafka's topic options; an immutable value.
+
+Built from an option snapshot when a topic is created or altered. What the append path asks for every
+batch (is the topic compacted, must records be opened) is worked out once, here.
+"""
+
+from dataclasses import dataclass, field
+
+from ottla.base.options import Snapshot
+from ottla.wire.records.compression import CODECS
+
+LONG_MAX = 2**63 - 1
+DAY_MS = 24 * 3600 * 1000
+
+LOG_APPEND_TIME = "LogAppendTime"
+CREATE_TIME = "CreateTime"
+_KEEP_CODEC = "producer"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogConfig:
+    """What a topic's options say about its logs; the defaults are Kafka's.
+
+    `strict_records` makes every append walk its records as Kafka does, where Ottla otherwise trusts
+    the checksum and the header. `codec` is None where batches keep the producer's codec.
+    """
+
+    segment_bytes: int = 1024**3
+    segment_ms: int = 7 * DAY_MS
+    segment_jitter_ms: int = 0
+    segment_index_bytes: int = 10 * 1024**2
+    index_interval_bytes: int = 4096
+    file_delete_delay_ms: int = 60_000
+    flush_messages: int = LONG_MAX
+    flush_ms: int = LONG_MAX
+    flush_on_ack: bool = False
+    cleanup_policy: frozenset[str] = frozenset({"delete"})
+    retention_bytes: int = -1
+    retention_ms: int = 7 * DAY_MS
+    compression_type: str = _KEEP_CODEC
+    max_message_bytes: int = 1024**2 + 12
+    message_timestamp_type: str = CREATE_TIME
+    message_timestamp_before_max_ms: int = LONG_MAX
+    message_timestamp_after_max_ms: int = 3_600_000
+    producer_id_expiration_ms: int = DAY_MS
+    strict_records: bool = False
+    is_compacted: bool = field(init=False)
+    has_log_append_time: bool = field(init=False)
+    opens_records: bool = field(init=False)
+    codec: int | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        set_field = object.__setattr__
+        compacted = "compact" in self.cleanup_policy
+        append_time = self.message_timestamp_type == LOG_APPEND_TIME
+        bounded = self.message_timestamp_before_max_ms < LONG_MAX and not append_time
+        set_field(self, "is_compacted", compacted)
+        set_field(self, "has_log_append_time", append_time)
+        set_field(self, "opens_records", compacted or bounded or self.strict_records)
+        set_field(self, "codec", _codec(self.compression_type))
+
+    @property
+    def deletes_by_retention(self) -> bool:
+        """Tell whether age and size may cost segments; a topic that is only compacted keeps them."""
+        return "delete" in self.cleanup_policy
+
+    @classmethod
+    def from_options(cls, snapshot: Snapshot) -> "LogConfig":
+        """Read the topic options; those that no log cares about are left alone."""
+        return cls(
+            segment_bytes=snapshot["internal.segment.bytes"] or snapshot.integer("segment.bytes"),
+            segment_ms=snapshot.integer("segment.ms"),
+            segment_jitter_ms=snapshot.integer("segment.jitter.ms"),
+            segment_index_bytes=snapshot.integer("segment.index.bytes"),
+            index_interval_bytes=snapshot.integer("index.interval.bytes"),
+            file_delete_delay_ms=snapshot.integer("file.delete.delay.ms"),
+            flush_messages=snapshot.integer("flush.messages"),
+            flush_ms=snapshot.integer("flush.ms"),
+            flush_on_ack=snapshot.boolean("flush.on.ack"),
+            cleanup_policy=frozenset(snapshot.strings("cleanup.policy")),
+            retention_bytes=snapshot.integer("retention.bytes"),
+            retention_ms=snapshot.integer("retention.ms"),
+            compression_type=snapshot.text("compression.type"),
+            max_message_bytes=snapshot.integer("max.message.bytes"),
+            message_timestamp_type=snapshot.text("message.timestamp.type"),
+            message_timestamp_before_max_ms=snapshot.integer("message.timestamp.before.max.ms"),
+            message_timestamp_after_max_ms=snapshot.integer("message.timestamp.after.max.ms"),
+        )
+
+
+def _codec(compression_type: str) -> int | None:
+    if compression_type == _KEEP_CODEC:
+        return None
+    return CODECS["none" if compression_type == "uncompressed" else compression_type]

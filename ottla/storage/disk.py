@@ -1,0 +1,528 @@
+"""The log directories of a broker: who owns them, the logs in them, what is kept beside the logs.
+
+`LogDirectories.open` locks the directories, checks whose they are and loads every log; `close` leaves
+them clean. A directory that fails is told to the broker and its logs refuse everything; the others
+go on. The owner calls `maintain` now and then. Follows org.apache.kafka LogManager.
+"""
+
+import logging
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from types import MappingProxyType
+from typing import NamedTuple, Required, TypedDict, Unpack
+
+from ottla.base import uuids
+from ottla.base.clock import Clock
+from ottla.base.errors import ApiError, ConfigError, ErrorCode, StorageError
+from ottla.base.files import FileSystem, Lock
+from ottla.base.rng import Rng
+from ottla.storage import checkpoints, recovery
+from ottla.storage.checkpoints import Offsets, TopicPartition
+from ottla.storage.config import LogConfig
+from ottla.storage.log import Log, Surroundings
+
+DELETE_SUFFIX = "-delete"
+_FILE_NAME_MAX = 255
+_LOG_DIRECTORY = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)")
+# KRaft's metadata log is no partition of ours.
+_FOREIGN = ("__cluster_metadata-0",)
+_CHECKPOINT_INTERVAL_MS = 60_000
+# Kafka's log.initial.task.delay.ms: the first round comes soon after the start.
+_RETENTION_DELAY_MS = 30_000
+_RETENTION_INTERVAL_MS = 5 * 60_000
+_EXPIRATION_INTERVAL_MS = 10 * 60_000
+
+HighWatermark = Callable[[str, int], int]
+OnOffline = Callable[[str, StorageError], None]
+
+_log = logging.getLogger(__name__)
+
+
+class Owner(NamedTuple):
+    """Whose directories these are; `cluster_id` None takes what they say."""
+
+    cluster_id: str | None
+    broker_id: int
+
+
+class LogDirectory:
+    """One directory: its lock, its logs, its checkpoints."""
+
+    def __init__(self, path: str, surroundings: Surroundings, lock: Lock) -> None:
+        self.path = path
+        self.logs: dict[TopicPartition, Log] = {}
+        self.high_watermarks: Offsets = {}
+        self.failure: StorageError | None = None
+        self._surroundings = surroundings
+        self._files = surroundings.files
+        self._lock = lock
+        self._stored: dict[str, bytes] = {}
+        # Directories of deleted logs, and when (ms) they may go.
+        self._doomed: list[tuple[int, str]] = []
+
+    def file(self, name: str) -> str:
+        """Return the path of a file in this directory."""
+        return f"{self.path}/{name}"
+
+    # Loading
+
+    def check_owner(self, owner: Owner) -> str | None:
+        """Hold `meta.properties` against the broker, or write it; return the cluster it names."""
+        path = self.file(checkpoints.META_PROPERTIES_FILE)
+        if not self._files.exists(path):
+            properties = {"version": "0", "broker.id": str(owner.broker_id)}
+            if owner.cluster_id is not None:
+                properties["cluster.id"] = owner.cluster_id
+            self._files.replace(path, checkpoints.encode_properties(properties))
+            return owner.cluster_id
+        try:
+            properties = checkpoints.parse_properties(self._files.read(path))
+        except ValueError as error:
+            raise ConfigError(
+                f"{path} cannot be read: {error}. It says whose data this is; restore it from a "
+                f"backup, or delete it if you are sure that the data is this broker's."
+            ) from error
+        return self._check_properties(path, properties, owner)
+
+    def _check_properties(
+        self, path: str, properties: Mapping[str, str], owner: Owner
+    ) -> str | None:
+        broker_id = properties.get("broker.id", properties.get("node.id"))
+        if broker_id is not None and broker_id != str(owner.broker_id):
+            raise ConfigError(
+                f"{self.path} holds the data of broker {broker_id}, and this is broker "
+                f"{owner.broker_id}. Start it with broker.id={broker_id} or with another directory."
+            )
+        cluster_id = properties.get("cluster.id")
+        if cluster_id is not None and owner.cluster_id not in (None, cluster_id):
+            raise ConfigError(
+                f"{self.path} holds data of the cluster {cluster_id}, and this broker joins "
+                f"{owner.cluster_id}. Give it another directory, or point it at the right cluster."
+            )
+        if cluster_id is None and owner.cluster_id is not None:
+            content = {**properties, "cluster.id": owner.cluster_id}
+            self._files.replace(path, checkpoints.encode_properties(content))
+            return owner.cluster_id
+        return cluster_id
+
+    def load(self, topic_config: Callable[[str], LogConfig]) -> None:
+        """Open every log in the directory."""
+        files = self._files
+        recovery_points = checkpoints.load_offsets(
+            files, self.file(checkpoints.RECOVERY_POINT_FILE)
+        )
+        log_starts = checkpoints.load_offsets(files, self.file(checkpoints.LOG_START_FILE))
+        self.high_watermarks = checkpoints.load_offsets(
+            files, self.file(checkpoints.HIGH_WATERMARK_FILE)
+        )
+        is_clean = self._take_clean_mark()
+        for name in files.list(self.path):
+            folder = self.file(name)
+            if name.endswith(DELETE_SUFFIX):
+                files.remove_tree(folder)
+                continue
+            key = parse_directory_name(name)
+            if key is None or not files.is_directory(folder):
+                continue
+            expected = recovery.Expectation(
+                log_starts.get(key, 0), recovery_points.get(key, 0), is_clean
+            )
+            self._load_log(key, folder, topic_config(key[0]), expected)
+
+    def _take_clean_mark(self) -> bool:
+        """Tell whether the last owner closed the directory; a crash from here on is no clean end."""
+        path = self.file(checkpoints.CLEAN_SHUTDOWN_FILE)
+        if not self._files.exists(path):
+            return False
+        self._files.remove(path)
+        self._files.sync_directory(self.path)
+        return True
+
+    def _load_log(
+        self, key: TopicPartition, folder: str, config: LogConfig, expected: recovery.Expectation
+    ) -> None:
+        now_ms = self._surroundings.clock.time_ms()
+        loaded = recovery.load(self._files, folder, config, expected, now_ms)
+        topic_id = checkpoints.load_topic_id(self._files, folder)
+        self.logs[key] = Log(*key, topic_id, config, loaded, self._surroundings)
+        if loaded.truncation is not None or loaded.rebuilt:
+            _log.warning(
+                "loaded %s-%d next_offset=%d clean=%s truncation=%s rebuilt=%s",
+                *key,
+                loaded.log_end_offset,
+                expected.is_clean,
+                loaded.truncation,
+                loaded.rebuilt,
+            )
+
+    # Logs
+
+    def create(self, key: TopicPartition, topic_id: bytes, config: LogConfig) -> Log:
+        """Make a new, empty log."""
+        folder = self.file(directory_name(*key))
+        loaded = recovery.create(self._files, folder, config, self._surroundings.clock.time_ms())
+        if topic_id != uuids.ZERO_UUID:
+            metadata = self._files.open(
+                f"{folder}/{checkpoints.PARTITION_METADATA_FILE}", create=True
+            )
+            metadata.append(checkpoints.encode_partition_metadata(topic_id))
+            metadata.close()
+        log = self.logs[key] = Log(*key, topic_id, config, loaded, self._surroundings)
+        # Creating is cheap: names become durable with the first records.
+        log.expect_sync_of(folder)
+        log.expect_sync_of(self.path)
+        return log
+
+    def delete(self, key: TopicPartition) -> None:
+        """Rename a log's directory out of the way; `remove_deleted` removes it later."""
+        log = self.logs.pop(key)
+        self.high_watermarks.pop(key, None)
+        unique = self._surroundings.rng.random_bytes(16).hex()
+        suffix = f".{unique}{DELETE_SUFFIX}"
+        name = directory_name(*key)[: _FILE_NAME_MAX - len(suffix)] + suffix
+        log.rename_directory(self.file(name))
+        log.abandon()
+        due_ms = self._surroundings.clock.time_ms() + log.config.file_delete_delay_ms
+        self._doomed.append((due_ms, self.file(name)))
+
+    async def flush_due(self) -> None:
+        """Flush, off the loop, the logs whose flush.ms has passed, and segments that were rolled."""
+        for log in list(self.logs.values()):
+            if log.needs_flush():
+                await log.flush_in_background()
+            elif log.owes_sealed():
+                await log.flush_in_background(sealed_only=True)
+
+    async def remove_deleted(self) -> None:
+        """Remove what was deleted long enough ago: segments, and in the background whole logs."""
+        now_ms = self._surroundings.clock.time_ms()
+        for log in list(self.logs.values()):
+            log.remove_deleted()
+        due = [path for due_ms, path in self._doomed if due_ms <= now_ms]
+        self._doomed = [each for each in self._doomed if each[0] > now_ms]
+        for path in due:
+            await self._files.in_background(partial(self._files.remove_tree, path))
+
+    # Checkpoints
+
+    def checkpoint(self) -> None:
+        """Write how far each log is durable and where it begins."""
+        logs = self.logs
+        recovery_points = {key: log.recovery_point for key, log in logs.items()}
+        self._store(checkpoints.RECOVERY_POINT_FILE, recovery_points)
+        starts = {
+            key: log.log_start_offset
+            for key, log in logs.items()
+            if log.log_start_offset > log.first_segment_offset
+        }
+        self._store(checkpoints.LOG_START_FILE, starts)
+
+    def store_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
+        """Write the high watermarks of the logs that are here; others are left as they are."""
+        for key, offset in high_watermarks.items():
+            if key in self.logs:
+                self.high_watermarks[key] = offset
+        self._store(checkpoints.HIGH_WATERMARK_FILE, self.high_watermarks)
+
+    def _store(self, name: str, offsets: Offsets) -> None:
+        data = checkpoints.encode_offsets(offsets)
+        if self._stored.get(name) != data:
+            self._files.replace(self.file(name), data)
+            self._stored[name] = data
+
+    # The end
+
+    def close(self) -> None:
+        """Close every log, and only when all of it is on the disk say that the end was clean."""
+        for log in self.logs.values():
+            log.close()
+        self.checkpoint()
+        self._files.replace(
+            self.file(checkpoints.CLEAN_SHUTDOWN_FILE), checkpoints.CLEAN_SHUTDOWN_CONTENT
+        )
+        self._lock.release()
+
+    def fail(self, failure: StorageError) -> None:
+        """Take every log offline; the lock stays until the process ends or `release`."""
+        self.failure = failure
+        for log in self.logs.values():
+            log.take_offline(failure)
+
+    def release(self) -> None:
+        """Give the lock back without a word about the end."""
+        for log in self.logs.values():
+            log.abandon()
+        self._lock.release()
+
+
+class Opening(TypedDict, total=False):
+    """What `LogDirectories.open` is told beside the paths and the ports.
+
+    `topic_config` gives a topic's settings; `default_config` is for those it is not asked for.
+    `on_offline` hears of a directory that fails while others go on.
+    """
+
+    cluster_id: str | None
+    broker_id: Required[int]
+    default_config: LogConfig
+    topic_config: Callable[[str], LogConfig]
+    on_offline: OnOffline
+
+
+class LogDirectories:
+    """All log directories of a broker, on its event loop."""
+
+    def __init__(
+        self, directories: Sequence[LogDirectory], clock: Clock, on_offline: OnOffline
+    ) -> None:
+        self.cluster_id: str | None = None
+        self._directories = list(directories)
+        self._clock = clock
+        self._on_offline = on_offline
+        self._logs: dict[TopicPartition, Log] = {}
+        self._where: dict[TopicPartition, LogDirectory] = {}
+        now_ms = clock.time_ms()
+        self._checkpoint_due_ms = now_ms + _CHECKPOINT_INTERVAL_MS
+        self._retention_due_ms = now_ms + _RETENTION_DELAY_MS
+        self._expiration_due_ms = now_ms + _EXPIRATION_INTERVAL_MS
+
+    @classmethod
+    def open(
+        cls,
+        paths: Sequence[str],
+        *,
+        files: FileSystem,
+        clock: Clock,
+        rng: Rng,
+        **opening: Unpack[Opening],
+    ) -> "LogDirectories":
+        """Lock, check and load the directories; those that do not exist are made.
+
+        Raises ConfigError or StorageError with a sentence for the person who started the broker.
+        """
+        if not paths:
+            raise ConfigError("log.dirs names no directory")
+        owned: list[LogDirectory] = []
+        everything = cls(owned, clock, opening.get("on_offline", _ignore))
+        ports = Surroundings(files, clock, rng, everything.failed)
+        try:
+            for path in dict.fromkeys(path.rstrip("/") or "/" for path in paths):
+                lock = _lock(files, path)
+                owned.append(LogDirectory(path, ports._replace(log_directory=path), lock))
+            everything._directories = owned
+            everything._load(opening)
+        except BaseException:
+            for directory in owned:
+                directory.release()
+            raise
+        return everything
+
+    def _load(self, opening: Opening) -> None:
+        default = opening.get("default_config") or LogConfig()
+        topic_config = opening.get("topic_config", lambda topic: default)
+        owner = Owner(opening.get("cluster_id"), opening["broker_id"])
+        for directory in self._directories:
+            try:
+                cluster_id = directory.check_owner(owner)
+                owner = owner._replace(cluster_id=cluster_id)
+                directory.load(topic_config)
+            except OSError as error:
+                reason = f"it cannot be read or written: {error.strerror or error}"
+                self._fail(directory, StorageError(directory.path, reason))
+            for key, log in directory.logs.items():
+                if key in self._where:
+                    other = self._where[key].path
+                    raise ConfigError(
+                        f"{directory_name(*key)} is both in {other} and in {directory.path}; "
+                        f"move the one that is out of date away."
+                    )
+                self._where[key], self._logs[key] = directory, log
+        self.cluster_id = owner.cluster_id
+        if not self._online():
+            raise self._directories[0].failure or AssertionError("no directory was opened")
+
+    # Logs
+
+    def logs(self) -> Mapping[TopicPartition, Log]:
+        """Return every log, those in failed directories as well."""
+        return MappingProxyType(self._logs)
+
+    def get(self, topic: str, partition: int) -> Log | None:
+        """Return a log, or None if there is none."""
+        return self._logs.get((topic, partition))
+
+    def create(self, topic: str, partition: int, topic_id: bytes, config: LogConfig) -> Log:
+        """Make a log in the directory with the fewest; return the one that exists already.
+
+        Raises INCONSISTENT_TOPIC_ID for a log of an earlier topic of that name, or StorageError.
+        """
+        key = (topic, partition)
+        found = self._logs.get(key)
+        if found is not None:
+            if found.topic_id not in (topic_id, uuids.ZERO_UUID):
+                raise ApiError(ErrorCode.INCONSISTENT_TOPIC_ID)
+            return found
+        online = self._online()
+        if not online:
+            raise self._directories[0].failure or AssertionError("a directory failed silently")
+        directory = min(online, key=lambda each: len(each.logs))
+        with self._disk(directory):
+            log = directory.create(key, topic_id, config)
+        self._logs[key], self._where[key] = log, directory
+        return log
+
+    def delete(self, topic: str, partition: int) -> None:
+        """Take a log away; its files go after file.delete.delay.ms."""
+        key = (topic, partition)
+        self._logs.pop(key)
+        directory = self._where.pop(key)
+        if directory.failure is not None:
+            raise directory.failure
+        with self._disk(directory):
+            directory.delete(key)
+
+    def high_watermark(self, topic: str, partition: int) -> int:
+        """Return the high watermark that was stored last; 0 if there is none."""
+        directory = self._where.get((topic, partition))
+        return 0 if directory is None else directory.high_watermarks.get((topic, partition), 0)
+
+    # Upkeep
+
+    async def maintain(self) -> None:
+        """Do what has become due; to be called every second or so.
+
+        Makes rolled segments durable, follows flush.ms, deletes what was deleted long enough ago,
+        and from time to time writes checkpoints, applies retention and forgets silent producers.
+        """
+        for directory in self._online():
+            try:
+                await directory.flush_due()
+                await directory.remove_deleted()
+            except (OSError, StorageError) as error:
+                self._note_failure(directory, error)
+        now_ms = self._clock.time_ms()
+        if now_ms >= self._retention_due_ms:
+            self._retention_due_ms = now_ms + _RETENTION_INTERVAL_MS
+            self.tick_retention()
+        if now_ms >= self._expiration_due_ms:
+            self._expiration_due_ms = now_ms + _EXPIRATION_INTERVAL_MS
+            for log in self._logs.values():
+                log.producers.remove_expired(now_ms, log.config.producer_id_expiration_ms)
+        if now_ms >= self._checkpoint_due_ms:
+            self._checkpoint_due_ms = now_ms + _CHECKPOINT_INTERVAL_MS
+            for directory in self._online():
+                with suppress(StorageError), self._disk(directory):
+                    directory.checkpoint()
+
+    def tick_retention(self, high_watermark: HighWatermark | None = None) -> int:
+        """Apply retention to every log, up to its high watermark; return the segments deleted."""
+        count = 0
+        for (topic, partition), log in self._logs.items():
+            end = high_watermark(topic, partition) if high_watermark else log.high_watermark
+            if log.failure is None:
+                with suppress(StorageError):
+                    count += log.apply_retention(end)
+        return count
+
+    def checkpoint(self) -> None:
+        """Write recovery points and log start offsets; StorageError if a directory fails."""
+        for directory in self._online():
+            with self._disk(directory):
+                directory.checkpoint()
+
+    def store_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
+        """Write high watermarks; StorageError if a directory fails."""
+        for directory in self._online():
+            with self._disk(directory):
+                directory.store_high_watermarks(high_watermarks)
+
+    def close(self) -> None:
+        """Close every log, mark the directories as clean, release the locks; then raise what failed."""
+        failures = []
+        for directory in self._directories:
+            try:
+                if directory.failure is None:
+                    with self._disk(directory):
+                        directory.close()
+            except StorageError as error:
+                failures.append(error)
+            finally:
+                directory.release()
+        if failures:
+            raise failures[0]
+
+    def abandon(self) -> None:
+        """Give files and locks back and write nothing, as if the process had died."""
+        for directory in self._directories:
+            directory.release()
+
+    # Failing
+
+    def _online(self) -> list[LogDirectory]:
+        return [directory for directory in self._directories if directory.failure is None]
+
+    @contextmanager
+    def _disk(self, directory: LogDirectory) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise self._note_failure(directory, error) from error
+
+    def _note_failure(self, directory: LogDirectory, error: OSError | StorageError) -> StorageError:
+        if isinstance(error, OSError):
+            error = StorageError(directory.path, str(error.strerror or error))
+        self._fail(directory, error)
+        return error
+
+    def failed(self, failure: StorageError) -> None:
+        """Take the directory that the error names offline; one of its logs met the error."""
+        for directory in self._directories:
+            if directory.path == failure.directory:
+                self._fail(directory, failure)
+
+    def _fail(self, directory: LogDirectory, failure: StorageError) -> None:
+        if directory.failure is None:
+            _log.error("log directory offline path=%s reason=%s", directory.path, failure)
+            directory.fail(failure)
+            self._on_offline(directory.path, failure)
+
+
+def directory_name(topic: str, partition: int) -> str:
+    """Return the name of a log's directory."""
+    return f"{topic}-{partition}"
+
+
+def parse_directory_name(name: str) -> TopicPartition | None:
+    """Return the log that a directory belongs to; None if it is no log's."""
+    match = _LOG_DIRECTORY.fullmatch(name)
+    if match is None or name in _FOREIGN:
+        return None
+    return match["topic"], int(match["partition"])
+
+
+def _lock(files: FileSystem, path: str) -> Lock:
+    """Make the directory and lock it; the errors say what to do."""
+    try:
+        if files.exists(path) and not files.is_directory(path):
+            raise ConfigError(f"{path} is a file; the log directory must be a folder of its own.")
+        files.make_directories(path)
+        return files.lock(f"{path}/{checkpoints.LOCK_FILE}")
+    except BlockingIOError as error:
+        holder = f" ({error.strerror})" if error.strerror else ""
+        raise StorageError(
+            path,
+            f"another broker is using this directory{holder}. Stop it, or give this one another "
+            f"directory.",
+        ) from error
+    except PermissionError as error:
+        raise StorageError(
+            path, "this user may not write here. Change the owner, or choose another directory."
+        ) from error
+    except OSError as error:
+        raise StorageError(path, f"it cannot be used: {error.strerror or error}.") from error
+
+
+def _ignore(path: str, error: StorageError) -> None:
+    """Stand in for whoever does not care about a directory that fails."""

@@ -1,0 +1,107 @@
+"""The offset index of a segment: from an offset to the byte where its batch begins.
+
+On disk (`.index`) an entry is 8 bytes: last offset of a batch, relative to the segment, and the
+position where that batch begins; one for every `index.interval.bytes` of records. In memory the
+batch's first offset stands beside it, if this process appended the batch: then a lookup inside that
+batch needs no look at the file. Follows org.apache.kafka.storage.internals.log.OffsetIndex.
+"""
+
+import sys
+from array import array
+from bisect import bisect_left, bisect_right
+from typing import NamedTuple
+
+from ottla.base.buffers import Buffer
+
+ENTRY_SIZE = 8
+RELATIVE_OFFSET_MAX = 2**31 - 1
+
+
+class Place(NamedTuple):
+    """Where to look for an offset: at `position`, or (if not `is_exact`) from there on.
+
+    `last_offset` is that of the batch at `position`, -1 where the index does not say.
+    """
+
+    position: int
+    last_offset: int
+    is_exact: bool
+
+
+class OffsetIndex:
+    """Entries in rising order of offset and position; none points to the segment's first batch."""
+
+    __slots__ = ("_first", "_last", "_positions", "base_offset")
+
+    def __init__(self, base_offset: int) -> None:
+        self.base_offset = base_offset
+        self._first = array("I")
+        self._last = array("I")
+        self._positions = array("I")
+
+    def __len__(self) -> int:
+        return len(self._last)
+
+    def append(self, first_offset: int, last_offset: int, position: int) -> None:
+        """Add the batch that begins at `position`."""
+        self._first.append(first_offset - self.base_offset)
+        self._last.append(last_offset - self.base_offset)
+        self._positions.append(position)
+
+    def lookup(self, offset: int) -> Place:
+        """Return where to find the first batch whose last offset is at least `offset`."""
+        relative = offset - self.base_offset
+        at = bisect_left(self._last, relative)
+        if at < len(self._last) and self._first[at] <= relative:
+            return Place(self._positions[at], self._last[at] + self.base_offset, True)
+        if at == 0:
+            return Place(0, -1, False)
+        return Place(self._positions[at - 1], self._last[at - 1] + self.base_offset, False)
+
+    def floor(self, position: int) -> Place:
+        """Return the last entry that points at or before `position`."""
+        at = bisect_right(self._positions, position) - 1
+        if at < 0:
+            return Place(0, -1, False)
+        return Place(self._positions[at], self._last[at] + self.base_offset, True)
+
+    def truncate(self, position: int) -> None:
+        """Forget the batches that begin at or after `position`."""
+        at = bisect_left(self._positions, position)
+        del self._first[at:], self._last[at:], self._positions[at:]
+
+    def encode(self) -> bytes:
+        """Return the content of the `.index` file."""
+        entries = array("I", bytes(ENTRY_SIZE * len(self)))
+        entries[0::2] = self._last
+        entries[1::2] = self._positions
+        return _big_endian(entries)
+
+    @classmethod
+    def decode(cls, base_offset: int, data: Buffer, log_bytes: int) -> "OffsetIndex":
+        """Read a file's entries up to the first that cannot be right (such as Kafka's zeros).
+
+        Entries that only look right are found out where they are used, against the log.
+        """
+        index = cls(base_offset)
+        entries = array("I", bytes(data[: len(data) // ENTRY_SIZE * ENTRY_SIZE]))
+        if sys.byteorder == "little":
+            entries.byteswap()
+        previous_last, previous_position = -1, 0
+        for last, position in zip(entries[0::2], entries[1::2], strict=True):
+            if last <= previous_last or not previous_position < position < log_bytes:
+                break
+            if last > RELATIVE_OFFSET_MAX:
+                break
+            # Where the batch begins is not on disk: no lookup of a loaded entry is exact.
+            index._first.append(last + 1)
+            index._last.append(last)
+            index._positions.append(position)
+            previous_last, previous_position = last, position
+        return index
+
+
+def _big_endian(entries: "array[int]") -> bytes:
+    if sys.byteorder == "little":
+        entries.byteswap()
+    return entries.tobytes()

@@ -1,0 +1,594 @@
+"""One partition's log: an unbroken run of offsets in segments, appended at the end, read anywhere.
+
+The partition above it is its only writer and calls it on the broker's loop. It knows nothing of high
+watermarks or replicas: whoever reads says up to where. OSError becomes StorageError here, is told to
+the log directory, and every later call raises it again. Follows UnifiedLog and LocalLog.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from ottla.base.buffers import Buffer
+from ottla.base.clock import Clock
+from ottla.base.errors import ApiError, ErrorCode, StorageError
+from ottla.base.files import File, FileSystem
+from ottla.base.rng import Rng
+from ottla.storage import checkpoints, producers, recovery, retention, scan, txn_index, validation
+from ottla.storage.config import LONG_MAX, LogConfig
+from ottla.storage.recovery import LoadedLog
+from ottla.storage.scan import TimestampedOffset
+from ottla.storage.segment import (
+    SNAPSHOT_SUFFIX,
+    FetchedRecords,
+    Segment,
+    base_offset_of,
+    file_name,
+)
+from ottla.storage.txn_index import AbortedTransaction
+from ottla.storage.validation import AppendInfo
+from ottla.wire.records import batch, control
+from ottla.wire.records.batch import CONTROL_BIT, LOG_OVERHEAD, BatchHeader
+
+__all__ = ["AppendInfo", "FetchedRecords", "Log", "Surroundings", "TimestampedOffset"]
+
+
+class Surroundings(NamedTuple):
+    """The ports a log works with, the log directory it is in, and whom it tells of a failure."""
+
+    files: FileSystem
+    clock: Clock
+    rng: Rng
+    on_failure: Callable[[StorageError], None]
+    log_directory: str = ""
+
+
+class Log:
+    """A log that was created or loaded; `close` makes it durable and gives its files back.
+
+    Offsets run from `log_start_offset` (kept by retention and DeleteRecords) to before
+    `log_end_offset`; everything before `recovery_point` is on the disk.
+    """
+
+    def __init__(
+        self,
+        topic: str,
+        partition: int,
+        topic_id: bytes,
+        config: LogConfig,
+        loaded: LoadedLog,
+        surroundings: Surroundings,
+    ) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.topic_id = topic_id
+        self.config = config
+        self.directory = loaded.directory
+        self.log_start_offset = loaded.log_start_offset
+        self.log_end_offset = loaded.log_end_offset
+        self.recovery_point = loaded.recovery_point
+        # Kept for whoever works on all logs of a broker; the partition moves it.
+        self.high_watermark = loaded.log_start_offset
+        self.epochs = loaded.epochs
+        self.producers = loaded.producers
+        self._surroundings = surroundings
+        self._files = surroundings.files
+        self._clock = surroundings.clock
+        self._failure: StorageError | None = None
+        self._segments = loaded.segments
+        self._bases = [segment.base_offset for segment in loaded.segments]
+        self._active = loaded.segments[-1]
+        self._flushed_ms = self._clock.time_ms()
+        self._unsynced_folders: set[str] = set()
+        self._truncations = 0
+        # Files out of use: when to remove them (ms), and their names.
+        self._doomed: list[tuple[int, list[str]]] = []
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all segments."""
+        return sum(segment.size_bytes for segment in self._segments)
+
+    @property
+    def segments_count(self) -> int:
+        """How many segments the log has; the last one takes appends."""
+        return len(self._segments)
+
+    @property
+    def first_segment_offset(self) -> int:
+        """Base offset of the oldest segment; the start of the log may lie inside that segment."""
+        return self._bases[0]
+
+    @property
+    def failure(self) -> StorageError | None:
+        """Why the log can no longer be used; None as long as it can."""
+        return self._failure
+
+    # Appending
+
+    def append_as_leader(
+        self, records: Buffer, leader_epoch: int, *, from_client: bool = True
+    ) -> AppendInfo:
+        """Check one produced batch, give it the next offset and write it.
+
+        A writable buffer is patched in place. Raises ApiError (`InvalidRecordsError` has the records
+        at fault) and StorageError. `from_client` is false for what coordinators write.
+        """
+        if self._failure is not None:
+            raise self._failure
+        now_ms = self._clock.time_ms()
+        config = self.config
+        data, header, append_time_ms = validation.check(
+            records, config, now_ms, from_client=from_client
+        )
+        size = header.batch_length + LOG_OVERHEAD
+        if size > config.segment_bytes:
+            raise ApiError(ErrorCode.RECORD_LIST_TOO_LARGE)
+        marker = None
+        if header.producer_id >= 0:
+            if header.attributes & CONTROL_BIT:
+                marker = self._judge_marker(data, header)
+            elif header.base_sequence >= 0:
+                duplicate = self.producers.check(header)
+                if duplicate is not None:
+                    return self._repeated(duplicate, header)
+        base_offset = self.log_end_offset
+        last_offset = base_offset + header.last_offset_delta
+        batch.patch_offset_and_epoch(data, 0, base_offset, leader_epoch)
+        self._write(data, base_offset, last_offset, header.max_timestamp, now_ms)
+        if leader_epoch > self.epochs.latest:
+            self.epochs.assign(leader_epoch, base_offset)
+        if header.producer_id >= 0:
+            self._note_producer(header, base_offset, marker)
+        return AppendInfo(
+            base_offset,
+            last_offset,
+            append_time_ms,
+            self.log_start_offset,
+            False,
+            header.records_count,
+            size,
+            header.max_timestamp,
+        )
+
+    def _judge_marker(
+        self, data: Buffer, header: BatchHeader
+    ) -> control.EndTransactionMarker | None:
+        marker = producers.parse_marker(data, header)
+        if marker is not None:
+            self.producers.check_marker(header, marker.coordinator_epoch)
+        return marker
+
+    def _repeated(self, written: producers.WrittenBatch, header: BatchHeader) -> AppendInfo:
+        """Return the answer that the first append of this batch got."""
+        append_time_ms = written.timestamp if self.config.has_log_append_time else -1
+        return AppendInfo(
+            written.base_offset,
+            written.last_offset,
+            append_time_ms,
+            self.log_start_offset,
+            True,
+            header.records_count,
+            0,
+            written.timestamp,
+        )
+
+    def _note_producer(
+        self, header: BatchHeader, base_offset: int, marker: control.EndTransactionMarker | None
+    ) -> None:
+        if not header.attributes & CONTROL_BIT:
+            self.producers.note(header, base_offset)
+        elif marker is not None:
+            ended = self.producers.note_marker(header, base_offset, marker)
+            if ended is not None and ended.is_aborted:
+                with self._disk():
+                    self._active.add_aborted(self.producers.index_entry(ended))
+
+    def append_as_follower(self, records: Buffer) -> AppendInfo:
+        """Write batches as the leader sent them; a partial one at the end is left away.
+
+        Raises ApiError CORRUPT_MESSAGE for damage and OFFSET_OUT_OF_RANGE for batches that begin
+        before the log's end.
+        """
+        if self._failure is not None:
+            raise self._failure
+        first_offset = self.log_end_offset
+        now_ms = self._clock.time_ms()
+        count, size, newest = 0, 0, batch.NO_TIMESTAMP
+        view = memoryview(records)
+        for position, header in list(validation.follower_batches(view, self.log_end_offset)):
+            data = view[position : position + header.size_bytes]
+            base_offset = header.base_offset
+            self._write(data, base_offset, header.last_offset, header.max_timestamp, now_ms)
+            if header.leader_epoch > self.epochs.latest:
+                self.epochs.assign(header.leader_epoch, base_offset)
+            if header.producer_id >= 0:
+                is_control = header.attributes & CONTROL_BIT
+                marker = producers.parse_marker(data, header) if is_control else None
+                self._note_producer(header, base_offset, marker)
+            if not count:
+                first_offset = base_offset
+            count += header.records_count
+            size += header.size_bytes
+            newest = max(newest, header.max_timestamp)
+        last_offset = self.log_end_offset - 1
+        start = self.log_start_offset
+        return AppendInfo(first_offset, last_offset, -1, start, False, count, size, newest)
+
+    def _write(
+        self, data: Buffer, base_offset: int, last_offset: int, max_timestamp: int, now_ms: int
+    ) -> None:
+        """Write one batch at the end, in a new segment if it is time for one."""
+        active = self._active
+        try:
+            if active.must_roll(len(data), last_offset, max_timestamp, now_ms, self.config):
+                active = self._roll(base_offset, now_ms)
+            active.append(data, base_offset, last_offset, max_timestamp)
+        except OSError as error:
+            raise self._fail(error) from error
+        self.log_end_offset = last_offset + 1
+        if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
+            self.flush()
+
+    # Rolling
+
+    def roll(self) -> None:
+        """Begin a new segment at the end of the log, unless the last one is empty."""
+        if self._active.size_bytes:
+            with self._disk():
+                self._roll(self.log_end_offset, self._clock.time_ms())
+
+    def roll_if_due(self) -> bool:
+        """Begin a new segment if the last one is older than segment.ms; tell whether that was so."""
+        active = self._active
+        waited_ms = active.waited_ms(batch.NO_TIMESTAMP, self._clock.time_ms())
+        if not active.size_bytes or waited_ms <= self.config.segment_ms:
+            return False
+        self.roll()
+        return True
+
+    def _roll(self, base_offset: int, now_ms: int) -> Segment:
+        """Seal the last segment and begin one at `base_offset`."""
+        old = self._active
+        if old.size_bytes:
+            old.seal()
+            self._store_snapshot()
+        else:
+            self._remove_segments(len(self._segments) - 1, len(self._segments))
+        return self._begin_segment(base_offset, now_ms)
+
+    def _begin_segment(self, base_offset: int, now_ms: int) -> Segment:
+        segment = Segment.create(self._files, self.directory, base_offset, self.config, now_ms)
+        segment.create_files()
+        if self.config.segment_jitter_ms:
+            segment.jitter_ms = self._surroundings.rng.below(self.config.segment_jitter_ms)
+        self._unsynced_folders.add(self.directory)
+        self._segments.append(segment)
+        self._bases.append(base_offset)
+        self._active = segment
+        return segment
+
+    def _store_snapshot(self) -> None:
+        """Write what is known of the producers, for records before the end of the log."""
+        state = self.producers
+        state.end_offset = self.log_end_offset
+        path = f"{self.directory}/{file_name(self.log_end_offset, SNAPSHOT_SUFFIX)}"
+        # Not synced: it carries a checksum, and an older one with more of the log does as well.
+        file = self._files.open(path, create=True)
+        file.truncate(0)
+        file.append(state.encode_snapshot())
+        file.close()
+
+    # Reading
+
+    def read(
+        self,
+        offset: int,
+        max_bytes: int,
+        *,
+        max_offset: int,
+        at_least_one: bool = True,
+        only_if_cached: bool = False,
+    ) -> FetchedRecords | None:
+        """Return whole batches from the one that holds `offset`, none of them at or past `max_offset`.
+
+        With `at_least_one` the first batch comes even if it is larger than `max_bytes`. None if
+        `only_if_cached` and the device would have to be waited for. Raises OFFSET_OUT_OF_RANGE.
+        """
+        if self._failure is not None:
+            raise self._failure
+        if not self.log_start_offset <= offset <= self.log_end_offset:
+            raise self._out_of_range(offset)
+        at = bisect_right(self._bases, offset) - 1
+        end_offset = min(max_offset, self.log_end_offset)
+        try:
+            while offset < end_offset and at < len(self._segments):
+                segment = self._segments[at]
+                read = scan.reader(segment.file, only_if_cached=only_if_cached)
+                at += 1
+                behind = self._bases[at] if at < len(self._bases) else self.log_end_offset
+                bound = None if end_offset >= behind else end_offset
+                found = segment.read(offset, max_bytes, bound, read, at_least_one=at_least_one)
+                if found is not None:
+                    return found
+        except scan.NotCached:
+            return None
+        except OSError as error:
+            raise self._fail(error) from error
+        active = self._active
+        return FetchedRecords(b"", offset, active.base_offset, active.size_bytes, 0)
+
+    def _out_of_range(self, offset: int) -> ApiError:
+        return ApiError(
+            ErrorCode.OFFSET_OUT_OF_RANGE,
+            f"Offset {offset} is not in {self.topic}-{self.partition}, which holds "
+            f"{self.log_start_offset} to {self.log_end_offset}.",
+        )
+
+    def last_stable_offset(self, high_watermark: int) -> int:
+        """Return the offset before which every transaction is decided and replicated."""
+        self.producers.decide_up_to(high_watermark)
+        unstable = self.producers.first_unstable_offset()
+        return high_watermark if unstable is None else min(unstable, high_watermark)
+
+    def aborted_transactions(self, start_offset: int, end_offset: int) -> list[AbortedTransaction]:
+        """Return the aborted transactions with records in [start_offset, end_offset)."""
+        found: list[AbortedTransaction] = []
+        with self._disk():
+            for segment in self._segments[max(0, bisect_right(self._bases, start_offset) - 1) :]:
+                part = txn_index.collect(segment.aborted, start_offset, end_offset)
+                found += part.transactions
+                if part.is_complete:
+                    break
+        return found
+
+    # Searching
+
+    def offset_for_timestamp(self, timestamp_ms: int) -> TimestampedOffset | None:
+        """Return the first record at or after the time; None if all are older."""
+        with self._disk():
+            for segment in self._segments:
+                if segment.newest.timestamp >= timestamp_ms:
+                    found = segment.find_timestamp(timestamp_ms, self.log_start_offset)
+                    if found is not None:
+                        return found
+        return None
+
+    def offset_of_max_timestamp(self) -> TimestampedOffset | None:
+        """Return the first of the newest records; None if no record has a timestamp."""
+        with self._disk():
+            newest = max(segment.newest.timestamp for segment in self._segments)
+        return self.offset_for_timestamp(newest) if newest >= 0 else None
+
+    def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
+        """Return the largest epoch up to `leader_epoch` and where it ends; (-1, -1) if unknown."""
+        return self.epochs.end_offset_for(leader_epoch, self.log_end_offset)
+
+    # Cutting
+
+    def truncate_to(self, offset: int) -> None:
+        """Cut off everything from the batch that holds `offset` on."""
+        if self._failure is not None:
+            raise self._failure
+        if offset >= self.log_end_offset:
+            return
+        if offset < self._bases[0]:
+            self.truncate_fully_and_start_at(offset)
+            return
+        with self._disk():
+            keep = bisect_right(self._bases, offset)
+            self._remove_segments(keep, len(self._segments))
+            self._active = self._segments[-1]
+            self.log_end_offset = self._active.truncate_to(offset)
+            self._active.clear_aborted(self.log_end_offset)
+            # Or what was cut could come back after a crash.
+            self._active.sync()
+            self.log_start_offset = min(self.log_start_offset, self.log_end_offset)
+            self._after_truncation()
+            place = recovery.Place(
+                self._files, self.directory, self.log_start_offset, self.log_end_offset
+            )
+            self.producers, _ = recovery.load_producers(place, self._segments, self.log_end_offset)
+
+    def truncate_fully_and_start_at(self, offset: int) -> None:
+        """Forget everything; the log is empty and begins at `offset`."""
+        if self._failure is not None:
+            raise self._failure
+        with self._disk():
+            self._remove_segments(0, len(self._segments))
+            self._begin_segment(offset, self._clock.time_ms())
+            self.log_start_offset = self.log_end_offset = offset
+            self._after_truncation()
+            self.epochs.clear()
+            self._remove_snapshots(lambda snapshot: True)
+            self.producers = producers.ProducerState(offset)
+
+    def _after_truncation(self) -> None:
+        end = self.log_end_offset
+        self._truncations += 1
+        self.recovery_point = min(self.recovery_point, end)
+        self.epochs.truncate_from_end(end)
+        self._store_epochs()
+        self._remove_snapshots(lambda snapshot: snapshot > end)
+
+    def advance_log_start_offset(self, offset: int) -> bool:
+        """Move the start of the log forward; tell whether it moved. Retention deletes the segments."""
+        if offset > self.log_end_offset:
+            raise self._out_of_range(offset)
+        if offset <= self.log_start_offset:
+            return False
+        self.log_start_offset = offset
+        self.epochs.truncate_from_start(offset)
+        self.producers.truncate_from_start(offset)
+        return True
+
+    def apply_retention(self, high_watermark: int) -> int:
+        """Delete segments that have outlived the topic's retention; return how many."""
+        if self._failure is not None:
+            raise self._failure
+        start, end = self.log_start_offset, self.log_end_offset
+        state = retention.LogState(start, end, high_watermark, self.size_bytes)
+        with self._disk():
+            now_ms = self._clock.time_ms()
+            count = retention.plan(self._segments, state, self.config, now_ms).segments_count
+            if not count:
+                return 0
+            if count == len(self._segments):
+                self._roll(end, now_ms)
+            self._remove_segments(0, count)
+            self._remove_snapshots(lambda snapshot: snapshot < self._bases[0])
+        self.advance_log_start_offset(max(self._bases[0], start))
+        return count
+
+    def _remove_segments(self, start: int, end: int) -> None:
+        """Take segments out of the log; their files go after file.delete.delay.ms."""
+        due_ms = self._clock.time_ms() + self.config.file_delete_delay_ms
+        for segment in self._segments[start:end]:
+            self._doomed.append((due_ms, segment.mark_deleted()))
+            segment.close()
+        del self._segments[start:end], self._bases[start:end]
+
+    def _remove_snapshots(self, is_useless: Callable[[int], bool]) -> None:
+        for name in self._files.list(self.directory):
+            offset = base_offset_of(name, SNAPSHOT_SUFFIX)
+            if offset >= 0 and is_useless(offset):
+                self._files.remove(f"{self.directory}/{name}")
+
+    def remove_deleted(self, *, all_of_them: bool = False) -> None:
+        """Remove the files of deleted segments whose time has come."""
+        now_ms = self._clock.time_ms()
+        due = [each for each in self._doomed if all_of_them or each[0] <= now_ms]
+        self._doomed = [each for each in self._doomed if each not in due]
+        with self._disk():
+            for _, paths in due:
+                for path in paths:
+                    self._files.remove(path)
+
+    # Durability
+
+    def flush(self) -> None:
+        """Return once every record is on the disk, and what is needed to find it."""
+        if self._failure is not None:
+            raise self._failure
+        if self.recovery_point == self.log_end_offset:
+            return
+        with self._disk():
+            for segment in self._segments:
+                if not segment.is_synced:
+                    segment.sync()
+            self._sync_names()
+        self._flushed(self.log_end_offset)
+
+    async def flush_in_background(self, *, sealed_only: bool = False) -> int:
+        """Like `flush`, off the event loop; return the offset before which all is durable then.
+
+        `sealed_only` leaves the last segment alone: what rolling a segment owes to the disk.
+        """
+        end = self._active.base_offset if sealed_only else self.log_end_offset
+        truncations = self._truncations
+        chosen = self._segments[:-1] if sealed_only else self._segments
+        pending = [(each, each.size_bytes) for each in chosen if not each.is_synced]
+        try:
+            self._sync_names()
+            if pending:
+                files = [segment.file for segment, _ in pending]
+                await self._files.in_background(lambda: _sync_all(files))
+        except OSError as error:
+            if self._failure is None and truncations == self._truncations:
+                raise self._fail(error) from error
+        if truncations == self._truncations:
+            for segment, size in pending:
+                segment.synced_bytes = size
+            self._flushed(end)
+        return self.recovery_point
+
+    def needs_flush(self) -> bool:
+        """Tell whether flush.ms has passed since the last flush and there is something to flush."""
+        if self.recovery_point == self.log_end_offset or self.config.flush_ms == LONG_MAX:
+            return False
+        return self._clock.time_ms() - self._flushed_ms >= self.config.flush_ms
+
+    def owes_sealed(self) -> bool:
+        """Tell whether a segment was rolled and is not durable yet."""
+        return self.recovery_point < self._active.base_offset
+
+    def _flushed(self, end: int) -> None:
+        self._flushed_ms = self._clock.time_ms()
+        self.recovery_point = max(self.recovery_point, end)
+
+    def _sync_names(self) -> None:
+        # The epochs of the batches must be durable before the recovery point passes them: a start
+        # reads them from the checkpoint, not from the log.
+        if self.epochs.is_dirty:
+            self._store_epochs()
+        while self._unsynced_folders:
+            self._files.sync_directory(self._unsynced_folders.pop())
+
+    def _store_epochs(self) -> None:
+        path = f"{self.directory}/{checkpoints.LEADER_EPOCH_FILE}"
+        self._files.replace(path, checkpoints.encode_epochs(self.epochs.entries))
+        self.epochs.is_dirty = False
+
+    def expect_sync_of(self, folder: str) -> None:
+        """Have the next flush make the names in `folder` durable as well."""
+        self._unsynced_folders.add(folder)
+
+    def update_config(self, config: LogConfig) -> None:
+        """Take new settings; the last segment follows them from the next append on."""
+        self.config = config
+        self._active.index_interval_bytes = config.index_interval_bytes
+
+    def rename_directory(self, directory: str) -> None:
+        """Move the log to another folder of the same device; names only, files stay open."""
+        with self._disk():
+            self._files.rename(self.directory, directory)
+        self.directory = directory
+        self._doomed.clear()
+        for segment in self._segments:
+            segment.directory = directory
+
+    def close(self) -> None:
+        """Flush, write the indexes and a snapshot of the producers, and give the files back."""
+        if self._failure is None:
+            self.flush()
+            self.remove_deleted(all_of_them=True)
+            with self._disk():
+                self._active.seal()
+                if self.log_end_offset > self.log_start_offset:
+                    self._store_snapshot()
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Give the files back and write nothing; the log cannot be used after that."""
+        for segment in self._segments:
+            segment.close()
+        if self._failure is None:
+            reason = f"{self.topic}-{self.partition} has been closed"
+            self._failure = StorageError(self._surroundings.log_directory, reason)
+
+    # Failing
+
+    @contextmanager
+    def _disk(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise self._fail(error) from error
+
+    def take_offline(self, failure: StorageError) -> None:
+        """Refuse everything from now on, because the log directory has failed."""
+        self._failure = self._failure or failure
+        self.abandon()
+
+    def _fail(self, error: OSError) -> StorageError:
+        """Mark the log as unusable and tell the log directory."""
+        reason = f"{self.topic}-{self.partition}: {error.strerror or error}"
+        self._failure = StorageError(self._surroundings.log_directory, reason)
+        self._surroundings.on_failure(self._failure)
+        return self._failure
+
+
+def _sync_all(files: list[File]) -> None:
+    for file in files:
+        file.sync()

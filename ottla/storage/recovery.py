@@ -1,0 +1,383 @@
+"""Opening the log in a directory: a function that returns a value.
+
+After a clean shutdown the segments are taken as they are; otherwise every segment from the recovery
+point on is walked batch by batch, the first that is damaged is cut there, and those behind it go.
+Indexes, producer state and leader epochs that are lost or contradict the log are built anew.
+Follows org.apache.kafka.storage.internals.log.LogLoader.
+"""
+
+import logging
+from collections.abc import Collection, Iterator
+from typing import NamedTuple
+
+from ottla.base.files import FileSystem
+from ottla.storage import checkpoints, scan
+from ottla.storage.config import LogConfig
+from ottla.storage.epochs import LeaderEpochs
+from ottla.storage.producers import ProducerState
+from ottla.storage.segment import (
+    DELETED_SUFFIX,
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    SNAPSHOT_SUFFIX,
+    SUFFIXES,
+    TIME_INDEX_SUFFIX,
+    Segment,
+    base_offset_of,
+    file_name,
+)
+from ottla.wire.records.batch import CONTROL_BIT, BatchHeader
+
+_CLEANED_SUFFIX = ".cleaned"
+_SWAP_SUFFIX = ".swap"
+# Enough of the log's end to find the last five batches of the producers that are active.
+_EARLIER_BYTES = 256 * 1024
+
+_log = logging.getLogger(__name__)
+
+
+class Truncation(NamedTuple):
+    """What recovery cut off: from which offset on, how much of that segment, which whole segments."""
+
+    offset: int
+    bytes_cut: int
+    segments_removed: tuple[int, ...] = ()
+
+
+class LoadedLog(NamedTuple):
+    """A log as its directory holds it. `rebuilt` names the files that were made anew."""
+
+    directory: str
+    segments: list[Segment]
+    log_start_offset: int
+    log_end_offset: int
+    recovery_point: int
+    epochs: LeaderEpochs
+    producers: ProducerState
+    truncation: Truncation | None = None
+    rebuilt: tuple[str, ...] = ()
+
+
+class Expectation(NamedTuple):
+    """What the checkpoints of the log directory say about a log."""
+
+    log_start_offset: int = 0
+    recovery_point: int = 0
+    is_clean: bool = False
+
+
+def create(files: FileSystem, directory: str, config: LogConfig, now_ms: int) -> LoadedLog:
+    """Make the directory of a new, empty log."""
+    files.make_directories(directory)
+    segment = Segment.create(files, directory, 0, config, now_ms)
+    segment.create_files()
+    segment.close()
+    return LoadedLog(directory, [segment], 0, 0, 0, LeaderEpochs(), ProducerState())
+
+
+def load(
+    files: FileSystem, directory: str, config: LogConfig, expected: Expectation, now_ms: int
+) -> LoadedLog:
+    """Open the log in `directory`, mending what a crash left; raises OSError only."""
+    tidy(files, directory)
+    return _Loading(files, directory, config, expected, now_ms).run()
+
+
+class _Loading:
+    """One run of `load`."""
+
+    def __init__(
+        self,
+        files: FileSystem,
+        directory: str,
+        config: LogConfig,
+        expected: Expectation,
+        now_ms: int,
+    ) -> None:
+        self.files = files
+        self.directory = directory
+        self.config = config
+        self.expected = expected
+        self.now_ms = now_ms
+        self.rebuilt: list[str] = []
+        self.recovered: set[int] = set()
+        self.truncation: Truncation | None = None
+        self.has_epochs = False
+        self.epochs = LeaderEpochs()
+        self.segments: list[Segment] = []
+
+    def run(self) -> LoadedLog:
+        stored = checkpoints.load_epochs(self.files, self.directory)
+        self.epochs = LeaderEpochs(stored or ())
+        self.segments = self._open_segments()
+        self._check_index_files()
+        if not self.expected.is_clean:
+            self._recover()
+        end = self._load_end()
+        start = max(self.expected.log_start_offset, self.segments[0].base_offset)
+        self._check_epochs(start, end)
+        producers = self._load_producers(start, end)
+        for segment in self.segments:
+            segment.close()
+        flushed = end if self.expected.is_clean else min(self.expected.recovery_point, end)
+        return LoadedLog(
+            self.directory,
+            self.segments,
+            start,
+            end,
+            flushed,
+            self.epochs,
+            producers,
+            self.truncation,
+            tuple(self.rebuilt),
+        )
+
+    # Segments
+
+    def _open_segments(self) -> list[Segment]:
+        names = self.files.list(self.directory)
+        bases = [base for base in (base_offset_of(name, LOG_SUFFIX) for name in names) if base >= 0]
+        for name in names:
+            index_of = max(base_offset_of(name, suffix) for suffix in SUFFIXES[1:])
+            if index_of >= 0 and index_of not in bases:
+                self.files.remove(f"{self.directory}/{name}")
+        return [
+            Segment.open(self.files, self.directory, base, self.config, self.now_ms)
+            for base in bases
+        ]
+
+    def _check_index_files(self) -> None:
+        """Rebuild lost indexes of sealed segments; those of the last are read with its end."""
+        for segment in self.segments[:-1]:
+            if not segment.has_index_files():
+                segment.rebuild_indexes()
+                segment.seal()
+                self._note_rebuilt(segment)
+
+    def _note_rebuilt(self, segment: Segment) -> None:
+        for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+            self.rebuilt.append(file_name(segment.base_offset, suffix))
+
+    def _recover(self) -> None:
+        """Walk what may not have reached the disk; cut at the first byte that is no valid batch."""
+        for at, segment in enumerate(self.segments):
+            behind = self.segments[at + 1 :]
+            if behind and behind[0].base_offset <= self.expected.recovery_point:
+                continue
+            if not self._recover_segment(segment):
+                self._drop(behind)
+                return
+            if behind:
+                segment.seal()
+
+    def _recover_segment(self, segment: Segment) -> bool:
+        """Check every batch, note it in new indexes, cut what is damaged; return if nothing was."""
+        size = segment.size_bytes
+        segment.reset()
+        self.recovered.add(segment.base_offset)
+        self._note_rebuilt(segment)
+        next_offset, position = segment.base_offset, 0
+        for found, header, _ in scan.batches(segment.file.read_at, 0, size):
+            if header.base_offset < next_offset:
+                break
+            _note_epoch(self.epochs, header)
+            next_offset, position = segment.note_header(found, header)
+        if position == size:
+            return True
+        _log.error(
+            "cutting a damaged log path=%s position=%d bytes=%d next_offset=%d",
+            segment.path(LOG_SUFFIX),
+            position,
+            size - position,
+            next_offset,
+        )
+        segment.cut(position)
+        self.truncation = Truncation(next_offset, size - position)
+        return False
+
+    def _drop(self, segments: list[Segment]) -> None:
+        """Take segments out of the log; the next start deletes them, until then they can be saved."""
+        removed = tuple(segment.base_offset for segment in segments)
+        for segment in segments:
+            renamed = segment.mark_deleted()
+            segment.close()
+            _log.error("dropping a segment behind damage files=%s", renamed)
+        self.segments = [each for each in self.segments if each.base_offset not in removed]
+        if self.truncation is not None and removed:
+            self.truncation = self.truncation._replace(segments_removed=removed)
+
+    def _load_end(self) -> int:
+        """Read the end of the last segment; there is one afterwards. Return the next offset."""
+        end = -1
+        if self.segments:
+            last = self.segments[-1]
+            tail = last.load_tail()
+            if tail.position < last.size_bytes:
+                # Even after a clean shutdown: nothing may be appended behind half a batch.
+                self._recover_segment(last)
+                tail = last.load_tail()
+            end = tail.next_offset
+        start = self.expected.log_start_offset
+        if end < start or not self.segments:
+            self._drop(self.segments)
+            created = Segment.create(self.files, self.directory, start, self.config, self.now_ms)
+            created.create_files()
+            self.segments = [created]
+            end = start
+        return end
+
+    # Leader epochs
+
+    def _check_epochs(self, start: int, end: int) -> None:
+        """Hold the epochs against the log's first and last batch; build them anew if need be."""
+        self.epochs.truncate_from_end(end)
+        if any(self._is_wrong(header) for header in self._first_and_last(end)):
+            self.rebuilt.append(checkpoints.LEADER_EPOCH_FILE)
+            self.epochs = LeaderEpochs()
+            for segment in self.segments:
+                for _, header in segment.headers(0):
+                    _note_epoch(self.epochs, header)
+        self.epochs.truncate_from_start(start)
+
+    def _is_wrong(self, header: BatchHeader) -> bool:
+        if header.leader_epoch < 0:
+            return False
+        return self.epochs.epoch_of(header.base_offset) != header.leader_epoch
+
+    def _first_and_last(self, end: int) -> Iterator[BatchHeader]:
+        for segment, offset in ((self.segments[0], 0), (self.segments[-1], end - 1)):
+            position = segment.locate(max(offset, segment.base_offset))
+            if position is not None:
+                yield next(segment.headers(position))[1]
+
+    # Producers
+
+    def _load_producers(self, start: int, end: int) -> ProducerState:
+        for segment in self.segments:
+            if segment.base_offset in self.recovered:
+                segment.clear_aborted()
+        limit = min(self.recovered, default=end)
+        place = Place(self.files, self.directory, start, end)
+        state, damaged = load_producers(place, self.segments, min(limit, end), self.recovered)
+        self.rebuilt += damaged
+        state.remove_expired(self.now_ms, self.config.producer_id_expiration_ms)
+        return state
+
+
+class Place(NamedTuple):
+    """Where a log is and which offsets it holds."""
+
+    files: FileSystem
+    directory: str
+    log_start_offset: int
+    log_end_offset: int
+
+
+def load_producers(
+    place: Place, segments: list[Segment], snapshot_limit: int, rewrite: Collection[int] = ()
+) -> tuple[ProducerState, list[str]]:
+    """Take the newest snapshot up to `snapshot_limit` and follow the log to its end.
+
+    Returns the state and the names of damaged snapshots; those, and snapshots past the end of the
+    log, are removed. `rewrite` is as in `replay`.
+    """
+    stored, damaged = _newest_snapshot(place, snapshot_limit)
+    state = stored or ProducerState(place.log_start_offset)
+    replay(segments, state, max(place.log_start_offset, state.end_offset), rewrite=rewrite)
+    state.end_offset = place.log_end_offset
+    if stored is not None and len(state):
+        state.add_earlier(_newest_first(segments[-1]))
+    return state, damaged
+
+
+def _newest_snapshot(place: Place, limit: int) -> tuple[ProducerState | None, list[str]]:
+    damaged: list[str] = []
+    for name in reversed(place.files.list(place.directory)):
+        offset = base_offset_of(name, SNAPSHOT_SUFFIX)
+        if offset < 0 or limit < offset <= place.log_end_offset:
+            continue
+        path = f"{place.directory}/{name}"
+        if offset <= limit:
+            state = ProducerState.decode_snapshot(place.files.read(path), offset)
+            if state is not None:
+                return state, damaged
+            damaged.append(name)
+        place.files.remove(path)
+    return None, damaged
+
+
+def _newest_first(segment: Segment) -> Iterator[BatchHeader]:
+    start = segment.index.floor(max(0, segment.size_bytes - _EARLIER_BYTES)).position
+    return reversed([header for _, header in segment.headers(start)])
+
+
+def replay(
+    segments: list[Segment], state: ProducerState, from_offset: int, *, rewrite: Collection[int]
+) -> None:
+    """Bring `state` from `from_offset` to the end of the log.
+
+    Aborted transactions go into the transaction index of the segments named in `rewrite`.
+    """
+    for at, segment in enumerate(segments):
+        if at + 1 < len(segments) and segments[at + 1].base_offset <= from_offset:
+            continue
+        position = segment.locate(max(from_offset, segment.base_offset))
+        if position is None:
+            continue
+        for found, header in segment.headers(position):
+            if not header.has_producer_id:
+                continue
+            is_control = header.attributes & CONTROL_BIT
+            data = segment.file.read_at(found, header.size_bytes) if is_control else b""
+            ended = state.note_logged(header, data)
+            if ended is not None and ended.is_aborted and segment.base_offset in rewrite:
+                segment.add_aborted(state.index_entry(ended))
+
+
+def tidy(files: FileSystem, directory: str) -> None:
+    """Remove what was on its way out, and finish or undo compaction's swaps.
+
+    A `.cleaned` file is unfinished work; a `.swap` file is whole and takes the place of the segments
+    whose offsets it covers, unless it came from the same unfinished split.
+    """
+    names = files.list(directory)
+    cleaned = [name for name in names if name.endswith(_CLEANED_SUFFIX)]
+    unfinished = min((int(name[:20]) for name in cleaned), default=None)
+    swaps = [name for name in names if name.endswith(_SWAP_SUFFIX)]
+    useless = [name for name in swaps if unfinished is not None and int(name[:20]) >= unfinished]
+    deleted = [name for name in names if name.endswith((DELETED_SUFFIX, ".tmp"))]
+    for name in (*cleaned, *useless, *deleted):
+        files.remove(f"{directory}/{name}")
+    finished = [name for name in swaps if name not in useless]
+    if finished:
+        _swap_in(files, directory, finished)
+
+
+def _swap_in(files: FileSystem, directory: str, swaps: list[str]) -> None:
+    logs = [name for name in swaps if name.endswith(LOG_SUFFIX + _SWAP_SUFFIX)]
+    first = min((int(name[:20]) for name in logs), default=0)
+    end = max(
+        (_next_offset(files, f"{directory}/{name}", int(name[:20])) for name in logs), default=0
+    )
+    for name in files.list(directory):
+        base_offset = max(base_offset_of(name, suffix) for suffix in SUFFIXES)
+        if first <= base_offset < end:
+            files.remove(f"{directory}/{name}")
+    for name in swaps:
+        files.rename(f"{directory}/{name}", f"{directory}/{name.removesuffix(_SWAP_SUFFIX)}")
+
+
+def _next_offset(files: FileSystem, path: str, base_offset: int) -> int:
+    file = files.open(path)
+    try:
+        next_offset = base_offset
+        for _, header in scan.headers(file.read_at, 0, file.size()):
+            next_offset = header.last_offset + 1
+        return next_offset
+    finally:
+        file.close()
+
+
+def _note_epoch(epochs: LeaderEpochs, header: BatchHeader) -> None:
+    if header.leader_epoch > epochs.latest:
+        epochs.assign(header.leader_epoch, header.base_offset)

@@ -1,0 +1,109 @@
+"""Walking the batches of a segment file: what recovery, lookups and index rebuilding have in common.
+
+`batches` reads everything and checks it; `headers` reads little and trusts what it finds, because
+the bytes were checked when they came in. Neither knows what a segment is.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from ottla.base.buffers import Buffer
+from ottla.base.files import File
+from ottla.wire.records import batch, records
+from ottla.wire.records.batch import HEADER_SIZE, LOG_OVERHEAD, MAGIC, BatchHeader
+
+# Reads (position, size in bytes) of one file.
+Read = Callable[[int, int], Buffer]
+
+_BATCHES_CHUNK_BYTES = 1024 * 1024
+_HEADERS_CHUNK_BYTES = 16 * 1024
+
+
+class NotCached(Exception):
+    """The bytes are not in memory, and the caller asked not to wait for a device."""
+
+
+def reader(file: File, *, only_if_cached: bool = False) -> Read:
+    """Return how to read `file`: waiting for the device, or raising NotCached instead."""
+    if not only_if_cached:
+        return file.read_at
+
+    def read(position: int, size_bytes: int) -> Buffer:
+        data = file.read_at_if_cached(position, size_bytes)
+        if data is None:
+            raise NotCached
+        return data
+
+    return read
+
+
+def batches(read: Read, position: int, end: int) -> Iterator[tuple[int, BatchHeader, memoryview]]:
+    """Yield (position, header, bytes) of whole batches with a right checksum; stop at the first byte
+    before `end` where there is none.
+    """
+    wanted = _BATCHES_CHUNK_BYTES
+    while end - position >= HEADER_SIZE:
+        chunk = memoryview(read(position, min(wanted, end - position)))
+        at = 0
+        while len(chunk) - at >= HEADER_SIZE:
+            header = batch.parse_header(chunk, at)
+            size = header.size_bytes
+            if not is_plausible(header) or size > end - position - at:
+                return
+            if size > len(chunk) - at:
+                break
+            if not batch.is_crc_valid(chunk, at, header):
+                return
+            yield position + at, header, chunk[at : at + size]
+            at += size
+        if at == 0:
+            # A batch larger than the chunk: once more with room for it, or the file is cut short.
+            if len(chunk) < HEADER_SIZE or len(chunk) < min(wanted, end - position):
+                return
+            wanted = size
+        else:
+            wanted = _BATCHES_CHUNK_BYTES
+        position += at
+
+
+def headers(read: Read, position: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
+    """Yield (position, header) of whole batches without looking at their records."""
+    while end - position >= HEADER_SIZE:
+        chunk = read(position, min(_HEADERS_CHUNK_BYTES, end - position))
+        start, limit = position, position + len(chunk) - HEADER_SIZE
+        if limit < start:
+            return
+        while position <= limit:
+            header = batch.parse_header(chunk, position - start)
+            if not is_plausible(header) or header.size_bytes > end - position:
+                return
+            yield position, header
+            position += header.size_bytes
+
+
+class TimestampedOffset(NamedTuple):
+    """A record found by time (ms); `leader_epoch` is that of its batch, -1 if it has none."""
+
+    timestamp: int
+    offset: int
+    leader_epoch: int
+
+
+def first_record_since(
+    data: Buffer, header: BatchHeader, timestamp: int, from_offset: int
+) -> TimestampedOffset | None:
+    """Open one batch and return its first record at or after both the time (ms) and the offset."""
+    for record in records.decode_batch(data, header=header):
+        if record.timestamp >= timestamp and record.offset >= from_offset:
+            return TimestampedOffset(record.timestamp, record.offset, header.leader_epoch)
+    return None
+
+
+def is_plausible(header: BatchHeader) -> bool:
+    """Tell whether these 61 bytes can be a batch's at all; zeros and most garbage cannot."""
+    return (
+        header.magic == MAGIC
+        and header.batch_length >= HEADER_SIZE - LOG_OVERHEAD
+        and header.base_offset >= 0
+        and header.last_offset_delta >= 0
+    )

@@ -1,0 +1,547 @@
+"""One segment: a `.log` file, its indexes, and the place of every recent batch in memory.
+
+All offsets in it are at or after `base_offset`, which is its file name. Index files are written when
+the segment is sealed and read when they are first needed; one that is lost or does not agree with
+the log is built anew from it. Raises OSError; the log above decides what that means.
+Follows org.apache.kafka.storage.internals.log.LogSegment.
+"""
+
+import logging
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ottla.base.buffers import Buffer
+from ottla.base.files import File, FileSystem
+from ottla.storage import scan, txn_index
+from ottla.storage.config import LogConfig
+from ottla.storage.index import ENTRY_SIZE, RELATIVE_OFFSET_MAX, OffsetIndex
+from ottla.storage.scan import TimestampedOffset
+from ottla.storage.time_index import ENTRY as TIME_ENTRY
+from ottla.storage.time_index import NO_TIMESTAMP, TimeEntry, TimeIndex
+from ottla.storage.txn_index import AbortedTransaction
+from ottla.wire.records import batch
+from ottla.wire.records.batch import HEADER_SIZE, LOG_OVERHEAD, BatchHeader
+
+LOG_SUFFIX = ".log"
+INDEX_SUFFIX = ".index"
+TIME_INDEX_SUFFIX = ".timeindex"
+TXN_INDEX_SUFFIX = ".txnindex"
+SNAPSHOT_SUFFIX = ".snapshot"
+DELETED_SUFFIX = ".deleted"
+SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
+
+# Batches at the end of the segment whose place is known exactly: consumers at the tail read there.
+_RECENT_MAX = 1024
+_RECENT_KEPT = 512
+_POSITION_MAX = 2**31 - 1
+
+Positioned = tuple[int, BatchHeader]
+
+_log = logging.getLogger(__name__)
+
+
+def file_name(base_offset: int, suffix: str) -> str:
+    """Return the name of a file that belongs to the segment at `base_offset`."""
+    return f"{base_offset:020d}{suffix}"
+
+
+def base_offset_of(name: str, suffix: str) -> int:
+    """Return the base offset in a file's name; -1 if it is no file of this kind."""
+    digits = name[:20]
+    is_ours = len(name) == 20 + len(suffix) and name.endswith(suffix) and digits.isdecimal()
+    return int(digits) if is_ours else -1
+
+
+class Tail(NamedTuple):
+    """How a segment ends: the offset after its last whole batch, and the position there."""
+
+    next_offset: int
+    position: int
+
+
+class FetchedRecords(NamedTuple):
+    """Whole batches from the one that holds the offset asked for; empty where there is none.
+
+    `position` is where they begin in the file of the segment at `segment_base_offset`;
+    `first_batch_size` is set even if that batch did not fit.
+    """
+
+    records: Buffer
+    start_offset: int
+    segment_base_offset: int
+    position: int
+    first_batch_size: int
+
+
+class Segment:
+    """A stretch of the log in one file. The last one of a log takes appends until it is sealed.
+
+    `max_timestamp` (ms) is that of the batches noted so far; `newest` is right for any segment.
+    `synced_bytes` of it are durable (-1: not even its length is); `jitter_ms` shortens the time until it rolls.
+    """
+
+    __slots__ = (
+        "_aborted",
+        "_bytes_since_entry",
+        "_file",
+        "_files",
+        "_first_timestamp",
+        "_index",
+        "_recent_last",
+        "_recent_positions",
+        "_recent_start",
+        "_time_index",
+        "base_offset",
+        "created_ms",
+        "directory",
+        "index_interval_bytes",
+        "jitter_ms",
+        "max_timestamp",
+        "max_timestamp_offset",
+        "size_bytes",
+        "synced_bytes",
+    )
+
+    def __init__(
+        self, files: FileSystem, directory: str, base_offset: int, config: LogConfig, now_ms: int
+    ) -> None:
+        self._files = files
+        self._file: File | None = None
+        self.directory = directory
+        self.base_offset = base_offset
+        self.created_ms = now_ms
+        self.size_bytes = 0
+        self.synced_bytes = -1
+        self.jitter_ms = 0
+        self.index_interval_bytes = config.index_interval_bytes
+        self._first_timestamp: int | None = None
+        self._index: OffsetIndex | None = None
+        self._time_index: TimeIndex | None = None
+        self._aborted: list[AbortedTransaction] | None = None
+        self._forget()
+
+    def _forget(self) -> None:
+        """Begin knowing anew: nothing is in memory about the batches."""
+        self.max_timestamp = NO_TIMESTAMP
+        self.max_timestamp_offset = self.base_offset
+        self._bytes_since_entry = 0
+        self._recent_start = self.base_offset
+        self._recent_last: list[int] = []
+        self._recent_positions: list[int] = []
+
+    @classmethod
+    def create(
+        cls, files: FileSystem, directory: str, base_offset: int, config: LogConfig, now_ms: int
+    ) -> "Segment":
+        """Begin a segment that has no files yet; they come with the first append."""
+        segment = cls(files, directory, base_offset, config, now_ms)
+        segment._index = OffsetIndex(base_offset)
+        segment._time_index = TimeIndex(base_offset)
+        segment._aborted = []
+        return segment
+
+    @classmethod
+    def open(
+        cls, files: FileSystem, directory: str, base_offset: int, config: LogConfig, now_ms: int
+    ) -> "Segment":
+        """Take a segment that exists; nothing but its size is read."""
+        segment = cls(files, directory, base_offset, config, now_ms)
+        segment.size_bytes = files.size(segment.path(LOG_SUFFIX))
+        segment.synced_bytes = segment.size_bytes
+        return segment
+
+    def path(self, suffix: str) -> str:
+        """Return the path of the segment's file of this kind."""
+        return f"{self.directory}/{file_name(self.base_offset, suffix)}"
+
+    @property
+    def file(self) -> File:
+        """The `.log` file, opened when it is first needed."""
+        if self._file is None:
+            self._file = self._files.open(self.path(LOG_SUFFIX), create=True)
+        return self._file
+
+    def create_files(self) -> None:
+        """Create the `.log` file, so that the name of the segment is on the disk."""
+        self.file  # noqa: B018 - opening creates
+
+    # Appending
+
+    def append(self, data: Buffer, base_offset: int, last_offset: int, max_timestamp: int) -> None:
+        """Write one batch at the end and remember where it is."""
+        position = self.size_bytes
+        (self._file or self.file).append(data)
+        size = len(data)
+        self.size_bytes = position + size
+        self.note(position, size, base_offset, last_offset, max_timestamp)
+
+    def note(
+        self, position: int, size: int, base_offset: int, last_offset: int, max_timestamp: int
+    ) -> None:
+        """Take the batch that follows those known so far into the indexes; no file is touched."""
+        if max_timestamp > self.max_timestamp:
+            self.max_timestamp = max_timestamp
+            self.max_timestamp_offset = last_offset
+        if self._bytes_since_entry > self.index_interval_bytes:
+            self.index.append(base_offset, last_offset, position)
+            self.time_index.append(self.max_timestamp, self.max_timestamp_offset)
+            self._bytes_since_entry = 0
+        self._bytes_since_entry += size
+        if position == 0:
+            self._first_timestamp = max_timestamp
+        recent = self._recent_last
+        if not recent:
+            self._recent_start = base_offset
+        recent.append(last_offset)
+        self._recent_positions.append(position)
+        if len(recent) > _RECENT_MAX:
+            cut = _RECENT_MAX - _RECENT_KEPT
+            self._recent_start = recent[cut - 1] + 1
+            del recent[:cut], self._recent_positions[:cut]
+
+    def must_roll(
+        self, size: int, last_offset: int, max_timestamp: int, now_ms: int, config: LogConfig
+    ) -> bool:
+        """Tell whether a batch of `size` bytes that ends at `last_offset` needs a new segment."""
+        if last_offset - self.base_offset > RELATIVE_OFFSET_MAX:
+            return True
+        if not self.size_bytes:
+            return False
+        total = self.size_bytes + size
+        return (
+            total > config.segment_bytes
+            or total > _POSITION_MAX
+            or self.waited_ms(max_timestamp, now_ms) > config.segment_ms - self.jitter_ms
+            or len(self.index) >= config.segment_index_bytes // ENTRY_SIZE
+            or len(self.time_index) >= config.segment_index_bytes // TIME_ENTRY.size - 1
+        )
+
+    def waited_ms(self, max_timestamp: int, now_ms: int) -> int:
+        """Return for how long the segment has been filled, when a record of this time comes."""
+        # Kafka measures by record time where records have one, so that a backfill rolls as well.
+        first = self.first_timestamp
+        if first >= 0 and max_timestamp >= 0:
+            return max_timestamp - first
+        return now_ms - self.created_ms
+
+    @property
+    def first_timestamp(self) -> int:
+        """Largest timestamp (ms) of the first batch; -1 if it has none or the segment is empty."""
+        if self._first_timestamp is None:
+            found = next(self.headers(0), None)
+            if found is None:
+                return NO_TIMESTAMP
+            self._first_timestamp = found[1].max_timestamp
+        return self._first_timestamp
+
+    def seal(self) -> None:
+        """Write the index files: nothing will be appended before the segment is opened again."""
+        self.time_index.append(self.max_timestamp, self.max_timestamp_offset)
+        self._store(INDEX_SUFFIX, self.index.encode())
+        self._store(TIME_INDEX_SUFFIX, self.time_index.encode())
+        self._recent_last, self._recent_positions = [], []
+
+    def _store(self, suffix: str, data: bytes) -> None:
+        # Not atomic and not synced: a wrong index file is found out and built anew.
+        file = self._files.open(self.path(suffix), create=True)
+        file.truncate(0)
+        file.append(data)
+        file.close()
+
+    # Reading
+
+    def headers(self, position: int, read: scan.Read | None = None) -> Iterator[Positioned]:
+        """Yield position and header of the batches from `position` on."""
+        return scan.headers(read or self.file.read_at, position, self.size_bytes)
+
+    def locate(self, offset: int, read: scan.Read | None = None) -> int | None:
+        """Return where the first batch begins that ends at or after `offset`; None if none does."""
+        recent = self._recent_last
+        if recent and offset >= self._recent_start:
+            at = bisect_left(recent, offset)
+            return self._recent_positions[at] if at < len(recent) else None
+        place = self.index.lookup(offset)
+        if place.is_exact:
+            return place.position
+        expected = place.last_offset
+        for position, header in self.headers(place.position, read):
+            if expected >= 0 and header.last_offset != expected:
+                break
+            if header.last_offset >= offset:
+                return position
+            expected = -1
+        if expected < 0:
+            return None
+        self.rebuild_indexes()
+        return self.locate(offset, read)
+
+    def read(
+        self,
+        offset: int,
+        max_bytes: int,
+        end_offset: int | None,
+        read: scan.Read,
+        *,
+        at_least_one: bool,
+    ) -> FetchedRecords | None:
+        """Return whole batches from the one that holds `offset`, none of them at or past `end_offset`.
+
+        None if every batch of this segment ends before `offset`.
+        """
+        position = self.locate(offset, read)
+        if position is None:
+            return None
+        end = None if end_offset is None else self.locate(end_offset, read)
+        available = (self.size_bytes if end is None else end) - position
+        if available <= 0:
+            return FetchedRecords(b"", offset, self.base_offset, position, 0)
+        data = read(position, min(max(max_bytes, HEADER_SIZE), available))
+        first_size = batch.peek_size(data)
+        if first_size > max_bytes:
+            data = read(position, min(first_size, available)) if at_least_one else b""
+        elif len(data) < available:
+            data = memoryview(data)[: self._whole_bytes(data, position)]
+        return FetchedRecords(data, offset, self.base_offset, position, first_size)
+
+    def _whole_bytes(self, data: Buffer, position: int) -> int:
+        """Return how many bytes of `data`, read from `position`, are whole batches."""
+        at = self._jump(data, position)
+        size = len(data)
+        while size - at >= LOG_OVERHEAD:
+            after = at + batch.peek_size(data, at)
+            if after > size or after <= at:
+                break
+            at = after
+        return at
+
+    def _jump(self, data: Buffer, position: int) -> int:
+        """Return a place in `data`, as late as the index knows one, where a batch begins."""
+        positions = self._recent_positions
+        end = position + len(data)
+        if positions and positions[0] <= end:
+            return max(0, positions[bisect_right(positions, end) - 1] - position)
+        place = self.index.floor(end - HEADER_SIZE)
+        at = place.position - position
+        # Loaded entries are only hints until the log has confirmed them.
+        if at <= 0 or batch.parse_header(data, at).last_offset != place.last_offset:
+            return 0
+        return at
+
+    def find_timestamp(self, timestamp: int, from_offset: int) -> TimestampedOffset | None:
+        """Return the first record at or after both the time (ms) and the offset."""
+        entry = self.time_index.lookup(timestamp)
+        start = self.locate(max(entry.offset, from_offset))
+        if start is None:
+            return None
+        for position, header in self.headers(start):
+            if header.max_timestamp >= timestamp:
+                data = self.file.read_at(position, header.size_bytes)
+                found = scan.first_record_since(data, header, timestamp, from_offset)
+                if found is not None:
+                    return found
+        return None
+
+    # Indexes
+
+    @property
+    def index(self) -> OffsetIndex:
+        """The offset index, read from its file or built anew when it is first needed."""
+        if self._index is None:
+            data = self._load(INDEX_SUFFIX)
+            if data is None or len(data) % ENTRY_SIZE:
+                self.rebuild_indexes()
+            else:
+                self._index = OffsetIndex.decode(self.base_offset, data, self.size_bytes)
+        assert self._index is not None
+        return self._index
+
+    @property
+    def time_index(self) -> TimeIndex:
+        """The time index; where it does not agree with the log, it is built anew."""
+        if self._time_index is None:
+            self._load_times()
+        assert self._time_index is not None
+        return self._time_index
+
+    @property
+    def newest(self) -> TimeEntry:
+        """The largest timestamp (ms) in the segment and the last offset of the batch that has it."""
+        if self._time_index is None:
+            self._load_times()
+        return TimeEntry(self.max_timestamp, self.max_timestamp_offset)
+
+    @property
+    def newest_ms(self) -> int:
+        """Largest timestamp of the records; where they have none, when the file was written."""
+        timestamp = self.newest.timestamp
+        return timestamp if timestamp >= 0 else self._files.modified_ms(self.path(LOG_SUFFIX))
+
+    def _load(self, suffix: str) -> bytes | None:
+        path = self.path(suffix)
+        return self._files.read(path) if self._files.exists(path) else None
+
+    def has_index_files(self) -> bool:
+        """Tell whether both index files are there and not cut in the middle of an entry."""
+        for suffix, entry_size in (
+            (INDEX_SUFFIX, ENTRY_SIZE),
+            (TIME_INDEX_SUFFIX, TIME_ENTRY.size),
+        ):
+            path = self.path(suffix)
+            if not self._files.exists(path) or self._files.size(path) % entry_size:
+                return False
+        return True
+
+    def _load_times(self) -> None:
+        data = self._load(TIME_INDEX_SUFFIX)
+        if data is None or len(data) % TIME_ENTRY.size:
+            self.rebuild_indexes()
+            return
+        # No batch ends later than this, whatever the next segment's base offset is.
+        limit = self.base_offset + RELATIVE_OFFSET_MAX + 1
+        loaded = TimeIndex.decode(self.base_offset, data, limit)
+        if len(loaded) and not self._is_true(loaded.last):
+            self.rebuild_indexes()
+            return
+        self._time_index = loaded
+        self._find_newest()
+
+    def _find_newest(self) -> None:
+        """Find the largest timestamp: that of the last entry, or a later one behind it."""
+        assert self._time_index is not None
+        last = self._time_index.last
+        start = self.locate(last.offset) if len(self._time_index) else 0
+        self.max_timestamp, self.max_timestamp_offset = last
+        for _, header in self.headers(start or 0):
+            if header.max_timestamp > self.max_timestamp:
+                self.max_timestamp = header.max_timestamp
+                self.max_timestamp_offset = header.last_offset
+
+    def _is_true(self, entry: TimeEntry) -> bool:
+        """Tell whether the batch that `entry` names is there and has that timestamp."""
+        position = self.locate(entry.offset)
+        if position is None:
+            return False
+        _, header = next(self.headers(position))
+        return header.last_offset == entry.offset and header.max_timestamp == entry.timestamp
+
+    def rebuild_indexes(self) -> Tail:
+        """Build both indexes anew from the log, trusting its batches; return how it ends."""
+        _log.warning("rebuilding the indexes of %s", self.path(LOG_SUFFIX))
+        self.reset()
+        tail = Tail(self.base_offset, 0)
+        for position, header in self.headers(0):
+            tail = self.note_header(position, header)
+        return tail
+
+    def reset(self) -> None:
+        """Empty the indexes, before every batch is noted again."""
+        self._index = OffsetIndex(self.base_offset)
+        self._time_index = TimeIndex(self.base_offset)
+        self._first_timestamp = None
+        self._forget()
+
+    def note_header(self, position: int, header: BatchHeader) -> Tail:
+        """Take a batch of the file into the indexes; return where it ends."""
+        last_offset, size = header.last_offset, header.size_bytes
+        self.note(position, size, header.base_offset, last_offset, header.max_timestamp)
+        return Tail(last_offset + 1, position + size)
+
+    def load_tail(self) -> Tail:
+        """Read what the index files do not say about the end; the segment can then take appends.
+
+        Bytes after the tail's position are not a whole batch; the caller decides about them.
+        """
+        entry = self.index.floor(self.size_bytes)
+        if entry.is_exact:
+            found = next(self.headers(entry.position), None)
+            if found is None or found[1].last_offset != entry.last_offset:
+                return self.rebuild_indexes()
+        self.time_index  # noqa: B018 - loading it finds the largest timestamp
+        newest = self.newest
+        self._forget()
+        self.max_timestamp, self.max_timestamp_offset = newest
+        tail = Tail(self.base_offset, 0)
+        for position, header in self.headers(entry.position):
+            tail = self.note_header(position, header)
+        return tail
+
+    def truncate_to(self, offset: int) -> int:
+        """Cut off the batch that holds `offset` and all behind it; return the next offset then."""
+        position = self.locate(offset)
+        if position is None:
+            return self.load_tail().next_offset
+        base_offset = batch.peek_base_offset(self.file.read_at(position, HEADER_SIZE))
+        self.cut(position)
+        self.index.truncate(position)
+        self.time_index.truncate(base_offset)
+        self._forget()
+        self._find_newest()
+        return max(self.load_tail().next_offset, min(base_offset, offset))
+
+    def cut(self, position: int) -> None:
+        """Cut the file; index files are removed, because they may name what is gone."""
+        self.file.truncate(position)
+        self.size_bytes = position
+        self.synced_bytes = -1
+        for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+            if self._files.exists(self.path(suffix)):
+                self._files.remove(self.path(suffix))
+
+    # Aborted transactions
+
+    @property
+    def aborted(self) -> list[AbortedTransaction]:
+        """The aborted transactions whose marker is in this segment."""
+        if self._aborted is None:
+            self._aborted = txn_index.decode(self._load(TXN_INDEX_SUFFIX) or b"") or []
+        return self._aborted
+
+    def add_aborted(self, transaction: AbortedTransaction) -> None:
+        """Add an aborted transaction, to the file as well."""
+        self.aborted.append(transaction)
+        self._append_aborted([transaction])
+
+    def _append_aborted(self, transactions: list[AbortedTransaction]) -> None:
+        file = self._files.open(self.path(TXN_INDEX_SUFFIX), create=True)
+        file.append(txn_index.encode(transactions))
+        file.close()
+
+    def clear_aborted(self, from_offset: int = 0) -> None:
+        """Forget the aborted transactions whose marker is at or after `from_offset`."""
+        kept = [each for each in self.aborted if each.last_offset < from_offset]
+        path = self.path(TXN_INDEX_SUFFIX)
+        if self._files.exists(path) and (len(kept) != len(self.aborted) or not kept):
+            self._files.remove(path)
+            if kept:
+                self._append_aborted(kept)
+        self._aborted = kept
+
+    # Durability and the end
+
+    @property
+    def is_synced(self) -> bool:
+        """Tell whether a crash can take nothing of the segment."""
+        return self.synced_bytes == self.size_bytes
+
+    def sync(self) -> None:
+        """Make all of the log file durable."""
+        size = self.size_bytes
+        self.file.sync()
+        self.synced_bytes = size
+
+    def mark_deleted(self) -> list[str]:
+        """Rename the files out of the log's way; return the new names."""
+        renamed = []
+        for suffix in SUFFIXES:
+            path = self.path(suffix)
+            if self._files.exists(path):
+                self._files.rename(path, path + DELETED_SUFFIX)
+                renamed.append(path + DELETED_SUFFIX)
+        return renamed
+
+    def close(self) -> None:
+        """Give the descriptor back; a later use opens it again."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None

@@ -1,0 +1,246 @@
+"""The checks a produced batch passes before it is written, in Kafka's order and with its codes.
+
+The header and the checksum are checked for every batch. The records are opened only where they must
+be: compacted topics (keys), a lower bound for timestamps, another codec than the producer's, the
+strict option, or a header that would be refused. Follows ProduceRequest, UnifiedLog and LogValidator.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ottla.base.buffers import Buffer
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.storage import scan
+from ottla.storage.config import LogConfig
+from ottla.wire.records import batch, records
+from ottla.wire.records.batch import (
+    CONTROL_BIT,
+    HEADER_SIZE,
+    LOG_APPEND_TIME_BIT,
+    LOG_OVERHEAD,
+    MAGIC,
+    NO_PRODUCER_ID,
+    NO_TIMESTAMP,
+    BatchHeader,
+    crc32c,
+)
+
+# Up to the byte that tells the format, and the smallest size a batch of any format ever had.
+_MAGIC_POSITION = 16
+_UP_TO_MAGIC = 17
+_LENGTH_MIN = 14
+_CRC_START = 21
+
+
+class AppendInfo(NamedTuple):
+    """What became of an append; for a duplicate, of the batch it repeats.
+
+    `log_append_time_ms` is -1 unless the topic takes the broker's time.
+    """
+
+    base_offset: int
+    last_offset: int
+    log_append_time_ms: int
+    log_start_offset: int
+    is_duplicate: bool
+    records_count: int
+    size_bytes: int
+    max_timestamp_ms: int
+
+
+class Checked(NamedTuple):
+    """A batch that may be written: its bytes, its header, and the broker's time (ms) if it is that."""
+
+    data: bytearray | memoryview
+    header: BatchHeader
+    log_append_time_ms: int
+
+
+def check(data: Buffer, config: LogConfig, now_ms: int, *, from_client: bool) -> Checked:
+    """Check one produced batch; the bytes may be patched, or replaced where they are read-only.
+
+    `from_client` is false for what this broker's coordinators write: control batches are theirs.
+    Raises ApiError (`InvalidRecordsError` where single records are at fault).
+    """
+    header = _check_frame(data)
+    size = header.batch_length + LOG_OVERHEAD
+    if size != len(data):
+        data = memoryview(data)[:size]
+    if header.base_offset and from_client:
+        raise _invalid(f"The batch's base offset is {header.base_offset}, not 0.")
+    if size > config.max_message_bytes:
+        raise _too_large(size, config)
+    if crc32c(memoryview(data)[_CRC_START:]) != header.crc:
+        raise ApiError(ErrorCode.CORRUPT_MESSAGE, "The batch fails its checksum.")
+    _check_header(header, from_client=from_client)
+    if isinstance(data, bytes) or (isinstance(data, memoryview) and data.readonly):
+        data = bytearray(data)
+    return _check_contents(data, header, config, now_ms)
+
+
+def _check_frame(data: Buffer) -> BatchHeader:
+    """Return the header of the only batch in `data`; a partial one behind it is tolerated."""
+    size = len(data)
+    if size < HEADER_SIZE:
+        raise _unreadable(data)
+    header = batch.parse_header(data)
+    if header.magic != MAGIC or header.batch_length + LOG_OVERHEAD > size:
+        raise _unreadable(data)
+    if header.batch_length < HEADER_SIZE - LOG_OVERHEAD:
+        raise ApiError(ErrorCode.CORRUPT_MESSAGE, "The batch is shorter than its header.")
+    if header.batch_length + LOG_OVERHEAD != size:
+        _check_single(memoryview(data)[header.batch_length + LOG_OVERHEAD :])
+    return header
+
+
+def _unreadable(data: Buffer) -> ApiError:
+    """Return why `data` does not begin with a whole batch of format v2."""
+    nothing = _invalid("There is no whole record batch in the request.")
+    if len(data) < LOG_OVERHEAD:
+        return nothing
+    size = batch.peek_size(data)
+    if size - LOG_OVERHEAD < _LENGTH_MIN:
+        return ApiError(ErrorCode.CORRUPT_MESSAGE, "The batch is shorter than any record can be.")
+    if len(data) < _UP_TO_MAGIC:
+        return nothing
+    magic = data[_MAGIC_POSITION]
+    if magic > MAGIC:
+        return ApiError(ErrorCode.CORRUPT_MESSAGE, f"There is no record format {magic}.")
+    if size > len(data):
+        return nothing
+    if magic < MAGIC:
+        return _invalid(f"Record format {magic} is not accepted; it must be {MAGIC}.")
+    return ApiError(ErrorCode.CORRUPT_MESSAGE, "The batch is shorter than its header.")
+
+
+def _check_single(rest: memoryview) -> None:
+    """Refuse a second batch; bytes that are none are cut off."""
+    if len(rest) < _UP_TO_MAGIC:
+        return
+    size = batch.peek_size(rest)
+    if size - LOG_OVERHEAD < _LENGTH_MIN or rest[_MAGIC_POSITION] > MAGIC:
+        raise ApiError(ErrorCode.CORRUPT_MESSAGE, "Garbage follows the batch.")
+    if size <= len(rest):
+        raise _invalid("A produce request holds one record batch for a partition, not more.")
+
+
+def _check_header(header: BatchHeader, *, from_client: bool) -> None:
+    count = header.records_count
+    if count <= 0 or header.last_offset_delta + 1 != count:
+        raise _invalid(
+            f"The batch says it holds {count} records and spans {header.last_offset_delta + 1} offsets."
+        )
+    if from_client:
+        if header.attributes & CONTROL_BIT:
+            raise _invalid("Clients may not write control records.")
+        if header.producer_id > NO_PRODUCER_ID and header.base_sequence < 0:
+            raise _invalid("A batch with a producer id needs a sequence number.")
+
+
+def _check_contents(
+    data: bytearray | memoryview, header: BatchHeader, config: LogConfig, now_ms: int
+) -> Checked:
+    codec = header.attributes & batch.COMPRESSION_MASK
+    target = codec if config.codec is None else config.codec
+    if not (config.opens_records or target != codec or config.has_log_append_time):
+        latest = now_ms + config.message_timestamp_after_max_ms
+        if header.max_timestamp <= latest and not header.attributes & LOG_APPEND_TIME_BIT:
+            return Checked(data, header, NO_TIMESTAMP)
+        # A header that would be refused is judged by its records, as Kafka judges every batch.
+    summary = None
+    if config.opens_records or target != codec or not config.has_log_append_time:
+        summary = _walk(data, header, config, now_ms)
+        if target != codec or (codec and not summary.has_consecutive_offsets):
+            data, header = _rebuild(data, header, target, config)
+    return _stamp(data, header, config, now_ms, summary)
+
+
+def _walk(
+    data: Buffer, header: BatchHeader, config: LogConfig, now_ms: int
+) -> records.RecordsSummary:
+    """Open every record; ApiError names those that are refused."""
+    bounds = None
+    if not config.has_log_append_time:
+        if header.attributes & LOG_APPEND_TIME_BIT:
+            raise ApiError(
+                ErrorCode.INVALID_TIMESTAMP,
+                "The batch says that the broker set its timestamps; this topic takes the producer's.",
+            )
+        bounds = (
+            now_ms - config.message_timestamp_before_max_ms,
+            now_ms + config.message_timestamp_after_max_ms,
+        )
+    require_keys = config.is_compacted and not header.attributes & CONTROL_BIT
+    return records.validate_records(
+        data, 0, header, require_keys=require_keys, timestamp_bounds=bounds
+    )
+
+
+def _rebuild(
+    data: Buffer, header: BatchHeader, codec: int, config: LogConfig
+) -> tuple[bytearray, BatchHeader]:
+    """Write the batch anew: in the topic's codec, with offsets that have no gaps."""
+    rebuilt = records.encode_batch(
+        records.decode_batch(data, header=header),
+        compression=codec,
+        producer_id=header.producer_id,
+        producer_epoch=header.producer_epoch,
+        base_sequence=header.base_sequence,
+        transactional=header.is_transactional,
+        control=header.is_control,
+    )
+    if len(rebuilt) > config.max_message_bytes:
+        raise _too_large(len(rebuilt), config)
+    return rebuilt, batch.parse_header(rebuilt)
+
+
+def _stamp(
+    data: bytearray | memoryview,
+    header: BatchHeader,
+    config: LogConfig,
+    now_ms: int,
+    summary: records.RecordsSummary | None,
+) -> Checked:
+    """Put the right largest timestamp into the header, where it is not there yet."""
+    if config.has_log_append_time:
+        newest, append_time = now_ms, now_ms
+    else:
+        assert summary is not None
+        newest, append_time = summary.max_timestamp, NO_TIMESTAMP
+        if newest == header.max_timestamp:
+            return Checked(data, header, append_time)
+    batch.patch_max_timestamp(
+        data, 0, max_timestamp=newest, log_append_time=config.has_log_append_time
+    )
+    return Checked(data, batch.parse_header(data), append_time)
+
+
+def follower_batches(data: memoryview, next_offset: int) -> Iterator[tuple[int, BatchHeader]]:
+    """Yield position and header of whole batches; ApiError unless they are sound and follow on."""
+    position = 0
+    while len(data) - position >= batch.HEADER_SIZE:
+        header = batch.parse_header(data, position)
+        if not scan.is_plausible(header):
+            raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"There is no batch at byte {position}.")
+        if header.size_bytes > len(data) - position:
+            return
+        batch.check_crc(data, position, header)
+        if header.base_offset < next_offset:
+            raise ApiError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"A batch begins at offset {header.base_offset}; the log ends at {next_offset}.",
+            )
+        yield position, header
+        next_offset = header.last_offset + 1
+        position += header.size_bytes
+
+
+def _invalid(reason: str) -> ApiError:
+    return ApiError(ErrorCode.INVALID_RECORD, reason)
+
+
+def _too_large(size: int, config: LogConfig) -> ApiError:
+    return ApiError(
+        ErrorCode.MESSAGE_TOO_LARGE,
+        f"The batch has {size} bytes; max.message.bytes allows {config.max_message_bytes}.",
+    )
