@@ -87,12 +87,17 @@ def topic_default(broker: Snapshot, name: str) -> Any:
 def topic_snapshot(broker: Snapshot, overrides: Mapping[str, str]) -> Snapshot:
     """Return the options of a topic: its own settings, else the broker's, else the defaults.
 
-    ConfigError names a setting that is unknown, cannot be used, or contradicts another.
+    ConfigError names a setting that is unknown or cannot be used.
     """
     values = {name: topic_default(broker, name) for name in TOPIC_OPTIONS.rows}
     values.update(TOPIC_OPTIONS.parse(overrides).explicit)
-    _check_lags(values["min.compaction.lag.ms"], values["max.compaction.lag.ms"])
     return Snapshot(TOPIC_OPTIONS, values)
+
+
+def check_topic_settings(broker: Snapshot, overrides: Mapping[str, str]) -> None:
+    """Raise ConfigError where a topic may not have these settings, alone or together."""
+    values = topic_snapshot(broker, overrides)
+    _check_lags(values["min.compaction.lag.ms"], values["max.compaction.lag.ms"])
 
 
 def _check_lags(least: int, most: int) -> None:

@@ -26,6 +26,11 @@ TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")
 _TIERED = inert("there is no tiered storage")
 
 
+def _not_tiered(value: bool) -> str | None:
+    # Accepted silently, it would be trusted to move old segments away.
+    return "there is no tiered storage" if value else None
+
+
 def _topic(name: str, kind: OptionType, default: Any, doc: str, **limits: Unpack[Limits]) -> Option:
     return row(Scope.TOPIC, name, kind, default, doc, **limits)
 
@@ -177,7 +182,7 @@ _RETENTION = (
         fallback="log.local.retention.bytes",
     ),
     _topic("local.retention.ms", LONG, -2, _TIERED, minimum=-2, fallback="log.local.retention.ms"),
-    _topic("remote.storage.enable", BOOLEAN, False, _TIERED),
+    _topic("remote.storage.enable", BOOLEAN, False, _TIERED, check=_not_tiered),
     _topic("remote.log.copy.disable", BOOLEAN, False, _TIERED),
     _topic("remote.log.delete.on.disable", BOOLEAN, False, _TIERED),
 )

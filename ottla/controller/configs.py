@@ -44,7 +44,9 @@ def check_topic(settings: Mapping[str, str | None], broker: Snapshot) -> None:
         if name not in TOPIC_OPTIONS.rows:
             raise _unknown(ErrorCode.INVALID_CONFIG, "topic config", name, TOPIC_OPTIONS.rows)
     try:
-        options.topic_snapshot(broker, {name: value or "" for name, value in settings.items()})
+        options.check_topic_settings(
+            broker, {name: value or "" for name, value in settings.items()}
+        )
     except ConfigError as error:
         raise ApiError(ErrorCode.INVALID_CONFIG, str(error)) from error
 

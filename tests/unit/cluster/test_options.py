@@ -116,7 +116,7 @@ def test_compaction_lags_that_contradict_each_other_are_refused() -> None:
     """The least lag of compaction may not be above the most."""
     lags = {"min.compaction.lag.ms": "10", "max.compaction.lag.ms": "5"}
     with pytest.raises(ConfigError, match=r"max\.compaction\.lag\.ms, which is 5"):
-        options.topic_snapshot(parse().snapshot, lags)
+        options.check_topic_settings(parse().snapshot, lags)
 
 
 def test_an_unknown_topic_option_is_refused_by_name() -> None:

@@ -1,0 +1,295 @@
+"""Dynamic configuration as this broker sees it: read from the tree, kept current, explained.
+
+A value comes from the first of: the topic's own setting, this broker's, the cluster-wide default for
+brokers, the start configuration, the built-in default (KIP-226). Handlers and logs read snapshots
+here and never wait; whoever has to act on a change registers a callback.
+Follows kafka.server.DynamicBrokerConfig, ConfigHelper and ZkConfigRepository.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import IntEnum
+from typing import NamedTuple
+
+from ottla.base.errors import ConfigError
+from ottla.base.options import Option, Snapshot, Table
+from ottla.base.tasks import Tasks
+from ottla.cluster import options
+from ottla.cluster.options import BROKER_OPTIONS, TOPIC_OPTIONS
+from ottla.cluster.zk.port import ConnectionSuspended, Coordination, NoNode, SessionLost
+from ottla.cluster.znodes import ConfigChangeNode, ConfigNode
+
+_log = logging.getLogger(__name__)
+
+# Rows of tests and repairs: shown only where they are set, as in Kafka.
+_HIDDEN = "internal."
+
+
+class ConfigSource(IntEnum):
+    """Where a value comes from, by the codes of DescribeConfigs."""
+
+    DYNAMIC_TOPIC_CONFIG = 1
+    DYNAMIC_BROKER_CONFIG = 2
+    DYNAMIC_DEFAULT_BROKER_CONFIG = 3
+    STATIC_BROKER_CONFIG = 4
+    DEFAULT_CONFIG = 5
+
+
+class Synonym(NamedTuple):
+    """One place that could give a value; None where the value is secret."""
+
+    name: str
+    value: str | None
+    source: ConfigSource
+
+
+class Described(NamedTuple):
+    """An option as DescribeConfigs tells it: its value, where that is from, and what else could be."""
+
+    row: Option
+    value: str | None
+    source: ConfigSource
+    synonyms: Sequence[Synonym]
+    is_read_only: bool
+
+
+class ConfigStore:
+    """Lives on the broker's loop; `start` again after the session was lost and a new one begun.
+
+    `on_topic` hears of a topic whose own settings changed, `on_broker` of changed broker settings:
+    those change the defaults of every topic.
+    """
+
+    def __init__(self, static: Snapshot, node_id: int, tasks: Tasks) -> None:
+        self.on_topic: list[Callable[[str, Snapshot], None]] = []
+        self.on_broker: list[Callable[[Snapshot], None]] = []
+        self._static = static
+        self._node = str(node_id)
+        self._tasks = tasks
+        self._session: Coordination | None = None
+        # Settings as they are written in the tree, without what cannot be used.
+        self._brokers: dict[str, dict[str, str]] = {}
+        self._topics: dict[str, dict[str, str]] = {}
+        self._broker = static
+        self._topic_snapshots: dict[str, Snapshot] = {}
+        self._topic_default = options.topic_snapshot(static, {})
+        self._last_change = ""
+        self._is_catching_up = False
+
+    @property
+    def broker(self) -> Snapshot:
+        """The broker's options as they are now."""
+        return self._broker
+
+    def topic(self, name: str) -> Snapshot:
+        """Return the options of a topic as they are now; a topic without settings has defaults."""
+        if name not in self._topics:
+            return self._topic_default
+        found = self._topic_snapshots.get(name)
+        if found is None:
+            found = options.topic_snapshot(self._broker, self._topics[name])
+            self._topic_snapshots[name] = found
+        return found
+
+    # -- reading the tree -------------------------------------------------------------------------
+
+    async def start(self, session: Coordination) -> None:
+        """Read every setting and begin to follow changes. ConnectionSuspended, SessionLost."""
+        self._session = session
+        await session.ensure(ConfigChangeNode.PARENT)
+        # The watch is set before the reading, so that nothing falls between the two.
+        changes = await session.children(ConfigChangeNode.PARENT, self._changed)
+        self._last_change = changes[-1] if changes else ""
+        for entity in (ConfigNode.DEFAULT, self._node):
+            await self._load(ConfigNode.BROKERS, entity)
+        self._topics.clear()
+        parent = ConfigNode.type_path(ConfigNode.TOPICS)
+        await session.ensure(parent)
+        await self.load_topics(await session.children(parent))
+        self._rebuild()
+
+    async def load_topics(self, names: Iterable[str]) -> None:
+        """Read topics' settings: of new ones, before their logs are made."""
+        for name in names:
+            await self._load(ConfigNode.TOPICS, name)
+
+    def forget_topics(self, names: Iterable[str]) -> None:
+        """Drop what is known of topics that are gone."""
+        for name in names:
+            self._topics.pop(name, None)
+            self._topic_snapshots.pop(name, None)
+
+    async def refresh(self, entity_type: str, entity: str) -> None:
+        """Read an entity's settings now, where a notification would come a moment later."""
+        if not await self._load(entity_type, entity):
+            return
+        if entity_type == ConfigNode.TOPICS:
+            snapshot = self.topic(entity)
+            for tell_topic in self.on_topic:
+                tell_topic(entity, snapshot)
+        elif entity_type == ConfigNode.BROKERS:
+            self._rebuild()
+            for tell_broker in self.on_broker:
+                tell_broker(self._broker)
+
+    async def _load(self, entity_type: str, entity: str) -> bool:
+        """Read an entity; tell whether its settings are other than they were."""
+        assert self._session is not None, "the store has not been started"
+        path = ConfigNode.path(entity_type, entity)
+        try:
+            data, _ = await self._session.get(path)
+        except NoNode:
+            written: dict[str, str] = {}
+        else:
+            written = ConfigNode.decode(path, data)
+        if entity_type == ConfigNode.TOPICS:
+            return self._keep_topic(entity, written)
+        if entity_type == ConfigNode.BROKERS and entity in (self._node, ConfigNode.DEFAULT):
+            usable = _usable(BROKER_OPTIONS, written, f"broker {entity}")
+            is_other = self._brokers.get(entity, {}) != usable
+            self._brokers[entity] = usable
+            return is_other
+        return False
+
+    def _keep_topic(self, name: str, written: Mapping[str, str]) -> bool:
+        usable = _usable(TOPIC_OPTIONS, written, f"topic {name}")
+        if usable == self._topics.get(name, {}):
+            return False
+        self._topic_snapshots.pop(name, None)
+        if usable:
+            self._topics[name] = usable
+        else:
+            del self._topics[name]
+        return True
+
+    def _rebuild(self) -> None:
+        """Put the broker's options together anew; topics' defaults follow."""
+        values = dict(self._static.explicit)
+        for entity in (ConfigNode.DEFAULT, self._node):
+            values |= BROKER_OPTIONS.parse(self._brokers.get(entity, {})).explicit
+        self._broker = Snapshot(BROKER_OPTIONS, values)
+        self._topic_snapshots.clear()
+        self._topic_default = options.topic_snapshot(self._broker, {})
+
+    # -- following changes ------------------------------------------------------------------------
+
+    def _changed(self, _path: str) -> None:
+        if not self._is_catching_up:
+            self._is_catching_up = True
+            self._tasks.spawn(self._catch_up(), "config changes")
+
+    async def _catch_up(self) -> None:
+        """Read what the notifications name that are newer than the last one seen."""
+        assert self._session is not None, "the store has not been started"
+        session = self._session
+        try:
+            # From here on the new watch starts the next round.
+            self._is_catching_up = False
+            names = await session.children(ConfigChangeNode.PARENT, self._changed)
+            for name in names:
+                if name > self._last_change:
+                    await self._follow(session, f"{ConfigChangeNode.PARENT}/{name}")
+                    self._last_change = max(self._last_change, name)
+        except (ConnectionSuspended, SessionLost) as error:
+            # The watches of a suspended session come later; after a lost one `start` reads all.
+            _log.warning("config changes cannot be read now: %s", error)
+
+    async def _follow(self, session: Coordination, path: str) -> None:
+        try:
+            data, _ = await session.get(path)
+        except NoNode:
+            return
+        entity_type, entity = ConfigChangeNode.decode(path, data)
+        await self.refresh(entity_type, entity)
+
+    # -- explaining -------------------------------------------------------------------------------
+
+    def describe_topic(self, name: str) -> list[Described]:
+        """Return every option of a topic, by name."""
+        return self.describe_settings(self._topics.get(name, {}))
+
+    def describe_settings(self, own: Mapping[str, str]) -> list[Described]:
+        """Return every option that a topic with these settings of its own has here."""
+        snapshot = options.topic_snapshot(self._broker, own)
+        return [
+            self._describe_topic_option(TOPIC_OPTIONS.rows[name], snapshot, own)
+            for name in sorted(TOPIC_OPTIONS.rows)
+            if name in own or not name.startswith(_HIDDEN)
+        ]
+
+    def _describe_topic_option(
+        self, row: Option, snapshot: Snapshot, own: Mapping[str, str]
+    ) -> Described:
+        synonyms = []
+        if row.name in own:
+            value = row.render(snapshot[row.name])
+            synonyms.append(Synonym(row.name, value, ConfigSource.DYNAMIC_TOPIC_CONFIG))
+        names = [synonym.name for synonym in options.topic_synonyms(row.name)]
+        synonyms += self._broker_synonyms(names)
+        source = synonyms[0].source if synonyms else ConfigSource.DEFAULT_CONFIG
+        value = None if row.sensitive else row.render(snapshot[row.name])
+        return Described(row, value, source, synonyms, is_read_only=False)
+
+    def describe_broker(self) -> list[Described]:
+        """Return every option of this broker, by name."""
+        described = []
+        for name in sorted(BROKER_OPTIONS.rows):
+            row = BROKER_OPTIONS.rows[name]
+            names = [synonym.name for synonym in options.broker_synonyms(name)]
+            synonyms = self._broker_synonyms(names)
+            own = [synonym.source for synonym in synonyms if synonym.name == name]
+            source = own[0] if own else ConfigSource.DEFAULT_CONFIG
+            value = None if row.sensitive else row.render(self._broker[name])
+            described.append(Described(row, value, source, synonyms, not row.dynamic))
+        return described
+
+    def describe_broker_default(self) -> list[Described]:
+        """Return the options that are set for all brokers at once."""
+        described = []
+        for name, text in sorted(self._brokers.get(ConfigNode.DEFAULT, {}).items()):
+            row = BROKER_OPTIONS.rows[name]
+            source = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
+            value = None if row.sensitive else row.render(row.parse(text))
+            synonyms = [Synonym(name, value, source)]
+            described.append(Described(row, value, source, synonyms, not row.dynamic))
+        return described
+
+    def _broker_synonyms(self, names: Sequence[str]) -> list[Synonym]:
+        """Return where the broker options `names` are set: what counts first comes first."""
+        layers = (
+            (ConfigSource.DYNAMIC_BROKER_CONFIG, self._brokers.get(self._node, {})),
+            (ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG, self._brokers.get(ConfigNode.DEFAULT, {})),
+        )
+        found = []
+        for source, settings in layers:
+            for name in names:
+                if name in settings:
+                    row = BROKER_OPTIONS.rows[name]
+                    found.append(_synonym(row, row.parse(settings[name]), source))
+        for name in names:
+            if name in self._static.explicit:
+                row = BROKER_OPTIONS.rows[name]
+                value = self._static.explicit[name]
+                found.append(_synonym(row, value, ConfigSource.STATIC_BROKER_CONFIG))
+        for name in names:
+            row = BROKER_OPTIONS.rows[name]
+            if row.default is not None:
+                found.append(_synonym(row, row.default, ConfigSource.DEFAULT_CONFIG))
+        return found
+
+
+def _synonym(row: Option, value: object, source: ConfigSource) -> Synonym:
+    return Synonym(row.name, None if row.sensitive else row.render(value), source)
+
+
+def _usable(table: Table, written: Mapping[str, str], whose: str) -> dict[str, str]:
+    """Return the settings that this version knows and can use; the others are logged."""
+    usable = {}
+    for name, text in written.items():
+        try:
+            table.row(name).parse(text)
+        except ConfigError as error:
+            _log.warning("setting ignored of %s: %s", whose, error)
+        else:
+            usable[name] = text
+    return usable
