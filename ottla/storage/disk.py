@@ -8,7 +8,7 @@ go on. The owner calls `maintain` now and then. Follows org.apache.kafka LogMana
 import logging
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from types import MappingProxyType
 from typing import NamedTuple, Required, TypedDict, Unpack
@@ -307,16 +307,15 @@ class LogDirectories:
         owned: list[LogDirectory] = []
         everything = cls(owned, clock, opening.get("on_offline", _ignore))
         ports = Surroundings(files, clock, rng, everything.failed)
-        try:
+        with ExitStack() as undo:
             for path in dict.fromkeys(path.rstrip("/") or "/" for path in paths):
                 lock = _lock(files, path)
-                owned.append(LogDirectory(path, ports._replace(log_directory=path), lock))
+                directory = LogDirectory(path, ports._replace(log_directory=path), lock)
+                undo.callback(directory.release)
+                owned.append(directory)
             everything._directories = owned
             everything._load(opening)
-        except BaseException:
-            for directory in owned:
-                directory.release()
-            raise
+            undo.pop_all()
         return everything
 
     def _load(self, opening: Opening) -> None:
