@@ -1,0 +1,66 @@
+"""Calls of a simulated file system that fail: the n-th of an operation, or everything from a moment on."""
+
+import errno
+import os
+from dataclasses import dataclass
+
+READS = frozenset(("read", "read_at", "list"))
+
+
+class PowerLoss(KeyboardInterrupt):
+    """The power went away inside a call: nothing after it happened.
+
+    A KeyboardInterrupt, because that is what asyncio hands through a task to whoever runs the loop.
+    """
+
+
+@dataclass(slots=True)
+class _Fault:
+    operation: str
+    path_part: str
+    calls_before: int
+    times: int
+    error: int
+
+
+class Faults:
+    """What is to go wrong in one life of a process; `changes_count` numbers the calls that change."""
+
+    def __init__(self) -> None:
+        self.changes_count = 0
+        self._faults: list[_Fault] = []
+        self._power_lost_at = 0
+
+    def fail(
+        self,
+        operation: str,
+        *,
+        nth: int = 1,
+        error: int = errno.EIO,
+        path: str = "",
+        times: int = 1,
+    ) -> None:
+        """Have the n-th call of an operation (and `times` in all, -1 for ever) raise an OSError.
+
+        `operation` is a method's name (both appends are `append`); `path` is a part of the path.
+        """
+        self._faults.append(_Fault(operation, path, nth - 1, times, error))
+
+    def lose_power_at(self, change: int) -> None:
+        """Have the n-th change from now raise PowerLoss instead; then call `power_loss`."""
+        self._power_lost_at = self.changes_count + change
+
+    def enter(self, operation: str, path: str) -> None:
+        """Count a call, and fail it if that is its fate."""
+        if operation not in READS:
+            self.changes_count += 1
+            if self.changes_count == self._power_lost_at:
+                raise PowerLoss(f"at change {self.changes_count}: {operation} {path}")
+        for fault in self._faults:
+            if fault.operation != operation or fault.path_part not in path or fault.times == 0:
+                continue
+            if fault.calls_before > 0:
+                fault.calls_before -= 1
+                continue
+            fault.times -= 1
+            raise OSError(fault.error, os.strerror(fault.error), path)

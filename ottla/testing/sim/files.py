@@ -1,0 +1,360 @@
+"""The file system of a simulation: the Disk port over a disk that forgets and calls that fail.
+
+A `SimFileSystem` is what one life of a process sees. `power_loss` and `kill` end that life and return
+the file system of the next one; the old one answers nothing any more, so a `finally` of the dead
+cannot write. Follows the errors of Linux.
+"""
+
+import asyncio
+import errno
+import os
+import zlib
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+from ottla.base.buffers import Buffer
+from ottla.base.clock import Clock
+from ottla.base.rng import Rng, SeededRng
+from ottla.testing.sim.disk import Disk, NameChange, Stored, StoredFile, StoredFolder
+from ottla.testing.sim.faults import READS, Faults
+from ottla.testing.sim.loop import WALL_START_MS
+from ottla.testing.sim.trace import Trace
+
+T = TypeVar("T")
+
+UNLIMITED_BYTES = 1 << 40
+
+
+class SimFile:
+    """An open file (implements File) of one life."""
+
+    def __init__(self, files: "SimFileSystem", path: str, stored: StoredFile) -> None:
+        self._files = files
+        self._path = path
+        self._stored = stored
+
+    def append(self, data: Buffer) -> None:
+        """Write all of `data` at the end."""
+        self._write("append", len(self._stored.content), bytes(data))
+
+    def append_parts(self, parts: Sequence[Buffer]) -> None:
+        """Write all `parts` at the end, as one write."""
+        self._write("append", len(self._stored.content), b"".join(parts))
+
+    def write_at(self, position: int, data: Buffer) -> None:
+        """Overwrite at `position`."""
+        self._write("write_at", position, bytes(data))
+
+    def _write(self, operation: str, position: int, data: bytes) -> None:
+        files = self._files
+        growth = max(0, position + len(data) - len(self._stored.content))
+        room = files.disk.room_for(growth)
+        try:
+            files.enter(operation, self._path, len(data), zlib.crc32(data))
+            if room < growth:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self._path)
+        except OSError:
+            # The system may have taken a part before it failed.
+            if files.is_alive:
+                self._stored.write(position, data[: min(len(data) // 2, room)])
+            raise
+        self._stored.write(position, data)
+        self._stored.modified_ms = files.time_ms()
+
+    def read_at(self, position: int, size_bytes: int) -> bytes:
+        """Return up to `size_bytes` from `position`."""
+        self._files.enter("read_at", self._path)
+        return bytes(self._stored.content[position : position + size_bytes])
+
+    def read_at_if_cached(self, position: int, size_bytes: int) -> bytes | None:
+        """Return the bytes, or by chance None as if they were cold."""
+        if self._files.is_cold():
+            return None
+        return self.read_at(position, size_bytes)
+
+    def size(self) -> int:
+        """Return the length in bytes."""
+        return len(self._stored.content)
+
+    def truncate(self, size_bytes: int) -> None:
+        """Cut or extend the file."""
+        self._files.enter("truncate", self._path, size_bytes)
+        self._stored.truncate(size_bytes)
+        self._stored.modified_ms = self._files.time_ms()
+
+    def sync(self) -> None:
+        """Make content and length durable; where it fails, what was dirty is lost for good."""
+        try:
+            self._files.enter("sync", self._path)
+        except OSError:
+            self._stored.fail_sync()
+            raise
+        self._stored.sync()
+
+    def close(self) -> None:
+        """Nothing is flushed by closing."""
+
+
+class SimLock:
+    """A hold on a path (implements Lock)."""
+
+    def __init__(self, files: "SimFileSystem", path: str) -> None:
+        self._files = files
+        self._path = path
+
+    def release(self) -> None:
+        """Give the hold back; idempotent."""
+        if self._files.disk.locks.get(self._path) is self._files:
+            del self._files.disk.locks[self._path]
+
+
+class SimFileSystem:
+    """Names and files of a simulated disk (implements FileSystem), for one life of a process.
+
+    `faults` makes its calls fail. `rng` decides how long background work takes and which reads are
+    cold; without it nothing is cold.
+    """
+
+    def __init__(
+        self,
+        disk: Disk | None = None,
+        *,
+        clock: Clock | None = None,
+        rng: Rng | None = None,
+        trace: Trace | None = None,
+    ) -> None:
+        self.disk = disk or Disk()
+        self.is_alive = True
+        self.faults = Faults()
+        self._clock = clock
+        self._rng = rng
+        self._trace = trace
+
+    # -- the end of a life ------------------------------------------------------------------------
+
+    def power_loss(self, rng: Rng) -> "SimFileSystem":
+        """End this life, lose what was not synced, and return the file system of the next life."""
+        self.is_alive = False
+        self.disk.lose_power(rng)
+        return self._next_life()
+
+    def kill(self) -> "SimFileSystem":
+        """End this life as `kill -9` does: the system keeps what was written, locks are free."""
+        self.is_alive = False
+        self.disk.locks = {
+            path: holder for path, holder in self.disk.locks.items() if holder is not self
+        }
+        return self._next_life()
+
+    def _next_life(self) -> "SimFileSystem":
+        return SimFileSystem(self.disk, clock=self._clock, rng=self._rng, trace=self._trace)
+
+    def damage(self, path: str, position: int, mask: int = 1) -> None:
+        """Flip bits of a byte on the disk."""
+        self._file(path).damage(position, mask)
+
+    def enter(self, operation: str, path: str, *details: object) -> None:
+        """Let a call begin, unless this life is over or the call is to fail."""
+        if not self.is_alive:
+            raise OSError(errno.EIO, "this life of the process is over", path)
+        if self._trace is not None and operation not in READS:
+            self._trace.record("disk", operation, path, *details)
+        self.faults.enter(operation, path)
+
+    def time_ms(self) -> int:
+        """Return the wall clock's time, for the modification of files."""
+        return WALL_START_MS if self._clock is None else self._clock.time_ms()
+
+    def is_cold(self) -> bool:
+        """Draw whether a read would have to wait for the device."""
+        return self._rng is not None and self._rng.below(8) == 0
+
+    # -- FileSystem -----------------------------------------------------------------------------
+
+    def open(self, path: str, *, create: bool = False) -> SimFile:
+        """Open for reading and appending; FileNotFoundError unless it exists or `create`."""
+        folder, name = self._parent(path)
+        entry = folder.entries.get(name)
+        if entry is None:
+            if not create:
+                raise _error(errno.ENOENT, path)
+            self.enter("open", path)
+            entry = StoredFile(self.time_ms())
+            self.disk.change_names([(folder, name, entry)])
+        if isinstance(entry, StoredFolder):
+            raise _error(errno.EISDIR, path)
+        return SimFile(self, path, entry)
+
+    def exists(self, path: str) -> bool:
+        """Tell whether a file or folder has this name."""
+        return self._find(path) is not None
+
+    def is_directory(self, path: str) -> bool:
+        """Tell whether the name is a folder's."""
+        return isinstance(self._find(path), StoredFolder)
+
+    def size(self, path: str) -> int:
+        """Return a file's length in bytes."""
+        return len(self._file(path).content)
+
+    def modified_ms(self, path: str) -> int:
+        """Return when the file was last written."""
+        return self._file(path).modified_ms
+
+    def list(self, path: str) -> list[str]:
+        """Return the names in a folder, sorted."""
+        self.enter("list", path)
+        return sorted(self._folder(path).entries)
+
+    def make_directories(self, path: str) -> None:
+        """Create a folder and its parents."""
+        folder = self.disk.root
+        for name in _parts(path):
+            entry = folder.entries.get(name)
+            if entry is None:
+                self.enter("make_directories", path)
+                entry = StoredFolder()
+                self.disk.change_names([(folder, name, entry)])
+            if isinstance(entry, StoredFile):
+                raise _error(errno.ENOTDIR, path)
+            folder = entry
+
+    def rename(self, source: str, target: str) -> None:
+        """Rename, replacing `target` if it is a file (or an empty folder, by a folder)."""
+        self.enter("rename", source, target)
+        from_folder, from_name = self._parent(source)
+        to_folder, to_name = self._parent(target)
+        entry = from_folder.entries.get(from_name)
+        if entry is None:
+            raise _error(errno.ENOENT, source)
+        replaced = to_folder.entries.get(to_name)
+        if replaced is entry:
+            return
+        if isinstance(replaced, StoredFolder) and isinstance(entry, StoredFile):
+            raise _error(errno.EISDIR, target)
+        if isinstance(replaced, StoredFile) and isinstance(entry, StoredFolder):
+            raise _error(errno.ENOTDIR, target)
+        if isinstance(replaced, StoredFolder) and replaced.entries:
+            raise _error(errno.ENOTEMPTY, target)
+        change: NameChange = [(from_folder, from_name, None), (to_folder, to_name, entry)]
+        self.disk.change_names(change)
+
+    def remove(self, path: str) -> None:
+        """Remove a file."""
+        self.enter("remove", path)
+        self._file(path)
+        folder, name = self._parent(path)
+        self.disk.change_names([(folder, name, None)])
+
+    def remove_tree(self, path: str) -> None:
+        """Remove a folder and all below it, one name after the other."""
+        for name in self.list(path):
+            child = f"{path}/{name}"
+            if self.is_directory(child):
+                self.remove_tree(child)
+            else:
+                self.remove(child)
+        self.enter("remove_tree", path)
+        folder, name = self._parent(path)
+        self.disk.change_names([(folder, name, None)])
+
+    def read(self, path: str) -> bytes:
+        """Return a whole small file."""
+        self.enter("read", path)
+        return bytes(self._file(path).content)
+
+    def replace(self, path: str, data: bytes) -> None:
+        """Put `data` in the place of the file; any of its steps may be the last one."""
+        self.enter("replace", path)
+        temporary = path + ".tmp"
+        file = self.open(temporary, create=True)
+        file.truncate(0)
+        file.append(data)
+        file.sync()
+        self.rename(temporary, path)
+        self.sync_directory(path.rpartition("/")[0] or ".")
+
+    def sync_directory(self, path: str) -> None:
+        """Make the names in the folder durable."""
+        self.enter("sync_directory", path)
+        self.disk.sync_names(self._folder(path))
+
+    def lock(self, path: str) -> SimLock:
+        """Take an exclusive hold; BlockingIOError if another life has it."""
+        self.open(path, create=True)
+        holder = self.disk.locks.get(path)
+        if holder is not None:
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN), path)
+        self.disk.locks[path] = self
+        return SimLock(self, path)
+
+    def free_bytes(self, path: str) -> int:
+        """Return what the disk can still take."""
+        self._folder(path)
+        return self.disk.room_for(UNLIMITED_BYTES)
+
+    def in_background(self, work: Callable[[], T]) -> Awaitable[T]:
+        """Do the work at one later moment of virtual time; cancelling the wait does not stop it."""
+
+        async def do() -> T:
+            await asyncio.sleep((1 + (self._rng or _STEADY).below(20)) / 10_000)
+            return work()
+
+        task = asyncio.get_running_loop().create_task(do())
+        task.add_done_callback(_hear)
+        return asyncio.shield(task)
+
+    # -- names ----------------------------------------------------------------------------------
+
+    def _find(self, path: str) -> Stored | None:
+        entry: Stored | None = self.disk.root
+        for name in _parts(path):
+            if not isinstance(entry, StoredFolder):
+                return None
+            entry = entry.entries.get(name)
+        return entry
+
+    def _file(self, path: str) -> StoredFile:
+        entry = self._find(path)
+        if entry is None:
+            raise _error(errno.ENOENT, path)
+        if isinstance(entry, StoredFolder):
+            raise _error(errno.EISDIR, path)
+        return entry
+
+    def _folder(self, path: str) -> StoredFolder:
+        entry = self._find(path)
+        if entry is None:
+            raise _error(errno.ENOENT, path)
+        if isinstance(entry, StoredFile):
+            raise _error(errno.ENOTDIR, path)
+        return entry
+
+    def _parent(self, path: str) -> tuple[StoredFolder, str]:
+        parts = _parts(path)
+        assert parts, "the root has no parent"
+        return self._folder("/".join(parts[:-1])), parts[-1]
+
+
+class _Steady(SeededRng):
+    """Where no randomness was asked for."""
+
+    def below(self, limit: int) -> int:
+        return limit // 2
+
+
+_STEADY = _Steady(0)
+
+
+def _parts(path: str) -> list[str]:
+    return [part for part in path.split("/") if part not in ("", ".")]
+
+
+def _error(number: int, path: str) -> OSError:
+    return OSError(number, os.strerror(number), path)
+
+
+def _hear(task: "asyncio.Task[object]") -> None:
+    """Take note of a failure that nobody may be waiting for any more, as a thread pool does."""
+    if not task.cancelled():
+        task.exception()
