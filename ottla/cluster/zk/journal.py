@@ -4,9 +4,11 @@ One frame holds one batch of transactions under one checksum, and the next frame
 the one before it is durable. So a damaged frame at the very end is a batch that nobody was told of
 (power went away): it is cut off. A damaged frame with a good one after it is damage, and refused.
 
-    directory/lock            held while the tree is open
-    directory/snapshot        all nodes; says which journal to go on with
-    directory/journal-N       frames, from the oldest that the snapshot does not cover
+    directory/cluster.lock          held while the tree is open
+    directory/cluster.snapshot      all nodes; says which journal to go on with
+    directory/cluster.journal.N     frames, from the oldest that the snapshot does not cover
+
+No partition's folder can have such a name, so the directory may be a log directory.
 """
 
 import logging
@@ -23,8 +25,8 @@ _log = logging.getLogger(__name__)
 
 JOURNAL_MAGIC = b"OTLTREE1"
 SNAPSHOT_MAGIC = b"OTLSNAP1"
-SNAPSHOT = "snapshot"
-JOURNAL_PREFIX = "journal-"
+SNAPSHOT = "cluster.snapshot"
+JOURNAL_PREFIX = "cluster.journal."
 # A snapshot is due when the journal has this size and twice that of the last snapshot.
 JOURNAL_BYTES_MIN = 4 * 1024 * 1024
 
@@ -160,7 +162,7 @@ class Journal:
             self._files.make_directories(self._directory)
             for made in reversed(missing):
                 self._files.sync_directory(made.rpartition("/")[0] or ".")
-            return self._files.lock(f"{self._directory}/lock")
+            return self._files.lock(f"{self._directory}/cluster.lock")
         except BlockingIOError as error:
             raise StorageError(
                 self._directory,
