@@ -9,13 +9,18 @@ from typing import NamedTuple
 from ottla.server.context import AdvertisedApi
 from ottla.server.handlers import (
     api_versions,
+    create_partitions,
+    create_topics,
     delete_groups,
     delete_records,
+    delete_topics,
     describe_cluster,
+    describe_configs,
     describe_groups,
     fetch,
     find_coordinator,
     heartbeat,
+    incremental_alter_configs,
     init_producer_id,
     join_group,
     leave_group,
@@ -64,6 +69,11 @@ ROWS: tuple[Row, ...] = (
     Row(list_groups),
     Row(delete_groups),
     Row(init_producer_id),
+    Row(create_topics),
+    Row(delete_topics),
+    Row(create_partitions),
+    Row(describe_configs),
+    Row(incremental_alter_configs),
 )
 
 

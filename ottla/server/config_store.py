@@ -35,6 +35,13 @@ class ConfigSource(IntEnum):
     DEFAULT_CONFIG = 5
 
 
+class ConfigResource(IntEnum):
+    """Kinds of things that have options, by the codes of DescribeConfigs."""
+
+    TOPIC = 2
+    BROKER = 4
+
+
 class Synonym(NamedTuple):
     """One place that could give a value; None where the value is secret."""
 

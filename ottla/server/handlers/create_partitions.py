@@ -1,0 +1,70 @@
+"""CreatePartitions (key 37), versions 0-3: give topics more partitions.
+
+v2: flexible. v3: may be throttled (KIP-599).
+
+The answer is sent when the new leaders are in place. A time-out of 0 or less creates nothing.
+
+Not done: nothing; without quotas nothing is throttled.
+"""
+
+from collections import Counter
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.controller.requests import PartitionsRequest
+from ottla.server.context import RequestContext
+from ottla.wire.api_keys import ApiKey
+from ottla.wire.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+    CreatePartitionsTopicResult,
+)
+
+API = ApiKey.CREATE_PARTITIONS
+MIN_VERSION = 0
+MAX_VERSION = 3
+
+
+async def handle(
+    context: RequestContext, request: CreatePartitionsRequest
+) -> CreatePartitionsResponse:
+    """Have the controller extend what is named once; a name that comes twice is refused."""
+    named = Counter(topic.name for topic in request.topics)
+    asked = [topic for topic in request.topics if named[topic.name] == 1]
+    twice = ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+    errors: dict[str, ApiError | None] = {name: twice for name, count in named.items() if count > 1}
+    if asked:
+        errors |= await _create(context, request, asked)
+    return CreatePartitionsResponse(results=[_result(name, errors[name]) for name in named])
+
+
+async def _create(
+    context: RequestContext, request: CreatePartitionsRequest, asked: list[CreatePartitionsTopic]
+) -> dict[str, ApiError | None]:
+    try:
+        outcomes = await context.broker.controller.create_partitions(
+            [_partitions_request(topic) for topic in asked],
+            validate_only=request.validate_only,
+            timeout_ms=request.timeout_ms,
+        )
+    except ApiError as error:
+        return {topic.name: error for topic in asked}
+    return {outcome.name: outcome.error for outcome in outcomes}
+
+
+def _partitions_request(topic: CreatePartitionsTopic) -> PartitionsRequest:
+    assignments = topic.assignments
+    return PartitionsRequest(
+        name=topic.name,
+        count=topic.count,
+        assignments=None
+        if assignments is None
+        else tuple(tuple(item.broker_ids) for item in assignments),
+    )
+
+
+def _result(name: str, error: ApiError | None) -> CreatePartitionsTopicResult:
+    result = CreatePartitionsTopicResult(name=name)
+    if error is not None:
+        result.error_code, result.error_message = int(error.code), error.message
+    return result

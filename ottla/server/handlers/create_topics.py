@@ -1,0 +1,102 @@
+"""CreateTopics (key 19), versions 2-7: create topics by size or by replica assignment.
+
+v4: -1 takes num.partitions and default.replication.factor (KIP-464). v5: flexible; size and
+settings in the answer (KIP-525). v6: may be throttled (KIP-599). v7: topic id.
+
+The answer is sent when the leaders are in place. A time-out of 0 or less creates nothing.
+
+Not done: nothing; without quotas nothing is throttled (v6), without an authorizer every setting is
+told (topic_config_error_code stays 0).
+"""
+
+from collections import Counter
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.controller.requests import TopicRequest, TopicResult
+from ottla.server.config_store import ConfigStore, Described
+from ottla.server.context import RequestContext
+from ottla.wire.api_keys import ApiKey
+from ottla.wire.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+
+API = ApiKey.CREATE_TOPICS
+MIN_VERSION = 2
+MAX_VERSION = 7
+
+_FIRST_VERSION_WITH_CONFIGS = 5
+
+
+async def handle(context: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
+    """Have the controller create what is named once; a name that comes twice is refused."""
+    named = Counter(topic.name for topic in request.topics)
+    asked = {topic.name: topic for topic in request.topics if named[topic.name] == 1}
+    results = {
+        name: _failure(name, ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic name."))
+        for name, count in named.items()
+        if count > 1
+    }
+    if asked:
+        results |= await _create(context, request, asked)
+    return CreateTopicsResponse(topics=[results[name] for name in named])
+
+
+async def _create(
+    context: RequestContext, request: CreateTopicsRequest, asked: dict[str, CreatableTopic]
+) -> dict[str, CreatableTopicResult]:
+    try:
+        results = await context.broker.controller.create_topics(
+            [_topic_request(topic) for topic in asked.values()],
+            validate_only=request.validate_only,
+            timeout_ms=request.timeout_ms,
+        )
+    except ApiError as error:
+        return {name: _failure(name, error) for name in asked}
+    with_configs = context.api_version >= _FIRST_VERSION_WITH_CONFIGS
+    configs = context.broker.configs if with_configs else None
+    return {result.name: _answer(result, configs) for result in results}
+
+
+def _topic_request(topic: CreatableTopic) -> TopicRequest:
+    return TopicRequest(
+        name=topic.name,
+        partitions=topic.num_partitions,
+        replication_factor=topic.replication_factor,
+        assignments=tuple(
+            (item.partition_index, tuple(item.broker_ids)) for item in topic.assignments
+        ),
+        # A setting that is named twice has its last value.
+        config={item.name: item.value for item in topic.configs},
+    )
+
+
+def _answer(result: TopicResult, configs: ConfigStore | None) -> CreatableTopicResult:
+    if result.error is not None:
+        return _failure(result.name, result.error)
+    described = configs.describe_settings(result.config) if configs is not None else []
+    return CreatableTopicResult(
+        name=result.name,
+        topic_id=result.topic_id,
+        error_message=None,
+        num_partitions=result.partitions,
+        replication_factor=result.replication_factor,
+        configs=[_config(item) for item in described],
+    )
+
+
+def _config(described: Described) -> CreatableTopicConfigs:
+    return CreatableTopicConfigs(
+        name=described.row.name,
+        value=described.value,
+        read_only=described.is_read_only,
+        config_source=int(described.source),
+        is_sensitive=described.row.sensitive,
+    )
+
+
+def _failure(name: str, error: ApiError) -> CreatableTopicResult:
+    return CreatableTopicResult(name=name, error_code=int(error.code), error_message=error.message)

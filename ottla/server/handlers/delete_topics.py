@@ -1,0 +1,104 @@
+"""DeleteTopics (key 20), versions 1-6: delete topics by name or, from v6 on, by id.
+
+v3: TOPIC_DELETION_DISABLED where delete.topic.enable is off (INVALID_REQUEST before). v4: flexible.
+v5: error message, may be throttled (KIP-599). v6: names or ids, in `topics` (KIP-516).
+
+The answer is sent when the topics have left the tree and their logs are gone. A time-out of 0 or
+less deletes nothing.
+
+Not done: nothing; without quotas nothing is throttled.
+"""
+
+from collections import Counter
+from typing import NamedTuple
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.base.uuids import ZERO_UUID
+from ottla.cluster.image import ClusterImage
+from ottla.server.context import RequestContext
+from ottla.wire.api_keys import ApiKey
+from ottla.wire.messages.delete_topics import (
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
+
+API = ApiKey.DELETE_TOPICS
+MIN_VERSION = 1
+MAX_VERSION = 6
+
+_FIRST_VERSION_WITH_STATES = 6
+_FIRST_VERSION_WITH_DISABLED = 3
+
+
+class _Named(NamedTuple):
+    """One thing to delete as the client named it, and the topic that it means."""
+
+    name: str | None
+    topic_id: bytes
+    topic: str | None
+    error: ApiError | None = None
+
+
+async def handle(context: RequestContext, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
+    """Have the controller delete what is named once and exists."""
+    named = _named(context, request)
+    topics = [item.topic for item in named if item.error is None and item.topic is not None]
+    errors = await _delete(context, topics, request.timeout_ms) if topics else {}
+    return DeleteTopicsResponse(
+        responses=[_answer(item, item.error or errors.get(item.topic or "")) for item in named]
+    )
+
+
+def _named(context: RequestContext, request: DeleteTopicsRequest) -> list[_Named]:
+    image = context.broker.image
+    if context.api_version < _FIRST_VERSION_WITH_STATES:
+        states = [DeleteTopicState(name=name) for name in request.topic_names]
+    else:
+        states = request.topics
+    found = [_find(state, image) for state in states]
+    times = Counter(item.topic for item in found if item.topic is not None)
+    answered: dict[tuple[str | None, bytes], _Named] = {}
+    for item in found:
+        if item.topic is not None and times[item.topic] > 1:
+            refusal = ApiError(ErrorCode.INVALID_REQUEST, "The topic is named more than once.")
+            item = item._replace(error=refusal)
+        answered[item.name, item.topic_id] = item
+    return list(answered.values())
+
+
+def _find(state: DeleteTopicState, image: ClusterImage) -> _Named:
+    name, topic_id = state.name, state.topic_id
+    if (name is None) == (topic_id == ZERO_UUID):
+        refusal = ApiError(ErrorCode.INVALID_REQUEST, "Either a topic's name or its id is needed.")
+        return _Named(name, topic_id, None, refusal)
+    if name is None:
+        topic = image.topic_by_id(topic_id)
+        if topic is None:
+            return _Named(None, topic_id, None, ApiError(ErrorCode.UNKNOWN_TOPIC_ID))
+        return _Named(topic.name, topic_id, topic.name)
+    topic = image.topic(name)
+    return _Named(name, ZERO_UUID if topic is None else topic.topic_id, name)
+
+
+async def _delete(
+    context: RequestContext, topics: list[str], timeout_ms: int
+) -> dict[str, ApiError | None]:
+    try:
+        outcomes = await context.broker.controller.delete_topics(topics, timeout_ms=timeout_ms)
+    except ApiError as error:
+        return dict.fromkeys(topics, error)
+    errors = {outcome.name: outcome.error for outcome in outcomes}
+    if context.api_version < _FIRST_VERSION_WITH_DISABLED:
+        for name, reason in errors.items():
+            if reason is not None and reason.code is ErrorCode.TOPIC_DELETION_DISABLED:
+                errors[name] = ApiError(ErrorCode.INVALID_REQUEST, reason.message)
+    return errors
+
+
+def _answer(item: _Named, error: ApiError | None) -> DeletableTopicResult:
+    result = DeletableTopicResult(name=item.name, topic_id=item.topic_id)
+    if error is not None:
+        result.error_code, result.error_message = int(error.code), error.message
+    return result

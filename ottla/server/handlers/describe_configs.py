@@ -1,0 +1,97 @@
+"""DescribeConfigs (key 32), versions 1-4: the effective options of topics and of this broker.
+
+v1: synonyms, and the source of each value (KIP-226). v3: type and documentation (KIP-569). v4:
+flexible. A broker named "" is the cluster-wide default of all brokers.
+
+Not done: broker loggers (8), client metrics (16) and groups (32): INVALID_REQUEST, as for a type
+that nobody knows. Another broker's options: INVALID_REQUEST, ask that broker, as in Kafka.
+"""
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.cluster.names import validate_topic_name
+from ottla.server.config_store import ConfigResource, Described
+from ottla.server.context import RequestContext
+from ottla.wire.api_keys import ApiKey
+from ottla.wire.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+
+API = ApiKey.DESCRIBE_CONFIGS
+MIN_VERSION = 1
+MAX_VERSION = 4
+
+
+def handle(context: RequestContext, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+    """Answer from the config store, resource by resource."""
+    return DescribeConfigsResponse(
+        results=[_describe(context, request, resource) for resource in request.resources]
+    )
+
+
+def _describe(
+    context: RequestContext, request: DescribeConfigsRequest, resource: DescribeConfigsResource
+) -> DescribeConfigsResult:
+    result = DescribeConfigsResult(
+        error_message=None,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+    )
+    try:
+        described = _found(context, resource)
+    except ApiError as error:
+        result.error_code, result.error_message = int(error.code), error.message
+        return result
+    # An empty list of keys asks for all of them, as none does.
+    keys = resource.configuration_keys or None
+    result.configs = [
+        _config(item, request) for item in described if keys is None or item.row.name in keys
+    ]
+    return result
+
+
+def _found(context: RequestContext, resource: DescribeConfigsResource) -> list[Described]:
+    name, configs = resource.resource_name, context.broker.configs
+    if resource.resource_type == ConfigResource.TOPIC:
+        validate_topic_name(name)
+        if context.broker.image.topic(name) is None:
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return configs.describe_topic(name)
+    if resource.resource_type != ConfigResource.BROKER:
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST,
+            f"Resources of type {resource.resource_type} have no options here: "
+            f"topics ({ConfigResource.TOPIC}) and brokers ({ConfigResource.BROKER}) do",
+        )
+    if not name:
+        return configs.describe_broker_default()
+    if name != str(context.broker.node_id):
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST,
+            f"This is broker {context.broker.node_id}: it knows its own options and the default "
+            f"of all brokers (an empty name), not those of {name!r}",
+        )
+    return configs.describe_broker()
+
+
+def _config(described: Described, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:
+    row = described.row
+    return DescribeConfigsResourceResult(
+        name=row.name,
+        value=described.value,
+        read_only=described.is_read_only,
+        config_source=int(described.source),
+        is_sensitive=row.sensitive,
+        synonyms=[
+            DescribeConfigsSynonym(name=item.name, value=item.value, source=int(item.source))
+            for item in described.synonyms
+        ]
+        if request.include_synonyms
+        else [],
+        config_type=row.type.value,
+        documentation=row.doc if request.include_documentation else None,
+    )
