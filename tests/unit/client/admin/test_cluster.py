@@ -1,0 +1,22 @@
+"""The cluster as a whole."""
+
+from typing import Any
+
+from ottla.client.admin.cluster import Broker, describe_cluster
+from ottla.client.brokers import Brokers
+from ottla.wire.messages.describe_cluster import DescribeClusterBroker, DescribeClusterResponse
+
+
+def test_the_cluster_names_its_brokers_in_order(cluster: Any, brokers: Brokers) -> None:
+    """Id, controller, and where clients reach each broker."""
+    cluster.answers["DescribeCluster"] = lambda request: DescribeClusterResponse(
+        cluster_id="abc",
+        controller_id=2,
+        brokers=[
+            DescribeClusterBroker(broker_id=2, host="b", port=2, rack="r"),
+            DescribeClusterBroker(broker_id=1, host="a", port=1),
+        ],
+    )
+    found = describe_cluster(brokers)
+    assert (found.cluster_id, found.controller_id) == ("abc", 2)
+    assert found.brokers == (Broker(1, "a", 1, None), Broker(2, "b", 2, "r"))

@@ -1,0 +1,79 @@
+"""Groups: the list, one of them, the end of one."""
+
+from typing import Any
+
+import pytest
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.client.admin import groups
+from ottla.client.brokers import Brokers
+from ottla.wire import consumer_protocol
+from ottla.wire.messages.delete_groups import DeletableGroupResult, DeleteGroupsResponse
+from ottla.wire.messages.describe_groups import (
+    DescribedGroup,
+    DescribedGroupMember,
+    DescribeGroupsResponse,
+)
+from ottla.wire.messages.list_groups import ListedGroup, ListGroupsResponse
+
+
+def test_groups_are_listed_by_id(cluster: Any, brokers: Brokers) -> None:
+    """Every broker is asked for those that it coordinates."""
+    cluster.answers["ListGroups"] = lambda request: ListGroupsResponse(
+        groups=[
+            ListedGroup(group_id="b", protocol_type="consumer", group_state="Stable"),
+            ListedGroup(group_id="a", protocol_type="", group_state="Empty"),
+        ]
+    )
+    found = groups.list_groups(brokers)
+    assert [(row.group_id, row.state) for row in found] == [("a", "Empty"), ("b", "Stable")]
+
+
+def test_a_member_is_shown_with_what_it_reads(cluster: Any, brokers: Brokers) -> None:
+    """The assignment is the consumers' own message, which the broker hands on unread."""
+    assignment = consumer_protocol.encode_assignment(
+        consumer_protocol.ConsumerProtocolAssignment(
+            assigned_partitions=[consumer_protocol.TopicPartition(topic="t", partitions=[1, 0])]
+        )
+    )
+    member = DescribedGroupMember(
+        member_id="m", client_id="c", client_host="/10.0.0.1", member_assignment=assignment
+    )
+    cluster.answers["DescribeGroups"] = lambda request: DescribeGroupsResponse(
+        groups=[
+            DescribedGroup(
+                group_id="g",
+                group_state="Stable",
+                protocol_type="consumer",
+                protocol_data="range",
+                members=[member],
+            )
+        ]
+    )
+    group = groups.describe_group(brokers, "g")
+    assert (group.state, group.assignor) == ("Stable", "range")
+    assert group.members[0].assignment == (("t", 0), ("t", 1))
+    assert group.members[0].host == "10.0.0.1"
+
+
+@pytest.mark.parametrize(
+    "described",
+    [DescribedGroup(group_id="g", group_state="Dead"), DescribedGroup(group_id="g", error_code=69)],
+)
+def test_a_group_that_does_not_exist_is_an_error(
+    cluster: Any, brokers: Brokers, described: DescribedGroup
+) -> None:
+    """Old brokers describe it as dead, newer ones answer an error (KIP-1043)."""
+    cluster.answers["DescribeGroups"] = lambda request: DescribeGroupsResponse(groups=[described])
+    with pytest.raises(ApiError, match="There is no group 'g'"):
+        groups.describe_group(brokers, "g")
+
+
+def test_a_group_with_members_is_not_deleted(cluster: Any, brokers: Brokers) -> None:
+    """The coordinator refuses; the error names the group."""
+    cluster.answers["DeleteGroups"] = lambda request: DeleteGroupsResponse(
+        results=[DeletableGroupResult(group_id="g", error_code=68)]
+    )
+    with pytest.raises(ApiError, match="Group 'g'") as caught:
+        groups.delete_group(brokers, "g")
+    assert caught.value.code is ErrorCode.NON_EMPTY_GROUP

@@ -1,0 +1,121 @@
+"""Offsets of partitions and of groups."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.client.admin import offsets
+from ottla.client.admin.offsets import CommittedOffset
+from ottla.client.brokers import Brokers
+from ottla.wire.messages.list_offsets import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from ottla.wire.messages.offset_commit import (
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from ottla.wire.messages.offset_fetch import (
+    OffsetFetchResponse,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponseTopic,
+)
+
+
+def _list_offsets(request: Any) -> ListOffsetsResponse:
+    """A log of ten records, written at 100, 101… ms."""
+
+    def find(timestamp: int) -> tuple[int, int]:
+        if timestamp < 0:
+            return {-1: 10, -2: 0}[timestamp], -1
+        return (timestamp - 100, timestamp) if timestamp < 110 else (-1, -1)
+
+    return ListOffsetsResponse(
+        topics=[
+            ListOffsetsTopicResponse(
+                name=topic.name,
+                partitions=[
+                    ListOffsetsPartitionResponse(
+                        partition_index=row.partition_index,
+                        offset=find(row.timestamp)[0],
+                        timestamp=find(row.timestamp)[1],
+                    )
+                    for row in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def test_each_partition_has_its_own_question(cluster: Any, brokers: Brokers) -> None:
+    """Ends, starts and times can be asked for together."""
+    cluster.answers["ListOffsets"] = _list_offsets
+    found = offsets.list_offsets(brokers, {("t", 0): offsets.LATEST, ("t", 1): offsets.EARLIEST})
+    assert {key: row.offset for key, row in found.items()} == {("t", 0): 10, ("t", 1): 0}
+
+
+@pytest.mark.parametrize(("moment", "offset"), [(103, 3), (110, 10)])
+def test_a_moment_after_every_record_means_the_end(
+    cluster: Any, brokers: Brokers, moment: int, offset: int
+) -> None:
+    """There the broker answers -1, which no reader can start from."""
+    cluster.answers["ListOffsets"] = _list_offsets
+    assert offsets.offsets_at(brokers, [("t", 0)], moment) == {("t", 0): offset}
+
+
+def test_committed_offsets_are_read_with_their_metadata(cluster: Any, brokers: Brokers) -> None:
+    """Everything that the group has committed, in the order of topics and partitions."""
+    cluster.answers["OffsetFetch"] = lambda request: OffsetFetchResponse(
+        topics=[
+            OffsetFetchResponseTopic(
+                name="t",
+                partitions=[
+                    OffsetFetchResponsePartition(partition_index=1, committed_offset=7),
+                    OffsetFetchResponsePartition(
+                        partition_index=0, committed_offset=5, metadata="m"
+                    ),
+                ],
+            )
+        ]
+    )
+    assert offsets.committed_offsets(brokers, "g") == {
+        ("t", 0): CommittedOffset(5, -1, "m"),
+        ("t", 1): CommittedOffset(7, -1, ""),
+    }
+
+
+def test_a_commit_from_outside_has_no_generation(
+    cluster: Any, brokers: Brokers, asked: Callable[[str], Any]
+) -> None:
+    """That is how the coordinator tells a tool from a member."""
+    cluster.answers["OffsetCommit"] = lambda request: OffsetCommitResponse(
+        topics=[
+            OffsetCommitResponseTopic(
+                name="t", partitions=[OffsetCommitResponsePartition(partition_index=0)]
+            )
+        ]
+    )
+    offsets.commit_offsets(brokers, "g", {("t", 0): CommittedOffset(3)})
+    sent = asked("OffsetCommit")
+    assert (sent.generation_id_or_member_epoch, sent.member_id) == (-1, "")
+    assert sent.topics[0].partitions[0].committed_offset == 3
+
+
+def test_a_refused_commit_names_group_and_partition(cluster: Any, brokers: Brokers) -> None:
+    """A group with members refuses commits from outside."""
+    cluster.answers["OffsetCommit"] = lambda request: OffsetCommitResponse(
+        topics=[
+            OffsetCommitResponseTopic(
+                name="t",
+                partitions=[OffsetCommitResponsePartition(partition_index=0, error_code=25)],
+            )
+        ]
+    )
+    with pytest.raises(ApiError, match="Group 'g', t-0") as caught:
+        offsets.commit_offsets(brokers, "g", {("t", 0): CommittedOffset(3)})
+    assert caught.value.code is ErrorCode.UNKNOWN_MEMBER_ID

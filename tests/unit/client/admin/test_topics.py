@@ -1,0 +1,84 @@
+"""Topics, as a cluster tells of them and is told to make them."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.client.admin import topics
+from ottla.client.brokers import Brokers
+from ottla.wire.messages.create_partitions import (
+    CreatePartitionsResponse,
+    CreatePartitionsTopicResult,
+)
+from ottla.wire.messages.create_topics import CreatableTopicResult, CreateTopicsResponse
+from ottla.wire.messages.delete_topics import DeletableTopicResult, DeleteTopicsResponse
+
+
+def test_topics_are_listed_by_name(brokers: Brokers) -> None:
+    """Internal topics come along, marked."""
+    found = topics.list_topics(brokers)
+    assert [(topic.name, topic.is_internal) for topic in found] == [("__x", True), ("t", False)]
+
+
+def test_a_topic_is_described_with_its_partitions_in_order(brokers: Brokers) -> None:
+    """The broker may name them in any order."""
+    topic = topics.describe_topic(brokers, "t")
+    assert [row.partition for row in topic.partitions] == [0, 1]
+    assert topic.partitions[0].leader_epoch == 5
+    assert topic.replication_factor == 1
+
+
+def test_creation_leaves_to_the_broker_what_is_not_said(
+    cluster: Any, brokers: Brokers, asked: Callable[[str], Any]
+) -> None:
+    """-1 asks for the broker's own defaults; the answer tells what they were."""
+    cluster.answers["CreateTopics"] = lambda request: CreateTopicsResponse(
+        topics=[CreatableTopicResult(name="n", num_partitions=4, replication_factor=1)]
+    )
+    made = topics.create_topic(brokers, "n", config={"retention.ms": "1"})
+    (sent,) = asked("CreateTopics").topics
+    assert (sent.num_partitions, sent.replication_factor) == (-1, -1)
+    assert [(row.name, row.value) for row in sent.configs] == [("retention.ms", "1")]
+    assert (made.partitions, made.replication_factor) == (4, 1)
+
+
+def test_a_refused_creation_keeps_the_brokers_words(cluster: Any, brokers: Brokers) -> None:
+    """The broker knows best what is wrong with a name."""
+    cluster.answers["CreateTopics"] = lambda request: CreateTopicsResponse(
+        topics=[CreatableTopicResult(name="n", error_code=17, error_message="bad name")]
+    )
+    with pytest.raises(ApiError, match="bad name") as caught:
+        topics.create_topic(brokers, "n")
+    assert caught.value.code is ErrorCode.INVALID_TOPIC_EXCEPTION
+
+
+def test_creation_waits_for_a_controller(cluster: Any, brokers: Brokers) -> None:
+    """NOT_CONTROLLER passes: the request is sent again."""
+    codes = iter([41, 0])
+    cluster.answers["CreateTopics"] = lambda request: CreateTopicsResponse(
+        topics=[CreatableTopicResult(name="n", error_code=next(codes))]
+    )
+    topics.create_topic(brokers, "n")
+    assert cluster.names().count("CreateTopics") == 2
+
+
+def test_a_topic_grows_to_a_total(
+    cluster: Any, brokers: Brokers, asked: Callable[[str], Any]
+) -> None:
+    """CreatePartitions takes the new total, not the difference."""
+    cluster.answers["CreatePartitions"] = lambda request: CreatePartitionsResponse(
+        results=[CreatePartitionsTopicResult(name="t")]
+    )
+    topics.add_partitions(brokers, "t", 6)
+    assert asked("CreatePartitions").topics[0].count == 6
+
+
+def test_deletion_names_the_topic_that_is_missing(cluster: Any, brokers: Brokers) -> None:
+    """The protocol's answer has no words of its own before version 5."""
+    cluster.answers["DeleteTopics"] = lambda request: DeleteTopicsResponse(
+        responses=[DeletableTopicResult(name=request.topic_names[0], error_code=3)]
+    )
+    with pytest.raises(ApiError, match="Topic 'n'"):
+        topics.delete_topic(brokers, "n")

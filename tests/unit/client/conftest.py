@@ -1,0 +1,157 @@
+"""A broker of a few lines, on a real socket: answers what a test tells it to, in any version."""
+
+import socket
+import struct
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from ottla.client.bootstrap import Address
+from ottla.wire import headers, schema
+from ottla.wire.api_keys import APIS
+from ottla.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
+from ottla.wire.messages.metadata import MetadataResponse, MetadataResponseBroker
+
+Answer = Callable[[Any], Any]
+
+
+class ScriptedBroker:
+    """Serves until closed. `answers` maps the name of an API to a function of the request.
+
+    `requests` holds (name, version, request) in the order of arrival; an answer of None hangs up.
+    """
+
+    def __init__(
+        self, node_id: int = 0, versions: dict[int, tuple[int, int]] | None = None
+    ) -> None:
+        self.node_id = node_id
+        self.versions = versions or {
+            key: (api.min_version, api.max_version) for key, api in APIS.items()
+        }
+        self.answers: dict[str, Answer] = {"Metadata": self.metadata}
+        self.requests: list[tuple[str, int, Any]] = []
+        self.peers: list[ScriptedBroker] = [self]
+        self.controller_id = node_id
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.address = Address("127.0.0.1", self._listener.getsockname()[1])
+        self._sockets: list[socket.socket] = []
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    @property
+    def bootstrap(self) -> str:
+        """Where it listens."""
+        return str(self.address)
+
+    def names(self) -> list[str]:
+        """The APIs that were asked for, without the handshakes."""
+        return [name for name, _, _ in self.requests if name != "ApiVersions"]
+
+    def metadata(self, request: Any) -> MetadataResponse:
+        """Name the peers, no topics."""
+        return MetadataResponse(
+            brokers=[
+                MetadataResponseBroker(
+                    node_id=peer.node_id, host=peer.address.host, port=peer.address.port
+                )
+                for peer in self.peers
+            ],
+            controller_id=self.controller_id,
+        )
+
+    def close(self) -> None:
+        """Stop listening and hang up."""
+        self._listener.close()
+        for opened in self._sockets:
+            opened.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                opened, _ = self._listener.accept()
+            except OSError:
+                return
+            self._sockets.append(opened)
+            threading.Thread(target=self._serve, args=(opened,), daemon=True).start()
+
+    def _serve(self, opened: socket.socket) -> None:
+        try:
+            while (frame := _read_frame(opened)) is not None:
+                answer = self._answer(frame)
+                if answer is None:
+                    break
+                opened.sendall(struct.pack(">i", len(answer)) + answer)
+        except OSError:
+            pass
+        opened.close()
+
+    def _answer(self, frame: bytes) -> bytes | None:
+        header = headers.decode_request_header(frame)
+        api = APIS[header.api_key]
+        if api.name == "ApiVersions":
+            return self._handshake(header)
+        request, _ = schema.decode(api.request, header.api_version, frame, header.body_position)
+        self.requests.append((api.name, header.api_version, request))
+        response = self.answers[api.name](request)
+        if response is None or isinstance(response, bytes):
+            return response
+        return b"".join(
+            headers.encode_response_parts(header.correlation_id, response, header.api_version)
+        )
+
+    def _handshake(self, header: headers.RequestHeader) -> bytes:
+        self.requests.append(("ApiVersions", header.api_version, None))
+        lowest, highest = self.versions[18]
+        is_known = lowest <= header.api_version <= highest
+        response = ApiVersionsResponse(
+            error_code=0 if is_known else 35,
+            api_keys=[
+                ApiVersion(api_key=key, min_version=low, max_version=high)
+                for key, (low, high) in self.versions.items()
+            ],
+        )
+        version = header.api_version if is_known else 0
+        return b"".join(headers.encode_response_parts(header.correlation_id, response, version))
+
+
+def _read_frame(opened: socket.socket) -> bytes | None:
+    stream = opened.makefile("rb")
+    prefix = stream.read(4)
+    if len(prefix) < 4:
+        return None
+    return stream.read(struct.unpack(">i", prefix)[0])
+
+
+@pytest.fixture
+def new_broker() -> Iterator[Callable[..., ScriptedBroker]]:
+    """Makes scripted brokers and closes them after the test."""
+    made: list[ScriptedBroker] = []
+
+    def make(*words: Any, **named: Any) -> ScriptedBroker:
+        made.append(ScriptedBroker(*words, **named))
+        return made[-1]
+
+    yield make
+    for broker in made:
+        broker.close()
+
+
+@pytest.fixture
+def broker(new_broker: Callable[..., ScriptedBroker]) -> ScriptedBroker:
+    """One scripted broker."""
+    return new_broker()
+
+
+@pytest.fixture
+def silent_port() -> Iterator[Address]:
+    """The address of a listener that accepts and never says a word."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield Address("127.0.0.1", listener.getsockname()[1])
+
+
+@pytest.fixture
+def free_port() -> Address:
+    """An address where nothing listens."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return Address("127.0.0.1", listener.getsockname()[1])

@@ -1,0 +1,195 @@
+"""Routing: any broker, the controller, a group's coordinator; patience while the cluster moves."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.client.bootstrap import Address
+from ottla.client.brokers import Brokers
+from ottla.client.errors import NotReachable
+from ottla.wire.messages.delete_groups import (
+    DeletableGroupResult,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+)
+from ottla.wire.messages.find_coordinator import FindCoordinatorResponse
+from ottla.wire.messages.metadata import (
+    MetadataResponse,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+
+
+@pytest.fixture
+def pair(new_broker: Callable[..., Any]) -> tuple[Any, Any]:
+    """Two brokers that name each other; the second is the controller."""
+    first, second = new_broker(1), new_broker(2)
+    first.peers = second.peers = [first, second]
+    first.controller_id = second.controller_id = 2
+    return first, second
+
+
+def _deleted(request: Any, code: int = 0) -> DeleteGroupsResponse:
+    result = DeletableGroupResult(group_id=request.groups_names[0], error_code=code)
+    return DeleteGroupsResponse(results=[result])
+
+
+def test_the_controller_is_asked_where_it_is(pair: tuple[Any, Any]) -> None:
+    """Bootstrap needs to name one broker only; the metadata tells of the others."""
+    first, second = pair
+    second.answers["DeleteGroups"] = _deleted
+    with Brokers(first.bootstrap) as brokers:
+        brokers.ask_controller(DeleteGroupsRequest(groups_names=["g"]), DeleteGroupsResponse)
+    assert (first.names(), second.names()) == (["Metadata"], ["DeleteGroups"])
+
+
+def test_without_a_controller_any_broker_is_asked(broker: Any) -> None:
+    """A cluster that names no controller forwards, or refuses with an error that can be retried."""
+    broker.controller_id = -1
+    broker.answers["DeleteGroups"] = _deleted
+    with Brokers(broker.bootstrap) as brokers:
+        brokers.ask_controller(DeleteGroupsRequest(groups_names=["g"]), DeleteGroupsResponse)
+    assert broker.names() == ["Metadata", "DeleteGroups"]
+
+
+def test_a_coordinator_is_looked_up_once(pair: tuple[Any, Any]) -> None:
+    """The answer is kept until an error says that it is out of date."""
+    first, second = pair
+    first.answers["FindCoordinator"] = lambda request: FindCoordinatorResponse(
+        node_id=2, host=second.address.host, port=second.address.port
+    )
+    second.answers["DeleteGroups"] = _deleted
+    request = DeleteGroupsRequest(groups_names=["g"])
+    with Brokers(first.bootstrap) as brokers:
+        for _ in range(2):
+            brokers.ask_coordinator("g", request, DeleteGroupsResponse)
+    assert first.names() == ["FindCoordinator"]
+    assert second.names() == ["DeleteGroups", "DeleteGroups"]
+
+
+def test_a_coordinator_that_cannot_be_named_is_an_error_with_its_reason(broker: Any) -> None:
+    """The broker's own sentence is kept."""
+    broker.answers["FindCoordinator"] = lambda request: FindCoordinatorResponse(
+        error_code=ErrorCode.INVALID_GROUP_ID, error_message="no such name"
+    )
+    with Brokers(broker.bootstrap) as brokers, pytest.raises(ApiError, match="no such name"):
+        brokers.ask_coordinator("", DeleteGroupsRequest(groups_names=[""]), DeleteGroupsResponse)
+
+
+def test_passing_errors_are_tried_again() -> None:
+    """A coordinator that still loads answers in a moment."""
+    answers = iter([ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS), None])
+
+    def attempt() -> str:
+        error = next(answers)
+        if error is not None:
+            raise error
+        return "done"
+
+    assert Brokers("unused:1").retry(attempt) == "done"
+
+
+def test_refusals_are_not_tried_again() -> None:
+    """An unknown topic stays unknown, whatever the protocol's table says of it."""
+    calls = []
+
+    def attempt() -> None:
+        calls.append(1)
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+    with pytest.raises(ApiError):
+        Brokers("unused:1").retry(attempt)
+    assert calls == [1]
+
+
+def test_patience_ends() -> None:
+    """A cluster that never settles is reported with its last error."""
+
+    def attempt() -> None:
+        raise ApiError(ErrorCode.NOT_CONTROLLER)
+
+    with pytest.raises(ApiError, match="not the controller"):
+        Brokers("unused:1", timeout_s=0.1).retry(attempt)
+
+
+def test_the_next_bootstrap_address_is_tried(broker: Any, free_port: Address) -> None:
+    """One dead address among several is no failure."""
+    with Brokers(f"{free_port},{broker.bootstrap}") as brokers:
+        assert brokers.any_connection().address == broker.address
+
+
+def test_a_wrong_address_fails_at_once(free_port: Address) -> None:
+    """Where nobody has ever answered, waiting does not help."""
+    with (
+        Brokers(str(free_port), timeout_s=60) as brokers,
+        pytest.raises(NotReachable, match="nothing listens"),
+    ):
+        brokers.retry(brokers.metadata)
+
+
+def test_an_advertised_address_that_nobody_reaches_is_explained(
+    new_broker: Callable[..., Any], free_port: Address
+) -> None:
+    """The most common trouble of Kafka's users: the bootstrap answers, its advertised address not."""
+    first, lost = new_broker(1), new_broker(2)
+    lost.address = free_port
+    first.peers, first.controller_id = [first, lost], 2
+    with (
+        Brokers(first.bootstrap) as brokers,
+        pytest.raises(NotReachable, match=r"broker 2 of .* says that clients reach it there"),
+    ):
+        brokers.ask_controller(DeleteGroupsRequest(groups_names=["g"]), DeleteGroupsResponse)
+
+
+def _topics(**partitions: list[int]) -> Callable[[Any], MetadataResponse]:
+    def answer(request: Any) -> MetadataResponse:
+        return MetadataResponse(
+            topics=[
+                MetadataResponseTopic(
+                    name=item.name,
+                    error_code=0 if item.name in partitions else 3,
+                    partitions=[
+                        MetadataResponsePartition(partition_index=index, leader_id=leader)
+                        for index, leader in enumerate(partitions.get(item.name, []))
+                    ],
+                )
+                for item in request.topics
+            ]
+        )
+
+    return answer
+
+
+def test_leaders_are_known_by_partition(broker: Any) -> None:
+    """Requests for several partitions are split by whoever leads them."""
+    broker.answers["Metadata"] = _topics(a=[1, 2], b=[3])
+    with Brokers(broker.bootstrap) as brokers:
+        found = brokers.leaders([("a", 1), ("b", 0)])
+    assert found == {("a", 1): 2, ("b", 0): 3}
+
+
+@pytest.mark.parametrize(
+    ("place", "sentence"),
+    [
+        (("c", 0), "There is no topic 'c'"),
+        (("a", 2), "Topic 'a' has no partition 2"),
+        (("a", 1), "a-1 has no leader"),
+    ],
+)
+def test_a_place_that_does_not_exist_is_named(
+    broker: Any, place: tuple[str, int], sentence: str
+) -> None:
+    """Unknown topic, unknown partition and missing leader are three different sentences."""
+    broker.answers["Metadata"] = _topics(a=[1, -1])
+    with Brokers(broker.bootstrap) as brokers, pytest.raises(ApiError, match=sentence):
+        brokers.leaders([place])
+
+
+def test_metadata_never_creates_a_topic(broker: Any) -> None:
+    """Looking at a topic must not make it."""
+    broker.answers["Metadata"] = _topics(a=[1])
+    with Brokers(broker.bootstrap) as brokers:
+        brokers.topic("a")
+    assert broker.requests[-1][2].allow_auto_topic_creation is False
