@@ -1,0 +1,211 @@
+"""Reads a range of offsets of a partition as Arrow batches, fast: the bulk reader of `read_table` and Spark.
+
+One blocking connection a leader; the next Fetch request leaves before the answer to the last one is decoded,
+so that broker, network and decoding overlap in one thread. Follows the leader when it moves, waits for
+one when there is none, and tells lost records (OFFSET_OUT_OF_RANGE) from a cluster in motion. No
+fetch sessions and no group: the caller says which offsets.
+"""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import TracebackType
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from ottla.base.buffers import Buffer
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.client.admin.offsets import EARLIEST, list_offsets
+from ottla.client.bootstrap import Address
+from ottla.client.brokers import PASSING, Brokers
+from ottla.client.errors import NotReachable, TimedOut
+from ottla.client.pipeline import Pipeline
+from ottla.wire.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+)
+from ottla.wire.records.columnar import AbortedTransaction, ColumnDecoder, measure
+
+# Later versions name topics by id.
+_FETCH_VERSION_MAX = 12
+_READ_COMMITTED = 1
+# A leader that is still starting answers these for partitions that it will know in a moment.
+_PASSING = PASSING | {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.KAFKA_STORAGE_ERROR}
+_PAUSE_S = 0.05
+_PAUSE_S_MAX = 1.0
+
+
+@dataclass(frozen=True)
+class FetchSettings:
+    """How to fetch.
+
+    `timeout_s` is how long nothing may come before reading fails. Where records have been deleted before
+    they could be read, reading fails unless `skips_lost` is set.
+    """
+
+    fetch_bytes: int = 4 << 20
+    max_wait_ms: int = 500
+    timeout_s: float = 60.0
+    read_committed: bool = False
+    skips_lost: bool = False
+
+
+class _Answer(NamedTuple):
+    """The records of one answer; they last until the next one is received."""
+
+    records: Buffer
+    aborted: list[AbortedTransaction]
+    next_offset: int
+
+
+class Fetcher:
+    """Fetches ranges one after the other, over connections of its own; for one thread."""
+
+    def __init__(self, brokers: Brokers, settings: FetchSettings | None = None) -> None:
+        self._brokers = brokers
+        self._settings = settings or FetchSettings()
+        self._pipelines: dict[Address, Pipeline] = {}
+
+    def __enter__(self) -> "Fetcher":
+        """Return itself; connections are made when they are needed."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close the connections."""
+        for pipeline in self._pipelines.values():
+            pipeline.close()
+
+    def fetch(self, decoder: ColumnDecoder, start: int, end: int) -> Iterator[pa.RecordBatch]:
+        """Yield the decoder's partition from offset `start` up to and without `end`.
+
+        `end` must have been reached already (the high watermark, or the last stable offset for
+        read_committed): what is not there is waited for, up to the time-out. ApiError
+        OFFSET_OUT_OF_RANGE where records have been deleted and must not be skipped.
+        """
+        position = start
+        patience = _Patience(self._settings.timeout_s)
+        while position < end:
+            try:
+                for answer in self._answers(decoder, position, end):
+                    aborted = answer.aborted
+                    yield from decoder.decode(answer.records, position, end, aborted)
+                    if answer.next_offset > position:
+                        patience.renew()
+                    patience.check(f"{decoder.topic}-{decoder.partition} at offset {position}")
+                    position = answer.next_offset
+            except (ApiError, NotReachable, TimedOut) as error:
+                if isinstance(error, ApiError) and error.code is ErrorCode.OFFSET_OUT_OF_RANGE:
+                    position = self._resume(decoder, position, end)
+                elif isinstance(error, ApiError) and error.code not in _PASSING:
+                    raise
+                else:
+                    patience.pause(error)
+
+    def _answers(self, decoder: ColumnDecoder, position: int, end: int) -> Iterator[_Answer]:
+        pipeline = self._connect(decoder.topic, decoder.partition)
+        try:
+            pipeline.send(self._request(decoder, position), max_version=_FETCH_VERSION_MAX)
+            while position < end:
+                data = _only_partition(pipeline.receive(FetchResponse, timeout_s=self._wait_s()))
+                records = memoryview(b"") if data.records is None else data.records
+                assert not isinstance(records, list), "decoded records are one buffer"
+                extent = measure(records)
+                if extent is not None:
+                    # A batch may begin before the offset that was asked for.
+                    position = max(position, extent.next_offset)
+                if position < end:
+                    request = self._request(decoder, position)
+                    pipeline.send(request, max_version=_FETCH_VERSION_MAX)
+                aborted = [
+                    AbortedTransaction(item.producer_id, item.first_offset)
+                    for item in data.aborted_transactions or ()
+                ]
+                yield _Answer(records, aborted, position)
+        finally:
+            # An answer that nobody waits for would be taken for that of the next range.
+            if pipeline.in_flight:
+                pipeline.close()
+
+    def _wait_s(self) -> float:
+        return self._settings.max_wait_ms / 1000 + min(self._settings.timeout_s, 30.0)
+
+    def _request(self, decoder: ColumnDecoder, position: int) -> FetchRequest:
+        settings = self._settings
+        partition = FetchPartition(
+            partition=decoder.partition,
+            fetch_offset=position,
+            partition_max_bytes=settings.fetch_bytes,
+        )
+        return FetchRequest(
+            max_wait_ms=settings.max_wait_ms,
+            min_bytes=1,
+            max_bytes=settings.fetch_bytes,
+            isolation_level=_READ_COMMITTED if settings.read_committed else 0,
+            topics=[FetchTopic(topic=decoder.topic, partitions=[partition])],
+        )
+
+    def _connect(self, topic: str, partition: int) -> Pipeline:
+        leaders = self._brokers.leaders([(topic, partition)])
+        address = self._brokers.address(leaders[topic, partition])
+        known = self._pipelines.get(address)
+        if known is not None and known.is_open:
+            return known
+        timeout_s = min(self._settings.timeout_s, 30.0)
+        opened = Pipeline(address, client_id=self._brokers.client_id, timeout_s=timeout_s)
+        self._pipelines[address] = opened
+        return opened
+
+    def _resume(self, decoder: ColumnDecoder, position: int, end: int) -> int:
+        """Return where to go on after OFFSET_OUT_OF_RANGE."""
+        key = decoder.topic, decoder.partition
+        earliest = list_offsets(self._brokers, {key: EARLIEST})[key].offset
+        if not self._settings.skips_lost:
+            raise ApiError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"{key[0]}-{key[1]} does not hold offset {position}, it begins at {earliest}: "
+                "records were deleted before they were read.",
+            )
+        return min(earliest, end) if earliest > position else end
+
+
+def _only_partition(response: FetchResponse) -> PartitionData:
+    if response.error_code:
+        raise ApiError(ErrorCode(response.error_code))
+    data = response.responses[0].partitions[0]
+    if data.error_code:
+        raise ApiError(ErrorCode(data.error_code))
+    return data
+
+
+class _Patience:
+    """How long nothing may come, and how long to pause before trying again."""
+
+    def __init__(self, timeout_s: float) -> None:
+        self._timeout_s = timeout_s
+        self.renew()
+
+    def renew(self) -> None:
+        """Start anew: something has come."""
+        self._deadline = time.monotonic() + self._timeout_s
+        self._pause_s = _PAUSE_S
+
+    def check(self, place: str) -> None:
+        """Raise TimedOut if nothing has come for too long."""
+        if time.monotonic() > self._deadline:
+            raise TimedOut(f"nothing came from {place} for {self._timeout_s:g} s")
+
+    def pause(self, error: Exception) -> None:
+        """Wait before another attempt; raise the error that the last one met if time is up."""
+        if time.monotonic() + self._pause_s > self._deadline:
+            raise error
+        time.sleep(self._pause_s)
+        self._pause_s = min(self._pause_s * 2, _PAUSE_S_MAX)

@@ -1,0 +1,135 @@
+"""A blocking connection on which requests leave before earlier answers have come.
+
+For bulk work in one thread: the fetcher asks for the next records before it decodes these, the sender keeps
+several batches in flight. Answers come in the order of the requests, as the protocol promises. Requests leave as a
+gathering write, answers land in one buffer that is used again.
+"""
+
+import socket
+import struct
+import time
+from collections import deque
+from typing import TypeVar
+
+from ottla.base.buffers import Buffer
+from ottla.base.errors import ProtocolError
+from ottla.client.bootstrap import Address
+from ottla.client.connection import RESPONSE_BYTES_MAX, Connection
+from ottla.client.errors import NotReachable, TimedOut
+from ottla.wire import primitives, schema
+
+M = TypeVar("M", bound=schema.Message)
+
+_LENGTH = struct.Struct(">i")
+_REQUEST_HEADER = struct.Struct(">hhih")
+_CORRELATION_ID = struct.Struct(">i")
+_OBJECTS_MAX = 100 * primitives.OBJECT_BUDGET
+# The kernel takes no more parts than this in one call.
+_PARTS_MAX = 1024
+
+
+class Pipeline(Connection):
+    """A connection with `send` and `receive` apart. For one thread; closed by any failure."""
+
+    def __init__(self, address: Address, *, client_id: str, timeout_s: float) -> None:
+        super().__init__(address, client_id=client_id, timeout_s=timeout_s)
+        self._timeout_s = timeout_s
+        self._expected: deque[tuple[int, int]] = deque()
+        self._buffer = bytearray(1 << 16)
+
+    @property
+    def in_flight(self) -> int:
+        """Requests whose answers have not been received."""
+        return len(self._expected)
+
+    def send(self, request: schema.Message, *, max_version: int) -> None:
+        """Let a request go; NotReachable or TimedOut close the connection."""
+        version = self.version_of(type(request), max_version)
+        self._correlation_id += 1
+        client = self.client_id.encode()
+        header = _REQUEST_HEADER.pack(request.API_KEY, version, self._correlation_id, len(client))
+        header += client
+        if version >= request.FLEXIBLE_HEADER_SINCE:
+            header += b"\0"
+        parts = schema.encode_parts(request, version, header)
+        self._send_parts([_LENGTH.pack(sum(map(len, parts))), *parts])
+        self._expected.append((self._correlation_id, version))
+
+    def receive(self, answer: type[M], *, timeout_s: float | None = None) -> M:
+        """Return the answer to the earliest request; record fields in it last until the next call."""
+        assert self._expected, "nothing was asked"
+        frame = self._receive_frame(self._timeout_s if timeout_s is None else timeout_s)
+        correlation_id, version = self._expected.popleft()
+        try:
+            if _CORRELATION_ID.unpack_from(frame)[0] != correlation_id:
+                raise ProtocolError(f"{self.address} answers another request than the first one")
+            position = _CORRELATION_ID.size
+            if version >= answer.FLEXIBLE_HEADER_SINCE:
+                position, _ = primitives.skip_tags(frame, position, primitives.OBJECT_BUDGET)
+            return schema.decoder(answer, version)(frame, position, _OBJECTS_MAX)[0]
+        except (struct.error, IndexError) as error:
+            self.close()
+            raise ProtocolError(f"{self.address} sent an answer that ends too early") from error
+        except ProtocolError:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Give the socket back, and up on all answers; idempotent."""
+        super().close()
+        self._expected.clear()
+
+    def _opened(self) -> socket.socket:
+        if self._socket is None:
+            raise NotReachable(f"the connection to {self.address} is closed")
+        return self._socket
+
+    def _send_parts(self, parts: list[Buffer]) -> None:
+        opened = self._opened()
+        waiting = deque(memoryview(part) for part in parts)
+        try:
+            opened.settimeout(self._timeout_s)
+            while waiting:
+                sent = opened.sendmsg(list(waiting)[:_PARTS_MAX])
+                while waiting and sent >= len(waiting[0]):
+                    sent -= len(waiting.popleft())
+                if sent:
+                    waiting[0] = waiting[0][sent:]
+        except TimeoutError as error:
+            self.close()
+            raise TimedOut(f"{self.address} took no request for {self._timeout_s:g} s") from error
+        except OSError as error:
+            self.close()
+            raise NotReachable(f"the connection to {self.address} broke: {error}") from error
+
+    def _receive_frame(self, timeout_s: float) -> memoryview:
+        deadline = time.monotonic() + timeout_s
+        try:
+            (size,) = _LENGTH.unpack(self._receive_exactly(_LENGTH.size, deadline))
+            if not 0 < size <= RESPONSE_BYTES_MAX:
+                raise ProtocolError(f"{self.address} announces {size} bytes, which cannot be")
+            return self._receive_exactly(size, deadline)
+        except TimeoutError as error:
+            self.close()
+            raise TimedOut(f"{self.address} did not answer within {timeout_s:g} s") from error
+        except OSError as error:
+            self.close()
+            raise NotReachable(f"the connection to {self.address} broke: {error}") from error
+        except ProtocolError:
+            self.close()
+            raise
+
+    def _receive_exactly(self, size: int, deadline: float) -> memoryview:
+        opened = self._opened()
+        if size > len(self._buffer):
+            # Grown beyond the need, so that answers of about one size do not grow it each time.
+            self._buffer = bytearray(size + (size >> 2))
+        view = memoryview(self._buffer)[:size]
+        received = 0
+        while received < size:
+            opened.settimeout(max(deadline - time.monotonic(), 0.001))
+            count = opened.recv_into(view[received:])
+            if count == 0:
+                raise ConnectionResetError("the broker closed it before it answered")
+            received += count
+        return view

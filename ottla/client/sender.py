@@ -1,0 +1,284 @@
+"""Writes columns of records, fast and without doubles: the bulk writer of the Spark sink.
+
+An idempotent producer (KIP-98) for one thread: rows become batches by column, several batches are in flight, and
+every batch is acknowledged by all in-sync replicas. When a leader moves or a connection breaks, what was
+not acknowledged is sent again in order with the same sequence numbers, so that the broker drops what it has.
+"""
+
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from types import TracebackType
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.client.bootstrap import Address
+from ottla.client.brokers import Brokers
+from ottla.client.errors import NotReachable, TimedOut
+from ottla.client.pipeline import Pipeline
+from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from ottla.wire.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from ottla.wire.records.columnar_encoding import EncodedBatch, Rows, Sender, encode_rows
+
+# Later versions name topics by id.
+_PRODUCE_VERSION_MAX = 12
+_ALL_IN_SYNC = -1
+# A broker remembers the last five batches of a producer: more in flight could not be told from doubles.
+_IN_FLIGHT_MAX = 5
+# Batches held in memory, over all partitions.
+_WAITING_MAX = 12
+_PAUSE_S = 0.05
+_PAUSE_S_MAX = 1.0
+_WRITTEN = frozenset({ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER})
+
+
+@dataclass(frozen=True)
+class SendSettings:
+    """How to send. `batch_bytes` counts before compression; `timeout_s` is how long a batch may take."""
+
+    batch_bytes: int = 900_000
+    compression: int = 0
+    timeout_s: float = 120.0
+
+
+@dataclass
+class _Lane:
+    """One partition's batches that are not acknowledged, in order; the first `in_flight` are sent."""
+
+    topic: str
+    partition: int
+    sender: Sender
+    waiting: deque[EncodedBatch] = field(default_factory=deque)
+    in_flight: int = 0
+    # One of the batches in flight has failed: wait for the others, then send all of them again.
+    has_failed: bool = False
+    leader: Address | None = None
+    # When to send again after a failure, and until when that is tried; monotonic seconds.
+    retry_at: float = 0.0
+    pause_s: float = _PAUSE_S
+    deadline: float | None = None
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+    @property
+    def can_send(self) -> bool:
+        """Tell whether a batch may leave now."""
+        return not self.has_failed and self.in_flight < min(len(self.waiting), _IN_FLIGHT_MAX)
+
+    def succeed(self) -> EncodedBatch:
+        """Take away the first batch: it is written."""
+        self.pause_s, self.deadline = _PAUSE_S, None
+        return self.waiting.popleft()
+
+    def postpone(self, timeout_s: float) -> bool:
+        """Have everything sent again after a pause; False if that has been tried for too long."""
+        now = time.monotonic()
+        self.has_failed = True
+        self.retry_at = now + self.pause_s
+        self.pause_s = min(self.pause_s * 2, _PAUSE_S_MAX)
+        self.deadline = self.deadline or now + timeout_s
+        return now < self.deadline
+
+    def restart(self) -> None:
+        """Begin again with the first batch that is not acknowledged, at the leader of today."""
+        assert self.in_flight == 0
+        self.has_failed, self.leader = False, None
+
+
+class ColumnSender:
+    """Sends rows to partitions; a context manager that closes its connections.
+
+    What `send` accepted is written for sure only once `flush` has returned; any error is final, and says
+    nothing about the batches that were not acknowledged.
+    """
+
+    def __init__(self, brokers: Brokers, settings: SendSettings | None = None) -> None:
+        self._brokers = brokers
+        self._settings = settings or SendSettings()
+        self._pipelines: dict[Address, Pipeline] = {}
+        self._asked: dict[Pipeline, deque[_Lane]] = {}
+        self._lanes: dict[tuple[str, int], _Lane] = {}
+        self._identity: Sender | None = None
+        self.records_sent = 0
+
+    def __enter__(self) -> "ColumnSender":
+        """Return itself; the producer id is asked for when it is needed."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close the connections; what is not acknowledged may or may not be written."""
+        for pipeline in self._pipelines.values():
+            pipeline.close()
+
+    def partition_count(self, topic: str) -> int:
+        """Return how many partitions a topic has; the topic is created if the cluster does so."""
+
+        def attempt() -> int:
+            request = MetadataRequest(
+                topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=True
+            )
+            (found,) = self._brokers.ask(request, MetadataResponse).topics
+            if found.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                # Being created: the next answer knows more.
+                raise ApiError(ErrorCode.LEADER_NOT_AVAILABLE, f"There is no topic {topic!r}.")
+            if found.error_code:
+                code = ErrorCode(found.error_code)
+                raise ApiError(code, f"Topic {topic!r}: {code.message}")
+            return len(found.partitions)
+
+        return self._brokers.retry(attempt)
+
+    def send(self, topic: str, partition: int, rows: Rows) -> None:
+        """Encode rows for one partition and let them go, waiting where too much is in flight."""
+        lane = self._lane(topic, partition)
+        settings = self._settings
+        for encoded in encode_rows(
+            rows,
+            batch_bytes=settings.batch_bytes,
+            compression=settings.compression,
+            sender=lane.sender,
+        ):
+            lane.sender = lane.sender.after(encoded.records_count)
+            lane.waiting.append(encoded)
+            self._let_go(lane)
+            while sum(len(each.waiting) for each in self._lanes.values()) > _WAITING_MAX:
+                self._advance()
+
+    def flush(self) -> None:
+        """Return once every batch is acknowledged."""
+        while any(lane.waiting for lane in self._lanes.values()):
+            self._advance()
+
+    def _lane(self, topic: str, partition: int) -> _Lane:
+        key = topic, partition
+        if key not in self._lanes:
+            if self._identity is None:
+                self._identity = self._ask_identity()
+            self._lanes[key] = _Lane(topic, partition, self._identity)
+        return self._lanes[key]
+
+    def _ask_identity(self) -> Sender:
+        request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
+
+        def attempt() -> Sender:
+            # Version 6 adds two-phase commit, which only transactions need.
+            response = self._brokers.ask(request, InitProducerIdResponse, max_version=5)
+            if response.error_code:
+                raise ApiError(ErrorCode(response.error_code))
+            return Sender(response.producer_id, response.producer_epoch, 0)
+
+        return self._brokers.retry(attempt)
+
+    def _advance(self) -> None:
+        """Receive one answer, or wait until something may be sent again; then send what may be sent."""
+        busy = next((line for line in self._pipelines.values() if line.in_flight), None)
+        if busy is not None:
+            self._collect(busy)
+        else:
+            retry_at = min(lane.retry_at for lane in self._lanes.values() if lane.has_failed)
+            time.sleep(max(retry_at - time.monotonic(), 0.0))
+        now = time.monotonic()
+        for lane in self._lanes.values():
+            if lane.has_failed and not lane.in_flight and now >= lane.retry_at:
+                lane.restart()
+            self._let_go(lane)
+
+    def _let_go(self, lane: _Lane) -> None:
+        """Send the lane's batches as far as they may be in flight."""
+        while lane.can_send:
+            try:
+                pipeline = self._connect(lane)
+                if pipeline.in_flight >= _IN_FLIGHT_MAX:
+                    return
+                batch = lane.waiting[lane.in_flight]
+                pipeline.send(self._request(lane, batch), max_version=_PRODUCE_VERSION_MAX)
+            except (NotReachable, TimedOut) as error:
+                self._fail(lane, error)
+                self._drop_closed()
+                return
+            except ApiError as error:
+                self._fail(lane, error)
+                return
+            self._asked[pipeline].append(lane)
+            lane.in_flight += 1
+
+    def _connect(self, lane: _Lane) -> Pipeline:
+        if lane.leader is None:
+            key = lane.topic, lane.partition
+            lane.leader = self._brokers.address(self._brokers.leaders([key])[key])
+        known = self._pipelines.get(lane.leader)
+        if known is not None and known.is_open:
+            return known
+        opened = Pipeline(
+            lane.leader,
+            client_id=self._brokers.client_id,
+            timeout_s=min(self._settings.timeout_s, 30.0),
+        )
+        if known is not None:
+            del self._asked[known]
+        self._pipelines[lane.leader] = opened
+        self._asked[opened] = deque()
+        return opened
+
+    def _request(self, lane: _Lane, batch: EncodedBatch) -> ProduceRequest:
+        parts: list[bytes | bytearray | memoryview] = [batch.header, batch.payload]
+        data = PartitionProduceData(index=lane.partition, records=parts)
+        return ProduceRequest(
+            acks=_ALL_IN_SYNC,
+            timeout_ms=int(min(self._settings.timeout_s, 30.0) * 1000),
+            topic_data=[TopicProduceData(name=lane.topic, partition_data=[data])],
+        )
+
+    def _collect(self, pipeline: Pipeline) -> None:
+        lane = self._asked[pipeline][0]
+        try:
+            response = pipeline.receive(ProduceResponse, timeout_s=self._settings.timeout_s)
+        except (NotReachable, TimedOut) as error:
+            self._fail(lane, error)
+            self._drop_closed()
+            return
+        self._asked[pipeline].popleft()
+        lane.in_flight -= 1
+        row = response.responses[0].partition_responses[0]
+        if lane.has_failed:
+            # Whatever it says, the batch is sent again, behind the one that failed.
+            return
+        if row.error_code in _WRITTEN:
+            self.records_sent += lane.succeed().records_count
+        else:
+            self._fail(lane, _refusal(lane, row))
+
+    def _drop_closed(self) -> None:
+        """Forget the answers that broken connections owe; their lanes send again."""
+        for pipeline, lanes in self._asked.items():
+            if not pipeline.is_open:
+                for lane in lanes:
+                    lane.in_flight -= 1
+                    lane.has_failed = True
+                lanes.clear()
+
+    def _fail(self, lane: _Lane, error: ApiError | NotReachable | TimedOut) -> None:
+        """Mark a lane for sending again; raise the error if that cannot help, or time is up."""
+        is_final = isinstance(error, ApiError) and not error.code.is_retriable
+        if is_final or not lane.postpone(self._settings.timeout_s):
+            raise error
+
+
+def _refusal(lane: _Lane, row: PartitionProduceResponse) -> ApiError:
+    code = ErrorCode(row.error_code)
+    reason = row.error_message or code.message
+    if code is ErrorCode.MESSAGE_TOO_LARGE:
+        reason += " Let batches be smaller than the topic's max.message.bytes, or raise that."
+    return ApiError(code, f"{lane} refuses a batch: {reason}")

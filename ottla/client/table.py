@@ -1,0 +1,138 @@
+"""A topic as an Arrow table: for pandas, polars, DuckDB and whatever else reads Arrow.
+
+    table = read_table("flights", columns=["value", "timestamp"], start=-1000)
+    frame = table.to_pandas()
+
+Records become columns without a Python object each, at millions a second; the whole range is held in
+memory. Needs the extra `ottla[arrow]`.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Literal
+
+import pyarrow as pa
+
+from ottla.base.errors import ConfigError
+from ottla.client.admin.offsets import (
+    EARLIEST,
+    LATEST,
+    READ_COMMITTED,
+    READ_UNCOMMITTED,
+    list_offsets,
+)
+from ottla.client.bootstrap import DEFAULT_BOOTSTRAP
+from ottla.client.brokers import Brokers
+from ottla.client.fetcher import Fetcher, FetchSettings
+from ottla.wire.records.columnar import COLUMNS, ColumnDecoder
+
+Position = Literal["earliest", "latest"] | int | datetime | Mapping[int, int]
+Isolation = Literal["read_uncommitted", "read_committed"]
+
+DEFAULT_COLUMNS = ("key", "value", "partition", "offset", "timestamp")
+_ISOLATION_LEVELS = {"read_uncommitted": READ_UNCOMMITTED, "read_committed": READ_COMMITTED}
+
+
+def read_table(
+    topic: str,
+    *,
+    bootstrap: str = DEFAULT_BOOTSTRAP,
+    columns: Sequence[str] | None = None,
+    start: Position = "earliest",
+    end: Position = "latest",
+    partitions: Iterable[int] | None = None,
+    isolation: Isolation = "read_uncommitted",
+) -> pa.Table:
+    """Return the records of a topic from `start` up to and without `end`, partition by partition.
+
+    A position is "earliest", "latest" (of now), an offset for every partition, a negative number that counts
+    back from the end of each partition, a moment (the first record of that time or later), or one
+    offset per partition; positions outside a partition mean its start or its end. `columns` are any of
+    key, value, topic, partition, offset, timestamp, timestampType and headers. ApiError for a topic or
+    partition that does not exist, ConfigError for a column or position that means nothing, ClientError
+    where no broker answers.
+    """
+    names = _check_columns(DEFAULT_COLUMNS if columns is None else columns)
+    if isolation not in _ISOLATION_LEVELS:
+        raise ConfigError(f"isolation must be one of {', '.join(_ISOLATION_LEVELS)}")
+    schema = pa.schema([COLUMNS.field(name) for name in names])
+    settings = FetchSettings(read_committed=isolation == "read_committed")
+    with Brokers(bootstrap) as brokers, Fetcher(brokers, settings) as fetcher:
+        known = sorted(row.partition_index for row in brokers.topic(topic).partitions)
+        chosen = known if partitions is None else _check_partitions(topic, partitions, known)
+        bounds = _Bounds(brokers, topic, chosen, _ISOLATION_LEVELS[isolation])
+        starts, ends = bounds.resolve(start), bounds.resolve(end)
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            for partition in chosen:
+                decoder = ColumnDecoder(topic, partition, names)
+                yield from fetcher.fetch(decoder, starts[partition], ends[partition])
+
+        return pa.Table.from_batches(batches(), schema)
+
+
+def _check_columns(names: Sequence[str]) -> Sequence[str]:
+    unknown = [name for name in names if name not in COLUMNS.names]
+    if unknown or not names:
+        known = ", ".join(COLUMNS.names)
+        raise ConfigError(f"There is no column {', '.join(map(repr, unknown))}; choose of: {known}")
+    return names
+
+
+def _check_partitions(topic: str, wanted: Iterable[int], known: Sequence[int]) -> list[int]:
+    chosen = sorted(set(wanted))
+    unknown = [number for number in chosen if number not in known]
+    if unknown:
+        raise ConfigError(f"Topic {topic!r} has partitions 0 to {len(known) - 1}, no {unknown[0]}")
+    return chosen
+
+
+class _Bounds:
+    """Where the partitions begin and end, and what positions mean between."""
+
+    def __init__(
+        self, brokers: Brokers, topic: str, partitions: Sequence[int], isolation_level: int
+    ) -> None:
+        self._brokers = brokers
+        self._topic = topic
+        self._partitions = partitions
+        self._isolation_level = isolation_level
+        self._earliest = self._list(EARLIEST)
+        self._latest = self._list(LATEST)
+
+    def _list(self, timestamp: int) -> dict[int, int]:
+        asked = {(self._topic, partition): timestamp for partition in self._partitions}
+        found = list_offsets(self._brokers, asked, isolation_level=self._isolation_level)
+        return {partition: answer.offset for (_, partition), answer in found.items()}
+
+    def resolve(self, position: Position) -> dict[int, int]:
+        """Return an offset that each partition holds, or its end."""
+        offsets = self._offsets(position)
+        return {
+            partition: min(max(offsets[partition], self._earliest[partition]), latest)
+            for partition, latest in self._latest.items()
+        }
+
+    def _offsets(self, position: Position) -> dict[int, int]:
+        if position == "earliest":
+            return self._earliest
+        if position == "latest":
+            return self._latest
+        if isinstance(position, datetime):
+            found = self._list(int(position.timestamp() * 1000))
+            # No record is as late as that: the end.
+            return {key: self._latest[key] if at < 0 else at for key, at in found.items()}
+        if isinstance(position, Mapping):
+            missing = [number for number in self._partitions if number not in position]
+            if missing:
+                raise ConfigError(f"The position says nothing of partition {missing[0]}")
+            return {number: position[number] for number in self._partitions}
+        if isinstance(position, int):
+            return {
+                partition: latest + position if position < 0 else position
+                for partition, latest in self._latest.items()
+            }
+        raise ConfigError(
+            f"{position!r} is no position: use 'earliest', 'latest', an offset, a datetime, or a "
+            "mapping of partitions to offsets"
+        )
