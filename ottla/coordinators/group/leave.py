@@ -2,7 +2,11 @@
 
 from ottla.base.errors import ErrorCode
 from ottla.coordinators.group.events import Answer, Leave, Persist
-from ottla.coordinators.group.rebalance import drop_member, removed_members
+from ottla.coordinators.group.rebalance import (
+    complete_join_if_all_joined,
+    drop_member,
+    removed_members,
+)
 from ottla.coordinators.group.turn import AfterEmpty, Turn
 from ottla.wire.messages.leave_group import LeaveGroupResponse, MemberIdentity, MemberResponse
 
@@ -10,10 +14,14 @@ from ottla.wire.messages.leave_group import LeaveGroupResponse, MemberIdentity, 
 def leave(turn: Turn, event: Leave) -> None:
     """Handle a LeaveGroup request; its answer waits until an empty group is stored as such."""
     before = len(turn.effects)
+    members = list(turn.group.members)
     responses = [_leave_one(turn, identity) for identity in event.request.members]
-    gone = [item.member_id for item in responses if item.error_code == ErrorCode.NONE]
+    gone = [member_id for member_id in members if member_id not in turn.group.members]
     if gone:
         removed_members(turn, f"left: {', '.join(gone)}")
+    else:
+        # Somebody may have been waiting for a pending member that now will not come.
+        complete_join_if_all_joined(turn)
     answer = Answer(event.ticket, LeaveGroupResponse(members=responses))
     for effect in turn.effects[before:]:
         if isinstance(effect, Persist):

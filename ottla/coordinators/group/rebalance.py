@@ -60,7 +60,8 @@ def join_timer_fired(turn: Turn) -> None:
     if group.state is not GroupState.PREPARING_REBALANCE:
         return
     initial = group.initial_delay
-    if initial is not None and group.is_new_member_added and initial.remaining_ms > 0:
+    is_delayed = initial is not None and initial.delay_ms > 0 and initial.remaining_ms > 0
+    if initial is not None and is_delayed and group.is_new_member_added:
         group.is_new_member_added = False
         delay_ms = min(turn.settings.initial_rebalance_delay_ms, initial.remaining_ms)
         remaining_ms = max(initial.remaining_ms - initial.delay_ms, 0)

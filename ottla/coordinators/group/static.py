@@ -30,7 +30,12 @@ def replace(turn: Turn, event: Join, old_member_id: str, new_member_id: str) -> 
     turn.note(f"static member {old_member_id} is replaced by {new_member_id}")
     _fence(turn, old_member_id)
     old_member = group.members[old_member_id]
-    member = copy_of(old_member, member_id=new_member_id)
+    member = copy_of(
+        old_member,
+        member_id=new_member_id,
+        client_id=event.client_id,
+        client_host=event.client_host,
+    )
     _put(group, old_member_id, member)
     turn.end_session(old_member_id)
     turn.restart_session(member)

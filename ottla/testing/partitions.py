@@ -1,0 +1,113 @@
+"""Partitions in memory for coordinators: real batches, commits when the test says so.
+
+The twin of what `server.node` gives them; see `coordinators.ports.PartitionWriter`.
+"""
+
+import asyncio
+from dataclasses import dataclass, field
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.wire.records import batch
+from ottla.wire.records.records import Record, encode_batch, iterate_records
+
+
+@dataclass(slots=True)
+class _Log:
+    batches: list[bytes] = field(default_factory=list)
+    end_offset: int = 0
+    committed_batches: int = 0
+    leader_epoch: int = 0
+
+
+class MemoryPartitions:
+    """Every partition one may name. `holds_commits` keeps appends uncommitted until `commit`.
+
+    `refuses` makes appends fail before they write; `lose` takes back what is not committed.
+    """
+
+    def __init__(self) -> None:
+        self.holds_commits = False
+        self.refuses: ErrorCode | None = None
+        self.reads = 0
+        self._logs: dict[tuple[str, int], _Log] = {}
+        self._waiting: list[tuple[_Log, asyncio.Future[int], int]] = []
+
+    def append(
+        self,
+        topic: str,
+        partition: int,
+        records: list[Record],
+        leader_epoch: int | None = None,
+        *,
+        compression: int = 0,
+    ) -> asyncio.Future[int]:
+        """Write one batch."""
+        if self.refuses is not None:
+            raise ApiError(self.refuses)
+        log = self._log(topic, partition)
+        if leader_epoch is not None and leader_epoch < log.leader_epoch:
+            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        encoded = encode_batch(records, base_offset=log.end_offset, compression=compression)
+        log.batches.append(bytes(encoded))
+        log.end_offset += len(records)
+        committed: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._waiting.append((log, committed, log.end_offset - 1))
+        if not self.holds_commits:
+            self.commit()
+        return committed
+
+    def append_batch(self, topic: str, partition: int, encoded: bytes | bytearray) -> None:
+        """Put a committed batch of any kind at the end, as somebody else wrote it."""
+        log = self._log(topic, partition)
+        view = bytearray(encoded)
+        batch.patch_offset_and_epoch(view, 0, log.end_offset, 0)
+        log.batches.append(bytes(view))
+        log.end_offset = batch.parse_header(view).last_offset + 1
+        log.committed_batches = len(log.batches)
+
+    def commit(self) -> None:
+        """Commit everything written so far."""
+        waiting, self._waiting = self._waiting, []
+        for log, committed, last_offset in waiting:
+            log.committed_batches = len(log.batches)
+            if not committed.done():
+                committed.set_result(last_offset)
+
+    def lose(self, code: ErrorCode = ErrorCode.NOT_LEADER_OR_FOLLOWER) -> None:
+        """Take back what is not committed, as a new leader would."""
+        waiting, self._waiting = self._waiting, []
+        for log, committed, _ in waiting:
+            del log.batches[log.committed_batches :]
+            log.end_offset = 0
+            if log.batches:
+                log.end_offset = batch.parse_header(log.batches[-1]).last_offset + 1
+            if not committed.done():
+                committed.set_exception(ApiError(code))
+
+    def move_leader(self, topic: str, partition: int, leader_epoch: int) -> None:
+        """Refuse appends of older leader epochs from now on."""
+        self._log(topic, partition).leader_epoch = leader_epoch
+
+    def read(self, topic: str, partition: int, offset: int, max_bytes: int) -> bytes:
+        """Return batches from the one that holds `offset` on; the last may be cut."""
+        self.reads += 1
+        found = bytearray()
+        for encoded in self._log(topic, partition).batches:
+            if batch.parse_header(encoded).last_offset >= offset:
+                found += encoded
+        first = batch.peek_size(found) if found else 0
+        return bytes(found[: max(first, max_bytes)])
+
+    def bounds(self, topic: str, partition: int) -> tuple[int, int]:
+        """Return start and end of the log."""
+        log = self._log(topic, partition)
+        if log.leader_epoch < 0:
+            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return 0, log.end_offset
+
+    def records(self, topic: str, partition: int) -> list[Record]:
+        """Return everything that was written."""
+        return list(iterate_records(b"".join(self._log(topic, partition).batches)))
+
+    def _log(self, topic: str, partition: int) -> _Log:
+        return self._logs.setdefault((topic, partition), _Log())

@@ -1,0 +1,330 @@
+"""Decide, append, replay, answer: with a shard that keeps a list of values."""
+
+import asyncio
+import itertools
+
+import pytest
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.coordinators.hosted import RuntimeSettings
+from ottla.coordinators.runtime import CoordinatorRuntime, Decision
+from ottla.wire.records import batch, control
+from ottla.wire.records.control import ControlType, EndTransactionMarker
+from ottla.wire.records.records import Record, encode_batch
+
+TOPIC = "__things"
+
+
+class Things:
+    """A shard: the values in the order of their replay."""
+
+    def __init__(self, host):
+        self.host = host
+        self.values = []
+        self.open = {}
+        self.life = []
+
+    def replay(self, record, producer_id=batch.NO_PRODUCER_ID):
+        if record.value == b"bad":
+            raise ApiError(ErrorCode.CORRUPT_MESSAGE)
+        if producer_id == batch.NO_PRODUCER_ID:
+            self.values.append(record.value.decode())
+        else:
+            self.open.setdefault(producer_id, []).append(record.value.decode())
+
+    def end_transaction(self, producer_id, *, is_committed):
+        found = self.open.pop(producer_id, [])
+        if is_committed:
+            self.values.extend(found)
+
+    def on_loaded(self):
+        self.life.append("loaded")
+
+    def on_unloaded(self):
+        self.life.append("unloaded")
+
+
+def thing(value):
+    return Record(key=b"k", value=value.encode(), timestamp=1)
+
+
+def add(value):
+    return lambda shard: Decision([thing(value)], f"added after {len(shard.values)}")
+
+
+def look(shard):
+    return Decision([], list(shard.values))
+
+
+def refuse(code):
+    return code.name
+
+
+@pytest.fixture
+def runtime(world):
+    """A runtime over the world's partitions; commits are given up after a second."""
+    settings = RuntimeSettings(commit_timeout_ms=1000, load_bytes=200)
+    return CoordinatorRuntime(
+        TOPIC,
+        Things,
+        writer=world.partitions,
+        clock=world.clock,
+        tasks=world.tasks,
+        settings=lambda: settings,
+    )
+
+
+def test_decision_is_appended_replayed_and_answered(world, runtime):
+    """A response made before the append comes back, and the next decision sees the record."""
+
+    async def scenario():
+        runtime.load(0, 1)
+        assert runtime.decide(0, add("a"), refuse) == "added after 0"
+        assert runtime.decide(0, add("b"), refuse) == "added after 1"
+        assert runtime.decide(0, look, refuse) == ["a", "b"]
+        assert [record.value for record in world.partitions.records(TOPIC, 0)] == [b"a", b"b"]
+
+    world.loop.run(scenario())
+
+
+def test_partition_of_another_broker_is_refused(world, runtime):
+    """Without leadership, and after it, the answer is NOT_COORDINATOR."""
+
+    async def scenario():
+        assert runtime.decide(0, look, refuse) == "NOT_COORDINATOR"
+        runtime.load(0, 1)
+        runtime.unload(0)
+        assert runtime.decide(0, look, refuse) == "NOT_COORDINATOR"
+        assert runtime.find(0) is ErrorCode.NOT_COORDINATOR
+
+    world.loop.run(scenario())
+
+
+def test_answer_waits_for_the_commit(world, runtime):
+    """State is replayed on append, but response and reads leave only when it is committed."""
+
+    async def scenario():
+        runtime.load(0, 1)
+        world.partitions.holds_commits = True
+        answer = runtime.decide(0, add("a"), refuse)
+        seen = runtime.read(0, lambda shard: list(shard.values), refuse)
+        await asyncio.sleep(0)
+        assert not answer.done()
+        assert not seen.done()
+        world.partitions.commit()
+        assert await answer == "added after 0"
+        assert await seen == ["a"]
+        assert runtime.read(0, lambda shard: len(shard.values), refuse) == 1
+
+    world.loop.run(scenario())
+
+
+def test_append_that_is_refused_changes_nothing(world, runtime):
+    """An error before the write becomes the refusal, and nothing was replayed."""
+
+    async def scenario():
+        runtime.load(0, 1)
+        world.partitions.refuses = ErrorCode.NOT_ENOUGH_REPLICAS
+        assert runtime.decide(0, add("a"), refuse) == "NOT_ENOUGH_REPLICAS"
+        world.partitions.refuses = None
+        assert runtime.decide(0, look, refuse) == []
+
+    world.loop.run(scenario())
+
+
+def test_decision_that_raises_is_a_refusal(world, runtime):
+    """An ApiError of the decision itself comes back as its code."""
+
+    def decide(shard):
+        raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
+
+    async def scenario():
+        runtime.load(0, 1)
+        assert runtime.decide(0, decide, refuse) == "UNKNOWN_MEMBER_ID"
+
+    world.loop.run(scenario())
+
+
+def test_commit_that_takes_too_long_is_given_up_but_stays(world, runtime):
+    """The client is told REQUEST_TIMED_OUT; the record is in the log and counts."""
+
+    async def scenario():
+        runtime.load(0, 1)
+        world.partitions.holds_commits = True
+        answer = runtime.decide(0, add("a"), refuse)
+        assert await answer == "REQUEST_TIMED_OUT"
+        world.partitions.commit()
+        assert runtime.decide(0, look, refuse) == ["a"]
+
+    world.loop.run(scenario())
+
+
+def test_lost_append_loads_the_partition_anew(world, runtime):
+    """What is no longer in the log is no longer in memory either."""
+
+    async def scenario():
+        runtime.load(0, 1)
+        assert runtime.decide(0, add("kept"), refuse) == "added after 0"
+        first = runtime.find(0)
+        world.partitions.holds_commits = True
+        answer = runtime.decide(0, add("lost"), refuse)
+        world.partitions.lose()
+        assert await answer == "NOT_LEADER_OR_FOLLOWER"
+        world.partitions.holds_commits = False
+        await world.clock.sleep(1)
+        assert first.life == ["loaded", "unloaded"]
+        assert runtime.decide(0, look, refuse) == ["kept"]
+
+    world.loop.run(scenario())
+
+
+def test_loading_answers_load_in_progress_and_then_everything(world, runtime):
+    """While a partition is read its requests are told to try again."""
+
+    async def scenario():
+        for number in range(50):
+            world.partitions.append(TOPIC, 0, [thing(f"value {number}")])
+        runtime.load(0, 3)
+        assert runtime.is_loading()
+        assert runtime.decide(0, look, refuse) == "COORDINATOR_LOAD_IN_PROGRESS"
+        await world.clock.sleep(1)
+        assert runtime.decide(0, look, refuse) == [f"value {number}" for number in range(50)]
+        assert world.partitions.reads > 5
+        assert not runtime.is_loading()
+
+    world.loop.run(scenario())
+
+
+class WorkingClock:
+    """A clock that only work moves; it remembers when somebody paused."""
+
+    def __init__(self):
+        self.now = 0.0
+        self.pauses = []
+
+    def monotonic(self):
+        return self.now
+
+    async def sleep(self, seconds):
+        self.pauses.append(self.now)
+        await asyncio.sleep(0)
+
+
+class SlowThings(Things):
+    """A shard that takes a millisecond for each record."""
+
+    clock = None
+
+    def replay(self, record, producer_id=batch.NO_PRODUCER_ID):
+        self.clock.now += 0.001
+        super().replay(record, producer_id)
+
+
+def test_long_log_is_loaded_in_slices(world):
+    """Loading gives the loop back every few milliseconds, in the middle of a batch too."""
+    shard = SlowThings(None)
+    shard.clock = WorkingClock()
+    slow = CoordinatorRuntime(
+        TOPIC,
+        lambda host: shard,
+        writer=world.partitions,
+        clock=shard.clock,
+        tasks=world.tasks,
+        settings=RuntimeSettings,
+    )
+
+    async def scenario():
+        world.partitions.append(TOPIC, 0, [thing(f"value {number}") for number in range(200)])
+        slow.load(0, 1)
+        await world.clock.sleep(1)
+        assert len(shard.values) == 200
+
+    world.loop.run(scenario())
+    worked = [after - before for before, after in itertools.pairwise([0, *shard.clock.pauses])]
+    assert len(worked) > 30
+    assert max(worked) < 0.007
+
+
+def test_unload_in_the_middle_of_a_load_ends_it(world, runtime):
+    """A broker that ceases to lead while it reads never becomes active."""
+
+    async def scenario():
+        for number in range(50):
+            world.partitions.append(TOPIC, 0, [thing(f"value {number}")])
+        runtime.load(0, 3)
+        runtime.unload(0)
+        await world.clock.sleep(1)
+        assert runtime.decide(0, look, refuse) == "NOT_COORDINATOR"
+
+    world.loop.run(scenario())
+
+
+def test_unreadable_log_makes_no_coordinator(world, runtime):
+    """A damaged record leaves the partition refused, until a new leadership tries again."""
+
+    async def scenario():
+        world.partitions.append(TOPIC, 0, [thing("bad")])
+        runtime.load(0, 3)
+        await world.clock.sleep(1)
+        assert runtime.decide(0, look, refuse) == "NOT_COORDINATOR"
+
+    world.loop.run(scenario())
+
+
+def test_next_epoch_of_the_same_leader_keeps_the_state(world, runtime):
+    """A leader that stays need not read again; after a gap it must."""
+
+    async def scenario():
+        runtime.load(0, 3)
+        first = runtime.find(0)
+        runtime.load(0, 4)
+        runtime.unload(0, 3)
+        assert runtime.find(0) is first
+        world.partitions.move_leader(TOPIC, 0, 4)
+        assert runtime.decide(0, add("a"), refuse) == "added after 0"
+        runtime.load(0, 6)
+        assert first.life == ["loaded", "unloaded"]
+        await world.clock.sleep(1)
+        assert runtime.find(0) is not first
+        assert runtime.decide(0, look, refuse) == ["a"]
+
+    world.loop.run(scenario())
+
+
+def test_unload_fails_whoever_waits_for_a_commit(world, runtime):
+    """A coordinator that is gone answers NOT_COORDINATOR instead of leaving clients waiting."""
+
+    async def scenario():
+        runtime.load(0, 1)
+        world.partitions.holds_commits = True
+        answer = runtime.decide(0, add("a"), refuse)
+        runtime.close()
+        assert await answer == "NOT_COORDINATOR"
+        world.partitions.commit()
+
+    world.loop.run(scenario())
+
+
+@pytest.mark.parametrize(("kind", "expected"), [(ControlType.COMMIT, ["a", "t", "b"]),
+                                                (ControlType.ABORT, ["a", "b"])])  # fmt: skip
+def test_transactions_count_when_their_marker_commits_them(world, runtime, kind, expected):
+    """Records of a transaction are replayed as such; the marker decides."""
+
+    async def scenario():
+        write = world.partitions.append_batch
+        marker = EndTransactionMarker(kind, 0)
+        write(TOPIC, 0, encode_batch([thing("a")]))
+        write(
+            TOPIC,
+            0,
+            encode_batch(
+                [thing("t")], producer_id=7, producer_epoch=0, base_sequence=0, transactional=True
+            ),
+        )
+        write(TOPIC, 0, control.encode_marker(marker, producer_id=7, producer_epoch=0, timestamp=1))
+        write(TOPIC, 0, encode_batch([thing("b")]))
+        runtime.load(0, 1)
+        await world.clock.sleep(1)
+        assert runtime.decide(0, look, refuse) == expected
+
+    world.loop.run(scenario())
