@@ -22,7 +22,7 @@ class LogConfig:
     """What a topic's options say about its logs; the defaults are Kafka's.
 
     `strict_records` makes every append walk its records as Kafka does, where Ottla otherwise trusts
-    the checksum and the header. `codec` is None where batches keep the producer's codec.
+    the checksum and the header (`trusts_headers`). `codec` is None where batches keep the producer's codec.
     """
 
     segment_bytes: int = 1024**3
@@ -47,6 +47,7 @@ class LogConfig:
     is_compacted: bool = field(init=False)
     has_log_append_time: bool = field(init=False)
     opens_records: bool = field(init=False)
+    trusts_headers: bool = field(init=False)
     codec: int | None = field(init=False)
 
     def __post_init__(self) -> None:
@@ -57,7 +58,11 @@ class LogConfig:
         set_field(self, "is_compacted", compacted)
         set_field(self, "has_log_append_time", append_time)
         set_field(self, "opens_records", compacted or bounded or self.strict_records)
-        set_field(self, "codec", _codec(self.compression_type))
+        codec = _codec(self.compression_type)
+        set_field(self, "codec", codec)
+        set_field(
+            self, "trusts_headers", not (self.opens_records or append_time or codec is not None)
+        )
 
     @property
     def deletes_by_retention(self) -> bool:

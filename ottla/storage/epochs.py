@@ -19,12 +19,10 @@ class LeaderEpochs:
 
     def __init__(self, entries: Iterable[EpochStart] = ()) -> None:
         self.entries = list(entries)
+        # The newest epoch, -1 if none is known; an attribute, as every append asks for it.
+        self.latest = NO_EPOCH
+        self._find_latest()
         self.is_dirty = False
-
-    @property
-    def latest(self) -> int:
-        """The newest epoch; -1 if none is known."""
-        return self.entries[-1][0] if self.entries else NO_EPOCH
 
     def assign(self, leader_epoch: int, start_offset: int) -> None:
         """Note that `leader_epoch` begins at `start_offset`; what contradicts it is dropped."""
@@ -39,7 +37,11 @@ class LeaderEpochs:
         ):
             self.entries.pop()
         self.entries.append((leader_epoch, start_offset))
+        self.latest = leader_epoch
         self.is_dirty = True
+
+    def _find_latest(self) -> None:
+        self.latest = self.entries[-1][0] if self.entries else NO_EPOCH
 
     def epoch_of(self, offset: int) -> int:
         """Return the epoch in which `offset` was written; -1 if that is not known."""
@@ -67,6 +69,7 @@ class LeaderEpochs:
         while self.entries and self.entries[-1][1] >= end_offset:
             self.entries.pop()
             self.is_dirty = True
+        self._find_latest()
 
     def truncate_from_start(self, start_offset: int) -> None:
         """Forget the epochs that end before `start_offset`; the one that holds it begins there."""
@@ -80,3 +83,4 @@ class LeaderEpochs:
         """Forget all of them."""
         self.is_dirty = self.is_dirty or bool(self.entries)
         self.entries.clear()
+        self._find_latest()

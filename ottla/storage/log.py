@@ -5,6 +5,7 @@ watermarks or replicas: whoever reads says up to where. OSError becomes StorageE
 the log directory, and every later call raises it again. Follows UnifiedLog and LocalLog.
 """
 
+import struct
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -32,6 +33,8 @@ from ottla.wire.records import batch, control
 from ottla.wire.records.batch import CONTROL_BIT, LOG_OVERHEAD, BatchHeader
 
 __all__ = ["AppendInfo", "FetchedRecords", "Log", "Surroundings", "TimestampedOffset"]
+
+_PREFIX = struct.Struct(">qii")
 
 
 class Surroundings(NamedTuple):
@@ -135,7 +138,8 @@ class Log:
                     return self._repeated(duplicate, header)
         base_offset = self.log_end_offset
         last_offset = base_offset + header.last_offset_delta
-        batch.patch_offset_and_epoch(data, 0, base_offset, leader_epoch)
+        # Both fields are outside the checksum.
+        _PREFIX.pack_into(data, 0, base_offset, header.batch_length, leader_epoch)
         self._write(data, base_offset, last_offset, header.max_timestamp, now_ms)
         if leader_epoch > self.epochs.latest:
             self.epochs.assign(leader_epoch, base_offset)
@@ -222,7 +226,7 @@ class Log:
         """Write one batch at the end, in a new segment if it is time for one."""
         active = self._active
         try:
-            if active.must_roll(len(data), last_offset, max_timestamp, now_ms, self.config):
+            if active.must_roll(len(data), last_offset, max_timestamp, now_ms):
                 active = self._roll(base_offset, now_ms)
             active.append(data, base_offset, last_offset, max_timestamp)
         except OSError as error:
@@ -241,12 +245,10 @@ class Log:
 
     def roll_if_due(self) -> bool:
         """Begin a new segment if the last one is older than segment.ms; tell whether that was so."""
-        active = self._active
-        waited_ms = active.waited_ms(batch.NO_TIMESTAMP, self._clock.time_ms())
-        if not active.size_bytes or waited_ms <= self.config.segment_ms:
-            return False
-        self.roll()
-        return True
+        is_due = self._active.is_due(self._clock.time_ms())
+        if is_due:
+            self.roll()
+        return is_due
 
     def _roll(self, base_offset: int, now_ms: int) -> Segment:
         """Seal the last segment and begin one at `base_offset`."""
@@ -262,7 +264,8 @@ class Log:
         segment = Segment.create(self._files, self.directory, base_offset, self.config, now_ms)
         segment.create_files()
         if self.config.segment_jitter_ms:
-            segment.jitter_ms = self._surroundings.rng.below(self.config.segment_jitter_ms)
+            jitter_ms = self._surroundings.rng.below(self.config.segment_jitter_ms)
+            segment.configure(self.config, jitter_ms)
         self._unsynced_folders.add(self.directory)
         self._segments.append(segment)
         self._bases.append(base_offset)
@@ -461,8 +464,9 @@ class Log:
         due = [each for each in self._doomed if all_of_them or each[0] <= now_ms]
         self._doomed = [each for each in self._doomed if each not in due]
         with self._disk():
-            for _, paths in due:
-                for path in paths:
+            # A name may be there twice: a segment that was begun and cut again at one offset.
+            for path in {path for _, paths in due for path in paths}:
+                if self._files.exists(path):
                     self._files.remove(path)
 
     # Durability
@@ -537,7 +541,7 @@ class Log:
     def update_config(self, config: LogConfig) -> None:
         """Take new settings; the last segment follows them from the next append on."""
         self.config = config
-        self._active.index_interval_bytes = config.index_interval_bytes
+        self._active.configure(config)
 
     def rename_directory(self, directory: str) -> None:
         """Move the log to another folder of the same device; names only, files stay open."""

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from ottla.base.buffers import Buffer
 from ottla.base.files import File, FileSystem
 from ottla.storage import scan, txn_index
-from ottla.storage.config import LogConfig
+from ottla.storage.config import LONG_MAX, LogConfig
 from ottla.storage.index import ENTRY_SIZE, RELATIVE_OFFSET_MAX, OffsetIndex
 from ottla.storage.scan import TimestampedOffset
 from ottla.storage.time_index import ENTRY as TIME_ENTRY
@@ -78,25 +78,29 @@ class Segment:
     """A stretch of the log in one file. The last one of a log takes appends until it is sealed.
 
     `max_timestamp` (ms) is that of the batches noted so far; `newest` is right for any segment.
-    `synced_bytes` of it are durable (-1: not even its length is); `jitter_ms` shortens the time until it rolls.
+    `synced_bytes` of it are durable (-1: not even its length is).
     """
 
     __slots__ = (
         "_aborted",
         "_bytes_since_entry",
+        "_config",
         "_file",
         "_files",
         "_first_timestamp",
         "_index",
+        "_jitter_ms",
         "_recent_last",
         "_recent_positions",
         "_recent_start",
+        "_roll_bytes",
+        "_roll_ms",
+        "_roll_offset",
+        "_roll_timestamp",
         "_time_index",
         "base_offset",
         "created_ms",
         "directory",
-        "index_interval_bytes",
-        "jitter_ms",
         "max_timestamp",
         "max_timestamp_offset",
         "size_bytes",
@@ -113,12 +117,11 @@ class Segment:
         self.created_ms = now_ms
         self.size_bytes = 0
         self.synced_bytes = -1
-        self.jitter_ms = 0
-        self.index_interval_bytes = config.index_interval_bytes
         self._first_timestamp: int | None = None
         self._index: OffsetIndex | None = None
         self._time_index: TimeIndex | None = None
         self._aborted: list[AbortedTransaction] | None = None
+        self.configure(config)
         self._forget()
 
     def _forget(self) -> None:
@@ -183,13 +186,15 @@ class Segment:
         if max_timestamp > self.max_timestamp:
             self.max_timestamp = max_timestamp
             self.max_timestamp_offset = last_offset
-        if self._bytes_since_entry > self.index_interval_bytes:
+        if self._bytes_since_entry > self._config.index_interval_bytes:
             self.index.append(base_offset, last_offset, position)
             self.time_index.append(self.max_timestamp, self.max_timestamp_offset)
             self._bytes_since_entry = 0
+            self._roll_if_indexes_are_full()
         self._bytes_since_entry += size
         if position == 0:
             self._first_timestamp = max_timestamp
+            self.configure(self._config, self._jitter_ms)
         recent = self._recent_last
         if not recent:
             self._recent_start = base_offset
@@ -200,30 +205,46 @@ class Segment:
             self._recent_start = recent[cut - 1] + 1
             del recent[:cut], self._recent_positions[:cut]
 
-    def must_roll(
-        self, size: int, last_offset: int, max_timestamp: int, now_ms: int, config: LogConfig
-    ) -> bool:
+    def must_roll(self, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
         """Tell whether a batch of `size` bytes that ends at `last_offset` needs a new segment."""
-        if last_offset - self.base_offset > RELATIVE_OFFSET_MAX:
-            return True
-        if not self.size_bytes:
-            return False
-        total = self.size_bytes + size
         return (
-            total > config.segment_bytes
-            or total > _POSITION_MAX
-            or self.waited_ms(max_timestamp, now_ms) > config.segment_ms - self.jitter_ms
-            or len(self.index) >= config.segment_index_bytes // ENTRY_SIZE
-            or len(self.time_index) >= config.segment_index_bytes // TIME_ENTRY.size - 1
+            self.size_bytes + size > self._roll_bytes
+            or last_offset > self._roll_offset
+            or max_timestamp > self._roll_timestamp
+            or now_ms > self._roll_ms
         )
 
-    def waited_ms(self, max_timestamp: int, now_ms: int) -> int:
-        """Return for how long the segment has been filled, when a record of this time comes."""
-        # Kafka measures by record time where records have one, so that a backfill rolls as well.
+    def configure(self, config: LogConfig, jitter_ms: int = 0) -> None:
+        """Work out when the segment rolls; `jitter_ms` earlier than the topic says."""
+        self._config = config
+        self._jitter_ms = jitter_ms
+        self._roll_offset = self.base_offset + RELATIVE_OFFSET_MAX
+        self._roll_bytes = _POSITION_MAX
+        self._roll_timestamp = self._roll_ms = LONG_MAX
+        # An empty segment takes any batch that its offsets allow.
+        if not self.size_bytes:
+            return
+        self._roll_bytes = min(config.segment_bytes, _POSITION_MAX)
+        age_ms = config.segment_ms - jitter_ms
         first = self.first_timestamp
-        if first >= 0 and max_timestamp >= 0:
-            return max_timestamp - first
-        return now_ms - self.created_ms
+        # Kafka measures by record time where records have one, so that a backfill rolls as well.
+        if first >= 0:
+            self._roll_timestamp = first + age_ms
+        else:
+            self._roll_ms = self.created_ms + age_ms
+        self._roll_if_indexes_are_full()
+
+    def _roll_if_indexes_are_full(self) -> None:
+        limit = self._config.segment_index_bytes
+        entries, times = self._index, self._time_index
+        if entries is not None and len(entries) >= limit // ENTRY_SIZE:
+            self._roll_bytes = 0
+        if times is not None and len(times) >= limit // TIME_ENTRY.size - 1:
+            self._roll_bytes = 0
+
+    def is_due(self, now_ms: int) -> bool:
+        """Tell whether the segment has been filled for longer than segment.ms, by either clock."""
+        return bool(self.size_bytes) and (now_ms > self._roll_timestamp or now_ms > self._roll_ms)
 
     @property
     def first_timestamp(self) -> int:
@@ -464,6 +485,7 @@ class Segment:
         tail = Tail(self.base_offset, 0)
         for position, header in self.headers(entry.position):
             tail = self.note_header(position, header)
+        self.configure(self._config, self._jitter_ms)
         return tail
 
     def truncate_to(self, offset: int) -> int:

@@ -31,6 +31,10 @@ _UP_TO_MAGIC = 17
 _LENGTH_MIN = 14
 _CRC_START = 21
 
+# Bound once: they are called for every batch.
+_unpack_header = batch.HEADER.unpack_from
+_new_header = tuple.__new__
+
 
 class AppendInfo(NamedTuple):
     """What became of an append; for a duplicate, of the batch it repeats.
@@ -48,12 +52,9 @@ class AppendInfo(NamedTuple):
     max_timestamp_ms: int
 
 
-class Checked(NamedTuple):
-    """A batch that may be written: its bytes, its header, and the broker's time (ms) if it is that."""
-
-    data: bytearray | memoryview
-    header: BatchHeader
-    log_append_time_ms: int
+# A batch that may be written: its bytes, its header, and the broker's time (ms) if that counts. A plain
+# tuple, as one is made for every batch.
+Checked = tuple[bytearray | memoryview, BatchHeader, int]
 
 
 def check(data: Buffer, config: LogConfig, now_ms: int, *, from_client: bool) -> Checked:
@@ -62,35 +63,75 @@ def check(data: Buffer, config: LogConfig, now_ms: int, *, from_client: bool) ->
     `from_client` is false for what this broker's coordinators write: control batches are theirs.
     Raises ApiError (`InvalidRecordsError` where single records are at fault).
     """
-    header = _check_frame(data)
-    size = header.batch_length + LOG_OVERHEAD
-    if size != len(data):
-        data = memoryview(data)[:size]
+    size = len(data)
+    if size < HEADER_SIZE:
+        raise _unreadable(data)
+    header = _new_header(BatchHeader, _unpack_header(data))
+    (
+        base_offset,
+        length,
+        _,
+        magic,
+        crc,
+        attributes,
+        delta,
+        _,
+        newest,
+        producer_id,
+        _,
+        sequence,
+        count,
+    ) = header
+    # One expression for what nearly every batch is; `_check_in_order` finds what is wrong otherwise.
+    is_sound = (
+        magic == MAGIC
+        and length == size - LOG_OVERHEAD
+        and base_offset == 0
+        and size <= config.max_message_bytes
+        and count == delta + 1
+        and count > 0
+        and not attributes & CONTROL_BIT
+        and (producer_id < 0 or sequence >= 0)
+    )
+    if not is_sound:
+        data = _check_in_order(data, header, config, from_client=from_client)
+    elif crc32c(memoryview(data)[_CRC_START:]) != crc:
+        raise _bad_checksum()
+    if isinstance(data, bytes) or (isinstance(data, memoryview) and data.readonly):
+        data = bytearray(data)
+    latest = now_ms + config.message_timestamp_after_max_ms
+    is_timely = newest <= latest and not attributes & LOG_APPEND_TIME_BIT
+    if config.trusts_headers and is_timely:
+        return data, header, NO_TIMESTAMP
+    return _check_contents(data, header, config, now_ms)
+
+
+def _check_in_order(
+    data: Buffer, header: BatchHeader, config: LogConfig, *, from_client: bool
+) -> Buffer:
+    """Make Kafka's checks of frame and header in Kafka's order; return the batch alone."""
+    _check_frame(data, header)
+    size = header.size_bytes
+    data = memoryview(data)[:size]
     if header.base_offset and from_client:
         raise _invalid(f"The batch's base offset is {header.base_offset}, not 0.")
     if size > config.max_message_bytes:
         raise _too_large(size, config)
-    if crc32c(memoryview(data)[_CRC_START:]) != header.crc:
-        raise ApiError(ErrorCode.CORRUPT_MESSAGE, "The batch fails its checksum.")
+    if crc32c(data[_CRC_START:]) != header.crc:
+        raise _bad_checksum()
     _check_header(header, from_client=from_client)
-    if isinstance(data, bytes) or (isinstance(data, memoryview) and data.readonly):
-        data = bytearray(data)
-    return _check_contents(data, header, config, now_ms)
+    return data
 
 
-def _check_frame(data: Buffer) -> BatchHeader:
-    """Return the header of the only batch in `data`; a partial one behind it is tolerated."""
-    size = len(data)
+def _check_frame(data: Buffer, header: BatchHeader) -> None:
+    """Refuse what is not one whole batch; a partial one behind it is tolerated."""
+    size = header.batch_length + LOG_OVERHEAD
+    if header.magic != MAGIC or size > len(data):
+        raise _unreadable(data)
     if size < HEADER_SIZE:
-        raise _unreadable(data)
-    header = batch.parse_header(data)
-    if header.magic != MAGIC or header.batch_length + LOG_OVERHEAD > size:
-        raise _unreadable(data)
-    if header.batch_length < HEADER_SIZE - LOG_OVERHEAD:
         raise ApiError(ErrorCode.CORRUPT_MESSAGE, "The batch is shorter than its header.")
-    if header.batch_length + LOG_OVERHEAD != size:
-        _check_single(memoryview(data)[header.batch_length + LOG_OVERHEAD :])
-    return header
+    if size != len(data):
+        _check_single(memoryview(data)[size:])
 
 
 def _unreadable(data: Buffer) -> ApiError:
@@ -140,14 +181,11 @@ def _check_header(header: BatchHeader, *, from_client: bool) -> None:
 def _check_contents(
     data: bytearray | memoryview, header: BatchHeader, config: LogConfig, now_ms: int
 ) -> Checked:
+    """Judge the records, where the header does not do, and give the batch what the topic wants."""
     codec = header.attributes & batch.COMPRESSION_MASK
     target = codec if config.codec is None else config.codec
-    if not (config.opens_records or target != codec or config.has_log_append_time):
-        latest = now_ms + config.message_timestamp_after_max_ms
-        if header.max_timestamp <= latest and not header.attributes & LOG_APPEND_TIME_BIT:
-            return Checked(data, header, NO_TIMESTAMP)
-        # A header that would be refused is judged by its records, as Kafka judges every batch.
     summary = None
+    # A header that would be refused is judged by its records too, as Kafka judges every batch.
     if config.opens_records or target != codec or not config.has_log_append_time:
         summary = _walk(data, header, config, now_ms)
         if target != codec or (codec and not summary.has_consecutive_offsets):
@@ -208,11 +246,11 @@ def _stamp(
         assert summary is not None
         newest, append_time = summary.max_timestamp, NO_TIMESTAMP
         if newest == header.max_timestamp:
-            return Checked(data, header, append_time)
+            return data, header, append_time
     batch.patch_max_timestamp(
         data, 0, max_timestamp=newest, log_append_time=config.has_log_append_time
     )
-    return Checked(data, batch.parse_header(data), append_time)
+    return data, batch.parse_header(data), append_time
 
 
 def follower_batches(data: memoryview, next_offset: int) -> Iterator[tuple[int, BatchHeader]]:
@@ -233,6 +271,10 @@ def follower_batches(data: memoryview, next_offset: int) -> Iterator[tuple[int, 
         yield position, header
         next_offset = header.last_offset + 1
         position += header.size_bytes
+
+
+def _bad_checksum() -> ApiError:
+    return ApiError(ErrorCode.CORRUPT_MESSAGE, "The batch fails its checksum.")
 
 
 def _invalid(reason: str) -> ApiError:
