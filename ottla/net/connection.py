@@ -50,6 +50,7 @@ class Household(Protocol):
     limits: Limits
     handler: FrameHandler
     name: str
+    is_serving: bool
 
     def admit(self, connection: "Connection") -> bool:
         """Count a new connection in, or tell it to go away."""
@@ -137,6 +138,12 @@ class Connection(asyncio.BufferedProtocol):
         self._transport.set_write_buffer_limits(high=self._household.limits.unsent_bytes_high)
         if not self._household.admit(self):
             self.close("too many connections")
+        elif not self._household.is_serving:
+            self._pause()
+
+    def serve(self) -> None:
+        """Begin to read: the broker is ready."""
+        self._go_on()
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Return the shared buffer, or the missing rest of a frame."""

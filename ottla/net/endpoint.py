@@ -36,6 +36,7 @@ class Endpoint:
         self.limits = limits
         self.budget = budget
         self.buffers = buffers
+        self.is_serving = False
         self.host = ""
         self.port = 0
         self._connections: set[Connection] = set()
@@ -46,10 +47,19 @@ class Endpoint:
         self._all_gone: asyncio.Future[None] | None = None
 
     async def open(self, net: port.Net, host: str, port_number: int) -> None:
-        """Start to accept; OSError if the address is taken or not this machine's."""
+        """Accept connections, which wait until `serve`.
+
+        OSError if the address is taken or not this machine's.
+        """
         self._listener = await net.listen(host, port_number, self._accept)
         self.host, self.port = self._listener.host, self._listener.port
         self._schedule_sweep()
+
+    def serve(self) -> None:
+        """Begin to handle requests; connections that came in before have waited."""
+        self.is_serving = True
+        for connection in self._connections:
+            connection.serve()
 
     @property
     def connections_count(self) -> int:

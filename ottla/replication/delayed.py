@@ -33,6 +33,8 @@ class Waiter(Protocol):
 class Waiting(Generic[T]):
     """One request that waits. Done when `check` returns a value, or with `expire()` in time.
 
+    `seconds` None means no deadline.
+
     `check` is called with the partition that changed; it must not raise.
     """
 
@@ -44,7 +46,7 @@ class Waiting(Generic[T]):
         *,
         check: Callable[[Watched], T | None],
         expire: Callable[[], T],
-        seconds: float,
+        seconds: float | None,
     ) -> None:
         loop = asyncio.get_running_loop()
         self._check = check
@@ -55,7 +57,7 @@ class Waiting(Generic[T]):
         self.future.add_done_callback(self._detach)
         for item in self._watched:
             item.waiters[self] = None
-        self._timer = loop.call_later(seconds, self._time_out)
+        self._timer = None if seconds is None else loop.call_later(seconds, self._time_out)
 
     def look(self, changed: Watched) -> None:
         """Complete if the condition holds now."""
@@ -74,7 +76,8 @@ class Waiting(Generic[T]):
             self.future.set_result(self._expire())
 
     def _detach(self, _: "asyncio.Future[T]") -> None:
-        self._timer.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
         for item in self._watched:
             item.waiters.pop(self, None)
 
@@ -109,9 +112,12 @@ class Delayed:
         *,
         check: Callable[[Watched], T | None],
         expire: Callable[[], T],
-        seconds: float,
+        seconds: float | None,
     ) -> "asyncio.Future[T]":
-        """Return the future of `check`'s first value, or of `expire()` after `seconds`."""
+        """Return the future of `check`'s first value, or of `expire()` after `seconds`.
+
+        None means no deadline.
+        """
         if self._is_closed:
             seconds = 0.0
         return Waiting(watched, check=check, expire=expire, seconds=seconds).future

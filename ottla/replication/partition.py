@@ -11,16 +11,18 @@ from typing import NamedTuple
 
 from ottla.base.clock import Clock
 from ottla.base.errors import ApiError, ErrorCode, StorageError
+from ottla.base.files import FileSystem
 from ottla.cluster.image import NO_LEADER, PartitionState
 from ottla.replication.delayed import Delayed, Waiter, Watched
 from ottla.replication.isr import IsrMachine
+from ottla.replication.warming import warm
 from ottla.storage.log import AppendInfo, FetchedRecords, Log
 
 READ_UNCOMMITTED = 0
 READ_COMMITTED = 1
 NO_EPOCH = -1
 
-OnStorageError = Callable[[StorageError], None]
+ACKS_ALL = -1
 
 
 class Bounds(NamedTuple):
@@ -41,8 +43,8 @@ class Partition:
     __slots__ = (
         "_clock",
         "_delayed",
-        "_lag_seconds",
-        "_on_storage_error",
+        "_files",
+        "_flush_soon",
         "appended_bytes",
         "epoch_start_offset",
         "high_watermark",
@@ -71,8 +73,9 @@ class Partition:
         high_watermark: int,
         min_insync_replicas: int,
         clock: Clock,
+        files: FileSystem,
         delayed: Delayed,
-        on_storage_error: OnStorageError,
+        flush_soon: Callable[["Partition"], None],
     ) -> None:
         self.log = log
         self.topic = log.topic
@@ -96,8 +99,10 @@ class Partition:
         self.appended_bytes = 0
         self.waiters: dict[Waiter, None] = {}
         self._clock = clock
+        self._files = files
         self._delayed = delayed
-        self._on_storage_error = on_storage_error
+        # For topics with flush.on.ack: has the log flushed off the loop and `flushed` called.
+        self._flush_soon = flush_soon
 
     # -- what the controller decides --------------------------------------------------------------
 
@@ -183,45 +188,67 @@ class Partition:
         try:
             info = log.append_as_leader(records, self.leader_epoch, from_client=from_client)
         except StorageError as error:
-            raise self.failed(error) from error
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR) from error
         self.appended_bytes += info.size_bytes
+        if log.config.flush_on_ack:
+            self._flush_soon(self)
         self._advance()
         if self.waiters:
             self._delayed.changed(self)
         return info
 
+    def flushed(self) -> None:
+        """Take note that more of the log is durable."""
+        if self.isr is not None and self.is_leader:
+            self._advance()
+        self.changed()
+
     def _advance(self) -> bool:
         assert self.isr is not None
         log = self.log
-        moved = self.isr.advance(log.log_end_offset, self.min_insync_replicas)
+        # With flush.on.ack this replica counts for what its disk holds, not for what it has taken.
+        end_offset = log.recovery_point if log.config.flush_on_ack else log.log_end_offset
+        moved = self.isr.advance(end_offset, self.min_insync_replicas)
         if moved:
             self.high_watermark = self.isr.high_watermark
+            # Retention must not take what is not committed.
             log.high_watermark = self.high_watermark
         return moved
 
-    def wait_for_high_watermark(self, offset: int, seconds: float) -> "asyncio.Future[ErrorCode]":
-        """Return a future: NONE when everything below `offset` is committed, or why not.
+    def is_acknowledged(self, acks: int, offset: int) -> bool:
+        """Tell whether everything below `offset` is as safe as `acks` asks for."""
+        if acks == ACKS_ALL:
+            return self.high_watermark >= offset
+        return not self.log.config.flush_on_ack or self.log.recovery_point >= offset
+
+    def wait_for_acknowledgement(
+        self, acks: int, offset: int, seconds: float | None
+    ) -> "asyncio.Future[ErrorCode]":
+        """Return a future: NONE when everything below `offset` is safe, or why it is not.
 
         The leader epoch must stay: a new leader may have dropped the records. REQUEST_TIMED_OUT
-        after `seconds`. Kafka's checkEnoughReplicasReachOffset.
+        after `seconds`; None means no deadline. Follows checkEnoughReplicasReachOffset.
         """
         epoch = self.leader_epoch
 
         def check(_: Watched) -> ErrorCode | None:
             if self.is_offline:
                 return ErrorCode.KAFKA_STORAGE_ERROR
-            if not self.is_leader or self.leader_epoch != epoch:
+            if self.isr is None or self.leader_epoch != epoch:
                 return ErrorCode.NOT_LEADER_OR_FOLLOWER
-            if self.high_watermark < offset:
+            if not self.is_acknowledged(acks, offset):
                 return None
-            assert self.isr is not None
-            if not self.isr.has_enough_replicas(self.min_insync_replicas):
+            if acks == ACKS_ALL and not self.isr.has_enough_replicas(self.min_insync_replicas):
                 return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
             return ErrorCode.NONE
 
         return self._delayed.wait(
             (self,), check=check, expire=lambda: ErrorCode.REQUEST_TIMED_OUT, seconds=seconds
         )
+
+    def wait_for_high_watermark(self, offset: int, seconds: float) -> "asyncio.Future[ErrorCode]":
+        """Return a future: NONE when everything below `offset` is committed, or why not."""
+        return self.wait_for_acknowledgement(ACKS_ALL, offset, seconds)
 
     # -- fetch ------------------------------------------------------------------------------------
 
@@ -257,7 +284,12 @@ class Partition:
                 only_if_cached=only_if_cached,
             )
         except StorageError as error:
-            raise self.failed(error) from error
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR) from error
+
+    async def warm(self, offset: int, max_bytes: int) -> None:
+        """Return when the bytes from `offset` on are in the page cache, if that can be done."""
+        directory, files = self.log.directory, self._files
+        await files.in_background(lambda: warm(files, directory, offset, max_bytes))
 
     def read_as_follower(
         self,
@@ -279,7 +311,7 @@ class Partition:
                 offset, max_bytes, max_offset=self.log.log_end_offset, at_least_one=at_least_one
             )
         except StorageError as error:
-            raise self.failed(error) from error
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR) from error
         assert fetched is not None, "a read that may wait always returns"
         self.follower_fetched(replica, offset, log_start_offset)
         return fetched
@@ -334,14 +366,9 @@ class Partition:
         try:
             self.log.advance_log_start_offset(target)
         except StorageError as error:
-            raise self.failed(error) from error
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR) from error
         self.changed()
         return self.isr.smallest_log_start_offset(self.log.log_start_offset)
-
-    def failed(self, error: StorageError) -> ApiError:
-        """Take the log directory offline and return what clients are told."""
-        self._on_storage_error(error)
-        return ApiError(ErrorCode.KAFKA_STORAGE_ERROR)
 
     def _not_leader(self) -> ApiError:
         if self.is_offline:

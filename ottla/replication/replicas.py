@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterable, Sequence
 
 from ottla.base.clock import Clock
 from ottla.base.errors import ApiError, ErrorCode, StorageError
+from ottla.base.files import FileSystem
 from ottla.base.options import Snapshot
+from ottla.base.tasks import Tasks
 from ottla.cluster.image import ClusterImage, PartitionState
 from ottla.replication.delayed import Delayed
 from ottla.replication.partition import Partition
@@ -30,6 +32,8 @@ class Replicas:
         directories: LogDirectories,
         *,
         clock: Clock,
+        files: FileSystem,
+        tasks: Tasks,
         topic_options: Callable[[str], Snapshot],
         image: Callable[[], ClusterImage],
     ) -> None:
@@ -37,12 +41,15 @@ class Replicas:
         self.directories = directories
         self.delayed = Delayed()
         self._clock = clock
+        self._files = files
+        self._tasks = tasks
         self._topic_options = topic_options
         self._image = image
         self._partitions: dict[Key, Partition] = {}
         self._by_id: dict[tuple[bytes, int], Partition] = {}
         self._offline_directories: set[str] = set()
         self._controller_epoch = 0
+        self._flushing: set[Partition] = set()
         # Told of partitions this broker begins or ceases to lead, e.g. of __consumer_offsets.
         self.on_leading: list[Callable[[Partition], None]] = []
         self.on_ceasing: list[Callable[[Partition], None]] = []
@@ -143,8 +150,9 @@ class Replicas:
             high_watermark=self.directories.high_watermark(*key),
             min_insync_replicas=options.integer("min.insync.replicas"),
             clock=self._clock,
+            files=self._files,
             delayed=self.delayed,
-            on_storage_error=self._storage_failed,
+            flush_soon=self._flush_soon,
         )
         self._partitions[key] = partition
         self._by_id[(state.topic_id, state.partition)] = partition
@@ -176,19 +184,33 @@ class Replicas:
             return ErrorCode.KAFKA_STORAGE_ERROR
         return ErrorCode.NONE
 
-    def update_config(self, topic: str) -> None:
-        """Have the logs of a topic follow its changed configuration."""
-        options = self._topic_options(topic)
-        config = LogConfig.from_options(options)
+    def update_configs(self, topic: str | None = None) -> None:
+        """Have the logs of a topic, or of all, follow changed configuration."""
         for partition in self.partitions():
-            if partition.topic == topic:
-                partition.log.update_config(config)
+            if topic in (None, partition.topic):
+                options = self._topic_options(partition.topic)
+                partition.log.update_config(LogConfig.from_options(options))
                 partition.settings_changed(options.integer("min.insync.replicas"))
 
     # -- storage ----------------------------------------------------------------------------------
 
-    def _storage_failed(self, error: StorageError) -> None:
-        self.directory_offline(error.directory, error)
+    def _flush_soon(self, partition: Partition) -> None:
+        """Have a log flushed off the loop; appends of meanwhile share the next flush."""
+        if partition not in self._flushing:
+            self._flushing.add(partition)
+            self._tasks.spawn(self._flush(partition), f"flush {partition.log.directory}")
+
+    async def _flush(self, partition: Partition) -> None:
+        log = partition.log
+        try:
+            while log.recovery_point < log.log_end_offset and not partition.is_deleted:
+                await log.flush_in_background()
+                partition.flushed()
+        except StorageError:
+            # The log directory has been told, and takes its partitions offline.
+            return
+        finally:
+            self._flushing.discard(partition)
 
     def directory_offline(self, directory: str, error: StorageError) -> None:
         """Take every partition of a failed log directory offline; idempotent."""
@@ -197,19 +219,12 @@ class Replicas:
         self._offline_directories.add(directory)
         _log.error("log directory offline directory=%s reason=%s", directory, error)
         for partition in list(self._partitions.values()):
-            if partition.log.directory.startswith(directory):
+            if partition.log.directory.startswith(f"{directory}/"):
                 was_leader = partition.is_leader
                 partition.go_offline()
                 if was_leader:
                     for listener in self.on_ceasing:
                         listener(partition)
-
-    @property
-    def has_online_directory(self) -> bool:
-        """Tell whether anything can still be written."""
-        return any(not item.is_offline for item in self._partitions.values()) or not (
-            self._offline_directories
-        )
 
     def checkpoint_high_watermarks(self) -> None:
         """Store how far each partition is committed; a failure takes that directory offline."""
@@ -218,16 +233,6 @@ class Replicas:
             self.directories.store_high_watermarks(marks)
         except StorageError as error:
             self.directory_offline(error.directory, error)
-
-    def apply_retention(self) -> int:
-        """Delete what no topic wants any more; return the number of segments deleted."""
-        count = 0
-        for partition in self.partitions():
-            try:
-                count += partition.log.apply_retention(partition.high_watermark)
-            except StorageError as error:
-                self.directory_offline(error.directory, error)
-        return count
 
     def finish_waiting(self) -> None:
         """Answer every parked request as if its time were up; nothing parks from now on."""

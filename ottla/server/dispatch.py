@@ -20,27 +20,56 @@ from ottla.base.tasks import Tasks
 from ottla.net.connection import Connection, Reply
 from ottla.server.apis import ROWS, Row
 from ottla.server.context import Broker, RequestContext
+from ottla.server.kept_answers import KeptAnswers
 from ottla.wire import headers, schema
 from ottla.wire.api_keys import APIS, ApiKey
 from ottla.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
 
 # Key, version, correlation id: the same in every version of the request header.
 _PREFIX = struct.Struct(">hhi")
+_CORRELATION = struct.Struct(">i")
+_CORRELATION_AND_TAGS = struct.Struct(">iB")
 
 
 class Route:
     """One API in one version, with its compiled codec."""
 
-    __slots__ = ("decode", "handle", "is_async", "response", "row", "version")
+    __slots__ = (
+        "decode",
+        "encode",
+        "handle",
+        "has_flexible_header",
+        "has_records",
+        "is_async",
+        "is_kept",
+        "response",
+        "row",
+        "version",
+    )
 
     def __init__(self, row: Row, version: int) -> None:
         api = APIS[int(row.handler.API)]
         self.row = row
         self.version = version
+        self.is_kept = row.is_kept
         self.handle: Callable[[RequestContext, Any], Any] = row.handler.handle
         self.is_async = inspect.iscoroutinefunction(self.handle)
         self.response: type[Any] = api.response
         self.decode = schema.decoder(api.request, version)
+        self.encode = schema.encoder(api.response, version)
+        self.has_records = schema.has_records(api.response)
+        self.has_flexible_header = version >= api.response.FLEXIBLE_HEADER_SINCE
+
+    def header(self, correlation_id: int) -> bytes:
+        """Return the header of a response."""
+        if self.has_flexible_header:
+            return _CORRELATION_AND_TAGS.pack(correlation_id, 0)
+        return _CORRELATION.pack(correlation_id)
+
+    def parts(self, correlation_id: int, response: Any) -> list[Buffer]:
+        """Return header and body of a response; record bytes are parts of their own."""
+        encoded = self.encode(response, self.header(correlation_id))
+        return encoded if self.has_records else [encoded]
 
     def failure(self, error: ApiError) -> Any:
         """Return the response that tells `error`; ProtocolError where its type cannot."""
@@ -62,6 +91,7 @@ class Dispatcher:
         self._rows = {int(row.handler.API): row for row in rows}
         # By key << 16 | version; filled on first use, because compiling a codec takes time.
         self._routes: dict[int, Route] = {}
+        self._kept = KeptAnswers()
 
     def frame(self, connection: Connection, frame: memoryview) -> None:
         """Handle one request; ProtocolError where it cannot be read or is not served."""
@@ -72,22 +102,48 @@ class Dispatcher:
         if route is None:
             connection.send(_fallback(correlation_id, self._rows[key]))
             return
-        header = headers.decode_request_header(frame)
-        context = RequestContext(
-            self._broker, connection, key, version, correlation_id, header.client_id
-        )
+        _, _, _, client_id, position = headers.decode_request_header(frame)
+        context = RequestContext(self._broker, connection, key, version, correlation_id, client_id)
         if route.is_async:
-            self._start(route, context, bytes(frame), header.body_position)
-            return
-        request, _ = route.decode(frame, header.body_position)
+            self._start(route, context, bytes(frame), position)
+        elif route.is_kept:
+            self._handle_kept(route, context, frame, position)
+        else:
+            request, _ = route.decode(frame, position)
+            result = self._call(route, context, request)
+            if type(result) is route.response:
+                connection.send(route.parts(correlation_id, result))
+            elif result is not None:
+                self._wait(route, context, result)
+
+    def _call(self, route: Route, context: RequestContext, request: Any) -> Any:
         try:
-            result = route.handle(context, request)
+            return route.handle(context, request)
         except ApiError as error:
-            result = route.failure(error)
-        if type(result) is route.response:
-            connection.send(headers.encode_response_parts(correlation_id, result, version))
-        elif result is not None:
-            self._wait(route, context, result)
+            return route.failure(error)
+
+    def _handle_kept(
+        self, route: Route, context: RequestContext, frame: memoryview, position: int
+    ) -> None:
+        """Answer from what is kept, or call the handler and keep its plain answer."""
+        connection, image = context.connection, self._broker.image
+        key = (
+            route.version,
+            connection.listener_name,
+            connection.local_address,
+            bytes(frame[position:]),
+        )
+        header = route.header(context.correlation_id)
+        body = self._kept.find(image, key)
+        if body is None:
+            request, _ = route.decode(frame, position)
+            result = self._call(route, context, request)
+            if type(result) is not route.response:
+                self._wait(route, context, result)
+                return
+            body = route.encode(result)
+            self._kept.keep(image, key, body)
+        connection.send((header, body))
 
     def _add_route(self, key: int, version: int) -> Route | None:
         row = self._rows.get(key)
@@ -104,17 +160,24 @@ class Dispatcher:
         reply = context.connection.defer(is_blocking=not route.row.is_read_ahead)
         if route.row.ends_with_connection:
             reply.on_abandon = future.cancel
+        answer = partial(self._answer, route, context.correlation_id, reply)
         if future.done():
-            self._answer(route, context.correlation_id, reply, future)
+            answer(future)
         else:
-            future.add_done_callback(partial(self._answer, route, context.correlation_id, reply))
+            future.add_done_callback(answer)
 
     def _start(self, route: Route, context: RequestContext, frame: bytes, position: int) -> None:
         request, _ = route.decode(frame, position)
         reply = context.connection.defer(held_bytes=len(frame))
         name = f"{route.row.handler.API.name} from {context.client_id}"
-        task = self._tasks.spawn(route.handle(context, request), name)
+        task = self._tasks.spawn(self._supervise(route, context, request), name)
         task.add_done_callback(partial(self._answer, route, context.correlation_id, reply))
+
+    async def _supervise(self, route: Route, context: RequestContext, request: Any) -> Any:
+        try:
+            return await route.handle(context, request)
+        except ApiError as error:
+            return route.failure(error)
 
     def _answer(
         self, route: Route, correlation_id: int, reply: Reply, future: "asyncio.Future[Any]"
@@ -123,24 +186,20 @@ class Dispatcher:
             reply.close("the broker gave the request up")
             return
         error = future.exception()
-        try:
-            if error is None:
-                response = future.result()
-            elif isinstance(error, ApiError):
-                response = route.failure(error)
-            else:
+        if error is None:
+            response = future.result()
+        elif isinstance(error, ApiError) and "error_code" in route.response.__slots__:
+            response = route.failure(error)
+        else:
+            reply.close(f"{route.row.handler.API.name} failed: {error}")
+            if not isinstance(error, ApiError | ProtocolError):
+                # A broken invariant: the loop's exception handler tells of it.
                 raise error
-        except ProtocolError as reason:
-            reply.close(str(reason))
             return
-        finally:
-            # A broken invariant goes on to the loop's exception handler, the connection with it.
-            if error is not None and not isinstance(error, ApiError | ProtocolError):
-                reply.close(f"{route.row.handler.API.name} failed")
         if response is None:
             reply.send_nothing()
         else:
-            reply.send(headers.encode_response_parts(correlation_id, response, route.version))
+            reply.send(route.parts(correlation_id, response))
 
 
 def _fallback(correlation_id: int, row: Row) -> list[Buffer]:

@@ -6,6 +6,7 @@ the first partition that has data gives at least one batch, however large it is)
 
 from typing import NamedTuple
 
+from ottla.base.buffers import Buffer
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.replication.partition import READ_COMMITTED, Partition
 from ottla.server.context import Broker, RequestContext
@@ -86,7 +87,7 @@ def _read_partition(
     end_offset = stable_offset if request.isolation_level == READ_COMMITTED else high_watermark
     offset = fetch.offset
     max_bytes = min(fetch.max_bytes, left)
-    records = b""
+    records: Buffer = b""
     is_first = reading.size_bytes == 0
     is_inside = log.log_start_offset <= offset <= log.log_end_offset
     if not is_inside or (offset < end_offset and (is_first or max_bytes > 0)):

@@ -41,6 +41,7 @@ _FIRST_VERSION_OF = {
     LATEST_TIERED: 9,
     EARLIEST_PENDING_UPLOAD: 11,
 }
+_FIRST_VERSION_WITH_LEADER_EPOCH = 4
 _FIRST_VERSION_WITH_OFFSET_NOT_AVAILABLE = 5
 
 
@@ -101,12 +102,12 @@ def _answer(
         return ListOffsetsPartitionResponse(
             partition_index=item.partition_index, error_code=int(error.code)
         )
-    return ListOffsetsPartitionResponse(
-        partition_index=item.partition_index,
-        timestamp=found.timestamp,
-        offset=found.offset,
-        leader_epoch=found.leader_epoch,
+    answer = ListOffsetsPartitionResponse(
+        partition_index=item.partition_index, timestamp=found.timestamp, offset=found.offset
     )
+    if context.api_version >= _FIRST_VERSION_WITH_LEADER_EPOCH:
+        answer.leader_epoch = found.leader_epoch
+    return answer
 
 
 def _find(partition: Partition, timestamp: int, isolation_level: int, version: int) -> Found:
@@ -141,8 +142,7 @@ def _latest(partition: Partition, end_offset: int) -> Found:
 
 def _earliest(partition: Partition, end_offset: int) -> Found:
     offset = partition.log.log_start_offset
-    epoch = partition.log.epochs.epoch_for_offset(offset)
-    return Found(offset=offset, leader_epoch=-1 if epoch is None else epoch)
+    return Found(offset=offset, leader_epoch=partition.log.epochs.epoch_of(offset))
 
 
 def _of_max_timestamp(partition: Partition, end_offset: int) -> Found:

@@ -11,6 +11,7 @@ Not done: transactions. A transactional id is refused with INVALID_TXN_STATE.
 import asyncio
 from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
 from ottla.base.errors import ApiError, ErrorCode, ProtocolError
 from ottla.replication.partition import Partition
@@ -31,7 +32,6 @@ API = ApiKey.PRODUCE
 MIN_VERSION = 3
 MAX_VERSION = 13
 
-ACKS_ALL = -1
 _ZSTD = 4
 _FIRST_VERSION_WITH_ZSTD = 7
 _FIRST_VERSION_WITH_LEADER = 10
@@ -100,7 +100,8 @@ def _append(
     request: ProduceRequest,
     waits: Waits,
 ) -> PartitionProduceResponse:
-    records = item.records
+    # Decoded record bytes are one view over the frame.
+    records: Any = item.records
     if not records:
         raise ApiError(ErrorCode.INVALID_RECORD, "There is no record batch for the partition.")
     if context.api_version < _FIRST_VERSION_WITH_ZSTD and _has_zstd(records):
@@ -112,9 +113,11 @@ def _append(
         log_append_time_ms=info.log_append_time_ms,
         log_start_offset=info.log_start_offset,
     )
-    if request.acks == ACKS_ALL and target.high_watermark <= info.last_offset:
+    acks = request.acks
+    if acks and not target.is_acknowledged(acks, info.last_offset + 1):
         seconds = max(request.timeout_ms, 0) / 1000
-        waits.append((answer, target.wait_for_high_watermark(info.last_offset + 1, seconds)))
+        done = target.wait_for_acknowledgement(acks, info.last_offset + 1, seconds)
+        waits.append((answer, done))
     return answer
 
 

@@ -66,6 +66,7 @@ class HandHousehold:
     """A household whose handler is a function of the test."""
 
     name = "PLAINTEXT"
+    is_serving = True
 
     def __init__(self, answer: Callable[[Connection, bytes], None], limits: Limits) -> None:
         self.buffers = ReceiveBuffers()

@@ -57,6 +57,7 @@ async def open_site() -> AsyncIterator[Callable[[Limits], "asyncio.Future[Site]"
         site = Site(limits)
         sites.append(site)
         await site.endpoint.open(RealNet(), "127.0.0.1", 0)
+        site.endpoint.serve()
         return site
 
     yield open_with

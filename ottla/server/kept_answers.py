@@ -1,0 +1,41 @@
+"""Encoded answers that depend on nothing but the request and the image of the cluster.
+
+Clients ask for the same Metadata again and again; the answer to a request that was seen since the
+image last changed is one lookup instead of an encoding of every partition. Bounded, and emptied as
+a whole by the next image.
+"""
+
+from typing import Any
+
+_BYTES_MAX = 4 * 1024 * 1024
+_ANSWER_BYTES_MAX = 1024 * 1024
+
+
+class KeptAnswers:
+    """Bodies of answers by request; `source` is the image they were made from."""
+
+    __slots__ = ("_answers", "_size_bytes", "_source")
+
+    def __init__(self) -> None:
+        self._source: object = None
+        self._answers: dict[Any, bytes] = {}
+        self._size_bytes = 0
+
+    def find(self, source: object, request: tuple[Any, ...]) -> bytes | None:
+        """Return the answer made from this very image; None where there is none."""
+        if source is not self._source:
+            self._answers.clear()
+            self._size_bytes = 0
+            self._source = source
+            return None
+        return self._answers.get(request)
+
+    def keep(self, source: object, request: tuple[Any, ...], answer: bytes) -> None:
+        """Remember an answer unless the image has changed meanwhile or there is no room."""
+        if source is not self._source or len(answer) > _ANSWER_BYTES_MAX:
+            return
+        if self._size_bytes + len(answer) > _BYTES_MAX:
+            self._answers.clear()
+            self._size_bytes = 0
+        self._answers[request] = answer
+        self._size_bytes += len(answer)

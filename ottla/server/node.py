@@ -1,0 +1,350 @@
+"""The composition root: one broker, put together from the ports, started, and stopped.
+
+Nothing but this file knows how the parts fit. The tree, the controller, the log directories, the
+coordinators and the listeners are started in this order, each before what needs it, and stopped in
+the opposite one. Lives on the event loop that `start` runs on.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+
+from ottla.base.clock import Clock, RealClock
+from ottla.base.errors import ConfigError, StorageError
+from ottla.base.files import FileSystem, RealFileSystem
+from ottla.base.options import Snapshot
+from ottla.base.rng import Rng, SystemRng
+from ottla.base.tasks import Tasks
+from ottla.cluster import image, options
+from ottla.cluster.image import BrokerImage, ClusterImage
+from ottla.cluster.zk.embedded import EmbeddedTree
+from ottla.cluster.zk.port import Coordination
+from ottla.controller import office, state
+from ottla.controller.loop import Controller
+from ottla.controller.outbox import BrokerPort, MetadataUpdate
+from ottla.coordinators.group.service import OFFSETS_TOPIC, GroupCoordinator
+from ottla.coordinators.producer_ids import ProducerIds
+from ottla.net.buffers import ReceiveBuffers
+from ottla.net.endpoint import Endpoint
+from ottla.net.limits import Budget, Limits
+from ottla.net.listener import RealNet
+from ottla.net.port import Net
+from ottla.replication.partition import Partition
+from ottla.replication.replicas import Replicas
+from ottla.server import apis
+from ottla.server.config_store import ConfigStore
+from ottla.server.context import Broker
+from ottla.server.dispatch import Dispatcher
+from ottla.server.fetch_sessions import FetchSessions
+from ottla.server.local_broker import LocalBroker
+from ottla.server.partition_writer import ReplicaWriter
+from ottla.storage.config import LogConfig
+from ottla.storage.disk import LogDirectories
+
+_log = logging.getLogger(__name__)
+
+_LOOPBACK = "127.0.0.1"
+_WILDCARDS = ("", "0.0.0.0", "::")  # noqa: S104 - compared with, not bound to
+_MAINTENANCE_SECONDS = 1.0
+# How long answers that are owed may take when the node stops.
+DRAIN_SECONDS = 5.0
+_NEVER_SECONDS = 10.0**9
+
+
+class Node:
+    """One broker. `start` once, `stop` any number of times; a stopped node is not started again.
+
+    Every port that is not given is the real one. A `tree` that is given is shared with other nodes
+    and stays open; else the node keeps its own in the first log directory.
+    """
+
+    def __init__(
+        self,
+        settings: Mapping[str, str],
+        *,
+        clock: Clock | None = None,
+        rng: Rng | None = None,
+        files: FileSystem | None = None,
+        net: Net | None = None,
+        tree: EmbeddedTree | None = None,
+    ) -> None:
+        parsed = options.parse_broker_settings(settings)
+        for warning in parsed.warnings:
+            _log.warning("%s", warning)
+        self._static = parsed.snapshot
+        self._clock = clock or RealClock()
+        self._rng = rng or SystemRng()
+        self._files = files or RealFileSystem()
+        self._net = net or RealNet()
+        self._tree = tree
+        self._tasks = Tasks()
+        self._session: Coordination | None = None
+        self._endpoints: list[Endpoint] = []
+        self._undo = AsyncExitStack()
+        self._stopping: asyncio.Future[None] | None = None
+        self.broker = Broker()
+        self.broker.node_id = self._static.integer("node.id")
+        self.broker.clock = self._clock
+        self.broker.rng = self._rng
+        self.broker.tasks = self._tasks
+
+    # -- what others may know ---------------------------------------------------------------------
+
+    @property
+    def host(self) -> str:
+        """Where the first listener is reached from this machine."""
+        host = self._endpoints[0].host
+        return _LOOPBACK if host in _WILDCARDS else host
+
+    @property
+    def port(self) -> int:
+        """Port of the first listener."""
+        return self._endpoints[0].port
+
+    @property
+    def cluster_id(self) -> str:
+        """The cluster's id."""
+        return self.broker.cluster_id
+
+    @property
+    def node_id(self) -> int:
+        """The broker's id."""
+        return self.broker.node_id
+
+    # -- start ------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Return when clients are served.
+
+        ConfigError or StorageError has a sentence for the person who started it; whatever had been
+        started by then is stopped again.
+        """
+        try:
+            await self._start()
+        except BaseException:
+            await self._undo.aclose()
+            raise
+        for endpoint in self._endpoints:
+            endpoint.serve()
+        _log.info("broker %d serves %s:%d", self.node_id, self.host, self.port)
+
+    async def _start(self) -> None:
+        broker = self.broker
+        session = await self._connect()
+        broker.cluster_id = await state.ensure_cluster_id(session, self._rng)
+        broker.image = ClusterImage(cluster_id=broker.cluster_id)
+        broker.configs = ConfigStore(self._static, broker.node_id, self._tasks)
+        self._undo.push_async_callback(self._tasks.close)
+        await broker.configs.start(session)
+        broker.options = broker.configs.broker
+        broker.configs.on_broker.append(self._options_changed)
+        broker.configs.on_topic.append(self._topic_changed)
+        self._open_storage()
+        self._start_coordinators()
+        broker.fetch_sessions = FetchSessions(
+            self._static.integer("max.incremental.fetch.session.cache.slots"),
+            clock=self._clock,
+            rng=self._rng,
+        )
+        broker.advertised_apis = apis.advertised_apis()
+        await self._listen()
+        self._undo.push_async_callback(self._close_endpoints)
+        await self._start_controller(session)
+        self._undo.push_async_callback(broker.controller.stop)
+        self._tasks.spawn(self._maintain(), "maintenance")
+
+    async def _connect(self) -> Coordination:
+        if self._tree is None:
+            directory = self._static.strings("log.dirs")[0]
+            self._tree = EmbeddedTree(self._files, self._clock, directory)
+            self._undo.push_async_callback(self._tree.close)
+        self._session = self._tree.session()
+        self._undo.push_async_callback(self._end_session)
+        return self._session
+
+    async def _end_session(self) -> None:
+        assert self._session is not None
+        await self._session.close()
+
+    def _open_storage(self) -> None:
+        broker = self.broker
+        configs = broker.configs
+        directories = LogDirectories.open(
+            self._static.strings("log.dirs"),
+            files=self._files,
+            clock=self._clock,
+            rng=self._rng,
+            cluster_id=broker.cluster_id,
+            broker_id=broker.node_id,
+            topic_config=lambda topic: LogConfig.from_options(configs.topic(topic)),
+            on_offline=self._directory_failed,
+        )
+        broker.replicas = Replicas(
+            broker.node_id,
+            directories,
+            clock=self._clock,
+            files=self._files,
+            tasks=self._tasks,
+            topic_options=configs.topic,
+            image=lambda: broker.image,
+        )
+        self._undo.callback(self._close_storage)
+
+    def _close_storage(self) -> None:
+        replicas = self.broker.replicas
+        replicas.checkpoint_high_watermarks()
+        try:
+            replicas.directories.close()
+        except StorageError as error:
+            _log.error("not closed cleanly: %s", error)
+
+    def _directory_failed(self, path: str, error: StorageError) -> None:
+        self.broker.replicas.directory_offline(path, error)
+
+    def _start_coordinators(self) -> None:
+        broker = self.broker
+        broker.producer_ids = ProducerIds(broker.node_id, self._current_session, self._tasks)
+        broker.groups = GroupCoordinator(
+            writer=ReplicaWriter(broker.replicas),
+            clock=self._clock,
+            rng=self._rng,
+            tasks=self._tasks,
+            options=lambda: broker.options,
+            image=lambda: broker.image,
+        )
+        broker.replicas.on_leading.append(self._leading)
+        broker.replicas.on_ceasing.append(self._ceasing)
+
+    def _current_session(self) -> Coordination:
+        return self.broker.controller.session
+
+    def _leading(self, partition: Partition) -> None:
+        if partition.topic == OFFSETS_TOPIC:
+            self.broker.groups.load(partition.partition, partition.leader_epoch)
+
+    def _ceasing(self, partition: Partition) -> None:
+        if partition.topic == OFFSETS_TOPIC:
+            self.broker.groups.unload(partition.partition)
+
+    async def _listen(self) -> None:
+        buffers = ReceiveBuffers()
+        budget_bytes = self._static.integer("queued.max.request.bytes")
+        budget = Budget(budget_bytes if budget_bytes > 0 else 2**63)
+        handler = Dispatcher(self.broker, self._tasks)
+        for listener in options.parse_listeners(self._static):
+            endpoint = Endpoint(
+                listener.name,
+                handler=handler,
+                limits=limits(self._static),
+                budget=budget,
+                buffers=buffers,
+            )
+            try:
+                await endpoint.open(self._net, listener.host, listener.port)
+            except OSError as error:
+                raise ConfigError(
+                    f"Cannot listen on {listener.host}:{listener.port}: {error.strerror or error}. "
+                    f"Stop what uses it, or choose another port (0 takes any free one)."
+                ) from error
+            self._endpoints.append(endpoint)
+        self.broker.advertised = {
+            item.name: (item.host, item.port)
+            for item in options.parse_listeners(self._static, "advertised.listeners")
+        }
+
+    async def _start_controller(self, session: Coordination) -> None:
+        broker = self.broker
+        surroundings = office.Surroundings(
+            clock=self._clock,
+            rng=self._rng,
+            tasks=self._tasks,
+            options=lambda: broker.options,
+            topic_options=broker.configs.topic,
+            port_of=self._port_of,
+            connect=self._new_session,
+        )
+        broker.controller = Controller(session, self._registration(), surroundings)
+        broker.controller.on_new_session.append(broker.configs.start)
+        self._local = LocalBroker(
+            broker, lambda: broker.controller.broker_epoch, self._image_changed
+        )
+        await broker.controller.start()
+
+    def _registration(self) -> BrokerImage:
+        endpoints = tuple(self._advertise(endpoint) for endpoint in self._endpoints)
+        return BrokerImage(
+            id=self.node_id,
+            host=endpoints[0].host,
+            port=endpoints[0].port,
+            rack=self._static["broker.rack"],
+            listener=endpoints[0].listener,
+            endpoints=endpoints,
+        )
+
+    def _advertise(self, endpoint: Endpoint) -> image.Endpoint:
+        host, port = self.broker.advertised.get(endpoint.name, (endpoint.host, endpoint.port))
+        return image.Endpoint(endpoint.name, _LOOPBACK if host in _WILDCARDS else host, port)
+
+    def _port_of(self, broker: BrokerImage) -> BrokerPort:
+        assert broker.id == self.node_id, "there is no way to other brokers yet"
+        return self._local
+
+    def _new_session(self) -> Coordination:
+        assert self._tree is not None
+        self._session = self._tree.session()
+        return self._session
+
+    # -- while it runs ----------------------------------------------------------------------------
+
+    def _image_changed(self, update: MetadataUpdate) -> None:
+        if update.deleted:
+            self.broker.configs.forget_topics(update.deleted)
+            self.broker.groups.topics_deleted(update.deleted)
+
+    def _options_changed(self, snapshot: Snapshot) -> None:
+        self.broker.options = snapshot
+        for endpoint in self._endpoints:
+            endpoint.limits = limits(snapshot)
+        self.broker.replicas.update_configs()
+
+    def _topic_changed(self, topic: str, _: Snapshot) -> None:
+        self.broker.replicas.update_configs(topic)
+
+    async def _maintain(self) -> None:
+        """Checkpoints, retention, flushes: whatever is due, every second."""
+        replicas = self.broker.replicas
+        milliseconds = self._static.integer("replica.high.watermark.checkpoint.interval.ms")
+        due = self._clock.monotonic() + milliseconds / 1000
+        while True:
+            await self._clock.sleep(_MAINTENANCE_SECONDS)
+            await replicas.directories.maintain()
+            if self._clock.monotonic() >= due:
+                due = self._clock.monotonic() + milliseconds / 1000
+                replicas.checkpoint_high_watermarks()
+
+    # -- stop -------------------------------------------------------------------------------------
+
+    async def stop(self) -> None:
+        """Accept nobody, answer what is owed, write everything down. Idempotent, also at once."""
+        if self._stopping is None:
+            self._stopping = asyncio.ensure_future(self._undo.aclose())
+        await asyncio.shield(self._stopping)
+
+    async def _close_endpoints(self) -> None:
+        for endpoint in self._endpoints:
+            await endpoint.stop_accepting()
+        self.broker.replicas.finish_waiting()
+        self.broker.groups.close()
+        await asyncio.gather(*(endpoint.close(DRAIN_SECONDS) for endpoint in self._endpoints))
+
+
+def limits(snapshot: Snapshot) -> Limits:
+    """Return what connections may use, from the broker options."""
+    idle_ms = snapshot.integer("connections.max.idle.ms")
+    return Limits(
+        frame_bytes_max=snapshot.integer("socket.request.max.bytes"),
+        idle_seconds=idle_ms / 1000 if idle_ms > 0 else _NEVER_SECONDS,
+        connections_max=snapshot.integer("max.connections"),
+        connections_per_host_max=snapshot.integer("max.connections.per.ip"),
+    )

@@ -1,0 +1,68 @@
+"""How coordinators write and read their partitions (the PartitionWriter port of `coordinators`)."""
+
+import asyncio
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.replication.partition import ACKS_ALL
+from ottla.replication.replicas import Replicas
+from ottla.wire.records.records import Record, encode_batch
+
+
+class ReplicaWriter:
+    """Appends to and reads from the partitions that this broker leads."""
+
+    def __init__(self, replicas: Replicas) -> None:
+        self._replicas = replicas
+
+    def append(
+        self,
+        topic: str,
+        partition: int,
+        records: list[Record],
+        leader_epoch: int | None = None,
+        *,
+        compression: int = 0,
+    ) -> "asyncio.Future[int]":
+        """Write `records` as one batch with acks=all; the future tells of the commit."""
+        target = self._replicas.get(topic, partition)
+        if leader_epoch is not None and leader_epoch != target.leader_epoch:
+            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        batch = encode_batch(records, compression=compression)
+        info = target.append_as_leader(batch, acks=ACKS_ALL, from_client=False)
+        committed: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        if target.is_acknowledged(ACKS_ALL, info.last_offset + 1):
+            committed.set_result(info.last_offset)
+            return committed
+
+        def settle(done: "asyncio.Future[ErrorCode]") -> None:
+            if committed.done():
+                return
+            code = ErrorCode.NOT_LEADER_OR_FOLLOWER if done.cancelled() else done.result()
+            if code:
+                committed.set_exception(ApiError(code))
+            else:
+                committed.set_result(info.last_offset)
+
+        waiting = target.wait_for_acknowledgement(ACKS_ALL, info.last_offset + 1, None)
+        waiting.add_done_callback(settle)
+        return committed
+
+    def read(self, topic: str, partition: int, offset: int, max_bytes: int) -> bytes:
+        """Return batches from the one that holds `offset` on, up to the log end offset."""
+        target = self._replicas.get(topic, partition)
+        target.check_leader()
+        fetched = target.read(
+            offset,
+            max_bytes,
+            target.log.log_end_offset,
+            at_least_one=True,
+            only_if_cached=False,
+        )
+        assert fetched is not None, "a read that may wait always returns"
+        return bytes(fetched.records)
+
+    def bounds(self, topic: str, partition: int) -> tuple[int, int]:
+        """Return log start offset and log end offset; ApiError where this broker does not lead."""
+        target = self._replicas.get(topic, partition)
+        target.check_leader()
+        return target.log.log_start_offset, target.log.log_end_offset
