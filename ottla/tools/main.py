@@ -78,8 +78,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         return _fail("stopped before it was done")
-    except BrokenPipeError:
-        _silence()
+    except SystemExit:
+        # How click ends after completion, and where the reader of a pipe has gone: both are fine.
         return 0
     except (OttlaError, OSError) as error:
         return _fail(explain(error))

@@ -1,0 +1,198 @@
+"""The command line as a whole: verbs, exit codes, sentences instead of tracebacks."""
+
+import json
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import ottla
+from ottla.base.errors import ApiError, ConfigError, ErrorCode
+from ottla.client.errors import NotReachable, TimedOut
+from ottla.tools import main
+from ottla.tools.lazy import LazyGroup
+
+
+@pytest.fixture
+def nowhere() -> str:
+    """An address where nothing listens."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return f"127.0.0.1:{listener.getsockname()[1]}"
+
+
+def _commands(group: LazyGroup, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    found = []
+    for name in group.verbs:
+        inner = main._GROUPS.get(name) if group is main.root else None
+        found += _commands(inner, (*path, name)) if inner else [(*path, name)]
+    return found
+
+
+@pytest.mark.parametrize("words", _commands(main.root), ids=" ".join)
+def test_every_verb_explains_itself(
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`--help` works for each verb of the table, so each module can be imported."""
+    assert main.run([*words, "--help"]) == 0
+    assert f"Usage: ottla {' '.join(words)}" in capsys.readouterr().out
+
+
+def test_the_list_of_verbs_imports_none_of_them() -> None:
+    """That is what keeps help and completion fast."""
+    code = (
+        "import sys; from ottla.tools.main import run; run(['--help']); run(['topic', '--help']);"
+        "print([m for m in sys.modules if m.startswith('ottla.tools.topic')"
+        " or m in ('asyncio', 'rich', 'confluent_kafka', 'ottla.client.connection')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_talking_to_a_cluster_needs_no_event_loop() -> None:
+    """asyncio would cost a quarter of a command's time."""
+    code = (
+        "import sys, ottla.tools.topic.describe, ottla.tools.group.reset, ottla.tools.topic.config;"
+        "print([m for m in ('asyncio', 'rich', 'confluent_kafka', 'ottla.wire.api_keys')"
+        " if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None:
+    """One number, in one place."""
+    assert main.run(["--version"]) == 0
+    assert capsys.readouterr().out == f"ottla {ottla.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["topc"], "these are: up, produce"),
+        (["topic", "lst"], "these are: create, list"),
+        (["topic", "create"], "Missing argument 'NAME'"),
+        (["topic", "create", "t", "--partitions", "0"], "0 is not in the range"),
+        (["topic", "create", "t", "-c", "x"], "write it like name=value"),
+        (["group", "reset", "g"], "exactly one of --to-earliest"),
+        (["group", "reset", "g", "--to-latest", "--shift-by", "1"], "exactly one of"),
+        (["group", "reset", "g", "--by-duration", "soon"], "write it like 90s"),
+        (["consume", "t", "-f", "%x"], "no token of a format"),
+        (["consume", "t", "-o", "first"], "write beginning, end"),
+        (["produce", "t", "-H", "=x"], "write it like name=value"),
+        (["completion", "powershell"], "is not one of 'bash', 'fish', 'zsh'"),
+    ],
+)
+def test_a_command_written_wrongly_ends_with_2(
+    words: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It says what would be right, before it talks to any cluster."""
+    assert main.run(words) == 2
+    assert sentence in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["topic", "list"],
+        ["topic", "create", "t"],
+        ["topic", "delete", "t", "--yes"],
+        ["group", "list"],
+        ["group", "reset", "g", "--to-latest"],
+        ["produce", "t"],
+        ["consume", "t"],
+        ["consume", "t", "--group", "g"],
+    ],
+)
+def test_without_a_cluster_every_verb_says_how_to_get_one(
+    words: list[str], nowhere: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One sentence, exit code 1, no traceback, and at once."""
+    assert main.run([*words, "--bootstrap", nowhere]) == 1
+    assert capsys.readouterr() == (
+        "",
+        f"ottla: nothing listens on {nowhere}: start a broker with `ottla up`, "
+        "or name another with --bootstrap HOST:PORT\n",
+    )
+
+
+def test_the_environment_names_the_cluster(
+    nowhere: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """OTTLA_BOOTSTRAP stands for --bootstrap."""
+    monkeypatch.setenv("OTTLA_BOOTSTRAP", nowhere)
+    assert main.run(["topic", "list"]) == 1
+    assert nowhere in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (NotReachable("x"), "x: start a broker with `ottla up`"),
+        (TimedOut("x"), "x: look at the broker's log"),
+        (ApiError(ErrorCode.INVALID_CONFIG, "Bad value."), "Bad value"),
+        (ConfigError("Unknown configuration x"), "Unknown configuration x"),
+        (PermissionError(13, "Permission denied", "/f"), "/f: Permission denied"),
+    ],
+)
+def test_each_kind_of_error_has_its_sentence(error: Exception, sentence: str) -> None:
+    """What can be done stands after the colon."""
+    assert main.explain(error).startswith(sentence)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_is_a_script_of_the_shell(
+    shell: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It calls `ottla` back with the words typed so far."""
+    assert main.run(["completion", shell]) == 0
+    assert "_OTTLA_COMPLETE" in capsys.readouterr().out
+
+
+def test_a_shell_completes_verbs_and_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As bash asks for it: the words so far in the environment, one completion a line."""
+    asked = {
+        "ottla to": ["topic"],
+        "ottla topic de": ["describe", "delete"],
+        "ottla topic create --par": ["--partitions"],
+    }
+    for typed, expected in asked.items():
+        environment = {
+            "_OTTLA_COMPLETE": "bash_complete",
+            "COMP_WORDS": typed,
+            "COMP_CWORD": str(len(typed.split()) - 1),
+            "PATH": "",
+        }
+        done = subprocess.run(
+            [sys.executable, "-c", "from ottla.tools.main import main; main()"],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert [line.split(",")[1] for line in done.stdout.split()] == expected
+
+
+def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
+    """`ottla … | head -1` ends quietly."""
+    done = subprocess.run(
+        f"{sys.executable} -c 'from ottla.tools.main import main; main()' --help | true; "
+        'echo "${PIPESTATUS[0]}"',
+        shell=True,
+        executable="/bin/bash",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert (done.stdout, done.stderr) == ("0\n", "")
+
+
+def test_empty_results_are_empty_lists_in_json(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A script never has to tell a sentence from a result."""
+    (tmp_path / "00000000000000000000.index").touch()
+    assert main.run(["log", "dump", str(tmp_path / "00000000000000000000.index"),
+                     "--output", "json"]) == 0  # fmt: skip
+    assert json.loads(capsys.readouterr().out) == []

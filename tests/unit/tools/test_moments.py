@@ -1,0 +1,63 @@
+"""Moments and durations as people type them."""
+
+import pytest
+
+from ottla.tools.moments import parse_duration, parse_moment, render_moment
+
+NOW_MS = 1_771_070_400_000  # 2026-02-14T12:00:00Z
+
+
+@pytest.mark.parametrize(
+    ("text", "milliseconds"),
+    [
+        ("90s", 90_000),
+        ("1h30m", 5_400_000),
+        ("250ms", 250),
+        ("1.5s", 1_500),
+        ("2d", 172_800_000),
+        ("P1DT2H", 93_600_000),
+        ("PT0.5S", 500),
+        ("P1W", 604_800_000),
+    ],
+)
+def test_durations_come_short_or_in_iso_8601(text: str, milliseconds: int) -> None:
+    """Both ways of writing mean milliseconds."""
+    assert parse_duration(text) == milliseconds
+
+
+@pytest.mark.parametrize("text", ["", "1", "h", "1x", "1h 2", "P", "PT", "P1M", "-1h"])
+def test_what_is_no_duration_says_how_to_write_one(text: str) -> None:
+    """Months have no length, and a bare number has no unit."""
+    with pytest.raises(ValueError, match="write it like 90s"):
+        parse_duration(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "milliseconds"),
+    [
+        ("2026-02-14T12:00:00Z", NOW_MS),
+        ("2026-02-14T12:00:00", NOW_MS),
+        ("2026-02-14T13:00:00.001+01:00", NOW_MS + 1),
+        ("2026-02-14", NOW_MS - 12 * 3_600_000),
+        ("1771070400000", NOW_MS),
+        ("-1h", NOW_MS - 3_600_000),
+        ("now", NOW_MS),
+    ],
+)
+def test_moments_are_dates_times_milliseconds_or_ages(text: str, milliseconds: int) -> None:
+    """What names no zone is UTC, so that it means the same on every machine."""
+    assert parse_moment(text, NOW_MS) == milliseconds
+
+
+@pytest.mark.parametrize("text", ["", "yesterday", "2026-13-01", "12", "-1"])
+def test_what_is_no_moment_says_how_to_write_one(text: str) -> None:
+    """The error shows a form for each kind."""
+    with pytest.raises(ValueError, match="write"):
+        parse_moment(text, NOW_MS)
+
+
+def test_a_moment_is_shown_so_that_it_can_be_typed_again() -> None:
+    """Milliseconds survive the round trip; a missing timestamp is shown as nothing."""
+    assert render_moment(NOW_MS + 7) == "2026-02-14T12:00:00.007Z"
+    assert parse_moment(render_moment(NOW_MS + 7), 0) == NOW_MS + 7
+    assert render_moment(-1) == ""

@@ -1,0 +1,49 @@
+"""Where reading starts and ends."""
+
+import pytest
+
+from ottla.tools.record.positions import Anchor, Position, parse_position, parse_range
+
+NOW_MS = 1_771_070_400_000
+
+
+@pytest.mark.parametrize(
+    ("text", "position"),
+    [
+        ("beginning", Position(Anchor.BEGINNING)),
+        ("earliest", Position(Anchor.BEGINNING)),
+        ("end", Position(Anchor.END)),
+        ("stored", Position(Anchor.STORED)),
+        ("42", Position(Anchor.OFFSET, 42)),
+        ("-10", Position(Anchor.TAIL, 10)),
+        ("@1771070400000", Position(Anchor.TIME, NOW_MS)),
+        ("@2026-02-14", Position(Anchor.TIME, NOW_MS - 43_200_000)),
+        ("@-1h", Position(Anchor.TIME, NOW_MS - 3_600_000)),
+    ],
+)
+def test_positions_are_words_offsets_counts_or_times(text: str, position: Position) -> None:
+    """kcat's words, and times in every way that people write them."""
+    assert parse_position(text, NOW_MS) == position
+
+
+@pytest.mark.parametrize("text", ["", "first", "1.5", "--1", "+1"])
+def test_what_is_no_position_is_answered_with_those_that_are(text: str) -> None:
+    """The sentence shows one of each kind."""
+    with pytest.raises(ValueError, match="write beginning, end, stored"):
+        parse_position(text, NOW_MS)
+
+
+def test_two_positions_are_a_range() -> None:
+    """The first starts, the second ends; kcat's s@ and e@ say it themselves."""
+    start, end = parse_range(["5", "@-1h"], NOW_MS)
+    assert (start, end) == (Position(Anchor.OFFSET, 5), Position(Anchor.TIME, NOW_MS - 3_600_000))
+    start, end = parse_range(["e@1771070400000", "s@1771070400000"], NOW_MS)
+    assert start == end == Position(Anchor.TIME, NOW_MS)
+    assert parse_range([], NOW_MS) == (None, None)
+
+
+@pytest.mark.parametrize("texts", [["1", "2", "3"], ["1", "beginning"], ["1", "stored"]])
+def test_a_range_without_sense_is_refused(texts: list[str]) -> None:
+    """Three positions are too many, and nothing ends where it begins."""
+    with pytest.raises(ValueError, match=r"too often|cannot end at"):
+        parse_range(texts, NOW_MS)
