@@ -28,6 +28,8 @@ class StoredFile:
 
     def write(self, position: int, data: bytes) -> None:
         """Write at a position; a gap before it reads as zeros."""
+        if not data:
+            return
         _apply(self.content, position, data)
         self._pending.append((position, data))
 

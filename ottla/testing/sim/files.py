@@ -209,14 +209,15 @@ class SimFileSystem:
     def make_directories(self, path: str) -> None:
         """Create a folder and its parents."""
         folder = self.disk.root
-        for name in _parts(path):
+        parts = _parts(path)
+        for depth, name in enumerate(parts, 1):
             entry = folder.entries.get(name)
             if entry is None:
                 self.enter("make_directories", path)
                 entry = StoredFolder()
                 self.disk.change_names([(folder, name, entry)])
             if isinstance(entry, StoredFile):
-                raise _error(errno.ENOTDIR, path)
+                raise _error(errno.EEXIST if depth == len(parts) else errno.ENOTDIR, path)
             folder = entry
 
     def rename(self, source: str, target: str) -> None:
@@ -230,12 +231,9 @@ class SimFileSystem:
         replaced = to_folder.entries.get(to_name)
         if replaced is entry:
             return
-        if isinstance(replaced, StoredFolder) and isinstance(entry, StoredFile):
-            raise _error(errno.EISDIR, target)
-        if isinstance(replaced, StoredFile) and isinstance(entry, StoredFolder):
-            raise _error(errno.ENOTDIR, target)
-        if isinstance(replaced, StoredFolder) and replaced.entries:
-            raise _error(errno.ENOTEMPTY, target)
+        if isinstance(entry, StoredFolder) and f"{target}/".startswith(f"{source}/"):
+            raise _error(errno.EINVAL, target)
+        _refuse_replacing(entry, replaced, target)
         change: NameChange = [(from_folder, from_name, None), (to_folder, to_name, entry)]
         self.disk.change_names(change)
 
@@ -306,26 +304,31 @@ class SimFileSystem:
 
     # -- names ----------------------------------------------------------------------------------
 
-    def _find(self, path: str) -> Stored | None:
-        entry: Stored | None = self.disk.root
+    def _look(self, path: str) -> Stored:
+        entry: Stored = self.disk.root
         for name in _parts(path):
-            if not isinstance(entry, StoredFolder):
-                return None
-            entry = entry.entries.get(name)
+            if isinstance(entry, StoredFile):
+                raise _error(errno.ENOTDIR, path)
+            below = entry.entries.get(name)
+            if below is None:
+                raise _error(errno.ENOENT, path)
+            entry = below
         return entry
 
+    def _find(self, path: str) -> Stored | None:
+        try:
+            return self._look(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
     def _file(self, path: str) -> StoredFile:
-        entry = self._find(path)
-        if entry is None:
-            raise _error(errno.ENOENT, path)
+        entry = self._look(path)
         if isinstance(entry, StoredFolder):
             raise _error(errno.EISDIR, path)
         return entry
 
     def _folder(self, path: str) -> StoredFolder:
-        entry = self._find(path)
-        if entry is None:
-            raise _error(errno.ENOENT, path)
+        entry = self._look(path)
         if isinstance(entry, StoredFile):
             raise _error(errno.ENOTDIR, path)
         return entry
@@ -352,6 +355,15 @@ def _parts(path: str) -> list[str]:
 
 def _error(number: int, path: str) -> OSError:
     return OSError(number, os.strerror(number), path)
+
+
+def _refuse_replacing(entry: Stored, replaced: Stored | None, target: str) -> None:
+    if isinstance(replaced, StoredFolder) and isinstance(entry, StoredFile):
+        raise _error(errno.EISDIR, target)
+    if isinstance(replaced, StoredFile) and isinstance(entry, StoredFolder):
+        raise _error(errno.ENOTDIR, target)
+    if isinstance(replaced, StoredFolder) and replaced.entries:
+        raise _error(errno.ENOTEMPTY, target)
 
 
 def _hear(task: "asyncio.Task[object]") -> None:

@@ -69,14 +69,14 @@ class Process:
         afterlife = contextvars.copy_context()
         afterlife.run(_process.set, self)
         for task in tasks:
-            # Otherwise the garbage collector would complain, at a moment no seed decides.
-            task._log_destroy_pending = False  # type: ignore[attr-defined]
-            afterlife.run(_discard, task.get_coro())
+            afterlife.run(_bury, task)
 
 
-def _discard(work: Any) -> None:
+def _bury(task: "asyncio.Task[Any]") -> None:
+    # Otherwise the garbage collector would complain, at a moment no seed decides.
+    task._log_destroy_pending = False  # type: ignore[attr-defined]
     try:
-        work.close()
+        task.get_coro().close()
     except (RuntimeError, ValueError, AssertionError, OSError, OttlaError):
         # A dead process's last words: its ports are gone, so they fail, and nobody hears them.
         return
@@ -207,6 +207,19 @@ class SimLoop(base_events.BaseEventLoop):
         result = self.run_until_complete(work)
         self.raise_failures()
         return result
+
+    def close(self) -> None:
+        """Forget whatever still waits, and close; idempotent."""
+        if not self.is_closed():
+            for task in asyncio.all_tasks(self):
+                _bury(task)
+        super().close()
+
+    def __enter__(self) -> "SimLoop":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def raise_failures(self) -> None:
         """Raise the first failure that nobody awaited."""

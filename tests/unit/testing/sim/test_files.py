@@ -1,0 +1,278 @@
+"""The simulated disk: what survives a loss of power, and calls that fail."""
+
+import errno
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ottla.base.files import FileSystem, RealFileSystem
+from ottla.base.rng import SeededRng
+from ottla.testing.sim.disk import Disk
+from ottla.testing.sim.faults import PowerLoss
+from ottla.testing.sim.files import SimFileSystem
+
+SEEDS = range(60)
+
+
+def after_power_loss(seed: int, work: Callable[[SimFileSystem], None]) -> SimFileSystem:
+    """Do some work in a durable folder `d`, lose power, and return what is found."""
+    files = SimFileSystem()
+    files.make_directories("d")
+    files.sync_directory("/")
+    work(files)
+    return files.power_loss(SeededRng(seed))
+
+
+def test_synced_bytes_of_a_synced_name_survive() -> None:
+    """Both syncs together are a promise."""
+
+    def work(files: SimFileSystem) -> None:
+        file = files.open("d/f", create=True)
+        file.append(b"durable")
+        file.sync()
+        files.sync_directory("d")
+        file.append(b" and not")
+
+    for seed in SEEDS:
+        assert after_power_loss(seed, work).read("d/f").startswith(b"durable")
+
+
+def test_unsynced_bytes_may_survive_in_any_part() -> None:
+    """Over many seeds the tail is there, torn, absent, and full of holes."""
+    tail = bytes(range(1, 255)) * 12
+
+    def work(files: SimFileSystem) -> None:
+        file = files.open("d/f", create=True)
+        file.sync()
+        files.sync_directory("d")
+        file.append(tail[:1000])
+        file.append(tail[1000:])
+
+    found = {after_power_loss(seed, work).read("d/f") for seed in range(200)}
+    assert {b"", tail} < found
+    assert any(0 < len(data) < len(tail) and tail.startswith(data) for data in found)
+    holes = [data for data in found if not tail.startswith(data)]
+    assert holes
+    for data in found:
+        for position in range(0, len(data), 512):
+            sector, written = data[position : position + 512], tail[position : position + 512]
+            # Every sector holds what was written, up to some byte, or zeros.
+            assert written.startswith(sector.rstrip(b"\0"))
+
+
+def test_unsynced_names_may_vanish() -> None:
+    """A file whose folder was not synced is there or not; its synced bytes are not lost with it."""
+
+    def work(files: SimFileSystem) -> None:
+        file = files.open("d/f", create=True)
+        file.append(b"x")
+        file.sync()
+
+    found = [after_power_loss(seed, work) for seed in SEEDS]
+    there = [files.read("d/f") for files in found if files.exists("d/f")]
+    assert 0 < len(there) < len(found)
+    assert set(there) == {b"x"}
+
+
+def test_unsynced_rename_happened_whole_or_not_at_all() -> None:
+    """The file has exactly one of its two names, and the replaced one is old or new."""
+
+    def work(files: SimFileSystem) -> None:
+        for name in ("old", "new"):
+            file = files.open(f"d/{name}", create=True)
+            file.append(name.encode())
+            file.sync()
+        files.sync_directory("d")
+        files.rename("d/new", "d/old")
+
+    results = set()
+    for seed in SEEDS:
+        files = after_power_loss(seed, work)
+        results.add((tuple(files.list("d")), files.read("d/old")))
+    assert results == {(("new", "old"), b"old"), (("old",), b"new")}
+
+
+def test_unsynced_removal_may_come_back() -> None:
+    """A removed file is gone for good only when its folder is synced."""
+
+    def work(files: SimFileSystem) -> None:
+        for name in ("a", "b"):
+            files.replace(f"d/{name}", b"x")
+        files.remove("d/a")
+        files.sync_directory("d")
+        files.remove("d/b")
+
+    found = {tuple(after_power_loss(seed, work).list("d")) for seed in SEEDS}
+    assert found == {(), ("b",)}
+
+
+def test_replace_is_all_or_nothing_wherever_power_goes() -> None:
+    """Whichever of its steps is the last one, the old content or the new one is found."""
+    seen = set()
+    for step in range(1, 12):
+        for seed in range(20):
+            files = SimFileSystem()
+            files.make_directories("d")
+            files.sync_directory("/")
+            files.replace("d/f", b"old")
+            files.faults.lose_power_at(step)
+            try:
+                files.replace("d/f", b"new")
+                acknowledged = True
+            except PowerLoss:
+                acknowledged = False
+            content = files.power_loss(SeededRng(seed)).read("d/f")
+            assert content == b"new" if acknowledged else content in (b"old", b"new")
+            seen.add((acknowledged, content))
+    assert len(seen) == 3
+
+
+def test_failed_sync_drops_what_was_dirty() -> None:
+    """Linux marks the pages clean: a second sync succeeds and saves nothing of them."""
+
+    def work(files: SimFileSystem) -> None:
+        file = files.open("d/f", create=True)
+        files.sync_directory("d")
+        file.append(b"lost")
+        files.faults.fail("sync")
+        with pytest.raises(OSError, match="Input/output error"):
+            file.sync()
+        assert file.read_at(0, 9) == b"lost"
+        file.append(b"kept")
+        file.sync()
+
+    for seed in SEEDS:
+        assert after_power_loss(seed, work).read("d/f") == b"\0\0\0\0kept"
+
+
+def test_the_nth_call_of_an_operation_fails() -> None:
+    """Faults count calls, may be bound to a path, and may last."""
+    files = SimFileSystem()
+    one, other = files.open("/one", create=True), files.open("/other", create=True)
+    files.faults.fail("append", nth=2, error=errno.ENOSPC, path="one")
+    one.append(b"1234")
+    other.append(b"1234")
+    with pytest.raises(OSError) as refusal:
+        one.append(b"5678")
+    assert refusal.value.errno == errno.ENOSPC
+    # Half of it was taken before the system noticed.
+    assert one.read_at(0, 99) == b"123456"
+    one.append(b"9")
+    files.faults.fail("sync", times=-1)
+    for _ in range(3):
+        with pytest.raises(OSError):
+            other.sync()
+
+
+def test_a_full_disk_takes_what_fits() -> None:
+    """ENOSPC follows a short write, and removal makes room again."""
+    files = SimFileSystem(Disk(capacity_bytes=10))
+    file = files.open("/f", create=True)
+    file.append(b"12345678")
+    assert files.free_bytes("/") == 2
+    with pytest.raises(OSError) as refusal:
+        file.append(b"abcd")
+    assert refusal.value.errno == errno.ENOSPC
+    assert file.size() == 10
+    files.remove("/f")
+    files.open("/g", create=True).append(b"1234567890")
+
+
+def test_the_dead_cannot_write() -> None:
+    """What an earlier life still holds fails, whatever it tries; its locks are free."""
+    files = SimFileSystem()
+    files.lock("/lock")
+    file = files.open("/f", create=True)
+    file.append(b"written")
+    with pytest.raises(BlockingIOError):
+        files.lock("/lock")
+    next_life = files.kill()
+    for attempt in (lambda: file.append(b"x"), file.sync, lambda: files.replace("/f", b"x")):
+        with pytest.raises(OSError, match="life"):
+            attempt()
+    assert next_life.read("/f") == b"written"
+    next_life.lock("/lock").release()
+    next_life.lock("/lock").release()
+
+
+def test_damage_is_durable() -> None:
+    """A flipped bit stays flipped."""
+    files = SimFileSystem()
+    files.replace("/f", b"abc")
+    files.damage("/f", 1, 0x20)
+    assert files.read("/f") == b"aBc"
+    assert files.power_loss(SeededRng(0)).read("/f") == b"aBc"
+
+
+NAMES = st.sampled_from(["a", "b", "d/a", "d/b", "e/a", "e", "d"])
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("open"), NAMES),
+        st.tuples(st.just("append"), NAMES, st.binary(max_size=9)),
+        st.tuples(st.just("write_at"), NAMES, st.integers(0, 12), st.binary(max_size=9)),
+        st.tuples(st.just("truncate"), NAMES, st.integers(0, 12)),
+        st.tuples(st.just("rename"), NAMES, NAMES),
+        st.tuples(st.just("remove"), NAMES),
+        st.tuples(st.just("remove_tree"), NAMES),
+        st.tuples(st.just("make_directories"), NAMES),
+        st.tuples(st.just("replace"), NAMES, st.binary(max_size=9)),
+        st.tuples(st.just("list"), NAMES),
+        st.tuples(st.just("size"), NAMES),
+        st.tuples(st.just("sync_directory"), NAMES),
+    ),
+    max_size=25,
+)
+
+
+def _do(files: FileSystem, root: str, operation: str, *arguments: object) -> object:
+    path = f"{root}/{arguments[0]}"
+    rest = [f"{root}/{item}" if operation == "rename" else item for item in arguments[1:]]
+    try:
+        if operation in ("append", "write_at", "truncate"):
+            file = files.open(path)
+            getattr(file, operation)(*rest)
+            content = file.read_at(0, 99)
+            file.close()
+            return content
+        if operation == "open":
+            opened = files.open(path, create=True)
+            opened.close()
+            return None
+        return getattr(files, operation)(path, *rest)
+    except OSError as error:
+        return error.errno
+
+
+@given(steps=STEPS)
+def test_without_faults_it_behaves_as_the_real_one(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, ...]]
+) -> None:
+    """The same calls give the same answers, the same errors and the same files."""
+    real_root = str(tmp_path_factory.mktemp("real"))
+    real, sim = RealFileSystem(), SimFileSystem()
+    sim.make_directories("/root")
+    for step in steps:
+        expected = _do(real, real_root, *step)
+        if step[0] == "size" and real.is_directory(f"{real_root}/{step[1]}"):
+            # The size of a folder means something to the system only.
+            continue
+        assert _do(sim, "/root", *step) == expected, step
+    assert _tree(sim, "/root") == {
+        str(path.relative_to(real_root)): path.read_bytes() if path.is_file() else None
+        for path in Path(real_root).rglob("*")
+    }
+
+
+def _tree(files: SimFileSystem, root: str) -> dict[str, bytes | None]:
+    found: dict[str, bytes | None] = {}
+    for name in files.list(root):
+        path = f"{root}/{name}"
+        if files.is_directory(path):
+            found[name] = None
+            found |= {f"{name}/{key}": data for key, data in _tree(files, path).items()}
+        else:
+            found[name] = files.read(path)
+    return found

@@ -1,0 +1,207 @@
+"""The event loop on virtual time."""
+
+import asyncio
+import contextlib
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from ottla.base.rng import SeededRng
+from ottla.testing.sim.loop import (
+    WALL_START_MS,
+    Deadlock,
+    SimLoop,
+    SimulationBreach,
+    VirtualClock,
+)
+from ottla.testing.sim.trace import Trace
+
+
+@pytest.fixture
+def loop() -> Iterator[SimLoop]:
+    """A loop of one seed."""
+    with SimLoop(SeededRng(3)) as made:
+        yield made
+
+
+def order_of_tasks(seed: int) -> tuple[list[int], str]:
+    """Run ten tasks that are ready at once; return the order they ran in and the trace's hash."""
+    trace = Trace()
+    order: list[int] = []
+
+    async def note(number: int) -> None:
+        await asyncio.sleep(0.5)
+        order.append(number)
+
+    async def main() -> None:
+        await asyncio.gather(*(note(number) for number in range(10)))
+
+    with SimLoop(SeededRng(seed), trace) as loop:
+        loop.run(main())
+    return order, trace.digest
+
+
+def test_a_seed_decides_the_order_of_tasks() -> None:
+    """One seed gives one order and one trace; other seeds give others."""
+    assert order_of_tasks(1) == order_of_tasks(1)
+    results = [order_of_tasks(seed) for seed in range(5)]
+    assert len({tuple(order) for order, _ in results}) > 1
+    assert len({digest for _, digest in results}) > 1
+    assert all(sorted(order) == list(range(10)) for order, _ in results)
+
+
+def test_plain_callbacks_keep_their_order(loop: SimLoop) -> None:
+    """asyncio promises it, so programs may rely on it."""
+    order: list[int] = []
+
+    async def main() -> None:
+        for number in range(50):
+            loop.call_soon(order.append, number)
+        await asyncio.sleep(1)
+
+    loop.run(main())
+    assert order == list(range(50))
+
+
+def test_a_day_passes_at_once(loop: SimLoop) -> None:
+    """Waiting costs no real time, and timers fire at their moment."""
+    clock = VirtualClock(loop)
+    began = time.monotonic()
+
+    async def main() -> float:
+        before = clock.monotonic()
+        await clock.sleep(86_400)
+        return clock.monotonic() - before
+
+    assert loop.run(main()) == pytest.approx(86_400)
+    assert time.monotonic() - began < 5
+
+
+def test_the_wall_clock_moves_alone(loop: SimLoop) -> None:
+    """Setting the clock back two days moves no timer."""
+    clock = VirtualClock(loop)
+
+    async def main() -> None:
+        await clock.sleep(1)
+        clock.move_wall(-2 * 86_400_000)
+        await clock.sleep(1)
+
+    loop.run(main())
+    assert clock.time_ms() == WALL_START_MS + 2000 - 2 * 86_400_000
+    assert clock.monotonic() == pytest.approx(1002)
+
+
+def test_everybody_waiting_for_ever_is_reported(loop: SimLoop) -> None:
+    """Instead of hanging, the simulation names who waits."""
+
+    async def waits_for_nobody() -> None:
+        await asyncio.Event().wait()
+
+    with pytest.raises(Deadlock, match="waits_for_nobody"):
+        loop.run(waits_for_nobody())
+
+
+def test_time_standing_still_is_reported(loop: SimLoop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task that never waits for time would otherwise run for ever."""
+    monkeypatch.setattr("ottla.testing.sim.loop.STEPS_AT_ONE_MOMENT_MAX", 100)
+
+    async def spins() -> None:
+        while True:
+            await asyncio.sleep(0)
+
+    with pytest.raises(Deadlock, match="spins"):
+        loop.run(spins())
+
+
+@pytest.mark.parametrize(
+    "reach",
+    [
+        "loop.call_soon_threadsafe(print)",
+        "loop.run_in_executor(None, print)",
+        "loop.create_server(print, '127.0.0.1', 0)",
+        "loop.create_connection(print, '127.0.0.1', 1)",
+        "loop.add_signal_handler(2, print)",
+        "asyncio.to_thread(print)",
+    ],
+)
+def test_reaching_for_the_real_world_raises(loop: SimLoop, reach: str) -> None:
+    """A thread or a socket would bring in an order that no seed decides."""
+
+    async def main() -> None:
+        result = eval(reach, {"loop": loop, "asyncio": asyncio, "print": print})
+        await result
+
+    with pytest.raises(SimulationBreach, match="go through the ports"):
+        loop.run(main())
+
+
+def test_a_killed_process_never_runs_again(loop: SimLoop) -> None:
+    """Timers, tasks and last words of the dead have no effect; others go on."""
+    said: list[str] = []
+
+    async def talk(name: str) -> None:
+        loop.call_later(3, said.append, f"{name} timer")
+        try:
+            while True:
+                await asyncio.sleep(1)
+                said.append(name)
+        finally:
+            loop.call_soon(said.append, f"{name} last words")
+
+    async def main() -> None:
+        dead, alive = loop.process("dead"), loop.process("alive")
+        buried: list[str] = []
+        dead.on_kill(lambda: buried.append("dead"))
+        loop.spawn(dead, talk("dead"))
+        survivor = loop.spawn(alive, talk("alive"))
+        await asyncio.sleep(1.5)
+        dead.kill()
+        dead.kill()
+        assert buried == ["dead"]
+        await asyncio.sleep(3)
+        survivor.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await survivor
+
+    loop.run(main())
+    assert said.count("dead") == 1
+    assert "dead timer" not in said
+    assert "dead last words" not in said
+    assert said.count("alive") == 4
+    assert "alive timer" in said
+
+
+def test_unnoticed_failures_are_raised_at_the_end(loop: SimLoop) -> None:
+    """A callback that failed fails the simulation, even if nobody awaited it."""
+
+    async def main() -> None:
+        loop.call_soon(lambda: 1 / 0)
+        await asyncio.sleep(1)
+
+    with pytest.raises(AssertionError, match="unnoticed") as failure:
+        loop.run(main())
+    assert isinstance(failure.value.__cause__, ZeroDivisionError)
+
+
+def test_trace_is_the_same_in_another_process() -> None:
+    """Neither addresses nor the hash seed of the process leak into the order."""
+    program = (
+        "import sys; sys.path.insert(0, sys.argv[1]);"
+        "from tests.unit.testing.sim.test_loop import order_of_tasks;"
+        "print(order_of_tasks(7))"
+    )
+    root = __file__.rpartition("/tests/")[0]
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", program, root],
+            env={"PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert outputs == {f"{order_of_tasks(7)}\n"}
