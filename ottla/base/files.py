@@ -11,12 +11,16 @@ import errno
 import fcntl
 import os
 import shutil
+import struct
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol, TypeVar, runtime_checkable
 
 from ottla.base.buffers import Buffer as Buffer
 
 T = TypeVar("T")
+
+# struct flock: exclusive, from the start to the end of the file; an OFD lock has no process id.
+_WHOLE_FILE_LOCK = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
 
 
 @runtime_checkable
@@ -35,7 +39,7 @@ class File(Protocol):
         """Return up to `size_bytes` from `position`; shorter only at the end of the file."""
         ...
 
-    def read_at_if_cached(self, position: int, size_bytes: int) -> bytes | None:
+    def read_at_if_cached(self, position: int, size_bytes: int) -> Buffer | None:
         """Like `read_at`, but return None where that would wait for a device."""
         ...
 
@@ -124,7 +128,10 @@ class FileSystem(Protocol):
         ...
 
     def lock(self, path: str) -> Lock:
-        """Take an exclusive lock on the file `path` (created if need be); BlockingIOError if held."""
+        """Take an exclusive lock on the file `path` (created if need be).
+
+        BlockingIOError if it is held, by whom as far as that is known.
+        """
         ...
 
     def free_bytes(self, path: str) -> int:
@@ -176,20 +183,23 @@ class RealFile:
             data += more
         return data
 
-    def read_at_if_cached(self, position: int, size_bytes: int) -> bytes | None:
+    def read_at_if_cached(self, position: int, size_bytes: int) -> Buffer | None:
         """Return the bytes only if the page cache holds them all (RWF_NOWAIT)."""
         buffer = bytearray(size_bytes)
         try:
-            count = os.preadv(self._fd, [buffer], position, os.RWF_NOWAIT)
+            count = os.preadv(self._fd, (buffer,), position, os.RWF_NOWAIT)
         except BlockingIOError:
             return None
         except OSError as error:
             if error.errno not in (errno.EOPNOTSUPP, errno.ENOSYS):
                 raise
             return self.read_at(position, size_bytes)
-        if count < size_bytes and position + count < self._size:
+        if count == size_bytes:
+            return buffer
+        if position + count < self._size:
             return None
-        return bytes(memoryview(buffer)[:count])
+        del buffer[count:]
+        return buffer
 
     def write_at(self, position: int, data: Buffer) -> None:
         """Overwrite at `position`."""
@@ -229,7 +239,7 @@ class RealFile:
 
 
 class RealLock:
-    """An flock on a file; the kernel drops it when the process dies."""
+    """A locked file; the kernel drops the lock when the process dies."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -309,13 +319,23 @@ class RealFileSystem:
             os.close(fd)
 
     def lock(self, path: str) -> RealLock:
-        """Take an exclusive flock; BlockingIOError if another process or node holds it."""
+        """Lock the file, and write into it which process holds it."""
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # A lock of the open file, not of the process: it holds against another node in this
+            # process, and (unlike flock) against the POSIX locks that Java takes.
+            fcntl.fcntl(fd, fcntl.F_OFD_SETLK, _WHOLE_FILE_LOCK)
+        except BlockingIOError as error:
+            holder = os.read(fd, 32).decode("ascii", "replace").strip()
+            os.close(fd)
+            raise BlockingIOError(
+                error.errno, f"process {holder}" if holder else "its process is not known", path
+            ) from error
         except OSError:
             os.close(fd)
             raise
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, b"%d\n" % os.getpid(), 0)
         return RealLock(fd)
 
     def free_bytes(self, path: str) -> int:
