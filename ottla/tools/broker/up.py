@@ -1,0 +1,99 @@
+"""`ottla up`: one broker in the foreground, a cluster of one, until Ctrl-C."""
+
+import asyncio
+import logging
+import signal
+from pathlib import Path
+
+import click
+
+from ottla.server.node import Node
+from ottla.tools import options
+from ottla.tools.broker.properties import parse_properties
+from ottla.tools.broker.settings import (
+    DEFAULT_DATA,
+    DEFAULT_HOST,
+    DEFAULT_PORT,
+    UpOptions,
+    broker_settings,
+)
+from ottla.tools.output import Output, note
+
+_LEVELS = ("debug", "info", "warning", "error")
+
+
+@click.command("up")
+@click.option("--port", type=click.IntRange(0, 65535), metavar="PORT",
+              help=f"Where to listen; 0 takes any free port.  [default: {DEFAULT_PORT}]")  # fmt: skip
+@click.option("--host", metavar="HOST",
+              help=f"Which address to listen on; 0.0.0.0 for all.  [default: {DEFAULT_HOST}]")  # fmt: skip
+@click.option("--data", metavar="FOLDER", type=click.Path(file_okay=False),
+              help=f"Where records are kept.  [default: {DEFAULT_DATA}]")  # fmt: skip
+@click.option(
+    "--option",
+    "-o",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    callback=options.parse_pairs,
+    help="A broker option with Kafka's name, like num.partitions=3; may be repeated.",
+)
+@click.option(
+    "--config",
+    type=click.Path(exists=True, dir_okay=False),
+    help="A configuration file like Kafka's server.properties.",
+)
+@click.option("--log-level", type=click.Choice(_LEVELS), default="warning", show_default=True,
+              help="How much to tell on standard error.")  # fmt: skip
+@options.formatted
+def command(
+    output: Output,
+    port: int | None,
+    host: str | None,
+    data: str | None,
+    settings: dict[str, str],
+    config: str | None,
+    log_level: str,
+) -> None:
+    """Start a broker here, and stop it with Ctrl-C.
+
+    \b
+    ottla up
+    ottla up --port 0 --data /tmp/trial --option num.partitions=3
+    """
+    logging.basicConfig(
+        level=log_level.upper(), format="%(asctime)s %(levelname)s %(name)s %(message)s"
+    )
+    file = {} if config is None else parse_properties(Path(config).read_text("utf-8"), config)
+    given = UpOptions(host=host, port=port, data=data, options=settings, file=file)
+    asyncio.run(_serve(broker_settings(given), output))
+
+
+async def _serve(settings: dict[str, str], output: Output) -> None:
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    # Before the start: Ctrl-C during a long recovery must stop cleanly, too.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, _on_signal, loop, stopped)
+    node = Node(settings)
+    await node.start()
+    try:
+        data = settings.get("log.dirs") or settings.get("log.dir", "")
+        shown = f"[{node.host}]" if ":" in node.host else node.host
+        output.done(
+            f"Ottla is ready on {shown}:{node.port} (data in {data})",
+            bootstrap=f"{shown}:{node.port}",
+            data=data,
+            cluster_id=node.cluster_id,
+        )
+        await stopped.wait()
+    finally:
+        await node.stop()
+    note("Ottla has stopped.")
+
+
+def _on_signal(loop: asyncio.AbstractEventLoop, stopped: asyncio.Event) -> None:
+    stopped.set()
+    # Whoever presses Ctrl-C again does not want to wait.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.remove_signal_handler(number)
