@@ -33,10 +33,14 @@ PARTITIONS_MAX = 10_000
 
 
 class Write(NamedTuple):
-    """One multi, and what the image holds once it is done."""
+    """One multi, and what the image holds once it is done.
+
+    `parents` are empty nodes that may be missing or not; they are made sure of before.
+    """
 
     operations: tuple[Operation, ...]
     topics: tuple[TopicImage, ...] = ()
+    parents: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,11 +198,16 @@ def create_partition(
     """Return the operations that make the nodes of one partition."""
     return [
         Create(PartitionsNode.partition_path(topic, partition.partition)),
-        Create(
-            PartitionStateNode.path(topic, partition.partition),
-            PartitionStateNode.encode(leader_and_isr(partition), controller_epoch),
-        ),
+        create_state(topic, partition, controller_epoch),
     ]
+
+
+def create_state(topic: str, partition: PartitionImage, controller_epoch: int) -> Create:
+    """Return the operation that makes a partition's first state."""
+    return Create(
+        PartitionStateNode.path(topic, partition.partition),
+        PartitionStateNode.encode(leader_and_isr(partition), controller_epoch),
+    )
 
 
 def leader_and_isr(partition: PartitionImage) -> LeaderAndIsr:

@@ -150,6 +150,8 @@ class Office:
     async def _write_states(self, after: ClusterImage) -> None:
         """Write the partition states in which `after` differs, and make it the image."""
         for write in planner.write_states(self.image, after, self.term.epoch):
+            for parent in write.parents:
+                await self._session.ensure(parent)
             if write.operations:
                 await self._write(write.operations)
             after = after.with_topics(write.topics)

@@ -19,10 +19,10 @@ from ottla.cluster.image import (
     TopicImage,
 )
 from ottla.cluster.zk.port import Delete, Operation, SetData
-from ottla.cluster.znodes import PartitionStateNode
+from ottla.cluster.znodes import PartitionsNode, PartitionStateNode
 from ottla.controller.creation import (
     Write,
-    create_partition,
+    create_state,
     leader_and_isr,
     new_partition,
 )
@@ -171,32 +171,32 @@ def write_states(before: ClusterImage, after: ClusterImage, controller_epoch: in
     The topics of a write carry the partition epochs that its nodes will have.
     """
     writes: list[Write] = []
-    operations: list[Operation] = []
-    topics: list[TopicImage] = []
+    batch = Write(())
     for name, topic in after.topics.items():
         if before.topics.get(name) is topic:
             continue
-        changes, written = _topic_states(before.topics[name], topic, controller_epoch)
-        operations += changes
-        topics.append(written)
-        if len(operations) >= OPERATIONS_MAX:
-            writes.append(Write(tuple(operations), tuple(topics)))
-            operations, topics = [], []
-    if topics:
-        writes.append(Write(tuple(operations), tuple(topics)))
-    return writes
+        write = _topic_states(before.topics[name], topic, controller_epoch)
+        batch = Write(
+            batch.operations + write.operations,
+            batch.topics + write.topics,
+            batch.parents + write.parents,
+        )
+        if len(batch.operations) >= OPERATIONS_MAX:
+            writes.append(batch)
+            batch = Write(())
+    return [*writes, batch] if batch.topics else writes
 
 
-def _topic_states(
-    before: TopicImage, after: TopicImage, controller_epoch: int
-) -> tuple[list[Operation], TopicImage]:
+def _topic_states(before: TopicImage, after: TopicImage, controller_epoch: int) -> Write:
     operations: list[Operation] = []
     written: list[PartitionImage] = []
+    parents: list[str] = []
     for former, partition in zip(before.partitions, after.partitions, strict=True):
         if leader_and_isr(former) == leader_and_isr(partition):
             continue
         if partition_status(former, ()) is PartitionStatus.NEW:
-            operations += create_partition(after.name, partition, controller_epoch)
+            parents.append(PartitionsNode.partition_path(after.name, partition.partition))
+            operations.append(create_state(after.name, partition, controller_epoch))
             continue
         operations.append(
             SetData(
@@ -206,7 +206,7 @@ def _topic_states(
             )
         )
         written.append(replace(partition, partition_epoch=former.partition_epoch + 1))
-    return operations, after.with_partitions(written)
+    return Write(tuple(operations), (after.with_partitions(written),), tuple(parents))
 
 
 def plan_notices(
@@ -264,10 +264,10 @@ def _states_of(broker_id: int, topics: Iterable[TopicImage]) -> list[PartitionSt
 def write_removal(paths: Sequence[str]) -> list[Write]:
     """Return the writes that remove nodes, children before parents.
 
-    The last one takes the topic's own node and the request to delete it, so a removal that is cut
-    short is taken up again.
+    The first path, that of the request to delete, goes last: a removal that is cut short is taken
+    up again.
     """
-    deepest_first = sorted(paths, key=lambda path: path.count("/"), reverse=True)
+    deepest_first = sorted(reversed(paths), key=lambda path: path.count("/"), reverse=True)
     return [
         Write(tuple(Delete(path) for path in deepest_first[start : start + OPERATIONS_MAX]))
         for start in range(0, len(deepest_first), OPERATIONS_MAX)

@@ -233,7 +233,7 @@ async def load_deletions(session: Coordination) -> list[str]:
 
 
 async def removable_paths(session: Coordination, topic: str) -> list[str]:
-    """Return every node that goes with a topic, parents before children."""
+    """Return every node that goes with a topic: the request to delete it, then parents first."""
     paths = [DeleteTopicsNode.path(topic)]
     config = ConfigNode.path(ConfigNode.TOPICS, topic)
     found = [path for path in [*paths, config] if await session.exists(path) is not None]

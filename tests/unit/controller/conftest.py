@@ -1,0 +1,145 @@
+"""A controller's surroundings without a broker: a tree in memory, and ports that take notes."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+
+import pytest
+
+from ottla.base.clock import RealClock
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.base.files import RealFileSystem
+from ottla.base.options import Snapshot
+from ottla.base.rng import SeededRng
+from ottla.base.tasks import Tasks
+from ottla.cluster import options
+from ottla.cluster.image import BrokerImage, ClusterImage, PartitionState
+from ottla.cluster.zk.embedded import EmbeddedTree
+from ottla.controller.loop import Controller
+from ottla.controller.office import Surroundings
+from ottla.controller.outbox import Fence, MetadataUpdate
+
+
+class ImpatientClock(RealClock):
+    """A clock whose sleep is over at once."""
+
+    async def sleep(self, seconds: float) -> None:
+        """Let others run."""
+        await asyncio.sleep(0)
+
+
+class NotingPort:
+    """A BrokerPort that notes what it is told and fails as it is told to."""
+
+    def __init__(self, broker_id: int) -> None:
+        self.broker_id = broker_id
+        self.image = ClusterImage()
+        self.calls: list[tuple[str, object]] = []
+        self.fences: list[Fence] = []
+        self.failures: list[ErrorCode] = []
+        self.undeletable: set[tuple[str, int]] = set()
+        # Cleared by a test that wants the broker to be slow.
+        self.is_open = asyncio.Event()
+        self.is_open.set()
+
+    async def _called(self, fence: Fence, name: str, what: object) -> None:
+        await self.is_open.wait()
+        if self.failures:
+            raise ApiError(self.failures.pop(0))
+        self.fences.append(fence)
+        self.calls.append((name, what))
+
+    async def apply_leader_and_isr(
+        self, fence: Fence, states: Sequence[PartitionState]
+    ) -> Mapping[tuple[str, int], ErrorCode]:
+        """Note the partitions."""
+        names = [f"{state.topic}-{state.partition}@{state.leader_epoch}" for state in states]
+        await self._called(fence, "leaders", names)
+        return {(state.topic, state.partition): ErrorCode.NONE for state in states}
+
+    async def update_metadata(self, fence: Fence, update: MetadataUpdate) -> None:
+        """Keep an image as a broker does."""
+        await self._called(fence, "metadata", [topic.name for topic in update.changed])
+        self.image = update.apply(self.image, fence)
+
+    async def stop_replicas(
+        self, fence: Fence, partitions: Sequence[tuple[str, int]], *, delete: bool
+    ) -> Mapping[tuple[str, int], ErrorCode]:
+        """Note the partitions; some cannot be deleted."""
+        await self._called(fence, "delete" if delete else "stop", list(partitions))
+        return {
+            key: ErrorCode.KAFKA_STORAGE_ERROR if key in self.undeletable else ErrorCode.NONE
+            for key in partitions
+        }
+
+    def names(self) -> list[str]:
+        """Return the names of the calls, in order."""
+        return [name for name, _ in self.calls]
+
+
+class World:
+    """One tree, and as many brokers with a controller as a test adds."""
+
+    def __init__(self) -> None:
+        self.clock = ImpatientClock()
+        self.tree = EmbeddedTree(RealFileSystem(), self.clock)
+        self.tasks = Tasks()
+        self.ports: dict[int, NotingPort] = {}
+        self.controllers: dict[int, Controller] = {}
+        self.settings: dict[str, str] = {}
+
+    def options(self) -> Snapshot:
+        """Return the broker options that the test has set."""
+        return options.parse_broker_settings(self.settings).snapshot
+
+    def port(self, broker_id: int) -> NotingPort:
+        """Return the port of a broker, the same for all its lives."""
+        return self.ports.setdefault(broker_id, NotingPort(broker_id))
+
+    def controller(self, broker_id: int = 1) -> Controller:
+        """Return a controller that has not been started."""
+        surroundings = Surroundings(
+            clock=self.clock,
+            rng=SeededRng(broker_id),
+            tasks=self.tasks,
+            options=self.options,
+            topic_options=lambda _: options.topic_snapshot(self.options(), {}),
+            port_of=lambda broker: self.port(broker.id),
+            connect=self.tree.session,
+        )
+        broker = BrokerImage(broker_id, "127.0.0.1", 9000 + broker_id)
+        return Controller(self.tree.session(), broker, surroundings)
+
+    async def start(self, broker_id: int = 1) -> Controller:
+        """Start a broker's controller."""
+        controller = self.controller(broker_id)
+        self.controllers[broker_id] = controller
+        await controller.start()
+        return controller
+
+    async def kill(self, broker_id: int) -> None:
+        """End a broker: its session is over, and it does nothing more."""
+        controller = self.controllers.pop(broker_id)
+        await controller.stop()
+        await controller.session.close()
+
+    async def until(self, condition: "object") -> None:
+        """Let everybody run until `condition` (a callable) holds."""
+        assert callable(condition)
+        async with asyncio.timeout(5):
+            while not condition():
+                await asyncio.sleep(0)
+
+    async def close(self) -> None:
+        """Stop everything."""
+        for broker_id in list(self.controllers):
+            await self.kill(broker_id)
+        await self.tasks.close()
+        await self.tree.close()
+
+
+@pytest.fixture
+async def world() -> AsyncIterator[World]:
+    """A cluster's tree without brokers yet."""
+    made = World()
+    yield made
+    await made.close()

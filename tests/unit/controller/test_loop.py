@@ -1,0 +1,462 @@
+"""A controller on a tree in memory: the contest, topics, deletion, sessions, and fences."""
+
+import asyncio
+
+import pytest
+
+from ottla.base.errors import ApiError, ConfigError, ErrorCode
+from ottla.cluster.zk.embedded import EmbeddedSession
+from ottla.controller.loop import Controller
+from ottla.controller.requests import (
+    Alteration,
+    ConfigChange,
+    ConfigRequest,
+    PartitionsRequest,
+    TopicRequest,
+)
+from tests.unit.controller.conftest import World
+
+
+def session_of(controller: Controller) -> EmbeddedSession:
+    """Return the session, to suspend or expire it."""
+    assert isinstance(controller.session, EmbeddedSession)
+    return controller.session
+
+
+async def code_of(world: World, name: str) -> ErrorCode | None:
+    """Create a topic and return the code of its error."""
+    (result,) = await world.controllers[1].create_topics([TopicRequest(name, 1, 1)])
+    return None if result.error is None else result.error.code
+
+
+# -- one broker -----------------------------------------------------------------------------------
+
+
+async def test_one_broker_is_a_cluster_with_a_controller(world: World) -> None:
+    """After the start the broker knows itself, and who the controller is."""
+    controller = await world.start()
+    image = world.port(1).image
+    assert controller.is_active
+    assert (image.controller_id, image.controller_epoch) == (1, 1)
+    assert image.brokers[1].epoch == controller.broker_epoch > 0
+
+
+async def test_a_created_topic_is_led_when_the_answer_comes(world: World) -> None:
+    """The broker has been told of leaders and metadata before the client hears of success."""
+    controller = await world.start()
+    world.port(1).calls.clear()
+    (result,) = await controller.create_topics([TopicRequest("t", 2, 1)])
+    assert (result.error, result.partitions, result.replication_factor) == (None, 2, 1)
+    assert world.port(1).calls == [("leaders", ["t-0@0", "t-1@0"]), ("metadata", ["t"])]
+    topic = world.port(1).image.topics["t"]
+    assert topic.topic_id == result.topic_id
+    assert [partition.leader for partition in topic.partitions] == [1, 1]
+
+
+async def test_topics_of_one_request_stand_and_fall_alone(world: World) -> None:
+    """A topic that cannot be does not keep the others from being."""
+    controller = await world.start()
+    requests = [TopicRequest("a", 1, 1), TopicRequest("b", 0, 1), TopicRequest("c", 1, 1)]
+    results = await controller.create_topics(requests)
+    assert [result.error is None for result in results] == [True, False, True]
+    assert set(world.port(1).image.topics) == {"a", "c"}
+
+
+async def test_validating_creates_nothing(world: World) -> None:
+    """The result is that of a creation, the tree and the brokers see nothing of it."""
+    controller = await world.start()
+    world.port(1).calls.clear()
+    (result,) = await controller.create_topics([TopicRequest("t", 3, 1)], validate_only=True)
+    assert (result.error, result.partitions) == (None, 3)
+    assert world.port(1).calls == []
+    assert await code_of(world, "t") is None
+
+
+async def test_a_topic_can_be_deleted_and_created_anew_at_once(world: World) -> None:
+    """When a deletion is answered, logs and nodes are gone, and the name is free."""
+    controller = await world.start()
+    await code_of(world, "t")
+    former = world.port(1).image.topics["t"].topic_id
+    world.port(1).calls.clear()
+    (outcome,) = await controller.delete_topics(["t"])
+    assert outcome.error is None
+    assert world.port(1).calls == [("metadata", []), ("delete", [("t", 0)])]
+    assert world.port(1).image.topics == {}
+    assert await controller.session.children("/brokers/topics") == []
+    assert await controller.session.children("/config/topics") == []
+    assert await controller.session.children("/admin/delete_topics") == []
+    assert await code_of(world, "t") is None
+    assert world.port(1).image.topics["t"].topic_id != former
+
+
+async def test_deleting_what_is_not_there_is_an_error_of_that_topic(world: World) -> None:
+    """The others of the request are deleted."""
+    controller = await world.start()
+    await code_of(world, "t")
+    outcomes = await controller.delete_topics(["nope", "t"])
+    assert outcomes[0].error is not None
+    assert outcomes[0].error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert outcomes[1].error is None
+
+
+async def test_deletion_can_be_turned_off(world: World) -> None:
+    """delete.topic.enable=false protects every topic."""
+    world.settings["delete.topic.enable"] = "false"
+    controller = await world.start()
+    await code_of(world, "t")
+    (outcome,) = await controller.delete_topics(["t"])
+    assert outcome.error is not None
+    assert outcome.error.code is ErrorCode.TOPIC_DELETION_DISABLED
+    assert "t" in world.port(1).image.topics
+
+
+async def test_a_name_is_taken_until_its_deletion_is_complete(world: World) -> None:
+    """While logs of the former topic exist, the name cannot be given to another."""
+    controller = await world.start()
+    await code_of(world, "t")
+    world.port(1).undeletable = {("t", 0)}
+    with pytest.raises(ApiError) as caught:
+        await controller.delete_topics(["t"], timeout_ms=1)
+    assert caught.value.code is ErrorCode.REQUEST_TIMED_OUT
+    assert await code_of(world, "t") is ErrorCode.TOPIC_ALREADY_EXISTS
+
+
+async def test_a_topic_can_grow(world: World) -> None:
+    """New partitions are led when the answer comes; the old ones are not touched."""
+    controller = await world.start()
+    await code_of(world, "t")
+    world.port(1).calls.clear()
+    outcomes = await controller.create_partitions(
+        [PartitionsRequest("t", 3), PartitionsRequest("nope", 3)]
+    )
+    assert outcomes[0].error is None
+    assert outcomes[1].error is not None
+    assert outcomes[1].error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert world.port(1).calls == [("leaders", ["t-1@0", "t-2@0"]), ("metadata", ["t"])]
+
+
+async def test_ensuring_a_topic_creates_it_once(world: World) -> None:
+    """Many clients may ask at once for what does not exist yet."""
+    controller = await world.start()
+    await asyncio.gather(*(controller.ensure_topic("t", 2) for _ in range(5)))
+    created = [call for call in world.port(1).calls if call[0] == "leaders"]
+    assert created == [("leaders", ["t-0@0", "t-1@0"])]
+
+
+async def test_ensuring_an_internal_topic_uses_the_brokers_options(world: World) -> None:
+    """__consumer_offsets gets its 50 partitions and compaction."""
+    controller = await world.start()
+    await controller.ensure_topic("__consumer_offsets")
+    assert len(world.port(1).image.topics["__consumer_offsets"].partitions) == 50
+    data, _ = await controller.session.get("/config/topics/__consumer_offsets")
+    assert b'"cleanup.policy":"compact"' in data
+
+
+async def test_ensuring_says_why_a_topic_cannot_be(world: World) -> None:
+    """A name that is not allowed is told as such."""
+    controller = await world.start()
+    with pytest.raises(ApiError) as caught:
+        await controller.ensure_topic("not allowed")
+    assert caught.value.code is ErrorCode.INVALID_TOPIC_EXCEPTION
+
+
+# -- time-outs ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("timeout_ms", [0, -1])
+async def test_no_time_means_nothing_is_done(world: World, timeout_ms: int) -> None:
+    """As in Kafka 4, a request without time is not begun."""
+    controller = await world.start()
+    with pytest.raises(ApiError) as caught:
+        await controller.create_topics([TopicRequest("t", 1, 1)], timeout_ms=timeout_ms)
+    assert caught.value.code is ErrorCode.REQUEST_TIMED_OUT
+    assert controller.image.topics == {}
+
+
+async def test_a_slow_broker_makes_the_request_time_out_and_the_topic_is_there(
+    world: World,
+) -> None:
+    """What has begun goes on: the topic appears when the broker answers."""
+    controller = await world.start()
+    world.port(1).is_open.clear()
+    with pytest.raises(ApiError) as caught:
+        await controller.create_topics([TopicRequest("t", 1, 1)], timeout_ms=1)
+    assert caught.value.code is ErrorCode.REQUEST_TIMED_OUT
+    world.port(1).is_open.set()
+    await controller.ensure_topic("t")
+    assert "t" in world.port(1).image.topics
+
+
+# -- restarts -------------------------------------------------------------------------------------
+
+
+async def test_a_restarted_broker_leads_again_under_the_next_epoch(world: World) -> None:
+    """Partition states survive in the tree; the leader epoch tells the two lives apart."""
+    controller = await world.start()
+    await controller.create_topics([TopicRequest("t", 2, 1)])
+    await world.kill(1)
+    world.port(1).calls.clear()
+    again = await world.start()
+    assert world.port(1).calls[0] == ("leaders", ["t-0@1", "t-1@1"])
+    assert again.image.controller_epoch == 2
+    assert [item.leader for item in again.image.topics["t"].partitions] == [1, 1]
+
+
+async def test_a_deletion_that_was_cut_short_is_taken_up_again(world: World) -> None:
+    """The request to delete is in the tree until the last node is gone."""
+    controller = await world.start()
+    await code_of(world, "t")
+    world.port(1).is_open.clear()
+    with pytest.raises(ApiError):
+        await controller.delete_topics(["t"], timeout_ms=1)
+    await world.kill(1)
+    world.port(1).is_open.set()
+    world.port(1).calls.clear()
+    again = await world.start()
+    await world.until(lambda: ("delete", [("t", 0)]) in world.port(1).calls)
+    await again.ensure_topic("t")
+    assert await again.session.children("/admin/delete_topics") == []
+
+
+async def test_a_removal_that_was_cut_short_is_finished(world: World) -> None:
+    """A request to delete a topic that is not there any more is removed."""
+    controller = await world.start()
+    await controller.session.create("/admin/delete_topics/t")
+    await world.kill(1)
+    again = await world.start()
+    assert await again.session.children("/admin/delete_topics") == []
+
+
+async def test_a_partition_without_state_gets_its_leader_at_the_start(world: World) -> None:
+    """A topic that another tool wrote into the tree, without states, is brought to life."""
+    controller = await world.start()
+    session = world.tree.session()
+    await world.kill(1)
+    await session.create(
+        "/brokers/topics/t", b'{"version":2,"partitions":{"0":[1]},"adding_replicas":{}}'
+    )
+    await session.create("/brokers/topics/t/partitions")
+    controller = await world.start()
+    assert controller.image.topics["t"].partitions[0].leader == 1
+    data, _ = await session.get("/brokers/topics/t/partitions/0/state")
+    assert b'"leader":1' in data
+
+
+# -- several brokers ------------------------------------------------------------------------------
+
+
+async def test_a_second_broker_with_the_same_id_does_not_start(world: World) -> None:
+    """The error names the id and what to do."""
+    await world.start()
+    with pytest.raises(ConfigError, match=r"node\.id 1 is registered already"):
+        await world.controller().start()
+
+
+async def test_the_first_broker_is_the_controller_and_the_others_are_told(world: World) -> None:
+    """A broker that comes later hears everything from the controller."""
+    first = await world.start(1)
+    await code_of(world, "t")
+    second = await world.start(2)
+    await world.until(lambda: "t" in world.port(2).image.topics)
+    assert (first.is_active, second.is_active) == (True, False)
+    assert second.controller_id == 1
+    assert set(world.port(1).image.brokers) == {1, 2}
+
+
+async def test_who_is_not_the_controller_says_so(world: World) -> None:
+    """The client is to ask the controller instead."""
+    await world.start(1)
+    second = await world.start(2)
+    with pytest.raises(ApiError) as caught:
+        await second.create_topics([TopicRequest("t", 1, 1)])
+    assert caught.value.code is ErrorCode.NOT_CONTROLLER
+
+
+async def test_another_broker_takes_the_role_when_the_controller_dies(world: World) -> None:
+    """The new term has the next epoch, and the dead one's partitions another leader."""
+    first = await world.start(1)
+    second = await world.start(2)
+    await world.until(lambda: 2 in first.image.brokers)
+    await first.create_topics([TopicRequest("t", assignments=((0, (1, 2)),))])
+    await world.kill(1)
+    await world.until(lambda: second.is_active and second.image.controller_epoch == 2)
+    partition = second.image.topics["t"].partitions[0]
+    assert (partition.leader, partition.isr, partition.leader_epoch) == (2, (2,), 1)
+
+
+async def test_a_dead_brokers_partitions_move_and_come_back_in_sync_with_it(
+    world: World,
+) -> None:
+    """The rest of the ISR leads; the partition of which it was the last member waits for it."""
+    first = await world.start(1)
+    await world.start(2)
+    await world.until(lambda: 2 in first.image.brokers)
+    assignments = ((0, (2, 1)), (1, (2,)))
+    await first.create_topics([TopicRequest("t", assignments=assignments[:1])])
+    await first.create_topics([TopicRequest("alone", assignments=((0, (2,)),))])
+    await world.kill(2)
+    await world.until(lambda: 2 not in first.image.brokers)
+    assert first.image.topics["t"].partitions[0].leader == 1
+    assert first.image.topics["alone"].partitions[0].leader == -1
+    await world.start(2)
+    await world.until(lambda: first.image.topics["alone"].partitions[0].leader == 2)
+
+
+async def test_a_topic_is_deleted_when_its_last_broker_returns(world: World) -> None:
+    """A replica on a dead broker is deleted when that is back."""
+    first = await world.start(1)
+    await world.start(2)
+    await world.until(lambda: 2 in first.image.brokers)
+    await first.create_topics([TopicRequest("t", assignments=((0, (1, 2)),))])
+    await world.kill(2)
+    await world.until(lambda: 2 not in first.image.brokers)
+    with pytest.raises(ApiError):
+        await first.delete_topics(["t"], timeout_ms=1)
+    world.port(2).calls.clear()
+    await world.start(2)
+    await world.until(lambda: ("delete", [("t", 0)]) in world.port(2).calls)
+    await first.ensure_topic("t")
+
+
+# -- sessions and fences --------------------------------------------------------------------------
+
+
+async def test_a_suspended_controller_does_not_act(world: World) -> None:
+    """Somebody else may have the role by now; when the session is back, all is read again."""
+    controller = await world.start()
+    await code_of(world, "t")
+    session_of(controller).suspend()
+    await asyncio.sleep(0)
+    assert not controller.is_active
+    with pytest.raises(ApiError) as caught:
+        await controller.create_topics([TopicRequest("u", 1, 1)])
+    assert caught.value.code is ErrorCode.NOT_CONTROLLER
+    session_of(controller).resume()
+    await world.until(lambda: controller.is_active)
+    assert await code_of(world, "u") is None
+    assert set(world.port(1).image.topics) == {"t", "u"}
+    assert controller.image.controller_epoch == 1
+
+
+async def test_a_lost_session_is_followed_by_a_new_registration(world: World) -> None:
+    """The broker gets a new epoch, the term a new number, the partitions the next leader epoch."""
+    controller = await world.start()
+    await code_of(world, "t")
+    former = controller.broker_epoch
+    renewed = []
+
+    async def note(session: object) -> None:
+        renewed.append(session)
+
+    controller.on_new_session.append(note)
+    session_of(controller).expire()
+    await world.until(lambda: controller.is_active and controller.image.controller_epoch == 2)
+    assert renewed == [controller.session]
+    assert controller.broker_epoch > former
+    assert controller.image.topics["t"].partitions[0].leader_epoch == 1
+    assert await code_of(world, "u") is None
+
+
+async def test_a_replaced_controller_writes_nothing(world: World) -> None:
+    """Its next write meets another version of the epoch: it gives the role up."""
+    controller = await world.start()
+    await code_of(world, "before")
+    session = world.tree.session()
+    data, stat = await session.get("/controller_epoch")
+    await session.set("/controller_epoch", b"%d" % (int(data) + 1), stat.version)
+    with pytest.raises(ApiError) as caught:
+        await controller.create_topics([TopicRequest("t", 1, 1)])
+    assert caught.value.code is ErrorCode.NOT_CONTROLLER
+    assert await session.children("/brokers/topics") == ["before"]
+
+
+async def test_a_tree_that_somebody_else_changed_is_read_again(world: World) -> None:
+    """A topic that appeared behind the controller's back is found, not overwritten."""
+    await world.start()
+    await world.tree.session().create("/brokers/topics/t", b'{"version":2,"partitions":{"0":[1]}}')
+    assert await code_of(world, "t") is ErrorCode.TOPIC_ALREADY_EXISTS
+
+
+async def test_settings_that_a_former_topic_left_behind_do_not_count(world: World) -> None:
+    """A new topic has the settings of its own creation."""
+    controller = await world.start()
+    leftover = b'{"version":1,"config":{"retention.ms":"1"}}'
+    await controller.session.create("/config/topics/t", leftover)
+    assert await code_of(world, "t") is None
+    data, _ = await controller.session.get("/config/topics/t")
+    assert data == b'{"version":1,"config":{}}'
+
+
+async def test_stopping_answers_everybody(world: World) -> None:
+    """Who waits is told to ask another broker."""
+    controller = await world.start()
+    world.port(1).undeletable = {("t", 0)}
+    await code_of(world, "t")
+    waiting = asyncio.ensure_future(controller.delete_topics(["t"]))
+    await world.until(lambda: "delete" in world.port(1).names())
+    await world.kill(1)
+    with pytest.raises(ApiError) as caught:
+        await waiting
+    assert caught.value.code is ErrorCode.NOT_CONTROLLER
+
+
+# -- settings -------------------------------------------------------------------------------------
+
+
+def change(entity: str, value: str, entity_type: str = "topics") -> ConfigRequest:
+    """Return a request to set retention."""
+    name = "retention.ms" if entity_type == "topics" else "log.retention.ms"
+    return ConfigRequest(entity_type, entity, (ConfigChange(name, Alteration.SET, value),))
+
+
+async def test_an_altered_setting_is_stored_and_announced(world: World) -> None:
+    """The node holds the settings, a notification tells every broker."""
+    controller = await world.start()
+    await code_of(world, "t")
+    (outcome,) = await controller.alter_configs([change("t", "5")])
+    assert outcome.error is None
+    data, _ = await controller.session.get("/config/topics/t")
+    assert data == b'{"version":1,"config":{"retention.ms":"5"}}'
+    (name,) = await controller.session.children("/config/changes")
+    data, _ = await controller.session.get(f"/config/changes/{name}")
+    assert data == b'{"version":2,"entity_path":"topics/t"}'
+
+
+@pytest.mark.parametrize("validate_only", [True, False])
+async def test_what_changes_nothing_is_not_announced(world: World, validate_only: bool) -> None:
+    """Neither a rehearsal nor a value that is set already makes a notification."""
+    controller = await world.start()
+    await controller.create_topics([TopicRequest("t", 1, 1, config={"retention.ms": "5"})])
+    value = "6" if validate_only else "5"
+    await controller.alter_configs([change("t", value)], validate_only=validate_only)
+    assert await controller.session.children("/config/changes") == []
+
+
+@pytest.mark.parametrize(
+    ("request_", "code"),
+    [
+        (change("nope", "5"), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (change("a b", "5"), ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (change("t", "x"), ErrorCode.INVALID_CONFIG),
+        (change("1", "x", "brokers"), ErrorCode.INVALID_REQUEST),
+    ],
+)
+async def test_what_cannot_be_altered_has_kafkas_code(
+    world: World, request_: ConfigRequest, code: ErrorCode
+) -> None:
+    """Each entity has its own error."""
+    controller = await world.start()
+    await code_of(world, "t")
+    (outcome,) = await controller.alter_configs([request_])
+    assert outcome.error is not None
+    assert outcome.error.code is code
+
+
+async def test_broker_settings_are_stored_for_one_and_for_all(world: World) -> None:
+    """The default of all brokers is a broker of its own in the tree."""
+    controller = await world.start()
+    requests = [change("1", "5", "brokers"), change("<default>", "6", "brokers")]
+    outcomes = await controller.alter_configs(requests)
+    assert [outcome.error for outcome in outcomes] == [None, None]
+    assert b'"5"' in (await controller.session.get("/config/brokers/1"))[0]
+    assert b'"6"' in (await controller.session.get("/config/brokers/<default>"))[0]
