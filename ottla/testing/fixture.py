@@ -1,1 +1,32 @@
-"""The pytest plugin: registers the fixture `ottla_cluster`."""
+"""The pytest plugin: the fixture `ottla_cluster`, a cluster of one for each test that asks for it.
+
+    def test_orders(ottla_cluster):
+        ottla_cluster.create_topic("orders", partitions=3)
+        producer = Producer({"bootstrap.servers": ottla_cluster.bootstrap})
+
+Broker options of a test, a class or a module: override the fixture `ottla_options`. Nothing of the
+broker is imported before the first test that uses it.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ottla import testing
+
+if TYPE_CHECKING:
+    from ottla.testing.cluster import Cluster
+
+
+@pytest.fixture
+def ottla_options() -> Mapping[str, str]:
+    """Broker options for `ottla_cluster`, by their Kafka names; none by default."""
+    return {}
+
+
+@pytest.fixture
+def ottla_cluster(ottla_options: Mapping[str, str]) -> "Iterator[Cluster]":
+    """A running cluster of one, on a free port, with no topics; gone after the test."""
+    with testing.Cluster(options=ottla_options) as cluster:
+        yield cluster

@@ -1,0 +1,217 @@
+"""A real broker inside the process of a test: starts in milliseconds, isolated, on a free port.
+
+It runs on an event loop and a thread of its own, so tests may block, run their own loop, or use any
+client. Its defaults are Kafka's, but for what would make tests wait: a group's first rebalance is not
+delayed.
+"""
+
+import asyncio
+import shutil
+import tempfile
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+
+from ottla.base.errors import OttlaError
+from ottla.client.admin import topics
+from ottla.client.brokers import Brokers
+from ottla.server.node import Node
+
+# No test waits for members that do not come (Kafka: 3 s).
+TEST_OPTIONS: Mapping[str, str] = {"group.initial.rebalance.delay.ms": "0"}
+_LOOPBACK = "127.0.0.1"
+_PATIENCE_S = 30.0
+
+
+class Cluster:
+    """A cluster of one; a context manager, with and without `async`.
+
+    `options` are broker options by their Kafka names. `data` is a folder that is kept; without it the
+    records are in a temporary one that `stop` removes. Methods may be called from any thread; `stop`
+    is idempotent, and a stopped cluster can be started again, on the same port.
+    """
+
+    def __init__(
+        self, *, options: Mapping[str, str] | None = None, data: str | Path | None = None
+    ) -> None:
+        self.options = {**TEST_OPTIONS, **(options or {})}
+        self._is_temporary = data is None
+        self.data = Path(tempfile.gettempdir() if data is None else data)
+        self._port = 0
+        self._lock = threading.Lock()
+        self._running: _NodeThread | None = None
+
+    @property
+    def bootstrap(self) -> str:
+        """Where clients connect, as host:port."""
+        return f"{self.host}:{self.port}"
+
+    @property
+    def host(self) -> str:
+        """The address of the listener."""
+        return self._node.host
+
+    @property
+    def port(self) -> int:
+        """The port of the listener; the same after a restart."""
+        return self._node.port
+
+    @property
+    def cluster_id(self) -> str:
+        """The id that the cluster gave itself."""
+        return self._node.cluster_id
+
+    def start(self) -> "Cluster":
+        """Return once clients are served; ConfigError and StorageError say what is wrong."""
+        with self._lock:
+            if self._running is None:
+                if self._is_temporary and not self._has_own_folder():
+                    self.data = Path(tempfile.mkdtemp(prefix="ottla-"))
+                running = _NodeThread(self._settings())
+                try:
+                    running.start_node()
+                except (OttlaError, OSError):
+                    self._forget_data()
+                    raise
+                self._running = running
+                self._port = running.node.port
+        return self
+
+    def stop(self) -> None:
+        """Stop cleanly and forget temporary data; idempotent."""
+        with self._lock:
+            self._stop_node()
+            self._forget_data()
+
+    def restart(self) -> None:
+        """Stop cleanly and start again: same data, same port."""
+        with self._lock:
+            self._stop_node()
+        self.start()
+
+    def create_topic(
+        self,
+        name: str,
+        *,
+        partitions: int = 1,
+        config: Mapping[str, str] | None = None,
+    ) -> None:
+        """Create a topic; ApiError if it exists or its name or configuration is not allowed."""
+        with self.admin() as brokers:
+            topics.create_topic(brokers, name, partitions=partitions, config=config)
+
+    def topics(self) -> list[str]:
+        """Return the names of the topics, without the broker's own."""
+        with self.admin() as brokers:
+            return [row.name for row in topics.list_topics(brokers) if not row.is_internal]
+
+    def admin(self) -> Brokers:
+        """Return a new client for the functions of `ottla.client.admin`; close it after use."""
+        return Brokers(self.bootstrap)
+
+    def __enter__(self) -> "Cluster":
+        """Start."""
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop."""
+        self.stop()
+
+    async def __aenter__(self) -> "Cluster":
+        """Start, without holding up the caller's loop."""
+        return await asyncio.to_thread(self.start)
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop, without holding up the caller's loop."""
+        await asyncio.to_thread(self.stop)
+
+    @property
+    def _node(self) -> Node:
+        if self._running is None:
+            raise OttlaError("The cluster is not running: use `with Cluster() as cluster`.")
+        return self._running.node
+
+    def _settings(self) -> dict[str, str]:
+        return {
+            "listeners": f"PLAINTEXT://{_LOOPBACK}:{self._port}",
+            "log.dirs": str(self.data),
+            **self.options,
+        }
+
+    def _has_own_folder(self) -> bool:
+        return self.data != Path(tempfile.gettempdir())
+
+    def _stop_node(self) -> None:
+        if self._running is not None:
+            running, self._running = self._running, None
+            running.stop_node()
+
+    def _forget_data(self) -> None:
+        if self._is_temporary and self._has_own_folder():
+            shutil.rmtree(self.data, ignore_errors=True)
+            self.data = Path(tempfile.gettempdir())
+
+
+class _NodeThread:
+    """One node on a loop and a thread of its own, from start to stop."""
+
+    def __init__(self, settings: Mapping[str, str]) -> None:
+        self.node: Node
+        self._settings = settings
+        self._loop: asyncio.AbstractEventLoop
+        self._stop: asyncio.Event
+        self._ready = threading.Event()
+        self._is_serving = False
+        self._failure: OttlaError | OSError | None = None
+        # A daemon: a test that forgets `stop` must not keep the interpreter from ending.
+        self._thread = threading.Thread(target=self._run, name="ottla-broker", daemon=True)
+
+    def start_node(self) -> None:
+        """Return when the node serves; raise what kept it from that."""
+        self._thread.start()
+        self._ready.wait()
+        if not self._is_serving:
+            self._thread.join()
+            raise self._failure or OttlaError("The broker did not start: its traceback says why.")
+
+    def stop_node(self) -> None:
+        """Return when the node has stopped; raise what it failed with."""
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join(_PATIENCE_S)
+        if self._thread.is_alive():
+            raise OttlaError(f"The broker did not stop within {_PATIENCE_S:g} s.")
+        if self._failure is not None:
+            raise self._failure
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._serve())
+        except (OttlaError, OSError) as error:
+            self._failure = error
+        finally:
+            # Whatever else went wrong is the thread's to print; nobody must wait for it.
+            self._ready.set()
+
+    async def _serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._stop = asyncio.Event()
+        self.node = Node(self._settings)
+        await self.node.start()
+        self._is_serving = True
+        self._ready.set()
+        try:
+            await self._stop.wait()
+        finally:
+            await self.node.stop()
