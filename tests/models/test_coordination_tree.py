@@ -1,0 +1,191 @@
+"""The coordination tree against a model: a plain dictionary that is copied before every transaction."""
+
+import copy
+from dataclasses import dataclass, field
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from ottla.cluster.zk import journal
+from ottla.cluster.zk.port import (
+    BadVersion,
+    Check,
+    CoordinationError,
+    Create,
+    Delete,
+    NodeExists,
+    NoNode,
+    NotEmpty,
+    Operation,
+    SetData,
+)
+from ottla.cluster.zk.tree import Outcome, Tree, parent_of
+
+PATHS = st.sampled_from(["/a", "/b", "/a/x", "/a/y", "/a/x/1", "/b/s_", "/a/x/s_"])
+VERSIONS = st.sampled_from([-1, -1, 0, 1, 2])
+OWNERS = st.sampled_from([1, 2])
+OPERATIONS = st.one_of(
+    st.builds(Create, PATHS, st.binary(max_size=3), st.booleans(), st.booleans()),
+    st.builds(Create, PATHS, st.binary(max_size=3)),
+    st.builds(SetData, PATHS, st.binary(max_size=3), VERSIONS),
+    st.builds(Delete, PATHS, VERSIONS),
+    st.builds(Check, PATHS, VERSIONS),
+)
+
+
+@dataclass
+class Entry:
+    """A node of the model."""
+
+    data: bytes
+    owner: int
+    version: int = 0
+    created: int = 0
+    changes_of_children: int = 0
+
+
+@dataclass
+class Model:
+    """The whole tree as a dictionary."""
+
+    entries: dict[str, Entry] = field(default_factory=lambda: {"/": Entry(b"", 0)})
+
+    def children(self, path: str) -> list[str]:
+        """Names below a node, by looking at every path."""
+        return sorted(
+            item.rpartition("/")[2]
+            for item in self.entries
+            if item != "/" and parent_of(item) == path
+        )
+
+    def do(self, operation: Operation, owner: int) -> None:
+        """Change the dictionary, or raise the error that the tree must raise."""
+        path = operation.path
+        if isinstance(operation, Create):
+            self._create(operation, owner)
+            return
+        entry = self.entries.get(path)
+        if entry is None:
+            raise NoNode(path)
+        if operation.version not in (-1, entry.version):
+            raise BadVersion(path)
+        if isinstance(operation, SetData):
+            entry.data = operation.data
+            entry.version += 1
+        elif isinstance(operation, Delete):
+            if self.children(path):
+                raise NotEmpty(path)
+            del self.entries[path]
+            self.entries[parent_of(path)].changes_of_children += 1
+
+    def _create(self, operation: Create, owner: int) -> None:
+        path = operation.path
+        parent = self.entries.get(parent_of(path))
+        if parent is None:
+            raise NoNode(path)
+        if operation.sequential:
+            path += f"{parent.created:010d}"
+        if path in self.entries:
+            raise NodeExists(path)
+        parent.created += 1
+        parent.changes_of_children += 1
+        self.entries[path] = Entry(operation.data, owner if operation.ephemeral else 0)
+
+
+def below_ephemeral(model: Model, operations: list[Operation]) -> bool:
+    """Tell whether a child of an ephemeral node might be made, which the tree asserts against."""
+    ephemeral = {path for path, entry in model.entries.items() if entry.owner}
+    ephemeral |= {item.path for item in operations if isinstance(item, Create) and item.ephemeral}
+    made = [item.path for item in operations if isinstance(item, Create)]
+    return any(parent_of(path) in ephemeral for path in made)
+
+
+class TreeMachine(RuleBasedStateMachine):
+    """Random transactions by two sessions; the journal and the snapshot give the same tree."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tree = Tree()
+        self.model = Model()
+        self.journal = bytearray()
+
+    @rule(operations=st.lists(OPERATIONS, min_size=1, max_size=4), owner=OWNERS)
+    def transact(self, operations: list[Operation], owner: int) -> None:
+        """All or nothing, with the model's error."""
+        if below_ephemeral(self.model, operations):
+            return
+        attempt = copy.deepcopy(self.model)
+        expected: type[CoordinationError] | None = None
+        try:
+            for operation in operations:
+                attempt.do(operation, owner)
+        except CoordinationError as error:
+            expected = type(error)
+        try:
+            outcome = self.tree.apply(operations, owner)
+        except CoordinationError as error:
+            assert type(error) is expected
+            return
+        assert expected is None
+        self.model = attempt
+        self.keep(outcome)
+
+    @rule(owner=OWNERS)
+    def end_session(self, owner: int) -> None:
+        """Every ephemeral node of a session goes at once."""
+        owned = [path for path, entry in self.model.entries.items() if entry.owner == owner]
+        assert sorted(self.tree.ephemerals(owner)) == sorted(owned)
+        outcome = self.tree.apply([Delete(path) for path in self.tree.ephemerals(owner)], owner)
+        assert outcome.is_volatile
+        for path in owned:
+            self.model.do(Delete(path), owner)
+        self.keep(outcome)
+
+    def keep(self, outcome: Outcome) -> None:
+        """Write a transaction as the journal does."""
+        touched = [path for path in self.model.entries if path != "/"]
+        assert all(parent_of(path) in self.model.entries for path in touched)
+        if outcome.changes:
+            transaction = journal.Transaction(outcome.zxid, outcome.changes)
+            self.journal += journal.encode_frame([transaction])
+
+    @invariant()
+    def tree_is_the_model(self) -> None:
+        """Paths, data, versions, owners and children agree."""
+        assert set(self.tree.nodes) == set(self.model.entries)
+        for path, entry in self.model.entries.items():
+            node, stat = self.tree.node(path), self.tree.stat(path)
+            assert (node.data, stat.version, stat.ephemeral_owner) == (
+                entry.data,
+                entry.version,
+                entry.owner,
+            )
+            assert stat.children_version == entry.changes_of_children
+            assert self.tree.children(path) == self.model.children(path)
+
+    def teardown(self) -> None:
+        """Replaying the journal, and restoring a snapshot, give the same nodes and counters."""
+        replayed = Tree()
+        position = 0
+        while position < len(self.journal):
+            payload = journal.frame_at(bytes(self.journal), position)
+            assert payload is not None
+            for transaction in journal.decode_batch(payload):
+                replayed.replay(transaction.zxid, transaction.changes)
+            position = journal.find_frame(bytes(self.journal), position + 1)
+            if position < 0:
+                break
+        assert replayed.nodes == self.tree.nodes
+        content = journal.encode_snapshot(self.tree.last_zxid, 3, self.tree.nodes)
+        snapshot = journal.decode_snapshot(content)
+        assert snapshot is not None
+        restored = Tree()
+        restored.restore(snapshot.last_zxid, snapshot.nodes)
+        assert (restored.nodes, restored.last_zxid) == (self.tree.nodes, self.tree.last_zxid)
+        for owner in (1, 2):
+            assert sorted(restored.ephemerals(owner)) == sorted(self.tree.ephemerals(owner))
+
+
+TreeMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestTree = TreeMachine.TestCase
