@@ -383,7 +383,9 @@ class Log:
             keep = bisect_right(self._bases, offset)
             self._remove_segments(keep, len(self._segments))
             self._active = self._segments[-1]
-            self.log_end_offset = self._active.truncate_to(offset)
+            # The start of the log may lie in the batch that is cut: it does not move back for that.
+            floor = min(self.log_start_offset, offset)
+            self.log_end_offset = max(self._active.truncate_to(offset), floor)
             self._active.clear_aborted(self.log_end_offset)
             # Or what was cut could come back after a crash.
             self._active.sync()

@@ -8,6 +8,7 @@ Follows org.apache.kafka.storage.internals.log.LogLoader.
 
 import logging
 from collections.abc import Collection, Iterator
+from itertools import chain, islice
 from typing import NamedTuple
 
 from ottla.base.files import FileSystem
@@ -31,7 +32,7 @@ from ottla.wire.records.batch import CONTROL_BIT, BatchHeader
 _CLEANED_SUFFIX = ".cleaned"
 _SWAP_SUFFIX = ".swap"
 # Enough of the log's end to find the last five batches of the producers that are active.
-_EARLIER_BYTES = 256 * 1024
+_EARLIER_BATCHES = 512
 
 _log = logging.getLogger(__name__)
 
@@ -286,7 +287,8 @@ def load_producers(
     replay(segments, state, max(place.log_start_offset, state.end_offset), rewrite=rewrite)
     state.end_offset = place.log_end_offset
     if stored is not None and len(state):
-        state.add_earlier(_newest_first(segments[-1]))
+        newest_first = chain.from_iterable(each.headers_backwards() for each in reversed(segments))
+        state.add_earlier(islice(newest_first, _EARLIER_BATCHES))
     return state, damaged
 
 
@@ -304,11 +306,6 @@ def _newest_snapshot(place: Place, limit: int) -> tuple[ProducerState | None, li
             damaged.append(name)
         place.files.remove(path)
     return None, damaged
-
-
-def _newest_first(segment: Segment) -> Iterator[BatchHeader]:
-    start = segment.index.floor(max(0, segment.size_bytes - _EARLIER_BYTES)).position
-    return reversed([header for _, header in segment.headers(start)])
 
 
 def replay(

@@ -34,6 +34,7 @@ SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
 # Batches at the end of the segment whose place is known exactly: consumers at the tail read there.
 _RECENT_MAX = 1024
 _RECENT_KEPT = 512
+_BACKWARDS_BYTES = 64 * 1024
 _POSITION_MAX = 2**31 - 1
 
 Positioned = tuple[int, BatchHeader]
@@ -275,6 +276,18 @@ class Segment:
     def headers(self, position: int, read: scan.Read | None = None) -> Iterator[Positioned]:
         """Yield position and header of the batches from `position` on."""
         return scan.headers(read or self.file.read_at, position, self.size_bytes)
+
+    def headers_backwards(self) -> Iterator[BatchHeader]:
+        """Yield the headers of the batches from the last to the first."""
+        read, end = self.file.read_at, self.size_bytes
+        while end:
+            place = self.index.floor(max(0, end - _BACKWARDS_BYTES))
+            found = [header for _, header in scan.headers(read, place.position, end)]
+            start = place.position
+            if place.is_exact and not (found and found[0].last_offset == place.last_offset):
+                start, found = 0, [header for _, header in scan.headers(read, 0, end)]
+            yield from reversed(found)
+            end = start
 
     def locate(self, offset: int, read: scan.Read | None = None) -> int | None:
         """Return where the first batch begins that ends at or after `offset`; None if none does."""

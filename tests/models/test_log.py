@@ -1,0 +1,283 @@
+"""The log against a list: whatever is done to it, and however it ends, it holds what the list holds."""
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from ottla.storage.config import LogConfig
+from ottla.wire.records.records import Record, encode_batch, iterate_records
+from tests.unit.storage.world import START_MS, World, read_all
+
+HOUR_MS = 3_600_000
+PRODUCER = 9
+# Files that can be lost or damaged at any time without a change to what the log answers.
+SIDECARS = (".index", ".timeindex", ".snapshot", "leader-epoch-checkpoint", "partition.metadata")
+
+
+class Batch(NamedTuple):
+    """What the list holds for one batch."""
+
+    base_offset: int
+    leader_epoch: int
+    timestamps: tuple[int, ...]
+    sequence: int
+
+    @property
+    def next_offset(self) -> int:
+        """Offset behind the batch."""
+        return self.base_offset + len(self.timestamps)
+
+
+class LogAgainstList(RuleBasedStateMachine):
+    """Appends, cuts, retention, restarts and damage in any order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = tempfile.mkdtemp()
+        config = LogConfig(
+            segment_bytes=1200,
+            index_interval_bytes=100,
+            file_delete_delay_ms=0,
+            retention_ms=24 * HOUR_MS,
+        )
+        self.world = World(Path(self.folder) / "data", config)
+        self.log = self.world.load()
+        self.batches: list[Batch] = []
+        # What the idempotent producer sent and nobody cut off, whether or not it is still readable.
+        self.sent: list[Batch] = []
+        self.start = 0
+        self.end = 0
+        self.epoch = 0
+        self.sequence = 0
+        self.serial = 0
+
+    def teardown(self) -> None:
+        """Leave no files."""
+        self.log.abandon()
+        shutil.rmtree(self.folder)
+
+    @initialize(epoch=st.integers(0, 5))
+    def lead(self, epoch: int) -> None:
+        """Some leader comes first."""
+        self.epoch = epoch
+
+    @rule(step=st.integers(1, 3))
+    def new_leader(self, step: int) -> None:
+        """A later leader epoch begins."""
+        self.epoch += step
+
+    @rule(
+        deltas=st.lists(st.integers(-5000, 5000), min_size=1, max_size=6),
+        size=st.integers(0, 120),
+        idempotent=st.booleans(),
+    )
+    def append(self, deltas: list[int], size: int, idempotent: bool) -> None:
+        """A batch gets the next offsets."""
+        timestamps = tuple(self.world.clock.now_ms + delta for delta in deltas)
+        data = self._batch(timestamps, size, self.sequence if idempotent else -1)
+        info = self.log.append_as_leader(data, self.epoch)
+        assert (info.base_offset, info.last_offset) == (self.end, self.end + len(deltas) - 1)
+        sequence = self.sequence if idempotent else -1
+        self.batches.append(Batch(self.end, self.epoch, timestamps, sequence))
+        self.end += len(deltas)
+        if idempotent:
+            self.sequence += len(deltas)
+            self.sent.append(self.batches[-1])
+
+    def _batch(self, timestamps: tuple[int, ...], size: int, sequence: int) -> bytearray:
+        records = [Record(b"k", b"v" * size, timestamp=each) for each in timestamps]
+        if sequence < 0:
+            return encode_batch(records)
+        return encode_batch(records, producer_id=PRODUCER, producer_epoch=0, base_sequence=sequence)
+
+    @precondition(lambda self: self.sent)
+    @rule(back=st.integers(0, 4))
+    def repeat(self, back: int) -> None:
+        """A repeated batch of the last five is answered as the first time, and not written."""
+        readable = [batch for batch in self.sent if batch.base_offset >= self.start]
+        if back >= len(readable):
+            return
+        again = readable[-1 - back]
+        info = self.log.append_as_leader(self._batch(again.timestamps, 0, again.sequence), 0)
+        assert info.is_duplicate
+        assert (info.base_offset, info.last_offset) == (again.base_offset, again.next_offset - 1)
+
+    @rule()
+    def roll(self) -> None:
+        """A new segment begins."""
+        self.log.roll()
+
+    @rule()
+    def flush(self) -> None:
+        """What there is becomes durable."""
+        self.log.flush()
+        assert self.log.recovery_point == self.end
+
+    @rule(share=st.floats(0, 1))
+    def truncate(self, share: float) -> None:
+        """Everything goes from the batch on that holds an offset."""
+        offset = int(self.start + share * (self.end - self.start))
+        self.log.truncate_to(offset)
+        if offset < self.end:
+            self.batches = [batch for batch in self.batches if batch.next_offset <= offset]
+            self.end = self.log.log_end_offset
+            held = max((batch.next_offset for batch in self.batches), default=self.start)
+            assert self.end == max(held, min(self.end, offset))
+        self.start = min(self.start, self.end)
+        self._forget_sent()
+
+    @rule(offset=st.integers(0, 200))
+    def truncate_fully(self, offset: int) -> None:
+        """The log begins anew somewhere else."""
+        self.log.truncate_fully_and_start_at(offset)
+        self.batches = []
+        self.start = self.end = offset
+        self.sent = []
+        self._forget_sent()
+
+    def _forget_sent(self) -> None:
+        self.sent = [batch for batch in self.sent if batch.next_offset <= self.end]
+        last = self.sent[-1] if self.sent else None
+        self.sequence = last.sequence + len(last.timestamps) if last else 0
+
+    @rule(share=st.floats(0, 1))
+    def advance_start(self, share: float) -> None:
+        """The log begins later."""
+        offset = int(self.start + share * (self.end - self.start))
+        self.log.advance_log_start_offset(offset)
+        self._start_at(offset)
+
+    def _start_at(self, offset: int) -> None:
+        self.start = max(self.start, offset)
+        self.batches = [batch for batch in self.batches if batch.next_offset > self.start]
+
+    @rule(hours=st.integers(0, 30))
+    def grow_old(self, hours: int) -> None:
+        """Time passes and retention deletes whole segments."""
+        self.world.clock.now_ms += hours * HOUR_MS
+        before = self.log.segments_count
+        deleted = self.log.apply_retention(self.end)
+        assert deleted <= before
+        oldest = self.world.clock.now_ms - 24 * HOUR_MS
+        kept = self.log.log_start_offset
+        assert self.start <= kept <= self.end
+        for batch in self.batches:
+            if batch.next_offset <= kept and batch.base_offset >= self.start:
+                assert max(batch.timestamps) < oldest
+        self._start_at(kept)
+
+    @rule(clean=st.booleans())
+    def restart(self, clean: bool) -> None:
+        """The process ends, in order or not, and comes back."""
+        self._stop(clean)
+        self._come_back(clean)
+
+    def _stop(self, clean: bool) -> None:
+        if clean:
+            self.log.close()
+        self.point = self.log.recovery_point
+        self.log.abandon()
+
+    def _come_back(self, clean: bool) -> None:
+        self.log = self.world.load(clean=clean, recovery_point=self.point, log_start=self.start)
+
+    @rule(clean=st.booleans(), data=st.data(), damage=st.sampled_from(["lose", "zero", "garbage"]))
+    def restart_damaged(self, clean: bool, data: st.DataObject, damage: str) -> None:
+        """Files beside the log are lost or garbage when it comes back."""
+        self._stop(clean)
+        sidecars = [
+            path for path in sorted(self.world.folder.iterdir()) if path.name.endswith(SIDECARS)
+        ]
+        for path in data.draw(st.sets(st.sampled_from(sidecars))) if sidecars else ():
+            if damage == "lose":
+                path.unlink()
+            elif damage == "zero":
+                path.write_bytes(bytes(path.stat().st_size))
+            else:
+                path.write_bytes(data.draw(st.binary(max_size=64)))
+        if data.draw(st.booleans()):
+            self.point = 0
+        self._come_back(clean)
+
+    @rule(share=st.floats(0, 1), max_bytes=st.integers(0, 2000), end=st.floats(0, 1))
+    def read(self, share: float, max_bytes: int, end: float) -> None:
+        """A read returns the right batches and stays below its limit."""
+        offset = int(self.start + share * (self.end - self.start))
+        limit = int(offset + end * (self.end - offset))
+        fetched = self.log.read(offset, max_bytes, max_offset=limit, only_if_cached=True)
+        if fetched is None:
+            return
+        expected = [
+            batch
+            for batch in self.batches
+            if batch.next_offset > offset and batch.next_offset <= limit
+        ]
+        found = [
+            record.offset for record in iterate_records(fetched.records) if record.offset >= offset
+        ]
+        wanted = [
+            number
+            for batch in expected
+            for number in range(max(batch.base_offset, offset), batch.next_offset)
+        ]
+        assert found == wanted[: len(found)]
+        if wanted:
+            assert found or not expected
+        size = len(fetched.records)
+        assert size <= max_bytes or size == fetched.first_batch_size
+
+    @rule(share=st.floats(-0.1, 1.1))
+    def search_time(self, share: float) -> None:
+        """The first record at or after a time is found."""
+        stamps = [stamp for batch in self.batches for stamp in batch.timestamps]
+        low, high = min(stamps, default=START_MS), max(stamps, default=START_MS)
+        target = int(low + share * (high - low))
+        found = self.log.offset_for_timestamp(target)
+        expected = next(
+            (
+                (stamp, batch.base_offset + index, batch.leader_epoch)
+                for batch in self.batches
+                for index, stamp in enumerate(batch.timestamps)
+                if stamp >= target and batch.base_offset + index >= self.start
+            ),
+            None,
+        )
+        assert found == expected
+
+    @rule(epoch=st.integers(-1, 30))
+    def end_of_epoch(self, epoch: int) -> None:
+        """The end of a leader epoch is where the next one begins."""
+        known, end = self.log.end_offset_for_epoch(epoch)
+        later = [batch for batch in self.batches if batch.leader_epoch > epoch]
+        if any(batch.leader_epoch == epoch for batch in self.batches):
+            assert known == epoch
+            assert end == (later[0].base_offset if later else self.end)
+
+    @invariant()
+    def holds_the_same(self) -> None:
+        """Start, end and every record are those of the list."""
+        assert self.log.log_start_offset == self.start
+        assert self.log.log_end_offset == self.end
+        expected = [
+            (batch.base_offset + index, stamp)
+            for batch in self.batches
+            for index, stamp in enumerate(batch.timestamps)
+            if batch.base_offset + index >= self.start
+        ]
+        start = expected[0][0] if expected else self.end
+        found = read_all(self.log, max_bytes=300, start=start)
+        assert [(record.offset, record.timestamp) for record in found] == expected
+
+
+TestLogAgainstList = LogAgainstList.TestCase
+TestLogAgainstList.settings = settings(
+    max_examples=60,
+    stateful_step_count=30,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)

@@ -1,0 +1,125 @@
+"""What the tests of the log share: a clock that stands still, and short ways to write and read."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from ottla.base.errors import StorageError
+from ottla.base.files import FileSystem, RealFileSystem
+from ottla.base.rng import SeededRng
+from ottla.storage import recovery
+from ottla.storage.config import LogConfig
+from ottla.storage.disk import LogDirectories
+from ottla.storage.log import Log, Surroundings
+from ottla.wire.records.records import Record, encode_batch, iterate_records
+
+START_MS = 1_700_000_000_000
+TOPIC_ID = bytes(range(16))
+
+
+class ManualClock:
+    """Time that moves when a test says so."""
+
+    def __init__(self, now_ms: int = START_MS) -> None:
+        self.now_ms = now_ms
+
+    def time_ms(self) -> int:
+        """Return what the test has set."""
+        return self.now_ms
+
+    def monotonic(self) -> float:
+        """Return the same time in seconds."""
+        return self.now_ms / 1000
+
+    async def sleep(self, seconds: float) -> None:
+        """Move on at once."""
+        self.now_ms += int(seconds * 1000)
+
+
+class World:
+    """A log directory on a real disk, with one log in it, and a clock of its own."""
+
+    def __init__(self, path: Path | str, config: LogConfig | None = None, **fields: Any) -> None:
+        self.path = Path(path)
+        self.clock = ManualClock()
+        self.files: FileSystem = RealFileSystem()
+        self.config = config or LogConfig(**fields)
+        self.failures: list[StorageError] = []
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the log."""
+        return self.path / "t-0"
+
+    def directories(self, **opening: Any) -> LogDirectories:
+        """Open the log directory."""
+        settings = {"cluster_id": "c", "broker_id": 1, "topic_config": lambda topic: self.config}
+        return LogDirectories.open(
+            [str(self.path)],
+            files=self.files,
+            clock=self.clock,
+            rng=SeededRng(1),
+            on_offline=lambda path, error: self.failures.append(error),
+            **(settings | opening),
+        )
+
+    def load(self, *, clean: bool = False, recovery_point: int = 0, log_start: int = 0) -> Log:
+        """Open the one log without a log directory around it; it is made if it does not exist."""
+        expected = recovery.Expectation(log_start, recovery_point, clean)
+        arguments = (self.files, str(self.folder), self.config)
+        if self.folder.exists():
+            loaded = recovery.load(*arguments, expected, self.clock.now_ms)
+        else:
+            loaded = recovery.create(*arguments, self.clock.now_ms)
+        self.loaded = loaded
+        surroundings = Surroundings(
+            self.files, self.clock, SeededRng(1), self.failures.append, str(self.path)
+        )
+        return Log("t", 0, TOPIC_ID, self.config, loaded, surroundings)
+
+    def names(self, suffix: str) -> list[str]:
+        """Return the names of the log's files with this ending."""
+        return sorted(path.name for path in self.folder.iterdir() if path.name.endswith(suffix))
+
+
+def make_batch(
+    values: list[bytes] | int = 1, *, timestamp: int = START_MS, sequence: int = -1, **fields: Any
+) -> bytearray:
+    """Return a batch as a client sends it: `values`, or so many numbered ones."""
+    if isinstance(values, int):
+        values = [b"value-%d" % number for number in range(values)]
+    records = [Record(b"key", value, timestamp=timestamp) for value in values]
+    if sequence >= 0:
+        fields = {"producer_id": 7, "producer_epoch": 0, "base_sequence": sequence} | fields
+    return encode_batch(records, **fields)
+
+
+def read_all(log: Log, *, max_bytes: int = 1 << 20, start: int | None = None) -> list[Record]:
+    """Return every record from `start` (default: the log's) to the end, fetch by fetch."""
+    offset = log.log_start_offset if start is None else start
+    found: list[Record] = []
+    while offset < log.log_end_offset:
+        fetched = log.read(offset, max_bytes, max_offset=log.log_end_offset)
+        assert fetched is not None
+        records = list(iterate_records(fetched.records))
+        assert records, f"nothing at offset {offset}"
+        found += [record for record in records if record.offset >= offset]
+        offset = records[-1].offset + 1
+    return found
+
+
+def offsets(log: Log) -> list[int]:
+    """Return the offsets that the log holds."""
+    return [record.offset for record in read_all(log)]
+
+
+@contextmanager
+def patched(target: Any, name: str, replacement: Callable[..., Any]) -> Iterator[None]:
+    """Replace a method of one object."""
+    original = getattr(target, name)
+    setattr(target, name, replacement)
+    try:
+        yield
+    finally:
+        setattr(target, name, original)
