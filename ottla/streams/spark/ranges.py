@@ -1,0 +1,86 @@
+"""Which offsets a batch reads: limits, splits, and the JSON form that Spark keeps in its checkpoint.
+
+Pure: offsets in, offsets out. The JSON is that of Spark's Kafka connector, {"topic": {"0": 23}}. Limits follow
+its KafkaOffsetReader: each partition gets its share of what it has.
+"""
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ottla.client.admin.offsets import TopicPartition
+
+Offsets = dict[TopicPartition, int]
+JsonOffsets = dict[str, dict[str, int]]
+
+
+@dataclass(frozen=True)
+class OffsetRange:
+    """The offsets of one partition from `start` up to and without `end`."""
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+
+    @property
+    def size(self) -> int:
+        """How many offsets; there may be fewer records."""
+        return self.end - self.start
+
+
+def to_json(offsets: Mapping[TopicPartition, int]) -> JsonOffsets:
+    """Return the offsets by topic and partition, in a fixed order."""
+    found: JsonOffsets = {}
+    for (topic, partition), offset in sorted(offsets.items()):
+        found.setdefault(topic, {})[str(partition)] = offset
+    return found
+
+
+def from_json(offsets: Mapping[str, Mapping[str, int]]) -> Offsets:
+    """Return what `to_json` was given."""
+    return {
+        (topic, int(partition)): offset
+        for topic, partitions in offsets.items()
+        for partition, offset in partitions.items()
+    }
+
+
+def limit_offsets(start: Offsets, end: Offsets, max_rows: int) -> Offsets:
+    """Return an end that is at most about `max_rows` after the start, in proportion to what is there.
+
+    Rounds up where a share is below one row, so that every partition with records moves.
+    """
+    sizes = {key: max(offset - start.get(key, offset), 0) for key, offset in end.items()}
+    total = sum(sizes.values())
+    if total <= max_rows:
+        return end
+    limited = {}
+    for key, offset in end.items():
+        share = max_rows * sizes[key] / total
+        rows = math.ceil(share) if share < 1 else math.floor(share)
+        limited[key] = min(offset, start.get(key, offset) + rows)
+    return limited
+
+
+def split(
+    ranges: Sequence[OffsetRange], min_partitions: int | None, max_records: int | None
+) -> list[OffsetRange]:
+    """Cut ranges so that there are at least so many, of at most so many records; keeps their order."""
+    filled = [item for item in ranges if item.size > 0]
+    if max_records is not None:
+        filled = [part for item in filled for part in _cut(item, -(-item.size // max_records))]
+    if min_partitions is None or min_partitions <= len(filled):
+        return filled
+    total = sum(item.size for item in filled)
+    # The last shares get what rounding left over, so that the minimum is met where rows suffice.
+    wanted = [max(1, math.ceil(min_partitions * item.size / total)) for item in filled]
+    return [part for item, count in zip(filled, wanted, strict=True) for part in _cut(item, count)]
+
+
+def _cut(item: OffsetRange, count: int) -> Iterable[OffsetRange]:
+    count = min(count, item.size)
+    bounds = [item.start + item.size * index // count for index in range(count + 1)]
+    for start, end in itertools.pairwise(bounds):
+        yield OffsetRange(item.topic, item.partition, start, end)

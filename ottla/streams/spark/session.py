@@ -1,0 +1,57 @@
+"""A Spark session for pipelines on one machine, with the settings that a Python pipeline needs.
+
+Spark starts `python3` from PATH for its workers and binds to whatever address the machine has; here workers are this
+Python, and all stays on the loopback. Clusters bring their own session: `register` is enough there.
+"""
+
+import os
+import sys
+from collections.abc import Mapping
+
+from pyspark.sql import SparkSession
+
+from ottla.streams.spark.java import find_java_home
+from ottla.streams.spark.source import OttlaSource
+
+_SETTINGS = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.memory": "1g",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # The default provider keeps all state in memory.
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+}
+
+
+def register(spark: SparkSession) -> None:
+    """Make `format("ottla")` known to a session; workers must be able to import `ottla`."""
+    spark.dataSource.register(OttlaSource)
+
+
+def session(
+    name: str = "ottla", *, cores: int | None = None, settings: Mapping[str, str] | None = None
+) -> SparkSession:
+    """Return a local session that knows `format("ottla")`.
+
+    `cores` are all of the machine's where not given, `settings` go over the defaults. Sets JAVA_HOME,
+    PYSPARK_PYTHON and SPARK_LOCAL_IP for this process where they matter; ConfigError without a Java.
+    """
+    count = cores or os.cpu_count() or 1
+    os.environ["JAVA_HOME"] = find_java_home()
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    builder = SparkSession.builder.master(f"local[{count}]").appName(name)
+    # One shuffle partition a core: state is cut that way for as long as a checkpoint lives.
+    chosen = _SETTINGS | {"spark.sql.shuffle.partitions": str(count)} | dict(settings or {})
+    for key, value in chosen.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel(chosen.get("spark.log.level", "ERROR"))
+    register(spark)
+    return spark

@@ -1,0 +1,214 @@
+"""Writes data frames to topics: the sink of the Data Source `ottla`, in batches and in streams.
+
+Each task is an idempotent producer that writes by column with acks=all, so that a task leaves no doubles of
+its own; a task that Spark runs again writes again, as with Spark's Kafka sink (at least once). Columns are those
+of Spark's Kafka connector: value, and key, topic, partition and headers where they are there.
+"""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark import TaskContext
+from pyspark.sql.datasource import (
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
+from pyspark.sql.types import StructType
+
+from ottla.base.errors import ConfigError
+from ottla.client.brokers import Brokers
+from ottla.client.sender import ColumnSender
+from ottla.streams.spark.options import SparkOptions
+from ottla.wire.records.columnar_arrays import HEADERS_TYPE
+from ottla.wire.records.columnar_encoding import Rows
+from ottla.wire.records.columnar_partitioner import partitions_of
+from ottla.wire.records.columnar_varints import Integers
+
+_KINDS: Mapping[str, tuple[str, ...]] = {
+    "value": ("binary", "string"),
+    "key": ("binary", "string"),
+    "topic": ("string",),
+    "partition": ("int",),
+    "headers": ("array<struct<key:string,value:binary>>",),
+    "timestamp": ("timestamp",),
+}
+# Spark hands over some 10 000 rows at a time; more of them make fuller batches.
+_GATHER_BYTES = 4 * 1024 * 1024
+
+
+@dataclass
+class Written(WriterCommitMessage):
+    """What a task wrote."""
+
+    records: int
+
+
+class _Sink:
+    """Writes what each task is given; made in the driver, where wrong columns are refused."""
+
+    def __init__(self, options: SparkOptions, schema: StructType) -> None:
+        self._options = options
+        self._columns = _check_columns(options, schema)
+        # A missing address is refused in the driver, too.
+        _ = options.bootstrap
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        """Write all rows of a task; they are acknowledged by all in-sync replicas on return."""
+        options = self._options
+        with (
+            Brokers(options.bootstrap, client_id=options.client_id) as brokers,
+            ColumnSender(brokers, options.send_settings) as sender,
+        ):
+            router = _Router(sender, options, self._columns)
+            for table in _gather(iterator, self._columns):
+                router.send(table)
+            sender.flush()
+            return Written(sender.records_sent)
+
+
+class BatchSink(_Sink, DataSourceArrowWriter):
+    """The writer of one batch."""
+
+
+class StreamSink(_Sink, DataSourceStreamArrowWriter):
+    """The writer of a stream: every micro-batch runs `write` in its tasks."""
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
+        """Do nothing: what the tasks wrote is visible already."""
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
+        """Do nothing: what the tasks wrote stays, and is written again."""
+
+
+def _check_columns(options: SparkOptions, schema: StructType) -> list[str]:
+    """Return the columns that are written, of all that the data frame has."""
+    kinds = {field.name: field.dataType.simpleString() for field in schema.fields}
+    wanted = ["value", "key", "partition", "headers"]
+    wanted += [] if "topic" in options else ["topic"]
+    wanted += ["timestamp"] if options.get("includeTimestamp", False) else []
+    found = [name for name in wanted if name in kinds]
+    if "value" not in found:
+        raise ConfigError("The data frame has no column value (binary or string) to write.")
+    if "topic" in wanted and "topic" not in found:
+        raise ConfigError("Give the option topic, or the data frame a column topic.")
+    if "timestamp" in wanted and "timestamp" not in found:
+        raise ConfigError("Option includeTimestamp asks for a column timestamp: there is none.")
+    for name in found:
+        if kinds[name] not in _KINDS[name]:
+            raise ConfigError(
+                f"Column {name} is {kinds[name]}: it must be {' or '.join(_KINDS[name])}."
+            )
+    return found
+
+
+def _gather(batches: Iterator[pa.RecordBatch], columns: Sequence[str]) -> Iterator[pa.Table]:
+    gathered: list[pa.RecordBatch] = []
+    size = 0
+    for each in batches:
+        gathered.append(each.select(columns))
+        size += gathered[-1].nbytes
+        if size >= _GATHER_BYTES:
+            yield pa.Table.from_batches(gathered)
+            gathered, size = [], 0
+    if gathered:
+        yield pa.Table.from_batches(gathered)
+
+
+class _Router:
+    """Finds topic and partition of each row, and sends the rows of each together."""
+
+    def __init__(self, sender: ColumnSender, options: SparkOptions, columns: Sequence[str]) -> None:
+        self._sender = sender
+        self._topic: str | None = options.get("topic")
+        self._columns = columns
+        self._partition_counts: dict[str, int] = {}
+        # Rows without a key stick to one partition for a while, as in Kafka's clients; tasks differ.
+        context = TaskContext.get()
+        self._sticky = 0 if context is None else context.partitionId()
+
+    def send(self, table: pa.Table) -> None:
+        """Send all rows."""
+        if not table.num_rows:
+            return
+        rows = self._rows(table)
+        wanted = self._column(table, "partition")
+        self._sticky += 1
+        if self._topic is not None:
+            self._send_to(self._topic, rows, wanted)
+            return
+        topics = _whole(table.column("topic")).dictionary_encode()
+        if topics.null_count:
+            raise ConfigError("A row's topic is null: say in the column topic where it goes.")
+        codes = topics.indices.to_numpy()
+        for code, topic in enumerate(topics.dictionary.to_pylist()):
+            chosen = np.flatnonzero(codes == code)
+            part = _take(rows, chosen)
+            self._send_to(topic, part, None if wanted is None else wanted.take(chosen))
+
+    def _rows(self, table: pa.Table) -> Rows:
+        keys, headers = self._column(table, "key"), self._column(table, "headers")
+        timestamps = np.full(table.num_rows, time.time_ns() // 1_000_000, np.int64)
+        given = self._column(table, "timestamp")
+        if given is not None:
+            milliseconds = pc.divide(given.cast(pa.int64()), 1000)
+            timestamps = np.where(
+                given.is_null(), timestamps, np.asarray(milliseconds.fill_null(0))
+            )
+        return Rows(
+            _whole(table.column("value")).cast(pa.binary()),
+            None if keys is None else keys.cast(pa.binary()),
+            None if headers is None else headers.cast(HEADERS_TYPE),
+            timestamps,
+        )
+
+    def _column(self, table: pa.Table, name: str) -> pa.Array | None:
+        return _whole(table.column(name)) if name in self._columns else None
+
+    def _send_to(self, topic: str, rows: Rows, wanted: pa.Array | None) -> None:
+        partitions = self._partitions(topic, rows, wanted)
+        order = np.argsort(partitions, kind="stable")
+        ordered = _take(rows, order)
+        numbers, starts = np.unique(partitions[order], return_index=True)
+        ends = [*starts[1:].tolist(), len(order)]
+        for partition, start, end in zip(numbers.tolist(), starts.tolist(), ends, strict=True):
+            self._sender.send(topic, partition, ordered.slice(start, end))
+
+    def _partitions(self, topic: str, rows: Rows, wanted: pa.Array | None) -> Integers:
+        count = self._partition_count(topic)
+        sticky = self._sticky % count
+        if rows.keys is None:
+            partitions = np.full(len(rows.values), sticky, np.int64)
+        else:
+            partitions = partitions_of(rows.keys, count, sticky)
+        if wanted is None:
+            return partitions
+        named = np.where(wanted.is_null(), partitions, np.asarray(wanted.fill_null(0), np.int64))
+        if named.min() < 0 or named.max() >= count:
+            wrong = named[(named < 0) | (named >= count)][0]
+            raise ConfigError(f"Topic {topic!r} has {count} partitions, no partition {wrong}.")
+        return named
+
+    def _partition_count(self, topic: str) -> int:
+        if topic not in self._partition_counts:
+            self._partition_counts[topic] = self._sender.partition_count(topic)
+        return self._partition_counts[topic]
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    """Return a column in one piece."""
+    return column.combine_chunks()
+
+
+def _take(rows: Rows, indexes: Integers) -> Rows:
+    chosen = pa.array(indexes)
+    return Rows(
+        rows.values.take(chosen),
+        None if rows.keys is None else rows.keys.take(chosen),
+        None if rows.headers is None else rows.headers.take(chosen),
+        rows.timestamps[indexes],
+    )
