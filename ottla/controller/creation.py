@@ -30,6 +30,8 @@ from ottla.controller.requests import BY_DEFAULT, PartitionsRequest, TopicReques
 
 # Of one request: what more would do to the tree and to file descriptors is rarely meant.
 PARTITIONS_MAX = 10_000
+# Kafka's metadata log: tools take a topic of this name for something else.
+RESERVED_NAME = "__cluster_metadata"
 
 
 class Write(NamedTuple):
@@ -86,6 +88,8 @@ def plan_topic(request: TopicRequest, existing: Iterable[str], now: Circumstance
 
 def _check_name(name: str, existing: Iterable[str]) -> None:
     names.validate_topic_name(name)
+    if name == RESERVED_NAME:
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"The topic name {name} is reserved.")
     taken = existing if isinstance(existing, (set, frozenset, dict)) else set(existing)
     if name in taken:
         raise ApiError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")

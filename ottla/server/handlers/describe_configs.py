@@ -37,9 +37,7 @@ def _describe(
     context: RequestContext, request: DescribeConfigsRequest, resource: DescribeConfigsResource
 ) -> DescribeConfigsResult:
     result = DescribeConfigsResult(
-        error_message=None,
-        resource_type=resource.resource_type,
-        resource_name=resource.resource_name,
+        resource_type=resource.resource_type, resource_name=resource.resource_name
     )
     try:
         described = _found(context, resource)

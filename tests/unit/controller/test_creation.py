@@ -65,6 +65,7 @@ def test_an_assignment_is_taken_as_it_is() -> None:
         (TopicRequest("x y", 1, 1), ErrorCode.INVALID_TOPIC_EXCEPTION),
         (TopicRequest("", 1, 1), ErrorCode.INVALID_TOPIC_EXCEPTION),
         (TopicRequest("x" * 250, 1, 1), ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (TopicRequest("__cluster_metadata", 1, 1), ErrorCode.INVALID_REQUEST),
         (TopicRequest("taken", 0, 9), ErrorCode.TOPIC_ALREADY_EXISTS),
         (TopicRequest("a_b", 1, 1), ErrorCode.INVALID_TOPIC_EXCEPTION),
         (TopicRequest("x", 0, 1, config={"nope": "1"}), ErrorCode.INVALID_CONFIG),
