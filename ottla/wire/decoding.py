@@ -72,6 +72,24 @@ def smallest_size(type: Type, version: int, flexible: bool, nullable: bool = Fal
     return 2 if type is STRING else 4
 
 
+def objects_per_item(type: Type) -> int:
+    """Return what an array element costs of the object budget.
+
+    That is itself and the lists and structs in it; of its strings, two cost as much as a struct.
+    """
+    if not isinstance(type, Nested):
+        return 1
+    fields = type.struct.FIELDS
+    lists = sum(isinstance(field.type, Array) for field in fields)
+    strings = sum(isinstance(field.type, Variable) for field in fields)
+    nested = sum(
+        objects_per_item(field.type)
+        for field in fields
+        if isinstance(field.type, Nested) and field.tag is None
+    )
+    return 1 + lists + strings // 2 + nested
+
+
 def decoder_source(cls: type[Message], version: int) -> tuple[str, dict[str, Any]]:
     """Return the source of `decode(buffer, pos, budget) -> (message, end)` and its names."""
     writer = _DecoderWriter(cls, version)
@@ -232,9 +250,11 @@ class _DecoderWriter:
         if self.flexible:
             self.write("n -= 1")
         size_bytes = max(1, smallest_size(type.item, self.version, self.flexible))
-        self.write(f"if n > budget or n * {size_bytes} > limit - pos:")
+        weight = objects_per_item(type.item)
+        charge = "n" if weight == 1 else f"n * {weight}"
+        self.write(f"if {charge} > budget or n * {size_bytes} > limit - pos:")
         self.write(f"    refuse_count({label!r}, n, limit - pos, budget)")
-        self.write("budget -= n")
+        self.write(f"budget -= {charge}")
         if isinstance(type.item, Fixed):
             self.write_numbers(type.item, target)
         else:

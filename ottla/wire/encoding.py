@@ -31,7 +31,7 @@ from ottla.wire.fields import (
     Variable,
     execute,
 )
-from ottla.wire.primitives import encode_string_size, encode_uvarint
+from ottla.wire.primitives import ONE_BYTE, encode_string_size, encode_uvarint
 
 # Packings of one place that are kept, by the lengths of their variable parts.
 _PACKERS_MAX = 512
@@ -95,6 +95,7 @@ class _EncoderWriter:
             "string_size": encode_string_size,
             "uvarint": encode_uvarint,
             "join": b"".join,
+            "one_byte": ONE_BYTE,
             "unwritable": unwritable,
             "refuse_value": refuse_value,
             "Unwritable": (struct.error, TypeError, AttributeError, ValueError),
@@ -361,6 +362,8 @@ class _EncoderWriter:
         codes = "".join(code for code, _ in self.run)
         if not self.lengths and arguments == "0":
             self.write(f"{self.sink}({bytes(struct.calcsize(codes))!r})")
+        elif codes == "B" and not self.lengths:
+            self.write(f"{self.sink}(one_byte[{arguments}])")
         elif not self.lengths:
             name = f"pack_{codes.replace('?', 't')}"
             self.names[name] = packer(codes)

@@ -9,14 +9,16 @@ from typing import NoReturn
 from ottla.base.buffers import Buffer
 from ottla.base.errors import ProtocolError
 
-# Array elements and unknown tags that one request may make us build.
+# Objects that one request may make us build: array elements with what they hold, tagged fields.
+# Enough for a fetch of 190000 partitions; decoding a message that uses all of it takes about 0.1 s.
 OBJECT_BUDGET = 200_000
 # Tagged fields that one struct may carry; Kafka's largest has four.
 TAGS_MAX = 64
 STRING_BYTES_MAX = 32_767
 
 _INT32_MAX = 0x7FFFFFFF
-_ONE_BYTE = tuple(bytes((value,)) for value in range(128))
+# Varints below 128, ready-made.
+ONE_BYTE = tuple(bytes((value,)) for value in range(128))
 
 
 def uvarint(buffer: Buffer, position: int) -> tuple[int, int]:
@@ -44,7 +46,7 @@ def string_size(buffer: Buffer, position: int) -> tuple[int, int]:
 def encode_uvarint(value: int) -> bytes:
     """Encode an unsigned varint."""
     if value < 0x80:
-        return _ONE_BYTE[value]
+        return ONE_BYTE[value]
     parts = bytearray()
     while value >= 0x80:
         parts.append(value & 0x7F | 0x80)
@@ -90,9 +92,9 @@ def refuse_null(name: str) -> NoReturn:
 
 def refuse_count(name: str, count: int, remaining: int, budget: int) -> NoReturn:
     """An array that cannot be as long as it says, or that would cost too much."""
-    if count > budget:
-        raise ProtocolError(f"{name} has {count} elements, {budget} are left in the object budget")
-    raise ProtocolError(f"{name} claims {count} elements in {remaining} bytes")
+    raise ProtocolError(
+        f"{name} claims {count} elements in {remaining} bytes and {budget} objects left"
+    )
 
 
 def refuse_tag_size(name: str, size_bytes: int, used_bytes: int) -> NoReturn:

@@ -1,0 +1,64 @@
+"""Our codec against bytes that Apache Kafka, kio and kafka-python have made (see make_golden.py)."""
+
+import json
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import wire_samples
+
+from ottla.wire import schema
+
+CLASSES = {cls.__name__: cls for cls in wire_samples.MESSAGES + wire_samples.STORED}
+GOLDEN = Path(__file__).parent / "golden"
+
+
+class Vector(NamedTuple):
+    """One entry of a golden file."""
+
+    cls: type[schema.Message]
+    version: int
+    encoders: list[str]
+    message: schema.Struct
+    data: bytes
+
+
+def read_vectors(path: Path) -> list[Vector]:
+    """Read one file of entries."""
+    vectors = []
+    for text in path.read_text(encoding="utf-8").split("\n\n"):
+        head, document, *rows = text.strip().split("\n")
+        _, name, version, *encoders = head.split()
+        cls = CLASSES[name]
+        message = wire_samples.from_json(cls, json.loads(document))
+        data = bytes.fromhex("".join(rows))
+        vectors.append(Vector(cls, int(version), encoders, message, data))
+    return vectors
+
+
+FILES = sorted(GOLDEN.glob("*.txt"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_golden_bytes_are_what_we_encode(path: Path) -> None:
+    """Every message encodes to the bytes of the foreign encoders."""
+    for vector in read_vectors(path):
+        assert isinstance(vector.message, schema.Message)
+        assert schema.encode(vector.message, vector.version) == vector.data, vector
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_golden_bytes_decode_to_their_message(path: Path) -> None:
+    """Every foreign byte string decodes to its message and is used up."""
+    for vector in read_vectors(path):
+        decoded = schema.decode(vector.cls, vector.version, vector.data)
+        assert decoded == (vector.message, len(vector.data)), vector
+
+
+def test_golden_files_cover_every_message_in_every_version() -> None:
+    """No message or version lacks a vector, and Apache Kafka itself vouches for each."""
+    vectors = [vector for path in FILES for vector in read_vectors(path)]
+    covered = {(vector.cls, vector.version) for vector in vectors}
+    everything = wire_samples.MESSAGES + wire_samples.STORED
+    assert covered == set(wire_samples.each_version(everything))
+    assert all(vector.encoders[0].startswith("kafka-4.") for vector in vectors)
