@@ -122,6 +122,9 @@ def test_only_supervisors_catch_everything() -> None:
             if not isinstance(node, ast.ExceptHandler):
                 continue
             caught = ast.unparse(node.type) if node.type else "everything"
+            last = node.body[-1]
+            if isinstance(last, ast.Raise) and last.exc is None:
+                continue  # it tidies up and goes on failing
             if caught in ("Exception", "BaseException", "everything"):
                 offences[item.path] = f"line {node.lineno}: catches {caught}"
     source.judge("broad-excepts", offences, "Catch what you mean:")
