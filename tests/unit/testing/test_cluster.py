@@ -1,0 +1,139 @@
+"""The cluster inside a test's process: fast, isolated, and easy to stop."""
+
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from ottla.base.errors import ConfigError, OttlaError
+from ottla.client.admin import configs
+from ottla.testing import Cluster
+
+
+def test_a_cluster_is_ready_when_the_block_begins() -> None:
+    """No waiting, no retry: the first request is answered."""
+    with Cluster() as cluster:
+        cluster.create_topic("orders", partitions=3)
+        assert cluster.topics() == ["orders"]
+
+
+def test_a_cluster_starts_within_a_moment() -> None:
+    """0.3 s is the promise; the best of three leaves a busy machine out of it."""
+    with Cluster():
+        pass
+    seconds = []
+    for _ in range(3):
+        started = time.perf_counter()
+        with Cluster():
+            seconds.append(time.perf_counter() - started)
+    assert min(seconds) < 0.3
+
+
+def test_two_clusters_share_nothing() -> None:
+    """Tests that run at the same time do not see each other's topics."""
+    with Cluster() as one, Cluster() as other:
+        one.create_topic("mine")
+        assert other.topics() == []
+        assert one.bootstrap != other.bootstrap
+        assert one.cluster_id != other.cluster_id
+
+
+def test_a_restart_keeps_data_and_address() -> None:
+    """Clients that are connected find their way back."""
+    with Cluster() as cluster:
+        cluster.create_topic("kept")
+        before = (cluster.bootstrap, cluster.cluster_id)
+        cluster.restart()
+        assert cluster.topics() == ["kept"]
+        assert (cluster.bootstrap, cluster.cluster_id) == before
+
+
+def test_stopping_twice_is_stopping_once() -> None:
+    """A fixture and a test may both think that it is theirs to stop."""
+    cluster = Cluster().start()
+    cluster.stop()
+    cluster.stop()
+
+
+def test_a_stopped_cluster_leaves_nothing_behind() -> None:
+    """No folder and no thread."""
+    threads = threading.active_count()
+    with Cluster() as cluster:
+        folder = cluster.data
+        assert folder.is_dir()
+    assert not folder.exists()
+    assert threading.active_count() == threads
+
+
+def test_a_stopped_cluster_says_so() -> None:
+    """Its address means nothing any more."""
+    with pytest.raises(OttlaError, match="not running: use `with Cluster"):
+        _ = Cluster().bootstrap
+
+
+def test_data_of_ones_own_is_kept(tmp_path: Path) -> None:
+    """A folder that was given outlives the cluster."""
+    with Cluster(data=tmp_path / "data") as cluster:
+        cluster.create_topic("kept")
+    with Cluster(data=tmp_path / "data") as cluster:
+        assert cluster.topics() == ["kept"]
+
+
+def test_options_are_the_brokers() -> None:
+    """Every broker option can be set, by its Kafka name."""
+    with Cluster(options={"num.partitions": "7"}) as cluster, cluster.admin() as brokers:
+        node = configs.Resource(configs.ResourceType.BROKER, "1")
+        (entry,) = configs.describe_config(brokers, node, names=["num.partitions"])
+        assert entry.value == "7"
+
+
+def test_a_wrong_option_is_told_where_the_cluster_is_made() -> None:
+    """The error comes out of the thread, and nothing keeps running."""
+    threads = threading.active_count()
+    cluster = Cluster(options={"num.partitions": "many"})
+    with pytest.raises(ConfigError, match=r"num\.partitions"):
+        cluster.start()
+    assert threading.active_count() == threads
+
+
+async def test_an_async_test_can_wait_for_a_cluster() -> None:
+    """The caller's loop keeps turning while the broker starts and stops."""
+    async with Cluster() as cluster:
+        assert cluster.topics() == []
+
+
+def test_the_fixture_is_a_running_cluster(ottla_cluster: Cluster) -> None:
+    """`ottla_cluster` comes with the installation; nothing has to be imported."""
+    assert ottla_cluster.topics() == []
+    ottla_cluster.create_topic("seen-by-this-test-only")
+
+
+def test_the_fixture_is_new_in_every_test(ottla_cluster: Cluster) -> None:
+    """What the test before has made is gone."""
+    assert ottla_cluster.topics() == []
+
+
+class TestOptions:
+    """A class, a module or a conftest can give its tests' clusters options."""
+
+    @pytest.fixture
+    def ottla_options(self) -> dict[str, str]:
+        """Three partitions a topic."""
+        return {"num.partitions": "3"}
+
+    def test_the_fixtures_options_can_be_overridden(self, ottla_cluster: Cluster) -> None:
+        """By overriding `ottla_options`, as with every pytest fixture."""
+        assert ottla_cluster.options["num.partitions"] == "3"
+
+
+def test_the_plugin_costs_nothing_where_it_is_not_used() -> None:
+    """pytest loads it for every project that has Ottla installed."""
+    code = (
+        "import sys, pytest; before = set(sys.modules); import ottla.testing.fixture;"
+        "print(sorted(m for m in set(sys.modules) - before if m.startswith('ottla')))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "['ottla', 'ottla.testing', 'ottla.testing.fixture']"

@@ -1,0 +1,119 @@
+"""`ottla group …` against a cluster."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import confluent_kafka
+import pytest
+
+from ottla.testing import Cluster
+from ottla.tools.group import delete
+
+
+@pytest.fixture
+def group(run: Any) -> str:
+    """A group that has read 4 of 6 records in one partition, and has no members."""
+    run("produce", "t", "-D", ",", stdin=b"0,1,2,3,4,5")
+    run("consume", "t", "--group", "readers", "-c", "4")
+    return "readers"
+
+
+@pytest.fixture
+def member(group: str, ottla_cluster: Cluster) -> Iterator[str]:
+    """A consumer that is in the group now; its name."""
+    consumer = confluent_kafka.Consumer(
+        {"bootstrap.servers": ottla_cluster.bootstrap, "group.id": group, "client.id": "somebody"}
+    )
+    consumer.subscribe(["t"])
+    while not consumer.assignment():
+        consumer.poll(0.05)
+    yield "somebody"
+    consumer.close()
+
+
+def test_groups_are_listed_with_their_state(run: Any, group: str) -> None:
+    """A group without members is empty, not gone."""
+    assert run("group", "list").rows == [[group, "Empty", "consumer"]]
+    assert run("group", "list", "--state", "Stable").out == b""
+
+
+def test_lag_is_the_distance_to_the_end(run: Any, group: str) -> None:
+    """Committed offset, end, and the difference."""
+    (row,) = run("group", "describe", group).rows
+    assert row[:6] == [group, "t", "0", "4", "6", "2"]
+
+
+def test_members_are_shown_with_what_they_read(run: Any, group: str, member: str) -> None:
+    """Beside their offsets, and in a table of their own."""
+    (row,) = run("group", "describe", group, "--output", "json").json
+    assert (row["state"], row["client_id"], row["host"]) == ("Stable", member, "127.0.0.1")
+    (row,) = run("group", "describe", group, "--members", "--output", "json").json
+    assert (row["client_id"], row["partitions"]) == (member, ["t-0"])
+
+
+@pytest.mark.parametrize(
+    ("words", "offset"),
+    [
+        (["--to-earliest"], 0),
+        (["--to-latest"], 6),
+        (["--to-offset", "3"], 3),
+        (["--shift-by", "-1"], 3),
+        (["--shift-by", "99"], 6),
+        (["--to-datetime", "2020-01-01"], 0),
+        (["--by-duration", "1h"], 0),
+        (["--to-earliest", "--topic", "t"], 0),
+        (["--to-earliest", "--topic", "t:0"], 0),
+    ],
+)
+def test_a_reset_is_shown_first_and_done_when_told(
+    run: Any, group: str, words: list[str], offset: int
+) -> None:
+    """The dry run and the real one say the same; only one of them changes anything."""
+    shown = run("group", "reset", group, *words)
+    assert shown.rows == [["t", "0", "4", str(offset)]]
+    assert "add --execute" in shown.errors
+    assert run("group", "describe", group).rows[0][3] == "4"
+    done = run("group", "reset", group, *words, "--execute")
+    assert (done.rows, done.errors) == (shown.rows, "")
+    assert run("group", "describe", group).rows[0][3] == str(offset)
+
+
+def test_a_group_can_be_prepared_before_it_exists(run: Any, group: str) -> None:
+    """Its first consumer starts where it was told to."""
+    run("group", "reset", "new", "--topic", "t", "--to-offset", "5", "--execute")
+    assert run("consume", "t", "--group", "new", "-e").out == b"5\n"
+
+
+def test_an_active_group_is_neither_moved_nor_deleted(run: Any, group: str, member: str) -> None:
+    """Its members would overwrite the change; the sentence says what to do first."""
+    for words in (["reset", group, "--to-earliest", "--execute"], ["delete", group, "--yes"]):
+        done = run("group", *words)
+        assert (done.code, "stop its consumers first" in done.errors) == (1, True)
+
+
+def test_a_group_is_deleted_with_its_offsets(run: Any, group: str) -> None:
+    """After that it is unknown."""
+    assert run("group", "delete", group, "--yes").out == b"Deleted readers.\n"
+    gone = run("group", "describe", group)
+    assert (gone.code, gone.errors) == (1, "ottla: There is no group 'readers'\n")
+
+
+def test_a_person_is_asked_before_a_group_is_deleted(
+    run: Any, group: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At a terminal; a script is not asked."""
+    monkeypatch.setattr(delete, "is_terminal", lambda: True)
+    assert run("group", "delete", group, stdin=b"n\n").code == 1
+    assert run("group", "list").rows != []
+
+
+def test_a_reset_without_offsets_asks_for_a_topic(run: Any) -> None:
+    """There is nothing to move otherwise."""
+    done = run("group", "reset", "nobody", "--to-latest")
+    assert (done.code, "say --topic TOPIC" in done.errors) == (2, True)
+
+
+def test_a_partition_that_does_not_exist_is_refused(run: Any, group: str) -> None:
+    """Before anything is changed."""
+    done = run("group", "reset", group, "--topic", "t:7", "--to-latest", "--execute")
+    assert (done.code, "Topic 't' has no partition 7" in done.errors) == (1, True)

@@ -1,0 +1,96 @@
+"""`ottla topic …` against a cluster."""
+
+from typing import Any
+
+import pytest
+
+from ottla.tools.topic import delete
+
+
+def test_a_topic_is_created_shown_and_deleted(run: Any) -> None:
+    """The life of a topic, in the words people read."""
+    made = run("topic", "create", "orders", "--partitions", "3")
+    assert made.out == b"Created topic orders with 3 partitions, replication factor 1.\n"
+    assert run("topic", "list").rows == [["orders", "3", "1"]]
+    described = run("topic", "describe", "orders").rows
+    assert [row[:3] for row in described] == [["orders", str(index), "1"] for index in range(3)]
+    assert run("topic", "delete", "orders", "--yes").out == b"Deleted orders.\n"
+    assert run("topic", "list").errors.startswith("No topics yet: create one with")
+
+
+def test_scripts_get_json(run: Any) -> None:
+    """The same facts, and more of them."""
+    assert run("topic", "create", "a", "--output", "json").json == {
+        "name": "a",
+        "created": True,
+        "partitions": 1,
+        "replication_factor": 1,
+    }
+    (row,) = run("topic", "list", "--output", "json").json
+    assert (row["name"], row["partitions"], len(row["topic_id"])) == ("a", 1, 22)
+    (row,) = run("topic", "describe", "a", "--output", "json").json
+    assert (row["isr"], row["high_watermark"], row["leader_epoch"]) == ([1], 0, 0)
+
+
+def test_a_topic_that_exists_is_an_error_unless_told_otherwise(run: Any) -> None:
+    """--if-not-exists makes scripts repeatable."""
+    run("topic", "create", "a")
+    again = run("topic", "create", "a")
+    assert (again.code, again.out) == (1, b"")
+    assert "already exists" in again.errors
+    assert run("topic", "create", "a", "--if-not-exists").out == b"Topic a exists.\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["create", "a/b"], "a/b"),
+        (["create", "a", "-c", "retention.ms=x"], "retention.ms"),
+        (["create", "a", "-c", "no.such.option=1"], "no.such.option"),
+        (["create", "a", "--replication-factor", "2"], "eplication factor"),
+        (["describe", "a"], "There is no topic 'a'"),
+        (["delete", "a", "--yes"], "There is no topic 'a'"),
+        (["config", "a"], "a"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_one_line(run: Any, words: list[str], sentence: str) -> None:
+    """Exit code 1, nothing on standard output, no traceback."""
+    done = run("topic", *words)
+    assert (done.code, done.out) == (1, b"")
+    assert sentence in done.errors
+    assert done.errors.count("\n") == 1
+
+
+def test_a_configuration_is_set_shown_and_unset(run: Any) -> None:
+    """Only what differs from the broker's defaults is shown, unless all is asked for."""
+    run("topic", "create", "a", "-c", "retention.ms=1000")
+    run("topic", "config", "a", "--set", "cleanup.policy=compact", "--set", "segment.ms=5000")
+    assert [row[:2] for row in run("topic", "config", "a").rows] == [
+        ["cleanup.policy", "compact"],
+        ["retention.ms", "1000"],
+        ["segment.ms", "5000"],
+    ]
+    run("topic", "config", "a", "--unset", "retention.ms", "--unset", "segment.ms")
+    assert [row[0] for row in run("topic", "config", "a").rows] == ["cleanup.policy"]
+    every = {row["name"]: row["value"] for row in run(
+        "topic", "config", "a", "--all", "--output", "json").json}  # fmt: skip
+    assert every["retention.ms"] == "604800000"
+
+
+def test_a_person_is_asked_before_a_topic_is_deleted(
+    run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At a terminal "n" keeps the topic; a script is not asked."""
+    run("topic", "create", "a")
+    monkeypatch.setattr(delete, "is_terminal", lambda: True)
+    refused = run("topic", "delete", "a", stdin=b"n\n")
+    assert refused.code == 1
+    assert "Delete a with all records?" in refused.errors
+    assert run("topic", "delete", "a", stdin=b"y\n").code == 0
+
+
+def test_a_misspelt_name_saves_all_topics(run: Any) -> None:
+    """Nothing is deleted unless everything can be."""
+    run("topic", "create", "a")
+    assert run("topic", "delete", "a", "b", "--yes").code == 1
+    assert run("topic", "list").rows == [["a", "1", "1"]]
