@@ -4,7 +4,7 @@ import socket
 import struct
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, BinaryIO
 
 import pytest
 
@@ -76,14 +76,17 @@ class ScriptedBroker:
             threading.Thread(target=self._serve, args=(opened,), daemon=True).start()
 
     def _serve(self, opened: socket.socket) -> None:
+        # One stream for the whole connection: requests may come before the last one is answered.
+        stream = opened.makefile("rb")
         try:
-            while (frame := _read_frame(opened)) is not None:
+            while (frame := _read_frame(stream)) is not None:
                 answer = self._answer(frame)
                 if answer is None:
                     break
                 opened.sendall(struct.pack(">i", len(answer)) + answer)
         except OSError:
             pass
+        stream.close()
         opened.close()
 
     def _answer(self, frame: bytes) -> bytes | None:
@@ -115,8 +118,7 @@ class ScriptedBroker:
         return b"".join(headers.encode_response_parts(header.correlation_id, response, version))
 
 
-def _read_frame(opened: socket.socket) -> bytes | None:
-    stream = opened.makefile("rb")
+def _read_frame(stream: BinaryIO) -> bytes | None:
     prefix = stream.read(4)
     if len(prefix) < 4:
         return None
