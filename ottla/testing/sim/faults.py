@@ -11,7 +11,12 @@ class PowerLoss(KeyboardInterrupt):
     """The power went away inside a call: nothing after it happened.
 
     A KeyboardInterrupt, because that is what asyncio hands through a task to whoever runs the loop.
+    `faults` tells whose power it was.
     """
+
+    def __init__(self, faults: "Faults", call: str) -> None:
+        super().__init__(call)
+        self.faults = faults
 
 
 @dataclass(slots=True)
@@ -55,7 +60,7 @@ class Faults:
         if operation not in READS:
             self.changes_count += 1
             if self.changes_count == self._power_lost_at:
-                raise PowerLoss(f"at change {self.changes_count}: {operation} {path}")
+                raise PowerLoss(self, f"at change {self.changes_count}: {operation} {path}")
         for fault in self._faults:
             if fault.operation != operation or fault.path_part not in path or fault.times == 0:
                 continue

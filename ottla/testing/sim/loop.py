@@ -75,6 +75,9 @@ class Process:
 def _bury(task: "asyncio.Task[Any]") -> None:
     # Otherwise the garbage collector would complain, at a moment no seed decides.
     task._log_destroy_pending = False  # type: ignore[attr-defined]
+    if task.done():
+        # What it failed with is nobody's business any more.
+        task._log_traceback = False
     try:
         task.get_coro().close()
     except (RuntimeError, ValueError, AssertionError, OSError, OttlaError):

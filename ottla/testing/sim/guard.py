@@ -1,0 +1,58 @@
+"""Keeps Ottla's own code from the machine's clock, chance, sockets and threads during a simulation.
+
+A law test reads the source for such calls; this one catches what gets there by another way. Only calls
+from `ottla` itself are refused: the test runner and the standard library live in the real world.
+"""
+
+import contextlib
+import os
+import random
+import socket
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ottla.testing.sim.loop import SimulationBreach
+
+_REFUSED: tuple[tuple[Any, str], ...] = (
+    (time, "time"),
+    (time, "time_ns"),
+    (time, "monotonic"),
+    (time, "monotonic_ns"),
+    (time, "perf_counter"),
+    (time, "sleep"),
+    (os, "urandom"),
+    (uuid, "uuid4"),
+    (random, "random"),
+    (random, "randrange"),
+    (random, "shuffle"),
+    (random, "SystemRandom"),
+    (socket, "create_connection"),
+    (threading.Thread, "start"),
+)
+
+
+@contextlib.contextmanager
+def real_world_forbidden() -> Iterator[None]:
+    """Have such calls raise SimulationBreach when they come from a module of Ottla."""
+    originals = [(owner, name, getattr(owner, name)) for owner, name in _REFUSED]
+    for owner, name, original in originals:
+        setattr(owner, name, _guarded(name, original))
+    try:
+        yield
+    finally:
+        for owner, name, original in originals:
+            setattr(owner, name, original)
+
+
+def _guarded(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+    def guarded(*arguments: Any, **options: Any) -> Any:
+        caller = sys._getframe(1).f_globals.get("__name__", "")
+        if caller.startswith("ottla."):
+            raise SimulationBreach(f"{caller} calls {name}: go through the ports")
+        return original(*arguments, **options)
+
+    return guarded

@@ -1,0 +1,131 @@
+"""A whole world from one seed: machines with a disk and a place in the network, on virtual time.
+
+    with World(seed) as world:
+        world.run(scenario(world))
+
+Every random choice comes from a stream of its own, so that one more draw in one place does not change
+all others. Two runs of one seed have the same `trace.digest`, in any process.
+"""
+
+import contextlib
+import hashlib
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from ottla.base.rng import SeededRng
+from ottla.testing.sim.disk import Disk
+from ottla.testing.sim.faults import PowerLoss
+from ottla.testing.sim.files import SimFileSystem
+from ottla.testing.sim.guard import real_world_forbidden
+from ottla.testing.sim.loop import Process, SimLoop, VirtualClock
+from ottla.testing.sim.net import SimNetwork
+from ottla.testing.sim.trace import Trace
+
+T = TypeVar("T")
+
+
+class Machine:
+    """One computer: its disk outlives the processes that run on it, one after another."""
+
+    def __init__(self, world: "World", name: str, disk: Disk) -> None:
+        self.name = name
+        self.clock = VirtualClock(world.loop)
+        self.net = world.network.host(name)
+        self.files = SimFileSystem(
+            disk, clock=self.clock, rng=world.stream(f"files {name}"), trace=world.trace
+        )
+        self.lives = 0
+        self._world = world
+        self._power = world.stream(f"power {name}")
+        self._process: Process | None = None
+
+    @property
+    def is_running(self) -> bool:
+        """Tell whether a process runs here."""
+        return self._process is not None
+
+    def rng(self) -> SeededRng:
+        """Return the Random port of the life that is about to start."""
+        return self._world.stream(f"life {self.name} {self.lives}")
+
+    def start(self, work: Callable[[], Coroutine[Any, Any, T]]) -> "Any":
+        """Run `work()` in a new process and return its task; it may start others."""
+        assert self._process is None, f"{self.name} runs already"
+        self.lives += 1
+        process = self._process = self._world.loop.process(f"{self.name} #{self.lives}")
+        self._world.trace.record("start", process.name)
+        return self._world.loop.spawn(process, _later(work))
+
+    def stopped(self) -> None:
+        """Take note that the process has ended by itself."""
+        self.kill()
+
+    def kill(self) -> None:
+        """End the process as `kill -9` does: what it wrote stays, synced or not."""
+        self._end("kill")
+        self.files = self.files.kill()
+
+    def power_off(self) -> None:
+        """End everything at once: what was not synced may be lost, whole or in part."""
+        self._end("power off")
+        self.files = self.files.power_loss(self._power)
+
+    def _end(self, how: str) -> None:
+        self._world.trace.record(how, self.name)
+        process, self._process = self._process, None
+        if process is not None:
+            # First the disk, then the process: its last words must not reach it.
+            self.files.is_alive = False
+            process.kill()
+
+
+async def _later(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    # Everything that `work` makes before its first await is made inside the process too.
+    return await work()
+
+
+class World:
+    """Virtual time, a network and machines; use it in a `with`."""
+
+    def __init__(self, seed: int, *, keep_trace: int = 200) -> None:
+        self.seed = seed
+        self.trace = Trace(keep_trace)
+        self.loop = SimLoop(self.stream("loop"), self.trace)
+        self.network = SimNetwork(self.stream("network"), self.trace)
+        self.machines: dict[str, Machine] = {}
+        self._guard = contextlib.ExitStack()
+
+    def stream(self, name: str) -> SeededRng:
+        """Return the random numbers of one purpose."""
+        digest = hashlib.blake2b(f"{self.seed} {name}".encode(), digest_size=8).digest()
+        return SeededRng(int.from_bytes(digest, "big"))
+
+    def machine(self, name: str, disk: Disk | None = None) -> Machine:
+        """Return the machine of this name, which is its address too."""
+        found = self.machines.get(name)
+        if found is None:
+            found = self.machines[name] = Machine(self, name, disk or Disk())
+        return found
+
+    def run(self, scenario: Coroutine[Any, Any, T]) -> T:
+        """Run a scenario to its end; a machine that loses power inside a call goes off there."""
+        task = self.loop.create_task(scenario)
+        while True:
+            try:
+                result = self.loop.run_until_complete(task)
+            except PowerLoss as loss:
+                self._machine_of(loss).power_off()
+            else:
+                self.loop.raise_failures()
+                return result
+
+    def _machine_of(self, loss: PowerLoss) -> Machine:
+        return next(item for item in self.machines.values() if item.files.faults is loss.faults)
+
+    def __enter__(self) -> "World":
+        self._guard.enter_context(real_world_forbidden())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._guard.close()
+        self.loop.close()
