@@ -89,6 +89,12 @@ class LogAgainstList(RuleBasedStateMachine):
             self.sequence += len(deltas)
             self.sent.append(self.batches[-1])
 
+    @rule(count=st.integers(1, 40), size=st.integers(0, 200), idempotent=st.booleans())
+    def append_many(self, count: int, size: int, idempotent: bool) -> None:
+        """Several batches, so that there are segments and index entries to get wrong."""
+        for number in range(count):
+            self.append([number * 10, -number][: 1 + number % 2], size, idempotent)
+
     def _batch(self, timestamps: tuple[int, ...], size: int, sequence: int) -> bytearray:
         records = [Record(b"k", b"v" * size, timestamp=each) for each in timestamps]
         if sequence < 0:
@@ -118,7 +124,7 @@ class LogAgainstList(RuleBasedStateMachine):
         self.log.flush()
         assert self.log.recovery_point == self.end
 
-    @rule(share=st.floats(0, 1))
+    @rule(share=st.floats(0.6, 1))
     def truncate(self, share: float) -> None:
         """Everything goes from the batch on that holds an offset."""
         offset = int(self.start + share * (self.end - self.start))
@@ -131,9 +137,11 @@ class LogAgainstList(RuleBasedStateMachine):
         self.start = min(self.start, self.end)
         self._forget_sent()
 
-    @rule(offset=st.integers(0, 200))
-    def truncate_fully(self, offset: int) -> None:
-        """The log begins anew somewhere else."""
+    @rule(offset=st.integers(0, 200), chance=st.integers(0, 5))
+    def truncate_fully(self, offset: int, chance: int) -> None:
+        """The log begins anew somewhere else; not often, or there is never much in it."""
+        if chance:
+            return
         self.log.truncate_fully_and_start_at(offset)
         self.batches = []
         self.start = self.end = offset
@@ -145,7 +153,7 @@ class LogAgainstList(RuleBasedStateMachine):
         last = self.sent[-1] if self.sent else None
         self.sequence = last.sequence + len(last.timestamps) if last else 0
 
-    @rule(share=st.floats(0, 1))
+    @rule(share=st.floats(0, 0.4))
     def advance_start(self, share: float) -> None:
         """The log begins later."""
         offset = int(self.start + share * (self.end - self.start))
@@ -156,7 +164,7 @@ class LogAgainstList(RuleBasedStateMachine):
         self.start = max(self.start, offset)
         self.batches = [batch for batch in self.batches if batch.next_offset > self.start]
 
-    @rule(hours=st.integers(0, 30))
+    @rule(hours=st.integers(0, 9))
     def grow_old(self, hours: int) -> None:
         """Time passes and retention deletes whole segments."""
         self.world.clock.now_ms += hours * HOUR_MS
