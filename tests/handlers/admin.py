@@ -1,0 +1,50 @@
+"""A broker for the handlers of topics and configuration: real controller and config store, no logs."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any, cast
+
+from ottla.cluster import options
+from ottla.server.config_store import ConfigStore
+from ottla.server.context import Broker, RequestContext
+from tests.unit.controller.conftest import World
+
+
+class AdminBroker:
+    """Broker 1, the controller of a cluster of one; `image` is what it has been told."""
+
+    def __init__(self, world: World, configs: ConfigStore) -> None:
+        self.world = world
+        self.configs = configs
+        self.node_id = 1
+
+    @property
+    def image(self) -> Any:
+        """What the controller has told the broker."""
+        return self.world.port(1).image
+
+    @property
+    def controller(self) -> Any:
+        """The controller of this broker."""
+        return self.world.controllers[1]
+
+    def context(self, api_version: int) -> RequestContext:
+        """Return the circumstances of a request in this version."""
+        found = SimpleNamespace(broker=cast(Broker, self), api_version=api_version)
+        return cast(RequestContext, found)
+
+
+@asynccontextmanager
+async def admin_broker(**settings: str) -> AsyncIterator[AdminBroker]:
+    """Run a broker with settings written as keywords, dots as underscores."""
+    world = World()
+    world.settings = {name.replace("_", "."): text for name, text in settings.items()}
+    configs = ConfigStore(options.parse_broker_settings(world.settings).snapshot, 1, world.tasks)
+    await configs.start(world.tree.session())
+    world.options = lambda: configs.broker  # type: ignore[method-assign]
+    await world.start()
+    try:
+        yield AdminBroker(world, configs)
+    finally:
+        await world.close()

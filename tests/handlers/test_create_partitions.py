@@ -1,0 +1,84 @@
+"""CreatePartitions: topics grow, and what is refused."""
+
+import pytest
+
+from ottla.base.errors import ErrorCode
+from ottla.controller.requests import TopicRequest
+from ottla.server.handlers import create_partitions
+from ottla.wire.messages.create_partitions import (
+    CreatePartitionsAssignment,
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+    CreatePartitionsTopicResult,
+)
+from tests.handlers.admin import AdminBroker, admin_broker
+
+
+def grow(name: str, count: int, *replicas: int) -> CreatePartitionsTopic:
+    """Return a topic to extend; each of `replicas` is the broker of one new partition."""
+    assignments = [CreatePartitionsAssignment(broker_ids=[item]) for item in replicas]
+    return CreatePartitionsTopic(name=name, count=count, assignments=assignments or None)
+
+
+async def create(
+    broker: AdminBroker, *topics: CreatePartitionsTopic, **fields: object
+) -> list[CreatePartitionsTopicResult]:
+    """Create a topic `t` of two partitions, extend, and return the results."""
+    await broker.controller.create_topics([TopicRequest("t", 2, 1)])
+    fields.setdefault("timeout_ms", 10_000)
+    request = CreatePartitionsRequest(topics=list(topics), **fields)
+    return (await create_partitions.handle(broker.context(3), request)).results
+
+
+@pytest.mark.parametrize("asked", [grow("t", 4), grow("t", 4, 1, 1)], ids=["placed", "assigned"])
+async def test_new_partitions_are_led_when_the_answer_comes(asked: CreatePartitionsTopic) -> None:
+    """With or without an assignment."""
+    async with admin_broker() as broker:
+        (result,) = await create(broker, asked)
+        assert (result.name, result.error_code, result.error_message) == ("t", 0, None)
+        assert [item.leader for item in broker.image.topics["t"].partitions] == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("asked", "code"),
+    [
+        (grow("nope", 3), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (grow("t", 2), ErrorCode.INVALID_PARTITIONS),
+        (grow("t", 1), ErrorCode.INVALID_PARTITIONS),
+        (grow("t", 4, 1), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (grow("t", 3, 9), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+    ],
+)
+async def test_what_cannot_be_has_its_code_and_a_reason(
+    asked: CreatePartitionsTopic, code: ErrorCode
+) -> None:
+    """The topic stays as it is."""
+    async with admin_broker() as broker:
+        (result,) = await create(broker, asked)
+        assert result.error_code == code
+        assert result.error_message
+        assert len(broker.image.topics["t"].partitions) == 2
+
+
+async def test_a_topic_that_is_named_twice_is_refused() -> None:
+    """Which of the two numbers is meant would be a guess."""
+    async with admin_broker() as broker:
+        results = await create(broker, grow("t", 3), grow("t", 4))
+        assert [item.error_code for item in results] == [ErrorCode.INVALID_REQUEST]
+
+
+async def test_a_rehearsal_creates_nothing() -> None:
+    """validate_only runs every check."""
+    async with admin_broker() as broker:
+        results = await create(broker, grow("t", 9), grow("nope", 9), validate_only=True)
+        codes = [item.error_code for item in results]
+        assert codes == [0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+        assert len(broker.image.topics["t"].partitions) == 2
+
+
+async def test_a_request_without_time_creates_nothing() -> None:
+    """REQUEST_TIMED_OUT at once, as Kafka 4 answers."""
+    async with admin_broker() as broker:
+        (result,) = await create(broker, grow("t", 9), timeout_ms=0)
+        assert result.error_code == ErrorCode.REQUEST_TIMED_OUT
+        assert len(broker.image.topics["t"].partitions) == 2

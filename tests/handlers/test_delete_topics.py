@@ -1,0 +1,130 @@
+"""DeleteTopics: by name and by id, and what is refused."""
+
+import pytest
+
+from ottla.base.errors import ErrorCode
+from ottla.base.uuids import ZERO_UUID
+from ottla.controller.requests import TopicRequest
+from ottla.server.handlers import delete_topics
+from ottla.wire.messages.delete_topics import (
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicState,
+)
+from tests.handlers.admin import AdminBroker, admin_broker
+
+UNKNOWN_ID = b"u" * 16
+
+
+async def make(broker: AdminBroker, *names: str) -> None:
+    """Create topics of one partition."""
+    await broker.controller.create_topics([TopicRequest(name, 1, 1) for name in names])
+
+
+async def delete(
+    broker: AdminBroker, *named: str | bytes, version: int = 6, timeout_ms: int = 10_000
+) -> list[DeletableTopicResult]:
+    """Delete topics, named by their name or id."""
+    request = DeleteTopicsRequest(timeout_ms=timeout_ms)
+    if version < 6:
+        request.topic_names = [str(item) for item in named]
+    else:
+        request.topics = [
+            DeleteTopicState(topic_id=item)
+            if isinstance(item, bytes)
+            else DeleteTopicState(name=item)
+            for item in named
+        ]
+    return (await delete_topics.handle(broker.context(version), request)).responses
+
+
+@pytest.mark.parametrize("version", [1, 5, 6])
+async def test_topics_are_deleted_by_name(version: int) -> None:
+    """When the answer comes, the broker does not know the topic any more."""
+    async with admin_broker() as broker:
+        await make(broker, "a", "b")
+        topic_id = broker.image.topics["a"].topic_id
+        (result,) = await delete(broker, "a", version=version)
+        assert (result.name, result.error_code, result.error_message) == ("a", 0, None)
+        assert result.topic_id == topic_id
+        assert set(broker.image.topics) == {"b"}
+
+
+async def test_topics_are_deleted_by_id() -> None:
+    """The answer tells the name, too."""
+    async with admin_broker() as broker:
+        await make(broker, "a")
+        topic_id = broker.image.topics["a"].topic_id
+        (result,) = await delete(broker, topic_id)
+        assert (result.name, result.topic_id, result.error_code) == ("a", topic_id, 0)
+        assert broker.image.topics == {}
+
+
+async def test_what_does_not_exist_has_an_error_of_its_own() -> None:
+    """Names and ids have different codes; the others are deleted."""
+    async with admin_broker() as broker:
+        await make(broker, "a")
+        results = await delete(broker, "nope", UNKNOWN_ID, "a")
+        assert [item.error_code for item in results] == [
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            ErrorCode.UNKNOWN_TOPIC_ID,
+            0,
+        ]
+        assert results[1].name is None
+
+
+@pytest.mark.parametrize(
+    "state",
+    [DeleteTopicState(name="a", topic_id=UNKNOWN_ID), DeleteTopicState(name=None)],
+    ids=["both", "neither"],
+)
+async def test_a_topic_is_named_in_one_way(state: DeleteTopicState) -> None:
+    """Name and id at once, or neither, is a mistake."""
+    async with admin_broker() as broker:
+        await make(broker, "a")
+        request = DeleteTopicsRequest(topics=[state], timeout_ms=10_000)
+        response = await delete_topics.handle(broker.context(6), request)
+        assert [item.error_code for item in response.responses] == [ErrorCode.INVALID_REQUEST]
+        assert "a" in broker.image.topics
+
+
+async def test_a_topic_that_is_named_twice_is_not_deleted() -> None:
+    """Neither twice by name, nor once by name and once by id."""
+    async with admin_broker() as broker:
+        await make(broker, "a", "b")
+        results = await delete(broker, "a", "a", "b", broker.image.topics["b"].topic_id)
+        assert {item.error_code for item in results} == {ErrorCode.INVALID_REQUEST}
+        assert set(broker.image.topics) == {"a", "b"}
+
+
+@pytest.mark.parametrize(
+    ("version", "code"),
+    [(2, ErrorCode.INVALID_REQUEST), (3, ErrorCode.TOPIC_DELETION_DISABLED)],
+)
+async def test_deletion_can_be_turned_off(version: int, code: ErrorCode) -> None:
+    """Clients before version 3 do not know the code."""
+    async with admin_broker(delete_topic_enable="false") as broker:
+        await make(broker, "a")
+        (result,) = await delete(broker, "a", version=version)
+        assert result.error_code == code
+        assert "a" in broker.image.topics
+
+
+async def test_a_request_without_time_deletes_nothing() -> None:
+    """REQUEST_TIMED_OUT at once, as Kafka 4 answers."""
+    async with admin_broker() as broker:
+        await make(broker, "a")
+        (result,) = await delete(broker, "a", timeout_ms=0)
+        assert result.error_code == ErrorCode.REQUEST_TIMED_OUT
+        assert "a" in broker.image.topics
+
+
+async def test_the_zero_id_is_no_id() -> None:
+    """A name with the zero id is a name."""
+    async with admin_broker() as broker:
+        await make(broker, "a")
+        request = DeleteTopicsRequest(
+            topics=[DeleteTopicState(name="a", topic_id=ZERO_UUID)], timeout_ms=10_000
+        )
+        response = await delete_topics.handle(broker.context(6), request)
+        assert response.responses[0].error_code == 0

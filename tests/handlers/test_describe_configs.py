@@ -1,0 +1,126 @@
+"""DescribeConfigs: values, where they come from, and what else a client may ask for."""
+
+import pytest
+
+from ottla.base.errors import ErrorCode
+from ottla.base.options import OptionType
+from ottla.cluster.options import BROKER_OPTIONS
+from ottla.controller.requests import TopicRequest
+from ottla.server.handlers import describe_configs
+from ottla.wire.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResult,
+)
+from tests.handlers.admin import AdminBroker, admin_broker
+
+TOPIC, BROKER = 2, 4
+
+
+def describe(
+    broker: AdminBroker, kind: int, name: str, keys: list[str] | None = None, **fields: bool
+) -> DescribeConfigsResult:
+    """Describe one resource."""
+    resource = DescribeConfigsResource(
+        resource_type=kind, resource_name=name, configuration_keys=keys
+    )
+    request = DescribeConfigsRequest(resources=[resource], **fields)
+    (result,) = describe_configs.handle(broker.context(4), request).results
+    assert (result.resource_type, result.resource_name) == (kind, name)
+    return result
+
+
+async def with_topic(broker: AdminBroker, **config: str) -> None:
+    """Create a topic `t` with settings (dots as underscores)."""
+    settings: dict[str, str | None] = {
+        name.replace("_", "."): value for name, value in config.items()
+    }
+    await broker.controller.create_topics([TopicRequest("t", 1, 1, config=settings)])
+    await broker.configs.load_topics(["t"])
+
+
+def only(result: DescribeConfigsResult) -> DescribeConfigsResourceResult:
+    """Return the one option that was asked for."""
+    assert result.error_code == 0
+    (config,) = result.configs
+    return config
+
+
+async def test_a_topics_option_has_value_source_and_type() -> None:
+    """Synonyms and documentation come only on request."""
+    async with admin_broker() as broker:
+        await with_topic(broker, retention_ms="5")
+        config = only(describe(broker, TOPIC, "t", ["retention.ms"]))
+        assert (config.value, config.config_source) == ("5", 1)
+        assert (config.read_only, config.is_sensitive) == (False, False)
+        assert config.config_type == OptionType.LONG.value
+        assert (config.synonyms, config.documentation) == ([], None)
+
+
+async def test_synonyms_tell_every_place_that_could_give_the_value() -> None:
+    """The first one counts: the topic, then the broker's settings, then the default."""
+    async with admin_broker(log_retention_minutes="2") as broker:
+        await with_topic(broker, retention_ms="5")
+        config = only(describe(broker, TOPIC, "t", ["retention.ms"], include_synonyms=True))
+        assert [(item.name, item.value, item.source) for item in config.synonyms] == [
+            ("retention.ms", "5", 1),
+            ("log.retention.minutes", "2", 4),
+            ("log.retention.hours", "168", 5),
+        ]
+
+
+async def test_documentation_is_our_own_sentence() -> None:
+    """Every option has one."""
+    async with admin_broker() as broker:
+        result = describe(broker, BROKER, "1", include_documentation=True)
+        assert {config.name for config in result.configs} == set(BROKER_OPTIONS.rows)
+        assert all(config.documentation for config in result.configs)
+
+
+@pytest.mark.parametrize("keys", [None, []])
+async def test_no_keys_mean_all(keys: list[str] | None) -> None:
+    """Options for tests are left out unless they are set."""
+    async with admin_broker() as broker:
+        await with_topic(broker)
+        names = [config.name for config in describe(broker, TOPIC, "t", keys).configs]
+        assert names == sorted(names)
+        assert {"retention.ms", "cleanup.policy", "flush.on.ack"} <= set(names)
+        assert "internal.segment.bytes" not in names
+
+
+async def test_keys_that_nobody_knows_are_left_out() -> None:
+    """As in Kafka, that is no error."""
+    async with admin_broker() as broker:
+        await with_topic(broker)
+        assert describe(broker, TOPIC, "t", ["nope"]).configs == []
+
+
+async def test_a_brokers_options_say_what_cannot_change_at_runtime() -> None:
+    """What was set at the start has that source."""
+    async with admin_broker(num_partitions="3") as broker:
+        result = describe(broker, BROKER, "1", ["num.partitions", "log.retention.ms"])
+        found = {config.name: config for config in result.configs}
+        assert (found["num.partitions"].value, found["num.partitions"].config_source) == ("3", 4)
+        assert found["num.partitions"].read_only
+        assert not found["log.retention.ms"].read_only
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "code"),
+    [
+        (TOPIC, "nope", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (TOPIC, "a b", ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (TOPIC, "", ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (BROKER, "2", ErrorCode.INVALID_REQUEST),
+        (BROKER, "x", ErrorCode.INVALID_REQUEST),
+        (8, "1", ErrorCode.INVALID_REQUEST),
+        (99, "x", ErrorCode.INVALID_REQUEST),
+    ],
+)
+async def test_what_has_no_options_here_has_its_code(kind: int, name: str, code: ErrorCode) -> None:
+    """The other resources of the request are answered."""
+    async with admin_broker() as broker:
+        result = describe(broker, kind, name)
+        assert (result.error_code, result.configs) == (code, [])
+        assert result.error_message

@@ -1,0 +1,140 @@
+"""IncrementalAlterConfigs: settings change at once, each resource as a whole or not at all."""
+
+import pytest
+
+from ottla.base.errors import ErrorCode
+from ottla.base.options import Snapshot
+from ottla.controller.requests import Alteration, TopicRequest
+from ottla.server.handlers import incremental_alter_configs
+from ottla.wire.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    AlterConfigsResourceResponse,
+    IncrementalAlterConfigsRequest,
+)
+from tests.handlers.admin import AdminBroker, admin_broker
+
+TOPIC, BROKER = 2, 4
+SET, DELETE, APPEND = Alteration.SET, Alteration.DELETE, Alteration.APPEND
+
+
+def resource(kind: int, name: str, *changes: tuple[str, int, str | None]) -> AlterConfigsResource:
+    """Return a resource with changes (name, operation, value)."""
+    return AlterConfigsResource(
+        resource_type=kind,
+        resource_name=name,
+        configs=[
+            AlterableConfig(name=key, config_operation=int(operation), value=value)
+            for key, operation, value in changes
+        ],
+    )
+
+
+async def alter(
+    broker: AdminBroker, *resources: AlterConfigsResource, validate_only: bool = False
+) -> list[AlterConfigsResourceResponse]:
+    """Create a topic `t`, alter resources, and return the responses."""
+    await broker.controller.create_topics([TopicRequest("t", 1, 1)])
+    request = IncrementalAlterConfigsRequest(resources=list(resources), validate_only=validate_only)
+    response = await incremental_alter_configs.handle(broker.context(1), request)
+    return response.responses
+
+
+async def test_a_topics_setting_counts_when_the_answer_comes() -> None:
+    """Whoever acts on settings has been told."""
+    async with admin_broker() as broker:
+        told: list[tuple[str, int]] = []
+
+        def note(topic: str, snapshot: Snapshot) -> None:
+            told.append((topic, snapshot["retention.ms"]))
+
+        broker.configs.on_topic.append(note)
+        (response,) = await alter(broker, resource(TOPIC, "t", ("retention.ms", SET, "5")))
+        assert (response.error_code, response.error_message) == (0, None)
+        assert told == [("t", 5)]
+        await alter(broker, resource(TOPIC, "t", ("retention.ms", DELETE, None)))
+        assert told[1:] == [("t", 604_800_000)]
+
+
+async def test_lists_are_appended_to() -> None:
+    """A list that is not set begins as its default."""
+    async with admin_broker() as broker:
+        await alter(broker, resource(TOPIC, "t", ("cleanup.policy", APPEND, "compact")))
+        assert broker.configs.topic("t")["cleanup.policy"] == ["delete", "compact"]
+
+
+async def test_a_brokers_setting_is_a_default_of_every_topic() -> None:
+    """One broker's own value wins over the default of all."""
+    async with admin_broker() as broker:
+        await alter(
+            broker,
+            resource(BROKER, "", ("log.retention.ms", SET, "7")),
+            resource(BROKER, "1", ("log.retention.ms", SET, "6")),
+        )
+        assert broker.configs.topic("t")["retention.ms"] == 6
+        await alter(broker, resource(BROKER, "1", ("log.retention.ms", DELETE, None)))
+        assert broker.configs.topic("t")["retention.ms"] == 7
+
+
+async def test_a_rehearsal_changes_nothing() -> None:
+    """validate_only runs every check."""
+    async with admin_broker() as broker:
+        responses = await alter(
+            broker,
+            resource(TOPIC, "t", ("retention.ms", SET, "5")),
+            resource(BROKER, "1", ("log.retention.ms", SET, "x")),
+            validate_only=True,
+        )
+        assert [item.error_code for item in responses] == [0, ErrorCode.INVALID_REQUEST]
+        assert broker.configs.topic("t")["retention.ms"] == 604_800_000
+
+
+async def test_a_resource_changes_as_a_whole_or_not_at_all() -> None:
+    """One bad setting keeps the good ones of that resource from being made, and no others."""
+    async with admin_broker() as broker:
+        responses = await alter(
+            broker,
+            resource(TOPIC, "t", ("retention.ms", SET, "5"), ("nope", SET, "1")),
+            resource(BROKER, "", ("log.retention.ms", SET, "7")),
+        )
+        assert [item.error_code for item in responses] == [ErrorCode.INVALID_CONFIG, 0]
+        assert broker.configs.topic("t")["retention.ms"] == 7
+
+
+async def test_a_resource_that_is_named_twice_is_refused() -> None:
+    """Both times, and the others are not."""
+    async with admin_broker() as broker:
+        responses = await alter(
+            broker,
+            resource(TOPIC, "t", ("retention.ms", SET, "5")),
+            resource(TOPIC, "t", ("segment.ms", SET, "5")),
+            resource(BROKER, "", ("log.retention.ms", SET, "7")),
+        )
+        twice = ErrorCode.INVALID_REQUEST
+        assert [item.error_code for item in responses] == [twice, twice, 0]
+
+
+@pytest.mark.parametrize(
+    ("asked", "code"),
+    [
+        (resource(TOPIC, "", ("retention.ms", SET, "1")), ErrorCode.INVALID_REQUEST),
+        (resource(TOPIC, "nope", ("retention.ms", SET, "1")), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (resource(TOPIC, "a b", ("retention.ms", SET, "1")), ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (resource(TOPIC, "t", ("retention.ms", 9, "1")), ErrorCode.INVALID_REQUEST),
+        (resource(TOPIC, "t", ("retention.ms", SET, "x")), ErrorCode.INVALID_CONFIG),
+        (resource(TOPIC, "t", ("retention.ms", APPEND, "1")), ErrorCode.INVALID_CONFIG),
+        (resource(BROKER, "2", ("log.retention.ms", SET, "1")), ErrorCode.INVALID_REQUEST),
+        (resource(BROKER, "1", ("num.partitions", SET, "1")), ErrorCode.INVALID_REQUEST),
+        (resource(8, "1", ("root", SET, "INFO")), ErrorCode.INVALID_REQUEST),
+        (resource(99, "x", ("root", SET, "INFO")), ErrorCode.INVALID_REQUEST),
+    ],
+)
+async def test_what_cannot_be_altered_has_its_code_and_a_reason(
+    asked: AlterConfigsResource, code: ErrorCode
+) -> None:
+    """The response names the resource."""
+    async with admin_broker() as broker:
+        (response,) = await alter(broker, asked)
+        assert response.error_code == code
+        assert response.error_message
+        assert response.resource_name == asked.resource_name
