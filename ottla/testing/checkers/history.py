@@ -1,0 +1,279 @@
+"""The history of a log as its clients saw it, and every promise that it breaks.
+
+Clients note what they send, what is acknowledged, refused or left in doubt, and what they read; at the
+end somebody reads each partition from its start. Values must be unique. The judgements are those of
+Jepsen's Kafka tests: lost and duplicated records, order turned around, offsets that go back or hold
+two values, reads of what later vanished or never was. A *life* is the time between two losses of power.
+"""
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple
+
+Partition = tuple[str, int]
+Value = Hashable
+
+
+class Outcome(Enum):
+    """What a producer knows of what it sent."""
+
+    IN_DOUBT = "in doubt"
+    ACKNOWLEDGED = "acknowledged"
+    REFUSED = "refused"
+
+
+class Fault(Enum):
+    """A broken promise."""
+
+    LOST = "acknowledged, and not in the log"
+    LOST_BEFORE_KEPT = "acknowledged and lost, though a later one of the same life was kept"
+    LOST_AFTER_RECOVERY = "found after a loss of power, and lost later"
+    DUPLICATE = "in the log twice"
+    REORDERED = "before what the same producer had sent earlier"
+    MOVED = "in the log at another offset than was acknowledged"
+    WENT_BACK = "read at an offset that is not above the reader's last one"
+    TWO_VALUES = "one offset of one leader epoch held two values"
+    VANISHED = "read, and not in the log in the end"
+    UNSENT = "in the log, but nobody sent it"
+    REFUSED_BUT_THERE = "refused, and in the log all the same"
+
+
+class Violation(NamedTuple):
+    """One broken promise, with what it is about."""
+
+    fault: Fault
+    partition: Partition
+    value: Value
+    detail: str
+
+    def __str__(self) -> str:
+        """Return one line."""
+        topic, number = self.partition
+        return f"{topic}-{number}: {self.value!r} {self.fault.value} ({self.detail})"
+
+
+@dataclass(eq=False)
+class Attempt:
+    """Values sent in one request, in their order. In doubt until the producer knows better."""
+
+    producer: Hashable
+    partition: Partition
+    values: tuple[Value, ...]
+    life: int
+    sequence: int
+    outcome: Outcome = Outcome.IN_DOUBT
+    base_offset: int = -1
+
+    def acknowledged(self, base_offset: int) -> None:
+        """Note the answer; -1 where it told no offset (a duplicate whose place is not known)."""
+        assert self.outcome is Outcome.IN_DOUBT, "a request is answered once"
+        self.outcome = Outcome.ACKNOWLEDGED
+        self.base_offset = base_offset
+
+    def refused(self) -> None:
+        """Note an answer that promises that nothing was written."""
+        assert self.outcome is Outcome.IN_DOUBT, "a request is answered once"
+        self.outcome = Outcome.REFUSED
+
+
+class ReadRecord(NamedTuple):
+    """A record as a reader got it."""
+
+    offset: int
+    value: Value
+    leader_epoch: int = -1
+
+
+@dataclass
+class _Read:
+    reader: Hashable
+    partition: Partition
+    record: ReadRecord
+    life: int
+
+
+@dataclass
+class History:
+    """What happened, in the order of the calls that note it."""
+
+    life: int = 0
+    attempts: list[Attempt] = field(default_factory=list)
+    reads: list[_Read] = field(default_factory=list)
+
+    def sent(self, producer: Hashable, partition: Partition, values: Sequence[Value]) -> Attempt:
+        """Note a request; tell its outcome to what is returned.
+
+        A producer that sends a request again because it got no answer keeps the same attempt.
+        """
+        attempt = Attempt(producer, partition, tuple(values), self.life, len(self.attempts))
+        self.attempts.append(attempt)
+        return attempt
+
+    def read(self, reader: Hashable, partition: Partition, records: Iterable[ReadRecord]) -> None:
+        """Note what one fetch returned. A reader only goes forward: one that seeks is a new reader."""
+        self.reads += [_Read(reader, partition, record, self.life) for record in records]
+
+    def power_lost(self) -> None:
+        """Note that a new life begins."""
+        self.life += 1
+
+
+class Rules(NamedTuple):
+    """What may be forgiven.
+
+    `may_lose_tail`: a loss of power may take the end of what was acknowledged in that life, as
+    without `flush.on.ack`. `may_duplicate`: producers that send again are not idempotent.
+    """
+
+    may_lose_tail: bool = False
+    may_duplicate: bool = False
+
+
+STRICT = Rules()
+
+
+class _Log:
+    """The final content of one partition, and where each value is in it."""
+
+    def __init__(self, records: Sequence[ReadRecord]) -> None:
+        self.records = records
+        self.start = records[0].offset if records else 0
+        self.offsets: dict[Value, list[int]] = defaultdict(list)
+        for record in records:
+            self.offsets[record.value].append(record.offset)
+
+
+def check(
+    history: History, final: Mapping[Partition, Sequence[ReadRecord]], rules: Rules = STRICT
+) -> list[Violation]:
+    """Return every broken promise; `final` is each partition read from its log start to its end."""
+    logs = {partition: _Log(records) for partition, records in final.items()}
+    for attempt in history.attempts:
+        logs.setdefault(attempt.partition, _Log(()))
+    found: list[Violation] = []
+    sent = _sent_values(history)
+    for partition, log in logs.items():
+        attempts = [item for item in history.attempts if item.partition == partition]
+        reads = [item for item in history.reads if item.partition == partition]
+        found += _check_content(partition, log, sent, rules)
+        excused_before = history.life if rules.may_lose_tail else 0
+        found += _check_losses(partition, log, attempts, reads, excused_before)
+        found += _check_order(partition, log, attempts)
+        found += _check_reads(partition, log, reads, excused_before)
+        found += _check_epochs(partition, log, reads)
+    return found
+
+
+def _sent_values(history: History) -> dict[tuple[Partition, Value], Attempt]:
+    sent: dict[tuple[Partition, Value], Attempt] = {}
+    for attempt in history.attempts:
+        for value in attempt.values:
+            assert (attempt.partition, value) not in sent, f"{value!r} is sent twice"
+            sent[attempt.partition, value] = attempt
+    return sent
+
+
+def _check_content(
+    partition: Partition,
+    log: _Log,
+    sent: Mapping[tuple[Partition, Value], Attempt],
+    rules: Rules,
+) -> Iterable[Violation]:
+    """Everything in the log was sent there, was not refused, and is there once."""
+    for value, offsets in log.offsets.items():
+        attempt = sent.get((partition, value))
+        place = f"at {', '.join(map(str, offsets))}"
+        if attempt is None:
+            yield Violation(Fault.UNSENT, partition, value, place)
+        elif attempt.outcome is Outcome.REFUSED:
+            yield Violation(Fault.REFUSED_BUT_THERE, partition, value, place)
+        if len(offsets) > 1 and not rules.may_duplicate:
+            yield Violation(Fault.DUPLICATE, partition, value, place)
+
+
+def _check_losses(
+    partition: Partition,
+    log: _Log,
+    attempts: Sequence[Attempt],
+    reads: Sequence[_Read],
+    excused_before: int,
+) -> Iterable[Violation]:
+    """What was acknowledged is there, at its offset; or was the end of a life that power ended.
+
+    Lives before `excused_before` may have lost their end.
+    """
+    kept_offset: dict[int, int] = {}
+    lost: list[tuple[Attempt, int, Value]] = []
+    last_life_read = {item.record.value: item.life for item in reads}
+    for attempt in attempts:
+        if attempt.outcome is not Outcome.ACKNOWLEDGED:
+            continue
+        for place, value in enumerate(attempt.values):
+            offset = attempt.base_offset + place if attempt.base_offset >= 0 else -1
+            if value not in log.offsets:
+                lost.append((attempt, offset, value))
+                continue
+            kept_offset[attempt.life] = max(kept_offset.get(attempt.life, -1), offset)
+            if offset >= 0 and offset not in log.offsets[value]:
+                detail = f"acknowledged at {offset}, found at {log.offsets[value]}"
+                yield Violation(Fault.MOVED, partition, value, detail)
+    for attempt, offset, value in lost:
+        detail = f"offset {offset}, life {attempt.life}"
+        if 0 <= offset < log.start:
+            continue
+        if attempt.life >= excused_before:
+            yield Violation(Fault.LOST, partition, value, detail)
+        elif offset < kept_offset.get(attempt.life, -1):
+            yield Violation(Fault.LOST_BEFORE_KEPT, partition, value, detail)
+        elif last_life_read.get(value, -1) > attempt.life:
+            yield Violation(Fault.LOST_AFTER_RECOVERY, partition, value, detail)
+
+
+def _check_order(
+    partition: Partition, log: _Log, attempts: Sequence[Attempt]
+) -> Iterable[Violation]:
+    """The values of one producer stand in the log in the order in which it sent them."""
+    last: dict[Hashable, tuple[int, Value]] = {}
+    for attempt in attempts:
+        for value in attempt.values:
+            offsets = log.offsets.get(value)
+            if not offsets:
+                continue
+            before = last.get(attempt.producer)
+            if before is not None and offsets[0] < before[0]:
+                detail = f"at {offsets[0]}, but {before[1]!r} at {before[0]}"
+                yield Violation(Fault.REORDERED, partition, value, detail)
+            else:
+                last[attempt.producer] = offsets[0], value
+
+
+def _check_reads(
+    partition: Partition, log: _Log, reads: Sequence[_Read], excused_before: int
+) -> Iterable[Violation]:
+    """Readers go forward, and nothing that they read vanishes."""
+    position: dict[Hashable, int] = {}
+    for item in reads:
+        record = item.record
+        if record.offset <= position.get(item.reader, -1):
+            detail = f"{item.reader!r} at {record.offset} after {position[item.reader]}"
+            yield Violation(Fault.WENT_BACK, partition, record.value, detail)
+        position[item.reader] = record.offset
+        is_gone = record.value not in log.offsets and record.offset >= log.start
+        if is_gone and item.life >= excused_before:
+            detail = f"{item.reader!r} at {record.offset}"
+            yield Violation(Fault.VANISHED, partition, record.value, detail)
+
+
+def _check_epochs(partition: Partition, log: _Log, reads: Sequence[_Read]) -> Iterable[Violation]:
+    """One offset of one leader epoch has one value, whoever reads it and whenever."""
+    values: dict[tuple[int, int], Value] = {}
+    reported: set[ReadRecord] = set()
+    everything = [item.record for item in reads] + list(log.records)
+    for record in everything:
+        before = values.setdefault((record.offset, record.leader_epoch), record.value)
+        if before != record.value and record not in reported:
+            reported.add(record)
+            detail = f"offset {record.offset}, epoch {record.leader_epoch}: {before!r} before"
+            yield Violation(Fault.TWO_VALUES, partition, record.value, detail)
