@@ -16,7 +16,13 @@ from ottla.base.options import Option, Snapshot, Table
 from ottla.base.tasks import Tasks
 from ottla.cluster import options
 from ottla.cluster.options import BROKER_OPTIONS, TOPIC_OPTIONS
-from ottla.cluster.zk.port import ConnectionSuspended, Coordination, NoNode, SessionLost
+from ottla.cluster.zk.port import (
+    ConnectionSuspended,
+    Coordination,
+    NoNode,
+    SessionLost,
+    SessionState,
+)
 from ottla.cluster.znodes import ConfigChangeNode, ConfigNode
 
 _log = logging.getLogger(__name__)
@@ -103,6 +109,7 @@ class ConfigStore:
     async def start(self, session: Coordination) -> None:
         """Read every setting and begin to follow changes. ConnectionSuspended, SessionLost."""
         self._session = session
+        session.on_session(self._session_changed)
         await session.ensure(ConfigChangeNode.PARENT)
         # The watch is set before the reading, so that nothing falls between the two.
         changes = await session.children(ConfigChangeNode.PARENT, self._changed)
@@ -180,6 +187,11 @@ class ConfigStore:
 
     # -- following changes ------------------------------------------------------------------------
 
+    def _session_changed(self, state: SessionState) -> None:
+        # A reading may have been cut short after its watch had fired.
+        if state is SessionState.CONNECTED:
+            self._changed(ConfigChangeNode.PARENT)
+
     def _changed(self, _path: str) -> None:
         if not self._is_catching_up:
             self._is_catching_up = True
@@ -198,7 +210,7 @@ class ConfigStore:
                     await self._follow(session, f"{ConfigChangeNode.PARENT}/{name}")
                     self._last_change = max(self._last_change, name)
         except (ConnectionSuspended, SessionLost) as error:
-            # The watches of a suspended session come later; after a lost one `start` reads all.
+            # When a suspended session is back it is read again; after a lost one `start` reads all.
             _log.warning("config changes cannot be read now: %s", error)
 
     async def _follow(self, session: Coordination, path: str) -> None:
