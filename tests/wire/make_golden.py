@@ -1,6 +1,6 @@
 """Writes tests/wire/golden/*.txt: one message of every kind and version, as others encode it.
 
-    python tests/wire/make_golden.py --kafka-libs DIRECTORY_OF_APACHE_KAFKA_4.3_JARS
+    python -m tests.wire.make_golden --kafka-libs DIRECTORY_OF_APACHE_KAFKA_4.3_JARS
 
 Each entry names the message, its version and the encoders that produced exactly these bytes, then the
 message as JSON (fields that differ from their default; bytes in base64) and the bytes in hexadecimal.
@@ -17,12 +17,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import wire_foreign
-import wire_samples
-
 from ottla.wire import fields
 from ottla.wire.api_keys import api_of
 from ottla.wire.schema import Message, Struct
+from tests.wire import foreign, samples
 
 GOLDEN = Path(__file__).parent / "golden"
 SEED = 3
@@ -70,10 +68,10 @@ def java_class(cls: type[Message]) -> str:
     return f"org.apache.kafka.coordinator.group.generated.{cls.__name__}"
 
 
-def encode_with_java(samples: list[tuple[Message, int]], libs: str) -> list[bytes | None]:
-    """Run all samples through one JVM."""
+def encode_with_java(chosen: list[tuple[Message, int]], libs: str) -> list[bytes | None]:
+    """Run all messages through one JVM."""
     lines = []
-    for message, version in samples:
+    for message, version in chosen:
         cls = type(message)
         java_version = 0 if cls.__name__ in KEY_CLASSES else version
         document = json.dumps(java_json(message, version))
@@ -87,7 +85,7 @@ def encode_with_java(samples: list[tuple[Message, int]], libs: str) -> list[byte
         check=True,
     )
     results: list[bytes | None] = []
-    for (message, version), line in zip(samples, done.stdout.splitlines(), strict=True):
+    for (message, version), line in zip(chosen, done.stdout.splitlines(), strict=True):
         if line.startswith("!"):
             print(f"java: {type(message).__name__} v{version} {line}", file=sys.stderr)
         results.append(None if line.startswith("!") else bytes.fromhex(line))
@@ -100,13 +98,13 @@ def entry(message: Message, version: int, java: bytes | None, java_name: str) ->
     encoded = {}
     if java is not None:
         encoded[java_name] = java
-    if wire_foreign.kio_class(cls, version):
-        encoded[f"kio-{importlib.metadata.version('kio')}"] = wire_foreign.encode_with_kio(
+    if foreign.kio_class(cls, version):
+        encoded[f"kio-{importlib.metadata.version('kio')}"] = foreign.encode_with_kio(
             message, version
         )
-    if wire_foreign.kafka_python_class(cls):
+    if foreign.kafka_python_class(cls):
         name = f"kafka-python-{importlib.metadata.version('kafka-python')}"
-        encoded[name] = wire_foreign.encode_with_kafka_python(message, version)
+        encoded[name] = foreign.encode_with_kafka_python(message, version)
     assert encoded, f"nobody encodes {cls.__name__} v{version}"
     assert len(set(encoded.values())) == 1, f"{cls.__name__} v{version}: {encoded}"
     data = next(iter(encoded.values()))
@@ -114,7 +112,7 @@ def entry(message: Message, version: int, java: bytes | None, java_name: str) ->
         data[start : start + BYTES_PER_LINE].hex(" ")
         for start in range(0, len(data), BYTES_PER_LINE)
     ]
-    document = json.dumps(wire_samples.to_json(message), ensure_ascii=False)
+    document = json.dumps(samples.to_json(message), ensure_ascii=False)
     return "\n".join([f"== {cls.__name__} {version} {' '.join(encoded)}", document, *rows, ""])
 
 
@@ -125,14 +123,13 @@ def main() -> None:
     libs = parser.parse_args().kafka_libs
     client_jar = next(Path(libs).glob("kafka-clients-*.jar")).stem
     java_name = f"kafka-{client_jar.removeprefix('kafka-clients-')}"
-    sampler = wire_samples.Sampler(SEED, portable=True, items=(1, 2))
-    classes = wire_samples.MESSAGES + wire_samples.STORED
-    samples = [
-        (sampler.message(cls, version), version)
-        for cls, version in wire_samples.each_version(classes)
+    sampler = samples.Sampler(SEED, portable=True, items=(1, 2))
+    classes = samples.MESSAGES + samples.STORED
+    chosen = [
+        (sampler.message(cls, version), version) for cls, version in samples.each_version(classes)
     ]
     files: dict[str, list[str]] = {}
-    for (message, version), java in zip(samples, encode_with_java(samples, libs), strict=True):
+    for (message, version), java in zip(chosen, encode_with_java(chosen, libs), strict=True):
         stem = api_of(message).stem if message.API_KEY >= 0 else "stored"
         files.setdefault(stem, []).append(entry(message, version, java, java_name))
     GOLDEN.mkdir(exist_ok=True)

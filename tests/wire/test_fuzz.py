@@ -13,10 +13,10 @@ import tracemalloc
 from collections.abc import Callable
 
 import pytest
-import wire_samples
 
 from ottla.base.errors import ProtocolError
 from ottla.wire import consumer_protocol, group_records, headers, schema
+from tests.wire import samples
 
 CASES = int(os.environ.get("OTTLA_FUZZ_CASES", "100000"))
 SEED = int(os.environ.get("OTTLA_FUZZ_SEED", "1"))
@@ -75,12 +75,12 @@ def mutate(rng: random.Random, data: bytes, other: bytes) -> bytes:
 
 def targets() -> list[tuple[str, Decode, bytes]]:
     """Every decoder with a message that it accepts."""
-    sampler = wire_samples.Sampler(SEED, items=(1, 3))
+    sampler = samples.Sampler(SEED, items=(1, 3))
     found: list[tuple[str, Decode, bytes]] = []
-    for cls, version in wire_samples.each_version(wire_samples.MESSAGES + wire_samples.STORED):
+    for cls, version in samples.each_version(samples.MESSAGES + samples.STORED):
         data = schema.encode(sampler.message(cls, version), version)
         found.append((f"{cls.__name__} v{version}", schema.decoder(cls, version), data))
-    for cls in wire_samples.MESSAGES:
+    for cls in samples.MESSAGES:
         version = cls.MAX_VERSION
         message = sampler.message(cls, version)
         if cls.__name__.endswith("Request"):

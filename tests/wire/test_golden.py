@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-import wire_samples
 
 from ottla.wire import schema
+from tests.wire import samples
 
-CLASSES = {cls.__name__: cls for cls in wire_samples.MESSAGES + wire_samples.STORED}
+CLASSES = {cls.__name__: cls for cls in samples.MESSAGES + samples.STORED}
 GOLDEN = Path(__file__).parent / "golden"
 
 
@@ -30,7 +30,7 @@ def read_vectors(path: Path) -> list[Vector]:
         head, document, *rows = text.strip().split("\n")
         _, name, version, *encoders = head.split()
         cls = CLASSES[name]
-        message = wire_samples.from_json(cls, json.loads(document))
+        message = samples.from_json(cls, json.loads(document))
         data = bytes.fromhex("".join(rows))
         vectors.append(Vector(cls, int(version), encoders, message, data))
     return vectors
@@ -59,6 +59,6 @@ def test_golden_files_cover_every_message_in_every_version() -> None:
     """No message or version lacks a vector, and Apache Kafka itself vouches for each."""
     vectors = [vector for path in FILES for vector in read_vectors(path)]
     covered = {(vector.cls, vector.version) for vector in vectors}
-    everything = wire_samples.MESSAGES + wire_samples.STORED
-    assert covered == set(wire_samples.each_version(everything))
+    everything = samples.MESSAGES + samples.STORED
+    assert covered == set(samples.each_version(everything))
     assert all(vector.encoders[0].startswith("kafka-4.") for vector in vectors)

@@ -1,22 +1,22 @@
 """What is encoded decodes to itself, for every message in every version."""
 
 import pytest
-import wire_samples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ottla.wire import schema
+from tests.wire import samples
 
-CLASSES = wire_samples.MESSAGES + wire_samples.STORED
+CLASSES = samples.MESSAGES + samples.STORED
 EXAMPLES_PER_VERSION = 5
 
 
-@pytest.mark.parametrize("cls", CLASSES, ids=wire_samples.version_id)
+@pytest.mark.parametrize("cls", CLASSES, ids=samples.version_id)
 def test_message_survives_encoding_and_decoding(cls: type[schema.Message]) -> None:
     """Any values of any version come back equal, with the end where the bytes end."""
 
     @settings(
-        max_examples=EXAMPLES_PER_VERSION * len(wire_samples.versions(cls)),
+        max_examples=EXAMPLES_PER_VERSION * len(samples.versions(cls)),
         deadline=None,
         derandomize=True,
         database=None,
@@ -24,7 +24,7 @@ def test_message_survives_encoding_and_decoding(cls: type[schema.Message]) -> No
     )
     @given(st.data())
     def check(data: st.DataObject) -> None:
-        version = data.draw(st.sampled_from(wire_samples.versions(cls)))
+        version = data.draw(st.sampled_from(samples.versions(cls)))
         message = data.draw(strategies[version])
         encoded = schema.encode(message, version)
         assert schema.decode(cls, version, encoded) == (message, len(encoded))
@@ -34,7 +34,6 @@ def test_message_survives_encoding_and_decoding(cls: type[schema.Message]) -> No
         assert b"".join(schema.encode_parts(message, version)) == encoded
 
     strategies = {
-        version: wire_samples.struct_strategy(cls, version)
-        for version in wire_samples.versions(cls)
+        version: samples.struct_strategy(cls, version) for version in samples.versions(cls)
     }
     check()

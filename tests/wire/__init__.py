@@ -1,0 +1,1 @@
+"""The wire codec against other codecs, its own bytes and hostile ones."""
