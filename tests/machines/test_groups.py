@@ -7,7 +7,7 @@ into the files, and review the difference like code.
     sync T member= generation= [instance= assign=MEMBER:TEXT,… type= protocol=]
     heartbeat T member= generation= [instance=]
     leave T members=MEMBER,@INSTANCE,MEMBER@INSTANCE
-    touch MEMBER · timer join|sync|session:MEMBER · stored N · failed N CODE · loaded · unloaded
+    touch MEMBER · timer join|sync|session:MEMBER · stored N · failed N CODE [written] · loaded · unloaded
     settings [delay= max=] · now MS · reload (a new machine from what was stored last) · show
 
 T is the ticket of a request. New members are called client-1, client-2, … in the order of joins.
@@ -144,7 +144,8 @@ class Player:
             case "stored":
                 return Stored(int(words[0]))
             case "failed":
-                return StoreFailed(int(words[0]), ErrorCode[words[1]])
+                is_written = words[2:] == ["written"]
+                return StoreFailed(int(words[0]), ErrorCode[words[1]], is_written)
             case "loaded":
                 return Loaded()
             case "unloaded":

@@ -101,10 +101,14 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class StoreFailed:
-    """What `Persist` asked for was not committed; `code` is the error of the append."""
+    """What `Persist` asked for was not committed; `code` is what the members are told.
+
+    Where it `is_written` it is in the log all the same, and may yet be committed.
+    """
 
     token: int
     code: ErrorCode
+    is_written: bool = False
 
 
 @dataclass(frozen=True, slots=True)

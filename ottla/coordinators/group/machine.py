@@ -96,7 +96,7 @@ def _store_failed(turn: Turn, event: StoreFailed) -> None:
         case AfterSync() as then:
             assignments_failed(turn, then, event.code)
         case AfterReplacement() as then:
-            replacement_failed(turn, then, event.code)
+            replacement_failed(turn, then, event)
         case AfterEmpty() as then:
             left_failed(turn, then, event.code)
 

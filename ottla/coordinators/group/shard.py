@@ -229,7 +229,7 @@ class GroupShard:
             self._feed(machine, Stored(token))
             return
         code = error.code if isinstance(error, ApiError) else ErrorCode.UNKNOWN_SERVER_ERROR
-        self._feed(machine, StoreFailed(token, group_error(code)))
+        self._feed(machine, StoreFailed(token, group_error(code), is_written=True))
 
     # -- housekeeping
 

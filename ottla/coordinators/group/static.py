@@ -7,7 +7,7 @@ the member only learns its new id, once that is stored.
 from dataclasses import replace as copy_of
 
 from ottla.base.errors import ErrorCode
-from ottla.coordinators.group.events import Join, Ticket
+from ottla.coordinators.group.events import Join, StoreFailed, Ticket
 from ottla.coordinators.group.rebalance import (
     complete_join_if_all_joined,
     everyone,
@@ -102,16 +102,19 @@ def replacement_stored(turn: Turn, then: AfterReplacement) -> None:
     turn.answer_join(then.new_member_id, response)
 
 
-def replacement_failed(turn: Turn, then: AfterReplacement, code: ErrorCode) -> None:
-    """Undo the replacement that could not be stored."""
+def replacement_failed(turn: Turn, then: AfterReplacement, event: StoreFailed) -> None:
+    """Undo the replacement that could not be stored.
+
+    One that is in the log stays, or memory would say otherwise than the log; the client joins again
+    and replaces it once more. So it does in a rebalance, which stores a record of its own.
+    """
     group = turn.group
-    if not _is_waiting(group, then):
-        return
-    if group.state is not GroupState.STABLE:
-        # The rebalance stores a record of its own.
+    if group.state is not GroupState.STABLE or not _is_waiting(group, then):
         return
     del group.awaiting_join[then.new_member_id]
-    refuse_join(turn, then.ticket, code, "")
+    refuse_join(turn, then.ticket, event.code, "")
+    if event.is_written:
+        return
     turn.end_session(then.new_member_id)
     _put(group, then.new_member_id, then.old_member)
     turn.restart_session(then.old_member)

@@ -1,0 +1,409 @@
+"""Groups under clients that join, commit, vanish and come back, and a log that stalls and loses.
+
+What must hold whatever happens:
+
+* in one generation no partition is given to two owners
+* the generation that a member is given an assignment for never goes back
+* whoever joins or syncs is answered in the end
+* an offset whose commit was answered is never replaced by an older one, through any restart
+* memory says what the log says: a coordinator that loads the log has the same state
+"""
+
+import asyncio
+import os
+from dataclasses import dataclass, field
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from ottla.base.errors import ErrorCode
+from ottla.base.rng import SeededRng
+from ottla.base.tasks import Tasks
+from ottla.cluster.image import ClusterImage, PartitionImage, TopicImage
+from ottla.cluster.options import BROKER_OPTIONS
+from ottla.coordinators.group.service import OFFSETS_TOPIC, GroupCoordinator
+from ottla.coordinators.group.shard import GroupShard
+from ottla.coordinators.group.state import GroupState
+from ottla.coordinators.group.stored import group_from
+from ottla.coordinators.loading import Loader
+from ottla.testing.partitions import MemoryPartitions
+from ottla.testing.sim.loop import SimLoop, VirtualClock
+from ottla.wire.messages.heartbeat import HeartbeatRequest
+from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from ottla.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from ottla.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from ottla.wire.messages.offset_fetch import OffsetFetchRequestGroup
+from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+
+PARTITIONS = 4
+IMAGE = ClusterImage().with_topics(
+    [TopicImage(OFFSETS_TOPIC, bytes(15) + b"\x07", (PartitionImage(0, 0, 0, (0,), (0,)),))]
+)
+# Longer than every deadline: sessions, rebalances, joins of new members, commits.
+FOREVER_SECONDS = 1000
+
+
+@dataclass(eq=False)
+class Client:
+    """A consumer, as simple as can be: it does what the last answer tells it to."""
+
+    instance: str | None
+    version: int
+    protocols: list[str]
+    member_id: str = ""
+    generation: int = -1
+    # What it waits for: an answer to a join or to a sync.
+    waiting: "asyncio.Future | None" = None
+    is_gone: bool = False
+    assigned: tuple[int, ...] | None = None
+    generations: list[int] = field(default_factory=list)
+
+    @property
+    def owner(self):
+        """Static members keep their partitions under a new member id."""
+        return self.instance or self.member_id
+
+
+class GroupModel(RuleBasedStateMachine):
+    """Rules are what clients, the log and time may do; `_settle` lets everyone act on answers."""
+
+    def __init__(self):
+        super().__init__()
+        self.loop = SimLoop(SeededRng(1))
+        self.clock = VirtualClock(self.loop)
+        self.rng = SeededRng(2)
+        self.log = MemoryPartitions()
+        self.failures = []
+        self.tasks = Tasks(lambda name, error: self.failures.append((name, error)))
+        self.clients = []
+        # Every answered commit by partition, and every one that may have happened.
+        self.committed = {}
+        self.next_offset = 0
+        self.owners = {}
+        self.epoch = 1
+
+    @initialize()
+    def start(self):
+        options = BROKER_OPTIONS.parse({})
+        self.options = lambda: options
+        self._run(self._restart())
+
+    def teardown(self):
+        self._run(self._end())
+        self.loop.raise_failures()
+        self.loop.close()
+        assert self.failures == []
+
+    async def _end(self):
+        """Everyone who waits is answered once the log works again and enough time has passed."""
+        self.log.holds_commits, self.log.refuses = False, None
+        self.log.commit()
+        waiting = [client.waiting for client in self.clients if client.waiting is not None]
+        await self.clock.sleep(FOREVER_SECONDS)
+        assert all(item.done() for item in waiting)
+        self.coordinator.close()
+        await self.tasks.close()
+
+    # -- the world
+
+    def _run(self, work):
+        self.loop.run(self._then_settle(work))
+
+    async def _then_settle(self, work):
+        await work
+        await self.clock.sleep(0.001)
+        while any(self._act(client) for client in self.clients):
+            await self.clock.sleep(0.001)
+
+    async def _restart(self):
+        if self.epoch > 1:
+            self.coordinator.close()
+        self.epoch += 2
+        self.coordinator = GroupCoordinator(
+            writer=self.log,
+            clock=self.clock,
+            rng=self.rng,
+            tasks=self.tasks,
+            options=self.options,
+            image=lambda: IMAGE,
+        )
+        self.coordinator.load(0, self.epoch)
+
+    @rule(seconds=st.sampled_from([0.01, 1, 6, 11, 31, 70]))
+    def time_passes(self, seconds):
+        self._run(self.clock.sleep(seconds))
+
+    @rule()
+    def log_stalls(self):
+        self.log.holds_commits = True
+
+    @rule()
+    def log_goes_on(self):
+        async def go_on():
+            self.log.holds_commits = False
+            self.log.commit()
+
+        self._run(go_on())
+
+    @rule()
+    def log_loses_its_tail(self):
+        async def lose():
+            self.log.holds_commits = False
+            self.log.lose()
+
+        self._run(lose())
+
+    @rule(code=st.sampled_from([None, None, ErrorCode.NOT_ENOUGH_REPLICAS]))
+    def log_refuses(self, code):
+        self.log.refuses = code
+
+    @rule()
+    def broker_restarts(self):
+        async def restart():
+            # A broker that dies loses what was not committed.
+            self.log.lose()
+            await self._restart()
+
+        self._run(restart())
+
+    # -- clients
+
+    @rule(
+        instance=st.sampled_from([None, None, "i1", "i2"]),
+        version=st.sampled_from([3, 5, 9]),
+        protocols=st.sampled_from([["range"], ["range", "sticky"], ["sticky", "range"]]),
+    )
+    def client_comes(self, instance, version, protocols):
+        if len(self.clients) < 6:
+            client = Client(instance, version if instance is None else max(version, 5), protocols)
+            self.clients.append(client)
+            self._run(self._do(self._join, client))
+
+    @precondition(lambda self: self.clients)
+    @rule(data=st.data())
+    def client_beats(self, data):
+        client = data.draw(st.sampled_from(self.clients))
+        self._run(self._do(self._heartbeat, client))
+
+    @precondition(lambda self: self.clients)
+    @rule(data=st.data())
+    def client_joins_again(self, data):
+        client = data.draw(st.sampled_from(self.clients))
+        if client.waiting is None:
+            self._run(self._do(self._join, client))
+
+    @precondition(lambda self: self.clients)
+    @rule(data=st.data(), partition=st.integers(0, PARTITIONS - 1))
+    def client_commits(self, data, partition):
+        client = data.draw(st.sampled_from(self.clients))
+        self._run(self._do(self._commit, client, partition))
+
+    @precondition(lambda self: self.clients)
+    @rule(data=st.data())
+    def client_leaves(self, data):
+        client = data.draw(st.sampled_from(self.clients))
+        self.clients.remove(client)
+        members = [MemberIdentity(member_id=client.member_id, group_instance_id=client.instance)]
+        request = LeaveGroupRequest(group_id="g", members=members)
+        self._run(self._do(self.coordinator.leave_group, request))
+
+    @precondition(lambda self: self.clients)
+    @rule(data=st.data())
+    def client_vanishes(self, data):
+        client = data.draw(st.sampled_from(self.clients))
+        self.clients.remove(client)
+        if client.waiting is not None and data.draw(st.booleans()):
+            client.waiting.cancel()
+
+    async def _do(self, action, *arguments):
+        action(*arguments)
+
+    def _join(self, client):
+        request = JoinGroupRequest(
+            group_id="g",
+            member_id=client.member_id,
+            group_instance_id=client.instance,
+            protocol_type="consumer",
+            protocols=[
+                JoinGroupRequestProtocol(name=name, metadata=b"\0\0\0\0\0\0\0\0")
+                for name in client.protocols
+            ],
+            session_timeout_ms=10_000,
+            rebalance_timeout_ms=30_000,
+        )
+        client.assigned = None
+        reply = self.coordinator.join_group(
+            request, api_version=client.version, client_id="c", client_host="/127.0.0.1"
+        )
+        self._wait(client, reply, self._joined)
+
+    def _wait(self, client, reply, then):
+        client.then = then
+        client.waiting = reply if isinstance(reply, asyncio.Future) else _done(reply)
+
+    def _act(self, client):
+        """Let a client do what its answer tells; True if it had one."""
+        if client.waiting is None or not client.waiting.done():
+            return False
+        answer, client.waiting = client.waiting.result(), None
+        client.then(client, answer)
+        return True
+
+    def _joined(self, client, answer):
+        code = ErrorCode(answer.error_code)
+        if code is ErrorCode.MEMBER_ID_REQUIRED:
+            client.member_id = answer.member_id
+            self._join(client)
+        elif code is ErrorCode.NONE:
+            client.member_id, client.generation = answer.member_id, answer.generation_id
+            is_leader = answer.leader == answer.member_id and not answer.skip_assignment
+            assert bool(answer.members) == (answer.leader == answer.member_id)
+            self._sync(client, answer.members if is_leader else [])
+        else:
+            self._stumble(client, code)
+
+    def _sync(self, client, members):
+        shares = {member.member_id: [] for member in members}
+        for partition in range(PARTITIONS if members else 0):
+            shares[members[partition % len(members)].member_id].append(partition)
+        request = SyncGroupRequest(
+            group_id="g",
+            member_id=client.member_id,
+            generation_id=client.generation,
+            group_instance_id=client.instance,
+            assignments=[
+                SyncGroupRequestAssignment(member_id=name, assignment=bytes(share))
+                for name, share in shares.items()
+            ],
+        )
+        self._wait(client, self.coordinator.sync_group(request), self._synced)
+
+    def _synced(self, client, answer):
+        code = ErrorCode(answer.error_code)
+        if code is not ErrorCode.NONE:
+            self._stumble(client, code)
+            return
+        client.assigned = tuple(answer.assignment)
+        assert client.generation >= max(client.generations, default=0)
+        client.generations.append(client.generation)
+        for partition in client.assigned:
+            owner = self.owners.setdefault((client.generation, partition), client.owner)
+            assert owner == client.owner, "a partition has two owners in one generation"
+
+    def _stumble(self, client, code):
+        if code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID):
+            client.member_id, client.generation = "", -1
+        elif code is ErrorCode.REBALANCE_IN_PROGRESS and client.waiting is None:
+            self._join(client)
+
+    def _heartbeat(self, client):
+        request = HeartbeatRequest(
+            group_id="g",
+            member_id=client.member_id,
+            generation_id=client.generation,
+            group_instance_id=client.instance,
+        )
+        self._stumble(client, ErrorCode(self.coordinator.heartbeat(request).error_code))
+
+    def _commit(self, client, partition):
+        self.next_offset += 1
+        offset = self.next_offset
+        request = OffsetCommitRequest(
+            group_id="g",
+            member_id=client.member_id,
+            generation_id_or_member_epoch=client.generation,
+            group_instance_id=client.instance,
+            topics=[
+                OffsetCommitRequestTopic(
+                    name="t",
+                    partitions=[
+                        OffsetCommitRequestPartition(
+                            partition_index=partition, committed_offset=offset
+                        )
+                    ],
+                )
+            ],
+        )
+        reply = self.coordinator.commit_offsets(request, api_version=9)
+        if not isinstance(reply, asyncio.Future):
+            reply = _done(reply)
+        reply.add_done_callback(lambda done: self._committed(partition, offset, done.result()))
+
+    def _committed(self, partition, offset, answer):
+        if answer.topics[0].partitions[0].error_code == ErrorCode.NONE:
+            self.committed[partition] = max(offset, self.committed.get(partition, 0))
+
+    # -- what must hold
+
+    @invariant()
+    def offsets_never_go_back(self):
+        if self.epoch == 1:
+            return
+        reply = self.loop.run(self._fetch())
+        if reply is None or reply.error_code:
+            return
+        found = {
+            item.partition_index: item.committed_offset
+            for topic in reply.topics
+            for item in topic.partitions
+        }
+        for partition, offset in self.committed.items():
+            assert found.get(partition, -1) >= offset, "a committed offset was lost"
+
+    async def _fetch(self):
+        """Return every offset of the group; None where the answer has to wait."""
+        request = OffsetFetchRequestGroup(group_id="g", topics=None)
+        reply = self.coordinator.fetch_offsets(request, require_stable=False)
+        return None if isinstance(reply, asyncio.Future) else reply
+
+    @invariant()
+    def memory_says_what_the_log_says(self):
+        shard = self._shard()
+        if shard is None:
+            return
+        loaded = GroupShard(None, self.clock, lambda: None)
+        loader = Loader(self.log, self.clock, chunk_bytes=1000, is_wanted=lambda: True)
+        self.loop.run(loader.load(OFFSETS_TOPIC, 0, loaded))
+        assert loaded.metadata == shard.metadata
+        assert loaded.offsets == shard.offsets
+
+    @invariant()
+    def stable_group_is_stored(self):
+        shard = self._shard()
+        group = None if shard is None else shard.group("g")
+        if group is None or group.state is not GroupState.STABLE or group.awaiting_join:
+            return
+        stored = group_from("g", shard.metadata["g"])
+        assert stored.generation == group.generation
+        assert stored.leader == group.leader
+        members = {name: item.assignment for name, item in group.members.items()}
+        assert {name: item.assignment for name, item in stored.members.items()} == members
+
+    def _shard(self):
+        if self.epoch == 1:
+            return None
+        shard = self.coordinator._runtime.find(0)
+        return None if isinstance(shard, ErrorCode) else shard
+
+
+def _done(answer):
+    future = asyncio.get_running_loop().create_future()
+    future.set_result(answer)
+    return future
+
+
+GroupModel.TestCase.settings = settings(
+    max_examples=int(os.environ.get("OTTLA_MODEL_EXAMPLES", "40")),
+    stateful_step_count=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+
+
+class TestGroupModel(GroupModel.TestCase):
+    """Groups keep their promises, whatever clients, log and time do."""
