@@ -46,7 +46,11 @@ class Truncation(NamedTuple):
 
 
 class LoadedLog(NamedTuple):
-    """A log as its directory holds it. `rebuilt` names the files that were made anew."""
+    """A log as its directory holds it.
+
+    `recovered` are the segments (by base offset) that were walked because they may not have been on
+    the disk; `rebuilt` names files that were lost or damaged and made anew.
+    """
 
     directory: str
     segments: list[Segment]
@@ -56,6 +60,7 @@ class LoadedLog(NamedTuple):
     epochs: LeaderEpochs
     producers: ProducerState
     truncation: Truncation | None = None
+    recovered: tuple[int, ...] = ()
     rebuilt: tuple[str, ...] = ()
 
 
@@ -103,7 +108,6 @@ class _Loading:
         self.rebuilt: list[str] = []
         self.recovered: set[int] = set()
         self.truncation: Truncation | None = None
-        self.has_epochs = False
         self.epochs = LeaderEpochs()
         self.segments: list[Segment] = []
 
@@ -130,6 +134,7 @@ class _Loading:
             self.epochs,
             producers,
             self.truncation,
+            tuple(sorted(self.recovered)),
             tuple(self.rebuilt),
         )
 
@@ -153,11 +158,8 @@ class _Loading:
             if not segment.has_index_files():
                 segment.rebuild_indexes()
                 segment.seal()
-                self._note_rebuilt(segment)
-
-    def _note_rebuilt(self, segment: Segment) -> None:
-        for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
-            self.rebuilt.append(file_name(segment.base_offset, suffix))
+                for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+                    self.rebuilt.append(file_name(segment.base_offset, suffix))
 
     def _recover(self) -> None:
         """Walk what may not have reached the disk; cut at the first byte that is no valid batch."""
@@ -166,7 +168,7 @@ class _Loading:
             if behind and behind[0].base_offset <= self.expected.recovery_point:
                 continue
             if not self._recover_segment(segment):
-                self._drop(behind)
+                self._drop(behind, "behind damage")
                 return
             if behind:
                 segment.seal()
@@ -176,7 +178,6 @@ class _Loading:
         size = segment.size_bytes
         segment.reset()
         self.recovered.add(segment.base_offset)
-        self._note_rebuilt(segment)
         next_offset, position = segment.base_offset, 0
         for found, header, _ in scan.batches(segment.file.read_at, 0, size):
             if header.base_offset < next_offset:
@@ -196,13 +197,13 @@ class _Loading:
         self.truncation = Truncation(next_offset, size - position)
         return False
 
-    def _drop(self, segments: list[Segment]) -> None:
+    def _drop(self, segments: list[Segment], reason: str) -> None:
         """Take segments out of the log; the next start deletes them, until then they can be saved."""
         removed = tuple(segment.base_offset for segment in segments)
         for segment in segments:
             renamed = segment.mark_deleted()
             segment.close()
-            _log.error("dropping a segment behind damage files=%s", renamed)
+            _log.error("dropping a segment %s files=%s", reason, renamed)
         self.segments = [each for each in self.segments if each.base_offset not in removed]
         if self.truncation is not None and removed:
             self.truncation = self.truncation._replace(segments_removed=removed)
@@ -220,7 +221,7 @@ class _Loading:
             end = tail.next_offset
         start = self.expected.log_start_offset
         if end < start or not self.segments:
-            self._drop(self.segments)
+            self._drop(self.segments, "before the start of the log")
             created = Segment.create(self.files, self.directory, start, self.config, self.now_ms)
             created.create_files()
             self.segments = [created]

@@ -12,7 +12,7 @@ from ottla.storage import recovery
 from ottla.storage.config import LogConfig
 from ottla.storage.disk import LogDirectories
 from ottla.storage.log import Log, Surroundings
-from ottla.wire.records.records import Record, encode_batch, iterate_records
+from ottla.wire.records.records import Record, encode_batch, iterate_batches, iterate_records
 
 START_MS = 1_700_000_000_000
 TOPIC_ID = bytes(range(16))
@@ -96,16 +96,16 @@ def make_batch(
 
 
 def read_all(log: Log, *, max_bytes: int = 1 << 20, start: int | None = None) -> list[Record]:
-    """Return every record from `start` (default: the log's) to the end, fetch by fetch."""
+    """Return every record but the control records from `start` (default: the log's) to the end, fetch by fetch."""
     offset = log.log_start_offset if start is None else start
     found: list[Record] = []
     while offset < log.log_end_offset:
         fetched = log.read(offset, max_bytes, max_offset=log.log_end_offset)
         assert fetched is not None
-        records = list(iterate_records(fetched.records))
-        assert records, f"nothing at offset {offset}"
-        found += [record for record in records if record.offset >= offset]
-        offset = records[-1].offset + 1
+        headers = [header for _, header in iterate_batches(fetched.records)]
+        assert headers, f"nothing at offset {offset}"
+        found += [each for each in iterate_records(fetched.records) if each.offset >= offset]
+        offset = headers[-1].last_offset + 1
     return found
 
 
