@@ -96,15 +96,52 @@ class Connection(asyncio.BufferedProtocol):
     transport is paused as soon as that holds a whole frame.
     """
 
+    __slots__ = (
+        "_blocking_count",
+        "_filled",
+        "_frame_bytes_max",
+        "_granted_bytes",
+        "_handle",
+        "_household",
+        "_is_draining",
+        "_is_parsing",
+        "_is_reading",
+        "_loop",
+        "_out",
+        "_out_bytes",
+        "_peer_reads",
+        "_pending",
+        "_private",
+        "_private_view",
+        "_shared",
+        "_time",
+        "_transport",
+        "_unsent_bytes_high",
+        "_waits_for_budget",
+        "_wanted",
+        "active_at",
+        "connected_at",
+        "frame_started_at",
+        "frames_count",
+        "is_closed",
+        "listener_name",
+        "local_address",
+        "memo",
+        "peer_address",
+    )
+
     def __init__(self, household: Household) -> None:
         self._household = household
         self._shared = household.buffers.shared
         self._handle = household.handler.frame
         self._frame_bytes_max = household.limits.frame_bytes_max
+        self._unsent_bytes_high = household.limits.unsent_bytes_high
         self._loop = asyncio.get_running_loop()
         self._time = self._loop.time
         self._transport: asyncio.Transport = cast(asyncio.Transport, None)
         self.listener_name = household.name
+        # The handler's own: whatever it wants to know again at the next frame.
+        self.memo: Any = None
         self.local_address: tuple[str, int] = ("", 0)
         self.peer_address: tuple[str, int] = ("", 0)
         self.connected_at = self.active_at = self._time()
@@ -135,7 +172,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport = cast(asyncio.Transport, transport)
         self.local_address = transport.get_extra_info("sockname")[:2]
         self.peer_address = transport.get_extra_info("peername")[:2]
-        self._transport.set_write_buffer_limits(high=self._household.limits.unsent_bytes_high)
+        self._transport.set_write_buffer_limits(high=self._unsent_bytes_high)
         if not self._household.admit(self):
             self.close("too many connections")
         elif not self._household.is_serving:
@@ -205,6 +242,16 @@ class Connection(asyncio.BufferedProtocol):
         if not self._is_parsing:
             self._flush()
 
+    def send_one(self, body: bytes) -> None:
+        """Answer the frame being handled with one small part; the short way of `send`."""
+        if self._pending or not self._is_parsing:
+            self.send((body,))
+            return
+        size_bytes = len(body)
+        self._out.append(_SIZE.pack(size_bytes))
+        self._out.append(body)
+        self._out_bytes += size_bytes + PREFIX_BYTES
+
     def defer(self, *, is_blocking: bool = True, held_bytes: int = 0) -> Reply:
         """Keep the place of an answer; a blocking one stops the requests behind it.
 
@@ -270,7 +317,7 @@ class Connection(asyncio.BufferedProtocol):
             self._blocking_count > 0
             or not self._peer_reads
             or self.is_closed
-            or self._out_bytes > self._household.limits.unsent_bytes_high
+            or self._out_bytes > self._unsent_bytes_high
             or len(self._pending) >= self._household.limits.pending_max
         )
 
@@ -281,38 +328,46 @@ class Connection(asyncio.BufferedProtocol):
             self._keep(view, position, end)
 
     def _handle_frames(self, view: memoryview, end: int) -> int:
-        position = 0
-        handle = self._handle
+        """Handle whole frames in order and return where the first one begins that is not."""
+        position = count = 0
+        handle, unpack = self._handle, _SIZE.unpack_from
+        size_max, out_max = self._frame_bytes_max, self._unsent_bytes_high
         self._is_parsing = True
         try:
             while end - position >= PREFIX_BYTES:
-                stop = position + PREFIX_BYTES + self._frame_size(view, position)
+                (size_bytes,) = unpack(view, position)
+                if not 0 < size_bytes <= size_max:
+                    raise self._impossible(size_bytes)
+                start = position + PREFIX_BYTES
+                stop = start + size_bytes
                 if stop > end:
                     break
                 if (
-                    self._out_bytes or self._pending or not self._peer_reads
-                ) and self._is_blocked():
-                    # What has been answered may unblock it: the socket often takes it at once.
-                    self._flush()
-                    if self._is_blocked():
-                        break
-                handle(self, view[position + PREFIX_BYTES : stop])
-                self.frames_count += 1
+                    self._pending or self._out_bytes > out_max or not self._peer_reads
+                ) and self._is_blocked_still():
+                    break
+                handle(self, view[start:stop])
+                count += 1
                 position = stop
                 if self.is_closed or self._is_draining:
                     break
         finally:
             self._is_parsing = False
+            self.frames_count += count
         return position
 
-    def _frame_size(self, view: memoryview, position: int) -> int:
-        size_bytes: int = _SIZE.unpack_from(view, position)[0]
-        if not 0 < size_bytes <= self._frame_bytes_max:
-            raise ProtocolError(
-                f"a request of {size_bytes} bytes is announced; "
-                f"socket.request.max.bytes allows {self._frame_bytes_max}"
-            )
-        return size_bytes
+    def _is_blocked_still(self) -> bool:
+        """Tell whether it is blocked even after what has been answered went to the socket."""
+        if not self._is_blocked():
+            return False
+        self._flush()
+        return self._is_blocked()
+
+    def _impossible(self, size_bytes: int) -> ProtocolError:
+        return ProtocolError(
+            f"a request of {size_bytes} bytes is announced; "
+            f"socket.request.max.bytes allows {self._frame_bytes_max}"
+        )
 
     # -- the private buffer ---------------------------------------------------------------------
 
@@ -321,7 +376,10 @@ class Connection(asyncio.BufferedProtocol):
         filled = end - position
         wanted = PREFIX_BYTES
         if filled >= PREFIX_BYTES:
-            wanted += self._frame_size(view, position)
+            (size_bytes,) = _SIZE.unpack_from(view, position)
+            if not 0 < size_bytes <= self._frame_bytes_max:
+                raise self._impossible(size_bytes)
+            wanted += size_bytes
         old, old_granted = self._private, self._granted_bytes
         room = max(filled, min(wanted, _TRUSTED_BYTES))
         self._granted_bytes = max(filled, wanted)

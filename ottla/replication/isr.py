@@ -103,12 +103,14 @@ class IsrMachine:
         It stays while fewer than min.insync.replicas are in sync: a record that only the last
         member has must not be shown, because that member's disk may forget it (KIP-966).
         """
-        if not self.has_enough_replicas(min_insync_replicas):
-            return False
         lowest = leader_end_offset
-        for replica, position in self.followers.items():
-            if replica in self.isr or replica in self.joining:
-                lowest = min(lowest, position.log_end_offset)
+        # The only replica is always enough: the minimum is at most the number of replicas.
+        if self.followers:
+            if not self.has_enough_replicas(min_insync_replicas):
+                return False
+            for replica, position in self.followers.items():
+                if replica in self.isr or replica in self.joining:
+                    lowest = min(lowest, position.log_end_offset)
         if lowest <= self.high_watermark:
             return False
         self.high_watermark = lowest

@@ -42,6 +42,7 @@ class Route:
         "has_records",
         "is_async",
         "is_kept",
+        "is_plain",
         "response",
         "row",
         "version",
@@ -54,6 +55,7 @@ class Route:
         self.is_kept = row.is_kept
         self.handle: Callable[[RequestContext, Any], Any] = row.handler.handle
         self.is_async = inspect.iscoroutinefunction(self.handle)
+        self.is_plain = not (self.is_async or self.is_kept)
         self.response: type[Any] = api.response
         self.decode = schema.decoder(api.request, version)
         self.encode = schema.encoder(api.response, version)
@@ -82,6 +84,19 @@ class Route:
         return response
 
 
+class KnownHeader:
+    """The header of a request, but for its correlation id, as a connection sent it last."""
+
+    __slots__ = ("client_id", "end", "route", "tail")
+
+    def __init__(self, route: Route, frame: memoryview) -> None:
+        header = headers.decode_request_header(frame)
+        self.route = route
+        self.client_id = header.client_id
+        self.end = header.body_position
+        self.tail = bytes(frame[_PREFIX.size : self.end])
+
+
 class Dispatcher:
     """The FrameHandler of a broker's endpoints."""
 
@@ -102,25 +117,30 @@ class Dispatcher:
         if route is None:
             connection.send(_fallback(correlation_id, self._rows[key]))
             return
-        _, _, _, client_id, position = headers.decode_request_header(frame)
-        context = RequestContext(self._broker, connection, key, version, correlation_id, client_id)
-        if route.is_async:
-            self._start(route, context, bytes(frame), position)
-        elif route.is_kept:
-            self._handle_kept(route, context, frame, position)
+        # A connection repeats the bytes behind the correlation id with every request of a kind.
+        known = connection.memo
+        if known is None or known.route is not route or frame[8 : known.end] != known.tail:
+            known = connection.memo = KnownHeader(route, frame)
+        context = RequestContext(
+            self._broker, connection, key, version, correlation_id, known.client_id
+        )
+        if route.is_plain:
+            request, _ = route.decode(frame, known.end)
+            try:
+                result = route.handle(context, request)
+            except ApiError as error:
+                result = route.failure(error)
+            if type(result) is not route.response:
+                if result is not None:
+                    self._wait(route, context, result)
+            elif route.has_records:
+                connection.send(route.encode(result, route.header(correlation_id)))
+            else:
+                connection.send_one(route.encode(result, route.header(correlation_id)))
+        elif route.is_async:
+            self._start(route, context, bytes(frame), known.end)
         else:
-            request, _ = route.decode(frame, position)
-            result = self._call(route, context, request)
-            if type(result) is route.response:
-                connection.send(route.parts(correlation_id, result))
-            elif result is not None:
-                self._wait(route, context, result)
-
-    def _call(self, route: Route, context: RequestContext, request: Any) -> Any:
-        try:
-            return route.handle(context, request)
-        except ApiError as error:
-            return route.failure(error)
+            self._handle_kept(route, context, frame, known.end)
 
     def _handle_kept(
         self, route: Route, context: RequestContext, frame: memoryview, position: int
@@ -137,7 +157,10 @@ class Dispatcher:
         body = self._kept.find(image, key)
         if body is None:
             request, _ = route.decode(frame, position)
-            result = self._call(route, context, request)
+            try:
+                result = route.handle(context, request)
+            except ApiError as error:
+                result = route.failure(error)
             if type(result) is not route.response:
                 self._wait(route, context, result)
                 return

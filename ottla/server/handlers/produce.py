@@ -46,39 +46,36 @@ def handle(
     context: RequestContext, request: ProduceRequest
 ) -> "ProduceResponse | asyncio.Future[ProduceResponse] | None":
     """Append everything now; with acks=all answer when it is committed, with acks=0 never."""
-    acks = request.acks
     refusal = _refusal(request)
-    has_topic_ids = context.api_version >= _FIRST_VERSION_WITH_TOPIC_IDS
+    version = context.api_version
     replicas = context.broker.replicas
     waits: Waits = []
     responses = []
     has_failed = False
     for topic in request.topic_data:
+        name, topic_id = topic.name, topic.topic_id
         answers = []
         for item in topic.partition_data:
             try:
                 if refusal is not None:
                     raise refusal
-                if has_topic_ids:
-                    target = replicas.get_by_id(topic.topic_id, item.index)
+                if version >= _FIRST_VERSION_WITH_TOPIC_IDS:
+                    target = replicas.get_by_id(topic_id, item.index)
                 else:
-                    target = replicas.get(topic.name, item.index)
-                answer = _append(context, target, item, request, waits)
+                    target = replicas.get(name, item.index)
+                answers.append(_append(target, item, request, version, waits))
             except ApiError as error:
                 has_failed = True
-                answer = _failure(item.index, error)
-            answers.append(answer)
+                answers.append(_failure(item.index, error))
         responses.append(
-            TopicProduceResponse(
-                name=topic.name, topic_id=topic.topic_id, partition_responses=answers
-            )
+            TopicProduceResponse(name=name, topic_id=topic_id, partition_responses=answers)
         )
-    if acks == 0:
+    if request.acks == 0:
         if has_failed:
             raise ProtocolError("a produce request with acks=0 failed; closing tells the client")
         return None
     response = ProduceResponse(responses=responses)
-    if has_failed and context.api_version >= _FIRST_VERSION_WITH_LEADER:
+    if has_failed and version >= _FIRST_VERSION_WITH_LEADER:
         _name_leaders(context, response)
     return _when_committed(response, waits) if waits else response
 
@@ -94,26 +91,26 @@ def _refusal(request: ProduceRequest) -> ApiError | None:
 
 
 def _append(
-    context: RequestContext,
     target: Partition,
     item: PartitionProduceData,
     request: ProduceRequest,
+    version: int,
     waits: Waits,
 ) -> PartitionProduceResponse:
     # Decoded record bytes are one view over the frame.
     records: Any = item.records
     if not records:
         raise ApiError(ErrorCode.INVALID_RECORD, "There is no record batch for the partition.")
-    if context.api_version < _FIRST_VERSION_WITH_ZSTD and _has_zstd(records):
+    if version < _FIRST_VERSION_WITH_ZSTD and _has_zstd(records):
         raise ApiError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
-    info = target.append_as_leader(records, acks=request.acks)
+    acks = request.acks
+    info = target.append_as_leader(records, acks=acks)
     answer = PartitionProduceResponse(
         index=item.index,
         base_offset=info.base_offset,
         log_append_time_ms=info.log_append_time_ms,
         log_start_offset=info.log_start_offset,
     )
-    acks = request.acks
     if acks and not target.is_acknowledged(acks, info.last_offset + 1):
         seconds = max(request.timeout_ms, 0) / 1000
         done = target.wait_for_acknowledgement(acks, info.last_offset + 1, seconds)

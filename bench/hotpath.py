@@ -1,0 +1,131 @@
+"""What one request costs the broker: CPU time of its process per request, by kind of request.
+
+`python -m bench.hotpath [--only NAME] [--profile FILE]` starts a broker as a process of its own and
+the load generator of `bench.load` as another. CPU time of the broker is the figure to compare; the
+rate also says how fast the generator was. `--profile` writes a cProfile of the broker instead.
+"""
+
+import argparse
+import cProfile
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from bench import servers
+from ottla.server.loop import run
+from ottla.server.node import Node
+
+
+class Case(NamedTuple):
+    """A load, and the CPU µs a request of the prototype (None where it has none)."""
+
+    name: str
+    words: Sequence[str]
+    prototype_us: float | None
+
+
+ONE_BATCH = ("--records", "150", "--value-bytes", "100")
+CASES = (
+    Case("tiny produce, 10 x 1", ("produce",), 11.2),
+    Case("tiny produce, 10 x 5", ("produce", "--depth", "5"), 5.5),
+    Case("16 KB produce, 10 x 4", ("produce", "--depth", "4", *ONE_BATCH), 20.0),
+    Case("16 KB fetch, 10 x 1", ("fetch", "--max-bytes", "16000"), 20.0),
+    Case("1 MB fetch, 2 x 1", ("fetch", "--connections", "2"), 256.0),
+    Case("metadata of 100 topics, 10 x 1", ("metadata",), None),
+)
+
+
+def serve(folder: str, port: int, profile: str | None) -> None:
+    """Be the broker."""
+    settings = {"log.dirs": folder, "listeners": f"PLAINTEXT://127.0.0.1:{port}"}
+    node = Node({**settings, "log.segment.bytes": str(256 * 1024**2)})
+    profiler = cProfile.Profile() if profile else None
+    run(node, lambda _: profiler.enable() if profiler else None)
+    if profiler and profile:
+        profiler.disable()
+        profiler.dump_stats(profile)
+
+
+def cpu_us(pid: int) -> float:
+    """Return the time that the process has run, by the scheduler's account."""
+    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1000
+
+
+def load(port: int, words: Sequence[str], topic: str, seconds: float) -> dict[str, float]:
+    """Run the generator once."""
+    command = [sys.executable, "-m", "bench.load", *words, "--port", str(port), "--topic", topic]
+    done = subprocess.run(
+        [*command, "--seconds", str(seconds)], check=True, capture_output=True, text=True
+    )
+    figures: dict[str, float] = json.loads(done.stdout)
+    return figures
+
+
+def start(folder: str, profile: str | None) -> tuple["subprocess.Popen[bytes]", int]:
+    """Start the broker's process and wait until it answers."""
+    port = servers.free_port()
+    command = [sys.executable, "-m", "bench.hotpath", "--serve", folder, "--port", str(port)]
+    process = subprocess.Popen(command + (["--profile", profile] if profile else []))
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        try:
+            servers.produce_until_acknowledged(port, "hot")
+        except OSError:
+            time.sleep(0.02)
+        else:
+            return process, port
+    raise SystemExit("the broker did not start")
+
+
+def main() -> None:
+    """Run the cases and print a table."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--only", default="")
+    parser.add_argument("--seconds", type=float, default=3.0)
+    parser.add_argument("--profile")
+    parser.add_argument("--serve")
+    parser.add_argument("--port", type=int, default=0)
+    words = parser.parse_args()
+    if words.serve:
+        serve(words.serve, words.port, words.profile)
+        return
+    folder = tempfile.mkdtemp(prefix="ottla-hotpath-")
+    process, port = start(folder, words.profile)
+    try:
+        load(port, ("produce", *ONE_BATCH, "--depth", "4"), "hot", 1.0)
+        for case in CASES:
+            if words.only in case.name:
+                show(case, process.pid, port, words.seconds)
+    finally:
+        process.terminate()
+        process.wait()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def show(case: Case, pid: int, port: int, seconds: float) -> None:
+    """Run one case and print its line."""
+    topic = "hot"
+    if case.words[0] == "metadata":
+        topic = ",".join(f"topic-{number}" for number in range(100))
+        for name in topic.split(","):
+            servers.produce_until_acknowledged(port, name)
+    load(port, case.words, topic, 0.3)
+    before = cpu_us(pid)
+    figures = load(port, case.words, topic, seconds)
+    cost = (cpu_us(pid) - before) / figures["requests"]
+    ratio = f"{cost / case.prototype_us:5.2f} x" if case.prototype_us else "       "
+    print(
+        f"{case.name:32} {cost:8.1f} us CPU {ratio} {figures['requests_s']:9.0f} /s "
+        f"p50 {figures['p50_us']:6.0f} us p99 {figures['p99_us']:6.0f} us",
+        flush=True,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,55 @@
+"""A broker as a process of its own: event loop, garbage collector, signals.
+
+The test fixture does not come here: there the process belongs to somebody else. uvloop is used where
+it is installed; it costs 4-8 % less CPU and changes nothing else.
+"""
+
+import asyncio
+import gc
+import importlib
+import importlib.util
+import signal
+from collections.abc import Callable
+
+from ottla.server.node import Node
+
+
+def run(node: Node, on_ready: Callable[[Node], None]) -> None:
+    """Start the node, tell `on_ready`, and stop it cleanly on SIGINT or SIGTERM. Blocks.
+
+    ConfigError and StorageError of the start come out of here.
+    """
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(_serve(node, on_ready))
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    if importlib.util.find_spec("uvloop") is None:
+        return None
+    factory: Callable[[], asyncio.AbstractEventLoop] = importlib.import_module(
+        "uvloop"
+    ).new_event_loop
+    return factory
+
+
+async def _serve(node: Node, on_ready: Callable[[Node], None]) -> None:
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stopped.set)
+    await node.start()
+    tune_collector()
+    on_ready(node)
+    await stopped.wait()
+    await node.stop()
+
+
+def tune_collector() -> None:
+    """Take what the start has made out of every collection, and collect rarely.
+
+    The hot path frees by reference counting; a full collection costs 150 ns an object, so a broker
+    with much state must not run one for nothing.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
