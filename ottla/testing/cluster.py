@@ -14,9 +14,11 @@ from pathlib import Path
 from types import TracebackType
 
 from ottla.base.errors import OttlaError
+from ottla.base.files import FileSystem, RealFileSystem
 from ottla.client.admin import topics
 from ottla.client.brokers import Brokers
 from ottla.server.node import Node
+from ottla.testing.volatile import VolatileFileSystem
 
 # No test waits for members that do not come (Kafka: 3 s).
 TEST_OPTIONS: Mapping[str, str] = {"group.initial.rebalance.delay.ms": "0"}
@@ -28,7 +30,7 @@ class Cluster:
     """A cluster of one; a context manager, with and without `async`.
 
     `options` are broker options by their Kafka names. `data` is a folder that is kept; without it the
-    records are in a temporary one that `stop` removes. Methods may be called from any thread; `stop`
+    records are in a temporary one that is never synced and that `stop` removes. Methods may be called from any thread; `stop`
     is idempotent, and a stopped cluster can be started again, on the same port.
     """
 
@@ -68,7 +70,8 @@ class Cluster:
             if self._running is None:
                 if self._is_temporary and not self._has_own_folder():
                     self.data = Path(tempfile.mkdtemp(prefix="ottla-"))
-                running = _NodeThread(self._settings())
+                files = VolatileFileSystem() if self._is_temporary else RealFileSystem()
+                running = _NodeThread(self._settings(), files)
                 try:
                     running.start_node()
                 except (OttlaError, OSError):
@@ -166,9 +169,10 @@ class Cluster:
 class _NodeThread:
     """One node on a loop and a thread of its own, from start to stop."""
 
-    def __init__(self, settings: Mapping[str, str]) -> None:
+    def __init__(self, settings: Mapping[str, str], files: FileSystem) -> None:
         self.node: Node
         self._settings = settings
+        self._files = files
         self._loop: asyncio.AbstractEventLoop
         self._stop: asyncio.Event
         self._ready = threading.Event()
@@ -207,7 +211,7 @@ class _NodeThread:
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
-        self.node = Node(self._settings)
+        self.node = Node(self._settings, files=self._files)
         await self.node.start()
         self._is_serving = True
         self._ready.set()
