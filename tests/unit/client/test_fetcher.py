@@ -1,0 +1,174 @@
+"""Ranges of offsets arrive whole and once, whatever the brokers do meanwhile."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.client import fetcher as fetcher_module
+from ottla.client.brokers import Brokers
+from ottla.client.errors import NotReachable, TimedOut
+from ottla.client.fetcher import Fetcher, FetchSettings
+from ottla.wire.messages.fetch import AbortedTransaction
+from ottla.wire.records.columnar import ColumnDecoder
+from ottla.wire.records.control import ControlType, EndTransactionMarker, encode_marker
+from ottla.wire.records.records import Record
+from tests.unit.client.topics import Topic
+
+
+@pytest.fixture(autouse=True)
+def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Attempts follow one another at once."""
+    monkeypatch.setattr(fetcher_module, "_PAUSE_S", 0.001)
+
+
+@pytest.fixture
+def topic(broker: Any) -> Topic:
+    """A topic of 100 records in batches of 10."""
+    served = Topic("t").serve_from(broker)
+    served.fill(100)
+    return served
+
+
+def _fetch(
+    broker: Any, start: int, end: int, settings: FetchSettings | None = None, topic: str = "t"
+) -> Iterator[int]:
+    settings = settings or FetchSettings(timeout_s=5.0)
+    with Brokers(broker.bootstrap, timeout_s=5.0) as brokers, Fetcher(brokers, settings) as fetcher:
+        decoder = ColumnDecoder(topic, 0, ["offset"])
+        for found in fetcher.fetch(decoder, start, end):
+            yield from found.column("offset").to_pylist()
+
+
+def test_a_range_arrives_whole_and_once(broker: Any, topic: Topic) -> None:
+    """Small answers are put together; a range may begin and end within a batch."""
+    assert list(_fetch(broker, 3, 97, FetchSettings(fetch_bytes=500))) == list(range(3, 97))
+
+
+def test_the_next_request_leaves_before_the_answer_is_decoded(broker: Any, topic: Topic) -> None:
+    """While the first records are handed over, the broker has been asked for the following ones."""
+    records = _fetch(broker, 0, 100, FetchSettings(fetch_bytes=100))
+    assert next(records) == 0
+    # The broker's thread may still be reading the request: the second answer proves that it came.
+    assert next(item for item in records if item == 10) == 10
+    fetches = [request for name, _, request in broker.requests if name == "Fetch"]
+    assert fetches[1].topics[0].partitions[0].fetch_offset == 10
+
+
+def test_a_batch_larger_than_a_fetch_arrives(broker: Any) -> None:
+    """The first batch of an answer is whole, whatever its size (KIP-74)."""
+    topic = Topic("t").serve_from(broker)
+    topic.append([Record(None, b"x" * 50_000)])
+    topic.fill(5)
+    assert list(_fetch(broker, 0, 6, FetchSettings(fetch_bytes=100))) == list(range(6))
+
+
+def test_an_empty_range_asks_nobody(broker: Any, topic: Topic) -> None:
+    """Where the end is not after the start there is nothing to do."""
+    assert list(_fetch(broker, 5, 5)) == []
+    assert broker.requests == []
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        None,
+    ],
+)
+def test_passing_failures_cost_no_record(
+    broker: Any, topic: Topic, failure: ErrorCode | None
+) -> None:
+    """Leaders that move and connections that break in the middle are no more than a pause."""
+    topic.failures["Fetch"] = [ErrorCode.NONE, failure, ErrorCode.NONE, failure]
+    records = list(_fetch(broker, 0, 100, FetchSettings(fetch_bytes=300, timeout_s=5.0)))
+    assert records == list(range(100))
+
+
+def test_the_leader_is_followed(new_broker: Callable[..., Any]) -> None:
+    """A new leader is asked for what the old one has not given."""
+    old, new = new_broker(node_id=0), new_broker(node_id=1)
+    old.peers = new.peers = [old, new]
+    topic = Topic("t").serve_from(old, new)
+    topic.fill(50)
+    records = _fetch(old, 0, 50, FetchSettings(fetch_bytes=100, timeout_s=5.0))
+    assert next(records) == 0
+    topic.leader = 1
+    assert list(records) == list(range(1, 50))
+    assert "Fetch" in new.names()
+
+
+def test_an_error_that_does_not_pass_is_raised(broker: Any, topic: Topic) -> None:
+    """What trying again cannot mend is told at once."""
+    topic.failures["Fetch"] = [ErrorCode.TOPIC_AUTHORIZATION_FAILED]
+    with pytest.raises(ApiError) as caught:
+        list(_fetch(broker, 0, 100))
+    assert caught.value.code is ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
+
+def test_a_topic_that_does_not_exist_is_named(broker: Any, topic: Topic) -> None:
+    """The metadata know of no such topic, now or later."""
+    with pytest.raises(ApiError, match="nothing"):
+        list(_fetch(broker, 0, 1, FetchSettings(timeout_s=0.05), topic="nothing"))
+
+
+def test_failures_that_do_not_end_are_raised(broker: Any, topic: Topic) -> None:
+    """After the time-out the last failure is told."""
+    topic.failures["Fetch"] = [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 10_000
+    with pytest.raises(ApiError) as caught:
+        list(_fetch(broker, 0, 100, FetchSettings(timeout_s=0.1)))
+    assert caught.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    topic.failures["Fetch"] = [None] * 10_000
+    with pytest.raises(NotReachable):
+        list(_fetch(broker, 0, 100, FetchSettings(timeout_s=0.1)))
+
+
+def test_records_that_never_come_are_timed_out(broker: Any, topic: Topic) -> None:
+    """A range that ends after the partition does is waited for, and not forever."""
+    with pytest.raises(TimedOut, match="t-0 at offset 100"):
+        list(_fetch(broker, 90, 101, FetchSettings(timeout_s=0.1, max_wait_ms=1)))
+
+
+def test_lost_records_are_an_error_or_skipped(broker: Any, topic: Topic) -> None:
+    """What retention has deleted is told, or left out where the caller says so."""
+    topic.start = 40
+    with pytest.raises(ApiError, match="begins at 40") as caught:
+        list(_fetch(broker, 10, 60))
+    assert caught.value.code is ErrorCode.OFFSET_OUT_OF_RANGE
+    skipping = FetchSettings(timeout_s=5.0, skips_lost=True)
+    assert list(_fetch(broker, 10, 60, skipping)) == list(range(40, 60))
+    assert list(_fetch(broker, 10, 20, skipping)) == []
+    assert list(_fetch(broker, 200, 300, skipping)) == []
+
+
+def test_read_committed_leaves_out_aborted_transactions(broker: Any) -> None:
+    """The broker's list of aborted transactions is obeyed, only where it is asked for."""
+    topic = Topic("t").serve_from(broker)
+    topic.append([Record(None, b"a")], producer_id=9, producer_epoch=0, transactional=True)
+    marker = EndTransactionMarker(ControlType.ABORT, 0)
+    topic.batches[0].append(
+        bytes(encode_marker(marker, producer_id=9, producer_epoch=0, timestamp=1, base_offset=1))
+    )
+    topic.append([Record(None, b"b")])
+    topic.aborted = [AbortedTransaction(producer_id=9, first_offset=0)]
+    assert list(_fetch(broker, 0, 3)) == [0, 2]
+    committed = FetchSettings(read_committed=True, timeout_s=5.0)
+    assert list(_fetch(broker, 0, 3, committed)) == [2]
+
+
+def test_a_range_given_up_half_way_spoils_nothing(broker: Any, topic: Topic) -> None:
+    """Answers that nobody waited for are not taken for those of the next range."""
+    settings = FetchSettings(fetch_bytes=100, timeout_s=5.0)
+    with Brokers(broker.bootstrap) as brokers, Fetcher(brokers, settings) as fetcher:
+        decoder = ColumnDecoder("t", 0, ["offset"])
+        abandoned = fetcher.fetch(decoder, 0, 100)
+        next(abandoned)
+        del abandoned
+        offsets: list[int] = []
+        for found in fetcher.fetch(decoder, 70, 100):
+            offsets += found.column("offset").to_pylist()
+    assert offsets == list(range(70, 100))

@@ -1,0 +1,126 @@
+"""Requests that do not wait for one another: answers in order, failures told, nothing hangs."""
+
+import socket
+import struct
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ottla.base.errors import ProtocolError
+from ottla.client.bootstrap import Address
+from ottla.client.errors import NotReachable, TimedOut
+from ottla.client.pipeline import Pipeline
+from ottla.wire.messages.api_versions import ApiVersionsResponse
+from ottla.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from ottla.wire.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+
+
+def _open(broker: Any, timeout_s: float = 5.0) -> Pipeline:
+    return Pipeline(broker.address, client_id="test", timeout_s=timeout_s)
+
+
+def test_answers_come_in_the_order_of_the_requests(broker: Any) -> None:
+    """Several requests are on their way at once; each answer belongs to the earliest of them."""
+    broker.answers["FindCoordinator"] = lambda request: FindCoordinatorResponse(host=request.key)
+    pipeline = _open(broker)
+    for key in ("a", "b", "c"):
+        pipeline.send(FindCoordinatorRequest(key=key), max_version=3)
+    assert pipeline.in_flight == 3
+    assert [pipeline.receive(FindCoordinatorResponse).host for _ in range(3)] == ["a", "b", "c"]
+    assert pipeline.in_flight == 0
+    pipeline.close()
+
+
+def test_a_request_in_many_large_parts_arrives(broker: Any) -> None:
+    """Record bytes are sent as they lie in memory, however many pieces and bytes they are."""
+    received: list[bytes] = []
+
+    def answer(request: Any) -> ProduceResponse:
+        received.append(bytes(request.topic_data[0].partition_data[0].records))
+        return ProduceResponse()
+
+    broker.answers["Produce"] = answer
+    parts = [bytes([number % 256]) * 2000 for number in range(3000)]
+    data = PartitionProduceData(index=0, records=list(parts))
+    topic = TopicProduceData(name="t", partition_data=[data])
+    pipeline = _open(broker)
+    pipeline.send(ProduceRequest(acks=1, topic_data=[topic]), max_version=12)
+    pipeline.receive(ProduceResponse)
+    assert received == [b"".join(parts)]
+    pipeline.close()
+
+
+def test_a_broker_that_hangs_up_is_not_reachable(broker: Any) -> None:
+    """The connection is closed, and stays so."""
+    broker.answers["FindCoordinator"] = lambda request: None
+    pipeline = _open(broker)
+    pipeline.send(FindCoordinatorRequest(key="a"), max_version=3)
+    with pytest.raises(NotReachable):
+        pipeline.receive(FindCoordinatorResponse)
+    assert not pipeline.is_open
+    assert pipeline.in_flight == 0
+    with pytest.raises(NotReachable, match="is closed"):
+        pipeline.send(FindCoordinatorRequest(key="a"), max_version=3)
+
+
+def test_an_answer_that_does_not_come_is_timed_out(broker: Any) -> None:
+    """A broker that thinks too long is given up."""
+    done = threading.Event()
+    broker.answers["FindCoordinator"] = lambda request: done.wait() and None
+    pipeline = _open(broker)
+    pipeline.send(FindCoordinatorRequest(key="a"), max_version=3)
+    with pytest.raises(TimedOut):
+        pipeline.receive(FindCoordinatorResponse, timeout_s=0.05)
+    assert not pipeline.is_open
+    done.set()
+
+
+def _answer_once(frame: bytes) -> tuple[Address, Callable[[], None]]:
+    """A broker that shakes hands, and then answers everything with `frame`."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        opened, _ = listener.accept()
+        with opened, listener:
+            opened.recv(4096)
+            # ApiVersions v0: correlation id 1, no error, FindCoordinator 0 to 3.
+            opened.sendall(struct.pack(">iihihhh", 16, 1, 0, 1, 10, 0, 3))
+            opened.recv(4096)
+            opened.sendall(frame)
+            opened.recv(4096)
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    return Address("127.0.0.1", listener.getsockname()[1]), thread.join
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pytest.param(struct.pack(">i", -5), id="negative size"),
+        pytest.param(struct.pack(">i", 1 << 30), id="impossible size"),
+        pytest.param(struct.pack(">ii", 4, 99), id="another correlation id"),
+        pytest.param(struct.pack(">ii", 4, 2), id="cut short"),
+        pytest.param(struct.pack(">ih", 2, 0), id="shorter than its header"),
+    ],
+)
+def test_answers_that_break_the_protocol_close_the_connection(
+    frame: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is made of bytes that are no answer."""
+    monkeypatch.setattr("ottla.client.connection._HANDSHAKE_VERSION", 0)
+    assert ApiVersionsResponse.MIN_VERSION == 0
+    address, join = _answer_once(frame)
+    pipeline = Pipeline(address, client_id="test", timeout_s=5.0)
+    pipeline.send(FindCoordinatorRequest(key="a"), max_version=3)
+    with pytest.raises(ProtocolError):
+        pipeline.receive(FindCoordinatorResponse)
+    assert not pipeline.is_open
+    join()
