@@ -86,5 +86,6 @@ def _dump_sidecar(output: Output, path: Path) -> list[str]:
         content = read(data, sidecars.base_offset_of(path.name))
     except ValueError as error:
         return [f"the file is damaged: {error}"]
-    output.rows(content.rows, content.columns, empty=f"{path.name} is empty.")
+    empty = "" if content.complaints else f"{path.name} is empty."
+    output.rows(content.rows, content.columns, empty=empty)
     return content.complaints

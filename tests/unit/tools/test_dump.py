@@ -1,0 +1,234 @@
+"""`ottla log dump`: what the files hold, and what is wrong with them."""
+
+import json
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ottla.storage import checkpoints, txn_index
+from ottla.storage.producers import ProducerState
+from ottla.tools import main
+from ottla.wire import group_records
+from ottla.wire.records import batch, control
+from ottla.wire.records.records import Record, encode_batch
+
+NAME = "00000000000000000100"
+
+
+def _batch(offset: int, *values: str, **fields: Any) -> bytes:
+    records = [
+        Record(key=b"k", value=value.encode(), timestamp=1_700_000_000_000) for value in values
+    ]
+    return bytes(encode_batch(records, base_offset=offset, **fields))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A partition's folder with a segment of two batches."""
+    (tmp_path / "t-0").mkdir()
+    data = _batch(100, "a", "b") + _batch(102, "c", compression=4, leader_epoch=3)
+    (tmp_path / "t-0" / f"{NAME}.log").write_bytes(data)
+    return tmp_path / "t-0"
+
+
+def _dump(
+    capsys: pytest.CaptureFixture[str], *words: str | Path
+) -> tuple[int, list[dict[str, Any]], str]:
+    code = main.run(["log", "dump", "--output", "json", *map(str, words)])
+    captured = capsys.readouterr()
+    return code, [json.loads(line) for line in captured.out.splitlines()], captured.err
+
+
+def _dump_sidecar(capsys: pytest.CaptureFixture[str], path: Path) -> tuple[int, Any, str]:
+    code = main.run(["log", "dump", "--output", "json", str(path)])
+    captured = capsys.readouterr()
+    return code, json.loads(captured.out or "[]"), captured.err
+
+
+def test_a_segment_is_shown_batch_by_batch(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Offsets, places, codecs, epochs, and whether the checksum is right."""
+    code, (first, second), errors = _dump(capsys, folder / f"{NAME}.log")
+    assert (code, errors) == (0, "")
+    assert (first["base_offset"], first["last_offset"], first["records"]) == (100, 101, 2)
+    assert (second["codec"], second["leader_epoch"], second["crc"]) == ("zstd", 3, "ok")
+    assert second["position"] == first["size"]
+    assert first["max_timestamp"] == "2023-11-14T22:13:20.000Z"
+
+
+def test_records_are_shown_on_request(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Out of compressed batches, too."""
+    _, rows, _ = _dump(capsys, folder / f"{NAME}.log", "--records")
+    assert [(row["offset"], row["value"]) for row in rows] == [(100, "a"), (101, "b"), (102, "c")]
+
+
+def test_people_get_a_table(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With a headline, one line a batch."""
+    assert main.run(["log", "dump", str(folder / f"{NAME}.log")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split()[:3] == ["BASE-OFFSET", "LAST-OFFSET", "RECORDS"]
+    assert len(lines) == 3
+
+
+def test_a_wrong_checksum_is_shown_and_reading_goes_on(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever looks into a damaged file wants to see what comes after."""
+    path = folder / f"{NAME}.log"
+    data = bytearray(path.read_bytes())
+    data[batch.HEADER_SIZE + 2] ^= 1
+    path.write_bytes(data)
+    code, rows, errors = _dump(capsys, path)
+    assert (code, [row["crc"] for row in rows]) == (1, ["BAD", "ok"])
+    assert "1 batch has a wrong checksum" in errors
+
+
+@pytest.mark.parametrize("cut", [1, 30, 70])
+def test_a_torn_tail_is_told_with_its_place(
+    folder: Path, capsys: pytest.CaptureFixture[str], cut: int
+) -> None:
+    """The whole batches before it are shown."""
+    path = folder / f"{NAME}.log"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-cut])
+    code, rows, errors = _dump(capsys, path)
+    assert (code, len(rows)) == (1, 1)
+    assert f"from position {rows[0]['size']} on are no whole batch" in errors
+
+
+def test_garbage_is_no_batch(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Bytes that cannot be a header end the walk, whatever they say of their length."""
+    path = folder / f"{NAME}.log"
+    path.write_bytes(path.read_bytes() + b"\xff" * 200)
+    code, rows, errors = _dump(capsys, path)
+    assert (code, len(rows), "200 bytes from position" in errors) == (1, 2, True)
+
+
+def test_markers_of_transactions_are_named(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A control record's key and value mean something."""
+    marker = control.EndTransactionMarker(control.ControlType.COMMIT, 7)
+    data = control.encode_marker(marker, producer_id=1, producer_epoch=0, timestamp=5)
+    (folder / f"{NAME}.log").write_bytes(data)
+    _, (row,), _ = _dump(capsys, folder / f"{NAME}.log", "--records")
+    assert (row["key"], row["value"]) == ("COMMIT", "coordinator_epoch=7")
+
+
+def test_group_records_are_shown_in_words(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In the folders of __consumer_offsets, a committed offset is readable; so is its tombstone."""
+    folder = tmp_path / "__consumer_offsets-3"
+    folder.mkdir()
+    key = group_records.encode_key(group_records.OffsetCommitKey(group="g", topic="t", partition=1))
+    value = group_records.encode_value(group_records.OffsetCommitValue(offset=42, metadata="m"))
+    records = [Record(key=key, value=value), Record(key=key, value=None)]
+    (folder / f"{NAME}.log").write_bytes(encode_batch(records, base_offset=100))
+    _, rows, _ = _dump(capsys, folder / f"{NAME}.log", "--records")
+    assert [(row["key"], row["value"]) for row in rows] == [
+        ("offset g t-1", "42 m"),
+        ("offset g t-1", None),
+    ]
+
+
+def test_an_offset_index_has_absolute_offsets(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The room that Kafka allocates ahead is not shown."""
+    path = folder / f"{NAME}.index"
+    path.write_bytes(struct.pack(">iiii", 1, 80, 5, 400) + bytes(80))
+    assert _dump_sidecar(capsys, path) == (
+        0,
+        [{"offset": 101, "position": 80}, {"offset": 105, "position": 400}],
+        "",
+    )
+
+
+def test_an_index_that_does_not_rise_is_damaged(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Exit code 1 and the entry's number; a piece of an entry at the end is one more complaint."""
+    path = folder / f"{NAME}.index"
+    path.write_bytes(struct.pack(">iiii", 5, 400, 1, 800) + b"abc")
+    code, _, errors = _dump_sidecar(capsys, path)
+    assert code == 1
+    assert "entry 1 does not rise: offset 101 follows 105" in errors
+    assert "3 bytes at the end are no entry" in errors
+
+
+def test_a_time_index_has_readable_times(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Milliseconds for scripts, a time for people."""
+    path = folder / f"{NAME}.timeindex"
+    path.write_bytes(struct.pack(">qi", 1_700_000_000_000, 2))
+    _, (row,), _ = _dump_sidecar(capsys, path)
+    assert row == {
+        "timestamp": 1_700_000_000_000,
+        "time": "2023-11-14T22:13:20.000Z",
+        "offset": 102,
+    }
+
+
+def test_a_producer_snapshot_is_checked_and_shown(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One row a producer id; a flipped bit is told."""
+    state = ProducerState(100)
+    header = batch.parse_header(_batch(98, "x", producer_id=9, producer_epoch=2, base_sequence=5))
+    state.note(header, 98)
+    path = folder / f"{NAME}.snapshot"
+    path.write_bytes(state.encode_snapshot())
+    code, (row,), _ = _dump_sidecar(capsys, path)
+    assert (code, row["producer_id"], row["epoch"]) == (0, 9, 2)
+    assert (row["last_sequence"], row["last_offset"]) == (5, 98)
+    path.write_bytes(path.read_bytes()[:-1] + b"\x01")
+    code, rows, errors = _dump_sidecar(capsys, path)
+    assert (code, rows, "the checksum or the length" in errors) == (1, [], True)
+
+
+def test_aborted_transactions_are_shown(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With the offsets that consumers pass over."""
+    path = folder / f"{NAME}.txnindex"
+    path.write_bytes(txn_index.encode([txn_index.AbortedTransaction(9, 100, 110, 105)]))
+    _, (row,), _ = _dump_sidecar(capsys, path)
+    assert (row["producer_id"], row["first_offset"], row["last_offset"]) == (9, 100, 110)
+
+
+def test_checkpoints_are_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Offsets by partition, epochs by start, ids and properties."""
+    contents = {
+        checkpoints.HIGH_WATERMARK_FILE: checkpoints.encode_offsets({("t", 0): 5}),
+        checkpoints.LEADER_EPOCH_FILE: checkpoints.encode_epochs([(1, 0), (2, 10)]),
+        checkpoints.PARTITION_METADATA_FILE: checkpoints.encode_partition_metadata(bytes(16)),
+        checkpoints.META_PROPERTIES_FILE: b"version=0\nbroker.id=1\n",
+    }
+    shown = {}
+    for name, data in contents.items():
+        (tmp_path / name).write_bytes(data)
+        shown[name] = _dump_sidecar(capsys, tmp_path / name)[1]
+    assert list(shown.values()) == [
+        [{"topic": "t", "partition": 0, "offset": 5}],
+        [{"leader_epoch": 1, "start_offset": 0}, {"leader_epoch": 2, "start_offset": 10}],
+        [{"topic_id": "AAAAAAAAAAAAAAAAAAAAAA"}],
+        [{"name": "broker.id", "value": "1"}, {"name": "version", "value": "0"}],
+    ]
+
+
+def test_a_damaged_checkpoint_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In one line, with exit code 1."""
+    path = tmp_path / checkpoints.HIGH_WATERMARK_FILE
+    path.write_bytes(b"garbage")
+    code, _, errors = _dump_sidecar(capsys, path)
+    assert (code, "the file is damaged" in errors, errors.count("\n")) == (1, True, 1)
+
+
+def test_another_file_is_refused_with_those_that_can_be_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nobody has to know the names by heart."""
+    (tmp_path / "notes.txt").touch()
+    assert main.run(["log", "dump", str(tmp_path / "notes.txt")]) == 1
+    assert ".log, .index, .timeindex" in capsys.readouterr().err

@@ -1,0 +1,70 @@
+"""What `ottla up` tells the broker, and the files it reads it from."""
+
+import pytest
+
+from ottla.base.errors import ConfigError
+from ottla.tools.broker.properties import parse_properties
+from ottla.tools.broker.settings import UpOptions, broker_settings
+
+
+def _settings(**words: object) -> dict[str, str]:
+    return broker_settings(UpOptions(**{"options": {}, "file": {}, **words}))  # type: ignore[arg-type]
+
+
+def test_without_words_a_broker_serves_this_machine_only() -> None:
+    """Kafka's port, on loopback, with the data below the current folder."""
+    assert _settings() == {
+        "listeners": "PLAINTEXT://127.0.0.1:9092",
+        "log.dirs": "./ottla-data",
+    }
+
+
+def test_the_more_specific_word_counts() -> None:
+    """--port before --option before the file before the default."""
+    file = {"listeners": "PLAINTEXT://a:1", "num.partitions": "2", "log.dirs": "/f"}
+    assert _settings(file=file) == file
+    assert _settings(file=file, options={"num.partitions": "3"})["num.partitions"] == "3"
+    assert _settings(file=file, port=5)["listeners"] == "PLAINTEXT://127.0.0.1:5"
+    assert _settings(file=file, host="::1", port=0)["listeners"] == "PLAINTEXT://[::1]:0"
+    assert _settings(file=file, data="/d")["log.dirs"] == "/d"
+    assert "log.dirs" not in _settings(file={"log.dir": "/f"})
+
+
+def test_a_mistyped_option_is_corrected() -> None:
+    """A broker would pass over a name that it does not know; a person wants to hear of it."""
+    with pytest.raises(ConfigError, match=r"no broker option num\.partition: did you mean num\.p"):
+        _settings(options={"num.partition": "3"})
+    with pytest.raises(ConfigError, match=r"docs/options\.md lists them all"):
+        _settings(options={"qqq": "3"})
+
+
+def test_a_file_may_name_options_of_plug_ins() -> None:
+    """As with Kafka: the broker warns, and starts."""
+    assert _settings(file={"my.plug.in": "x"})["my.plug.in"] == "x"
+
+
+@pytest.mark.parametrize(
+    ("text", "settings"),
+    [
+        ("a=1\nb = 2\n", {"a": "1", "b": "2"}),
+        ("# comment\n! comment\n\n  a=1  \n", {"a": "1"}),
+        ("a:1\nb 2", {"a": "1", "b": "2"}),
+        ("a=1,\\\n   2,\\\n   3\nb=4", {"a": "1,2,3", "b": "4"}),
+        ("a=C:\\\\data", {"a": "C:\\data"}),
+        ("a=x\\u00e4", {"a": "xä"}),
+        ("a=1\na=2", {"a": "2"}),
+        ("a=", {"a": ""}),
+        ("a=b=c", {"a": "b=c"}),
+        ("a=1\\", {"a": "1"}),
+        ("", {}),
+    ],
+)
+def test_files_are_read_as_java_reads_them(text: str, settings: dict[str, str]) -> None:
+    """Comments, continued lines, escapes; the last of two settings counts."""
+    assert parse_properties(text, "f") == settings
+
+
+def test_a_line_that_sets_nothing_is_named() -> None:
+    """With its file and its number."""
+    with pytest.raises(ConfigError, match=r"f\.properties, line 2: 'word' is not of the form"):
+        parse_properties("a=1\nword\n", "f.properties")
