@@ -1,0 +1,38 @@
+"""DescribeGroups: states and members."""
+
+import pytest
+
+from ottla.base.errors import ErrorCode
+from ottla.server import operations
+from ottla.server.handlers import describe_groups
+from ottla.wire.messages.describe_groups import DescribeGroupsRequest
+from tests.handlers.groups import groups_broker
+
+
+@pytest.mark.parametrize("version", range(describe_groups.MAX_VERSION + 1))
+async def test_groups_are_described(version):
+    """A stable group with its member, and one that does not exist."""
+    async with groups_broker() as broker:
+        member, _ = await broker.stable()
+        request = DescribeGroupsRequest(groups=["g", "none"])
+        known, unknown = (await broker.ask(describe_groups, request, version)).groups
+        assert (known.error_code, known.group_state) == (0, "Stable")
+        assert (known.protocol_type, known.protocol_data) == ("consumer", "range")
+        assert [(item.member_id, item.member_assignment) for item in known.members] == [
+            (member, b"all")
+        ]
+        assert (unknown.group_id, unknown.group_state) == ("none", "Dead")
+        expected = ErrorCode.GROUP_ID_NOT_FOUND if version >= 6 else ErrorCode.NONE
+        assert unknown.error_code == expected
+
+
+async def test_operations_are_told_only_when_asked():
+    """Without an authorizer everything is allowed."""
+    async with groups_broker() as broker:
+        await broker.stable()
+        request = DescribeGroupsRequest(groups=["g"])
+        found = (await broker.ask(describe_groups, request, 5)).groups[0]
+        assert found.authorized_operations == operations.NOT_ASKED
+        request.include_authorized_operations = True
+        found = (await broker.ask(describe_groups, request, 5)).groups[0]
+        assert found.authorized_operations == operations.ON_GROUP

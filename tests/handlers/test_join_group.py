@@ -1,0 +1,60 @@
+"""JoinGroup: what each version asks and is told."""
+
+import pytest
+
+from ottla.base.errors import ErrorCode
+from ottla.server.handlers import describe_groups, join_group
+from ottla.wire.messages.describe_groups import DescribeGroupsRequest
+from tests.handlers.groups import groups_broker, join_request
+
+
+@pytest.mark.parametrize("version", range(4))
+async def test_member_joins_at_once_before_version_4(version):
+    """The answer has the generation, the protocol and, for the leader, every member."""
+    async with groups_broker() as broker:
+        answer = await broker.ask(join_group, join_request(), version)
+        assert (answer.error_code, answer.generation_id) == (0, 1)
+        assert answer.protocol_name == "range"
+        assert answer.leader == answer.member_id
+        assert answer.member_id.startswith("client-")
+        assert [member.metadata for member in answer.members] == [b"\0\0"]
+
+
+@pytest.mark.parametrize("version", range(4, 10))
+async def test_member_gets_its_id_first_since_version_4(version):
+    """MEMBER_ID_REQUIRED brings the id with which to join."""
+    async with groups_broker() as broker:
+        refused = await broker.ask(join_group, join_request(), version)
+        assert refused.error_code == ErrorCode.MEMBER_ID_REQUIRED
+        answer = await broker.ask(join_group, join_request(member_id=refused.member_id), version)
+        assert (answer.error_code, answer.member_id) == (0, refused.member_id)
+        assert answer.protocol_type == ("consumer" if version >= 7 else None)
+
+
+@pytest.mark.parametrize("version", [5, 8, 9])
+async def test_static_member_is_named_after_its_instance(version):
+    """It joins at once, in any version that knows it."""
+    async with groups_broker() as broker:
+        answer = await broker.ask(join_group, join_request(group_instance_id="i"), version)
+        assert answer.error_code == 0
+        assert answer.member_id.startswith("i-")
+        assert answer.members[0].group_instance_id == "i"
+
+
+@pytest.mark.parametrize("version", range(10))
+async def test_refusal_fits_into_every_version(version):
+    """An error leaves the other fields at values that each version can carry."""
+    async with groups_broker() as broker:
+        answer = await broker.ask(join_group, join_request("", member_id="m"), version)
+        assert (answer.error_code, answer.member_id) == (ErrorCode.INVALID_GROUP_ID, "m")
+        assert answer.generation_id == -1
+
+
+async def test_host_of_a_member_is_written_as_java_does():
+    """Tools show it in descriptions of the group."""
+    async with groups_broker() as broker:
+        await broker.ask(join_group, join_request(), 3)
+        request = DescribeGroupsRequest(groups=["g"])
+        found = await broker.ask(describe_groups, request, 5)
+        assert found.groups[0].members[0].client_host == "/127.0.0.9"
+        assert found.groups[0].members[0].client_id == "client"

@@ -1,0 +1,78 @@
+"""OffsetCommit: by name, by id, and what does not exist."""
+
+import pytest
+
+from ottla.base.errors import ErrorCode
+from ottla.server.handlers import offset_commit, offset_fetch
+from ottla.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from ottla.wire.messages.offset_fetch import OffsetFetchRequest
+from tests.handlers.groups import TOPIC_ID, UNKNOWN_ID, commit_request, groups_broker
+
+
+def codes(answer: OffsetCommitResponse) -> dict[int, str]:
+    """Return the errors by partition; every topic must be named once."""
+    names = [(topic.name, topic.topic_id) for topic in answer.topics]
+    assert len(set(names)) == len(names)
+    return {
+        item.partition_index: ErrorCode(item.error_code).name
+        for topic in answer.topics
+        for item in topic.partitions
+    }
+
+
+@pytest.mark.parametrize("version", range(2, 10))
+async def test_offsets_are_stored_by_topic_name(version):
+    """Every version up to 9."""
+    async with groups_broker() as broker:
+        answer = await broker.ask(offset_commit, commit_request((0, 5), (1, 6)), version)
+        assert codes(answer) == {0: "NONE", 1: "NONE"}
+        assert answer.topics[0].name == "t"
+        request = OffsetFetchRequest(group_id="g", topics=None)
+        found = await broker.ask(offset_fetch, request, 7)
+        assert [item.committed_offset for item in found.topics[0].partitions] == [5, 6]
+
+
+async def test_offsets_are_stored_by_topic_id():
+    """Version 10 names topics by id only, and is answered so."""
+    async with groups_broker() as broker:
+        answer = await broker.ask(offset_commit, commit_request((0, 5)), 10)
+        assert codes(answer) == {0: "NONE"}
+        assert (answer.topics[0].topic_id, answer.topics[0].name) == (TOPIC_ID, "")
+        answer = await broker.ask(offset_commit, commit_request((0, 5), topic_id=UNKNOWN_ID), 10)
+        assert codes(answer) == {0: "UNKNOWN_TOPIC_ID"}
+
+
+async def test_partition_that_does_not_exist_is_refused_alone():
+    """The others are stored; the topic appears once in the answer."""
+    async with groups_broker() as broker:
+        answer = await broker.ask(offset_commit, commit_request((0, 5), (2, 6)), 9)
+        assert codes(answer) == {0: "NONE", 2: "UNKNOWN_TOPIC_OR_PARTITION"}
+        answer = await broker.ask(offset_commit, commit_request((0, 5), name="none"), 9)
+        assert codes(answer) == {0: "UNKNOWN_TOPIC_OR_PARTITION"}
+
+
+async def test_error_of_the_group_is_said_of_every_partition():
+    """The response has no place for it elsewhere."""
+    async with groups_broker() as broker:
+        member, generation = await broker.stable()
+        request = commit_request(
+            (0, 5), (1, 6), (2, 7), member_id=member, generation_id_or_member_epoch=generation + 1
+        )
+        answer = await broker.ask(offset_commit, request, 9)
+        illegal = "ILLEGAL_GENERATION"
+        assert codes(answer) == {0: illegal, 1: illegal, 2: "UNKNOWN_TOPIC_OR_PARTITION"}
+
+
+async def test_commit_of_nothing_is_answered():
+    """A request without topics still checks who asks, and has nothing to say."""
+    async with groups_broker() as broker:
+        answer = await broker.ask(offset_commit, OffsetCommitRequest(group_id="g"), 9)
+        assert answer.topics == []
+
+
+async def test_commit_answers_only_when_it_is_stored():
+    """The future of the handler is done by the commit of the record."""
+    async with groups_broker() as broker:
+        broker.log.refuses = ErrorCode.NOT_ENOUGH_REPLICAS
+        answer = await broker.ask(offset_commit, commit_request((0, 5)), 9)
+        assert codes(answer) == {0: "COORDINATOR_NOT_AVAILABLE"}

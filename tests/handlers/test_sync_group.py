@@ -1,0 +1,34 @@
+"""SyncGroup: assignments."""
+
+import pytest
+
+from ottla.base.errors import ErrorCode
+from ottla.server.handlers import sync_group
+from ottla.wire.messages.sync_group import SyncGroupRequest
+from tests.handlers.groups import groups_broker
+
+
+@pytest.mark.parametrize("version", range(sync_group.MAX_VERSION + 1))
+async def test_member_gets_its_assignment(version):
+    """Protocol type and name come with it since version 5."""
+    async with groups_broker() as broker:
+        member, generation = await broker.stable()
+        request = SyncGroupRequest(group_id="g", member_id=member, generation_id=generation)
+        answer = await broker.ask(sync_group, request, version)
+        assert (answer.error_code, answer.assignment) == (0, b"all")
+        assert answer.protocol_name == ("range" if version >= 5 else None)
+
+
+async def test_other_protocol_than_the_groups_is_refused():
+    """Since version 5 the member says what it believes to have joined (KIP-559)."""
+    async with groups_broker() as broker:
+        member, generation = await broker.stable()
+        request = SyncGroupRequest(
+            group_id="g",
+            member_id=member,
+            generation_id=generation,
+            protocol_type="consumer",
+            protocol_name="sticky",
+        )
+        answer = await broker.ask(sync_group, request, 5)
+        assert answer.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
