@@ -27,8 +27,9 @@ from ottla.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
 
 # Key, version, correlation id: the same in every version of the request header.
 _PREFIX = struct.Struct(">hhi")
-_CORRELATION = struct.Struct(">i")
-_CORRELATION_AND_TAGS = struct.Struct(">iB")
+# The header of a response; a flexible one ends with an empty list of tagged fields.
+_HEADER = struct.Struct(">i")
+_FLEXIBLE_HEADER = struct.Struct(">ix")
 
 
 class Route:
@@ -38,8 +39,8 @@ class Route:
         "decode",
         "encode",
         "handle",
-        "has_flexible_header",
         "has_records",
+        "header",
         "is_async",
         "is_kept",
         "is_plain",
@@ -60,13 +61,9 @@ class Route:
         self.decode = schema.decoder(api.request, version)
         self.encode = schema.encoder(api.response, version)
         self.has_records = schema.has_records(api.response)
-        self.has_flexible_header = version >= api.response.FLEXIBLE_HEADER_SINCE
-
-    def header(self, correlation_id: int) -> bytes:
-        """Return the header of a response."""
-        if self.has_flexible_header:
-            return _CORRELATION_AND_TAGS.pack(correlation_id, 0)
-        return _CORRELATION.pack(correlation_id)
+        is_flexible = version >= api.response.FLEXIBLE_HEADER_SINCE
+        # From the correlation id to the header of the response.
+        self.header: Callable[[int], bytes] = (_FLEXIBLE_HEADER if is_flexible else _HEADER).pack
 
     def parts(self, correlation_id: int, response: Any) -> list[Buffer]:
         """Return header and body of a response; record bytes are parts of their own."""

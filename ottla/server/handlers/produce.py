@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from ottla.base.errors import ApiError, ErrorCode, ProtocolError
-from ottla.replication.partition import Partition
+from ottla.replication.partition import ACKS_ALL, Partition
 from ottla.server.context import Broker, RequestContext
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.produce import (
@@ -111,11 +111,23 @@ def _append(
         log_append_time_ms=info.log_append_time_ms,
         log_start_offset=info.log_start_offset,
     )
-    if acks and not target.is_acknowledged(acks, info.last_offset + 1):
-        seconds = max(request.timeout_ms, 0) / 1000
-        done = target.wait_for_acknowledgement(acks, info.last_offset + 1, seconds)
-        waits.append((answer, done))
+    if acks == ACKS_ALL or target.log.config.flush_on_ack:
+        _wait(target, info.last_offset + 1, answer, request, waits)
     return answer
+
+
+def _wait(
+    target: Partition,
+    offset: int,
+    answer: PartitionProduceResponse,
+    request: ProduceRequest,
+    waits: Waits,
+) -> None:
+    """Have the answer wait until everything below `offset` is as safe as asked for."""
+    if request.acks and not target.is_acknowledged(request.acks, offset):
+        seconds = max(request.timeout_ms, 0) / 1000
+        done = target.wait_for_acknowledgement(request.acks, offset, seconds)
+        waits.append((answer, done))
 
 
 def _has_zstd(records: memoryview) -> bool:
