@@ -6,11 +6,10 @@ Follows org.apache.kafka.server.config.AbstractKafkaConfig.
 """
 
 from dataclasses import replace
-from typing import Any, Unpack
 
 from ottla.base.options import Option, OptionType, Scope
 from ottla.cluster import topic_options
-from ottla.cluster.option_rows import INT_MAX, LONG_MAX, Limits, inert, not_empty, row
+from ottla.cluster.option_rows import INERT, INT_MAX, LONG_MAX, Rows, inert, not_empty
 
 BOOLEAN, STRING, INT, SHORT = (
     OptionType.BOOLEAN,
@@ -22,14 +21,10 @@ LONG, DOUBLE, LIST = OptionType.LONG, OptionType.DOUBLE, OptionType.LIST
 
 DEFAULT_PROTOCOL_MAP = "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT"
 _ONE_LOOP = inert("one event loop does this work")
-
-
-def _broker(
-    name: str, kind: OptionType, default: Any, doc: str, **limits: Unpack[Limits]
-) -> Option:
-    limits.setdefault("dynamic", False)
-    return row(Scope.BROKER, name, kind, default, doc, **limits)
-
+_ALONE = inert("there are no other brokers to talk to yet")
+_UNCOMPACTED = inert("there is no compaction yet")
+_NO_TRANSACTIONS = inert("there are no transactions yet")
+_broker = Rows(Scope.BROKER, dynamic=False).row
 
 _IDENTITY = (
     _broker("node.id", INT, 1, "The broker's id in the cluster.", minimum=0),
@@ -82,9 +77,7 @@ _NETWORK = (
         DEFAULT_PROTOCOL_MAP,
         "The security protocol of each listener, as name:protocol. Only PLAINTEXT is served.",
     ),
-    _broker(
-        "inter.broker.listener.name", STRING, None, "Listener that brokers use for each other."
-    ),
+    _broker("inter.broker.listener.name", STRING, None, _ALONE),
     _broker(
         "security.inter.broker.protocol",
         STRING,
@@ -135,7 +128,7 @@ _NETWORK = (
         minimum=1,
     ),
     _broker(
-        "socket.listen.backlog.size", INT, 50, "Connections waiting to be accepted.", minimum=1
+        "socket.listen.backlog.size", INT, 50, inert("the system's own length is taken"), minimum=1
     ),
     _broker(
         "socket.send.buffer.bytes",
@@ -166,14 +159,7 @@ _NETWORK = (
         "Most bytes of one fetch response, whatever the client asks for.",
         minimum=1024,
     ),
-    _broker(
-        "max.request.partition.size.limit",
-        INT,
-        2000,
-        "Most partitions that one DescribeTopicPartitions response lists.",
-        minimum=1,
-    ),
-    _broker("request.timeout.ms", INT, 30_000, "Milliseconds to wait for another broker."),
+    _broker("request.timeout.ms", INT, 30_000, _ALONE),
     _broker(
         "metric.reporters",
         LIST,
@@ -276,21 +262,21 @@ _LOG = (
         "log.retention.check.interval.ms",
         LONG,
         300_000,
-        "Milliseconds between looking for segments that retention deletes.",
+        inert("retention is looked after every five minutes"),
         minimum=1,
     ),
     _broker(
         "log.flush.offset.checkpoint.interval.ms",
         INT,
         60_000,
-        "Milliseconds between writing the recovery points to their checkpoint file.",
+        inert("the checkpoints are written every minute"),
         minimum=0,
     ),
     _broker(
         "log.flush.start.offset.checkpoint.interval.ms",
         INT,
         60_000,
-        "Milliseconds between writing the log start offsets to their checkpoint file.",
+        inert("the checkpoints are written every minute"),
         minimum=0,
     ),
     _broker(
@@ -301,13 +287,13 @@ _LOG = (
         minimum=1,
     ),
     _broker("num.recovery.threads.per.data.dir", INT, 2, _ONE_LOOP, minimum=1, dynamic=True),
-    _broker("log.cleaner.enable", BOOLEAN, True, "Compact topics whose cleanup.policy says so."),
-    _broker("log.cleaner.threads", INT, 1, _ONE_LOOP, minimum=0, dynamic=True),
+    _broker("log.cleaner.enable", BOOLEAN, True, _UNCOMPACTED),
+    _broker("log.cleaner.threads", INT, 1, _UNCOMPACTED, minimum=0, dynamic=True),
     _broker(
         "log.cleaner.backoff.ms",
         LONG,
         15_000,
-        "Milliseconds between looking for logs that are worth compacting.",
+        _UNCOMPACTED,
         minimum=0,
         dynamic=True,
     ),
@@ -315,14 +301,14 @@ _LOG = (
         "log.cleaner.dedupe.buffer.size",
         LONG,
         128 * 1024**2,
-        "Most bytes of memory that compaction takes for the keys it has seen.",
+        _UNCOMPACTED,
         dynamic=True,
     ),
     _broker(
         "producer.id.expiration.ms",
         INT,
         24 * 3600 * 1000,
-        "Milliseconds after which an idle producer's sequence numbers are forgotten.",
+        inert("an idle producer is forgotten after a day"),
         minimum=1,
         dynamic=True,
     ),
@@ -333,46 +319,46 @@ _REPLICATION = (
         "replica.lag.time.max.ms",
         LONG,
         30_000,
-        "Milliseconds that a follower may be behind before it leaves the ISR.",
+        _ALONE,
     ),
     _broker(
         "replica.fetch.max.bytes",
         INT,
         1024**2,
-        "Bytes that a follower asks of one partition at a time.",
+        _ALONE,
         minimum=0,
     ),
     _broker(
         "replica.fetch.wait.max.ms",
         INT,
         500,
-        "Milliseconds that a follower's fetch waits for new records.",
+        _ALONE,
     ),
-    _broker("num.replica.fetchers", INT, 1, _ONE_LOOP, minimum=1, dynamic=True),
+    _broker("num.replica.fetchers", INT, 1, _ALONE, minimum=1, dynamic=True),
     _broker(
         "auto.leader.rebalance.enable",
         BOOLEAN,
         True,
-        "Give the leadership back to the preferred replicas from time to time.",
+        _ALONE,
     ),
     _broker(
         "leader.imbalance.check.interval.seconds",
         LONG,
         300,
-        "Seconds between looking for partitions that their preferred replica does not lead.",
+        _ALONE,
         minimum=1,
     ),
     _broker(
         "leader.imbalance.per.broker.percentage",
         INT,
         10,
-        "Share of a broker's partitions that others may lead before they are moved back.",
+        _ALONE,
     ),
     _broker(
         "controlled.shutdown.enable",
         BOOLEAN,
         True,
-        "Hand leaderships over before the broker stops.",
+        _ALONE,
     ),
     _broker(
         "zookeeper.connect",
@@ -384,7 +370,7 @@ _REPLICATION = (
         "zookeeper.session.timeout.ms",
         INT,
         18_000,
-        "Milliseconds without a sign of life after which a broker counts as dead.",
+        _ALONE,
     ),
 )
 
@@ -489,43 +475,42 @@ _TRANSACTIONS = (
         "transaction.max.timeout.ms",
         INT,
         900_000,
-        "Longest transaction.timeout.ms that a producer may ask for.",
+        _NO_TRANSACTIONS,
         minimum=1,
     ),
     _broker(
         "transactional.id.expiration.ms",
         INT,
         7 * 24 * 3600 * 1000,
-        "Milliseconds after which an unused transactional id is forgotten.",
+        _NO_TRANSACTIONS,
         minimum=1,
     ),
     _broker(
         "transaction.state.log.num.partitions",
         INT,
         50,
-        "Partitions of __transaction_state when it is created.",
+        _NO_TRANSACTIONS,
         minimum=1,
     ),
     _broker(
         "transaction.state.log.replication.factor",
         SHORT,
         3,
-        "Replicas of __transaction_state when it is created. Where it is not set, as many as "
-        "there are brokers, but no more than this.",
+        _NO_TRANSACTIONS,
         minimum=1,
     ),
     _broker(
         "transaction.state.log.min.isr",
         INT,
         2,
-        "The min.insync.replicas of __transaction_state, but no more than its replicas.",
+        _NO_TRANSACTIONS,
         minimum=1,
     ),
     _broker(
         "transaction.state.log.segment.bytes",
         INT,
         100 * 1024**2,
-        "The segment.bytes of __transaction_state when it is created.",
+        _NO_TRANSACTIONS,
         minimum=1,
     ),
 )
@@ -540,6 +525,8 @@ def _default_of(option: Option) -> Option:
     """Return the broker row that gives a topic option its default."""
     assert option.fallback is not None
     doc = f"Default of the topic option {option.name}. {option.doc}"
+    if option.doc.startswith(INERT):
+        doc = option.doc
     return replace(option, name=option.fallback, scope=Scope.BROKER, doc=doc, fallback=None)
 
 

@@ -27,14 +27,16 @@ class Limits(TypedDict, total=False):
     dynamic: bool
     sensitive: bool
     fallback: str
-    check: Callable[[Any], str | None]
+
+
+Check = Callable[[Any], str | None]
 
 
 @dataclass(frozen=True, kw_only=True)
 class CheckedOption(Option):
     """A row whose values meet a rule that a range or a choice cannot say."""
 
-    check: Callable[[Any], str | None]
+    check: Check
 
     def parse(self, text: str) -> Any:
         """Return the value; ConfigError also where `check` returns a reason."""
@@ -45,16 +47,31 @@ class CheckedOption(Option):
         return value
 
 
-def row(
-    scope: Scope, name: str, kind: OptionType, default: Any, doc: str, **limits: Unpack[Limits]
-) -> Option:
-    """Return one row of a table."""
-    check = limits.pop("check", None)
-    if check is not None:
+class Rows:
+    """Makes the rows of one scope; what a row does not say is what `limits` says."""
+
+    def __init__(self, scope: Scope, **limits: Unpack[Limits]) -> None:
+        self._scope = scope
+        self._limits = limits
+
+    def row(
+        self,
+        name: str,
+        kind: OptionType,
+        default: Any,
+        doc: str,
+        check: Check | None = None,
+        **limits: Unpack[Limits],
+    ) -> Option:
+        """Return one row of a table."""
+        merged: Limits = {**self._limits, **limits}
+        if check is None:
+            return Option(
+                name=name, type=kind, default=default, doc=doc, scope=self._scope, **merged
+            )
         return CheckedOption(
-            name=name, type=kind, default=default, doc=doc, scope=scope, check=check, **limits
+            name=name, type=kind, default=default, doc=doc, scope=self._scope, check=check, **merged
         )
-    return Option(name=name, type=kind, default=default, doc=doc, scope=scope, **limits)
 
 
 def inert(reason: str = "") -> str:

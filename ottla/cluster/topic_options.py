@@ -1,19 +1,16 @@
 """Every topic option of Apache Kafka 4.3, with Kafka's defaults and limits, and those of Ottla.
 
 `fallback` names the broker option that gives the value where the topic does not set its own; where
-Kafka reads several (hours, minutes, milliseconds), it is the first of `options.SYNONYMS`.
+Kafka reads several (hours, minutes, milliseconds), it is the first of `options.topic_synonyms`.
 Follows org.apache.kafka.storage.internals.log.LogConfig.
 """
 
-from typing import Any, Unpack
-
-from ottla.base.options import Option, OptionType, Scope
+from ottla.base.options import OptionType, Scope
 from ottla.cluster.option_rows import (
     LONG_MAX,
-    Limits,
+    Rows,
     gzip_level,
     inert,
-    row,
     throttled_replicas,
 )
 
@@ -23,6 +20,7 @@ LONG, DOUBLE, LIST = OptionType.LONG, OptionType.DOUBLE, OptionType.LIST
 COMPRESSION_TYPES = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 CLEANUP_POLICIES = ("compact", "delete")
 TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")
+_UNCOMPACTED = inert("there is no compaction yet")
 _TIERED = inert("there is no tiered storage")
 
 
@@ -31,9 +29,7 @@ def _not_tiered(value: bool) -> str | None:
     return "there is no tiered storage" if value else None
 
 
-def _topic(name: str, kind: OptionType, default: Any, doc: str, **limits: Unpack[Limits]) -> Option:
-    return row(Scope.TOPIC, name, kind, default, doc, **limits)
-
+_topic = Rows(Scope.TOPIC).row
 
 _SEGMENTS = (
     _topic(
@@ -152,8 +148,8 @@ _RETENTION = (
         "cleanup.policy",
         LIST,
         ["delete"],
-        "What becomes of old segments: delete (by retention), compact (the last record of each "
-        "key stays), both, or nothing at all.",
+        "What becomes of old segments: delete (by retention), compact (every record must have a "
+        "key; nothing is deleted, and nothing compacted yet), both, or nothing at all.",
         choices=CLEANUP_POLICIES,
         fallback="log.cleanup.policy",
     ),
@@ -192,7 +188,7 @@ _COMPACTION = (
         "delete.retention.ms",
         LONG,
         24 * 3600 * 1000,
-        "Milliseconds for which compaction keeps a tombstone, so that readers see the deletion.",
+        _UNCOMPACTED,
         minimum=0,
         fallback="log.cleaner.delete.retention.ms",
     ),
@@ -200,7 +196,7 @@ _COMPACTION = (
         "min.cleanable.dirty.ratio",
         DOUBLE,
         0.5,
-        "Share of a log that must be uncompacted before compaction is worth it.",
+        _UNCOMPACTED,
         minimum=0,
         maximum=1,
         fallback="log.cleaner.min.cleanable.ratio",
@@ -209,7 +205,7 @@ _COMPACTION = (
         "min.compaction.lag.ms",
         LONG,
         0,
-        "Milliseconds for which a record is safe from compaction.",
+        _UNCOMPACTED,
         minimum=0,
         fallback="log.cleaner.min.compaction.lag.ms",
     ),
@@ -217,7 +213,7 @@ _COMPACTION = (
         "max.compaction.lag.ms",
         LONG,
         LONG_MAX,
-        "Milliseconds after which a record is compacted whatever the dirty ratio.",
+        _UNCOMPACTED,
         minimum=1,
         fallback="log.cleaner.max.compaction.lag.ms",
     ),

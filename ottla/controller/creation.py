@@ -305,34 +305,56 @@ def write_partitions(former: TopicImage, topic: TopicImage, controller_epoch: in
     return Write(tuple(operations), (topic,))
 
 
+class _InternalTopic(NamedTuple):
+    """The broker options that one of the brokers' own topics is made by."""
+
+    partitions: str
+    replication_factor: str
+    segment_bytes: str
+    config: Mapping[str, str]
+    in_sync: str | None = None
+
+
+_INTERNAL = {
+    names.GROUP_OFFSETS_TOPIC: _InternalTopic(
+        "offsets.topic.num.partitions",
+        "offsets.topic.replication.factor",
+        "offsets.topic.segment.bytes",
+        {"cleanup.policy": "compact", "compression.type": "producer"},
+    ),
+    names.TRANSACTION_STATE_TOPIC: _InternalTopic(
+        "transaction.state.log.num.partitions",
+        "transaction.state.log.replication.factor",
+        "transaction.state.log.segment.bytes",
+        {
+            "cleanup.policy": "compact",
+            "compression.type": "uncompressed",
+            "unclean.leader.election.enable": "false",
+        },
+        "transaction.state.log.min.isr",
+    ),
+}
+
+
+def is_made_by_brokers(name: str) -> bool:
+    """Tell whether `internal_topic` knows what a topic of this name is to be."""
+    return name in _INTERNAL
+
+
 def internal_topic(name: str, options: Snapshot, live_brokers: int) -> TopicRequest:
     """Return the request for one of the brokers' own topics, after the broker's options.
 
     Where its replication factor is not configured, a cluster of fewer brokers takes what it has.
     """
-    prefix = {
-        names.GROUP_OFFSETS_TOPIC: "offsets.topic",
-        names.TRANSACTION_STATE_TOPIC: "transaction.state.log",
-    }[name]
-    factor_option = f"{prefix}.replication.factor"
-    factor = options.integer(factor_option)
-    if factor_option not in options.explicit:
+    row = _INTERNAL[name]
+    factor = options.integer(row.replication_factor)
+    if row.replication_factor not in options.explicit:
         factor = max(1, min(factor, live_brokers))
-    segment_bytes = options.integer(f"{prefix}.segment.bytes")
+    config: dict[str, str | None] = dict(row.config)
+    segment_bytes = options.integer(row.segment_bytes)
     smallest = TOPIC_OPTIONS.row("segment.bytes").minimum or 0
-    size_option = "segment.bytes" if segment_bytes >= smallest else "internal.segment.bytes"
-    config: dict[str, str | None] = {
-        "cleanup.policy": "compact",
-        size_option: str(segment_bytes),
-    }
-    if name == names.GROUP_OFFSETS_TOPIC:
-        config["compression.type"] = "producer"
-    else:
-        in_sync = min(factor, options.integer("transaction.state.log.min.isr"))
-        config |= {
-            "compression.type": "uncompressed",
-            "min.insync.replicas": str(in_sync),
-            "unclean.leader.election.enable": "false",
-        }
-    partitions = options.integer(f"{prefix}.num.partitions")
-    return TopicRequest(name, partitions, factor, config=config)
+    size = "segment.bytes" if segment_bytes >= smallest else "internal.segment.bytes"
+    config[size] = str(segment_bytes)
+    if row.in_sync is not None:
+        config["min.insync.replicas"] = str(min(factor, options.integer(row.in_sync)))
+    return TopicRequest(name, options.integer(row.partitions), factor, config=config)

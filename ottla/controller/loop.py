@@ -13,7 +13,6 @@ from dataclasses import replace
 from typing import Any
 
 from ottla.base.errors import ApiError, ErrorCode, StorageError
-from ottla.cluster import names
 from ottla.cluster.image import NO_CONTROLLER, BrokerImage, ClusterImage
 from ottla.cluster.zk.port import ConnectionSuspended, Coordination, SessionLost, SessionState
 from ottla.controller import creation, events, state
@@ -266,7 +265,7 @@ class Controller:
         if self.image.topic(name) is not None:
             await self._ask(events.Settle(_future()), None)
             return
-        if names.is_internal(name) and partitions is None and config is None:
+        if creation.is_made_by_brokers(name) and partitions is None and config is None:
             request = creation.internal_topic(name, self._around.options(), len(self.image.brokers))
         else:
             count = BY_DEFAULT if partitions is None else partitions

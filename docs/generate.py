@@ -1,0 +1,215 @@
+"""Writes docs/apis.md, docs/options.md and docs/gaps.md from the code; `--check` only compares.
+
+What the pages say comes from the table of served APIs, the option tables, and the headers of modules
+("Not done:"), so they cannot say anything else than the code. tests/law/test_docs.py keeps them true.
+"""
+
+import ast
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from ottla.base.options import Option, OptionType, Table
+from ottla.cluster import options
+from ottla.cluster.option_rows import INERT, INT_MAX, LONG_MAX
+from ottla.server.apis import ROWS
+from ottla.wire.api_keys import APIS
+
+ROOT = Path(__file__).resolve().parents[1]
+NOTE = "<!-- Written by `make fix` (docs/generate.py) from the code: change the code, not this. -->"
+NOT_DONE = "Not done:"
+
+_LARGEST = {INT_MAX: "2³¹ − 1", LONG_MAX: "2⁶³ − 1"}
+
+
+def _page(title: str, lead: str, parts: Iterable[str]) -> str:
+    return "\n\n".join([f"# {title}", NOTE, lead, *parts]) + "\n"
+
+
+def _table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    heads = list(heads)
+    lines = [heads, ["---"] * len(heads), *(list(row) for row in rows)]
+    return "\n".join(f"| {' | '.join(cell.replace('|', '·') for cell in line)} |" for line in lines)
+
+
+def _header(path: Path) -> list[str]:
+    """Return the paragraphs of a module's docstring, each on one line."""
+    text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    return [" ".join(paragraph.split()) for paragraph in text.split("\n\n")]
+
+
+def _versions(first: int, last: int) -> str:
+    return str(first) if first == last else f"{first}–{last}"
+
+
+def apis_page() -> str:
+    """Return docs/apis.md: what is served, and what is not."""
+    served = sorted(ROWS, key=lambda row: int(row.handler.API))
+    rows = []
+    for row in served:
+        handler = row.handler
+        api = APIS[int(handler.API)]
+        path = f"ottla/server/handlers/{api.stem}.py"
+        summary = _header(ROOT / path)[0].split(": ", 1)[1].rstrip(".")
+        rows.append(
+            [
+                str(int(handler.API)),
+                f"[{api.name}](../{path})",
+                _versions(handler.MIN_VERSION, handler.MAX_VERSION),
+                _versions(api.min_version, api.max_version),
+                summary,
+            ]
+        )
+    keys = {int(row.handler.API) for row in served}
+    others = [f"{api.name} ({key})" for key, api in sorted(APIS.items()) if key not in keys]
+    return _page(
+        "APIs",
+        "What the broker answers, by API key. Where the versions differ from those of Apache Kafka "
+        "4.3, and what else is missing, is in [gaps.md](gaps.md).",
+        [
+            _table(["Key", "API", "Versions", "Kafka 4.3", "What it does"], rows),
+            "## Known to the codec, not served",
+            ", ".join(others) + ".",
+        ],
+    )
+
+
+def options_page() -> str:
+    """Return docs/options.md: every option of topics and of brokers."""
+    return _page(
+        "Options",
+        "Names, types, defaults and limits are Apache Kafka 4.3's unless the text says otherwise. "
+        "A topic's options can be changed at any time; those of a broker where the last column "
+        "says so. A topic that does not set an option has the value of the broker option in the "
+        "last column.",
+        [
+            "## Topics",
+            _table(
+                ["Option", "Type", "Default", "Allowed", "What it does", "Default from"],
+                _option_rows(options.TOPIC_OPTIONS, _from),
+            ),
+            "## Brokers",
+            _table(
+                ["Option", "Type", "Default", "Allowed", "What it does", "At runtime"],
+                _option_rows(options.BROKER_OPTIONS, lambda row: "yes" if row.dynamic else ""),
+            ),
+        ],
+    )
+
+
+def _option_rows(table: Table, last: Callable[[Option], str]) -> Iterator[list[str]]:
+    for name in sorted(table.rows):
+        row = table.rows[name]
+        yield [
+            f"`{name}`",
+            row.type.name.lower(),
+            _default(row),
+            _allowed(row),
+            row.doc,
+            last(row),
+        ]
+
+
+def _from(row: Option) -> str:
+    names = [synonym.name for synonym in options.topic_synonyms(row.name)]
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _default(row: Option) -> str:
+    if row.default is None:
+        return ""
+    if isinstance(row.default, int) and row.default in _LARGEST:
+        return _LARGEST[row.default]
+    return f"`{row.render(row.default)}`" if row.render(row.default) else "(empty)"
+
+
+def _allowed(row: Option) -> str:
+    if row.choices:
+        return ", ".join(f"`{choice}`" for choice in row.choices)
+    if row.type is OptionType.BOOLEAN:
+        return "`true`, `false`"
+    if row.minimum is None and row.maximum is None:
+        return ""
+    low = "" if row.minimum is None else f"{row.minimum:.15g}"
+    high = "" if row.maximum is None else f"{row.maximum:.15g}"
+    if not high:
+        return f"≥ {low}"
+    return f"{low} … {high}" if low else f"≤ {high}"
+
+
+def gaps_page() -> str:
+    """Return docs/gaps.md: everything that a header or an option says is not done."""
+    handlers, others = [], []
+    for path in sorted((ROOT / "ottla").rglob("*.py")):
+        place = path.relative_to(ROOT).as_posix()
+        for gap in _gaps(path):
+            line = f"* [{path.stem}](../{place}): {gap}"
+            (handlers if "/handlers/" in place else others).append(line)
+    served = {int(row.handler.API): row.handler for row in ROWS}
+    versions = [
+        f"* {api.name}: versions {_versions(handler.MIN_VERSION, handler.MAX_VERSION)} of "
+        f"{_versions(api.min_version, api.max_version)}"
+        for key, handler in sorted(served.items())
+        if ((api := APIS[key]).min_version, api.max_version)
+        != (handler.MIN_VERSION, handler.MAX_VERSION)
+    ]
+    return _page(
+        "Gaps",
+        "What Ottla does not do, or not as Apache Kafka 4.3 does, next to what it belongs to. APIs "
+        "that are not served at all are in [apis.md](apis.md).",
+        [
+            "## APIs",
+            "\n".join(handlers) or "None.",
+            "## Versions",
+            "\n".join(versions) or "Every served API is served in every version of Kafka 4.3.",
+            "## Options without effect",
+            "\n".join(_inert(options.TOPIC_OPTIONS, "topic") + _inert(options.BROKER_OPTIONS, "broker")),
+            "## Elsewhere",
+            "\n".join(others) or "None.",
+        ],
+    )  # fmt: skip
+
+
+def _gaps(path: Path) -> Iterator[str]:
+    for paragraph in _header(path):
+        _, found, gap = paragraph.partition(NOT_DONE)
+        if found and not gap.strip().startswith("nothing"):
+            yield gap.strip()
+
+
+def _inert(table: Table, scope: str) -> list[str]:
+    return [
+        f"* {scope} option `{name}`{row.doc.removeprefix(INERT).rstrip('.')}"
+        for name, row in sorted(table.rows.items())
+        if row.doc.startswith(INERT)
+    ]
+
+
+def pages() -> dict[Path, str]:
+    """Return every generated page with its place."""
+    return {
+        ROOT / "docs/apis.md": apis_page(),
+        ROOT / "docs/options.md": options_page(),
+        ROOT / "docs/gaps.md": gaps_page(),
+    }
+
+
+def main(arguments: list[str]) -> int:
+    """Write the pages, or say which are not what the code says."""
+    stale = [
+        path
+        for path, text in pages().items()
+        if not path.exists() or path.read_text(encoding="utf-8") != text
+    ]
+    if "--check" in arguments:
+        for path in stale:
+            sys.stderr.write(f"{path.relative_to(ROOT)} is not what the code says: run make fix\n")
+        return 1 if stale else 0
+    for path in stale:
+        path.write_text(pages()[path], encoding="utf-8")
+        sys.stdout.write(f"wrote {path.relative_to(ROOT)}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

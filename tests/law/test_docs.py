@@ -1,0 +1,53 @@
+"""The generated pages say what the code says, and every option and gap is in them."""
+
+from docs import generate
+from ottla.base.options import Scope
+from ottla.cluster import broker_options, options
+from ottla.server.apis import ROWS
+from tests.law import source
+
+
+def test_the_generated_pages_are_what_the_code_says() -> None:
+    """`make fix` writes them; nobody edits them."""
+    stale = [
+        path.name
+        for path, text in generate.pages().items()
+        if not path.exists() or path.read_text(encoding="utf-8") != text
+    ]
+    assert not stale, f"run make fix: {stale}"
+
+
+def test_every_option_is_documented() -> None:
+    """docs/options.md has a line for each, with a sentence of our own."""
+    page = (source.ROOT / "docs/options.md").read_text(encoding="utf-8")
+    for table in (options.TOPIC_OPTIONS, options.BROKER_OPTIONS):
+        for name, row in table.rows.items():
+            assert f"| `{name}` |" in page, name
+            assert row.doc.endswith("."), name
+
+
+def test_every_handler_says_what_it_does_not_do() -> None:
+    """The header has a line `Not done:`, if only to say that it is nothing."""
+    for row in ROWS:
+        assert generate.NOT_DONE in (row.handler.__doc__ or ""), row.handler.__name__
+
+
+def test_every_option_is_acted_on_or_says_that_it_is_not() -> None:
+    """An option that nobody reads must not look as if it did something."""
+    rows = ("ottla/cluster/topic_options.py", "ottla/cluster/broker_options.py")
+    readers = "\n".join(item.text for item in source.sources() if item.path not in rows)
+    # Read as the default of a topic option, or refused at the start.
+    others = broker_options.REFUSED.keys() | {
+        synonym.name
+        for name in options.TOPIC_OPTIONS.rows
+        for synonym in options.topic_synonyms(name)
+    }
+    silent = [
+        f"{row.scope.value} option {name}"
+        for table in (options.TOPIC_OPTIONS, options.BROKER_OPTIONS)
+        for name, row in table.rows.items()
+        if not row.doc.startswith(generate.INERT)
+        and f'"{name}"' not in readers
+        and not (row.scope is Scope.BROKER and name in others)
+    ]
+    assert not silent, f"read these, or say in the row that they have no effect: {silent}"
