@@ -1,0 +1,15 @@
+"""Brokers as processes: `ottla up`, as people start it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ottla.testing.process import BrokerProcess
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
+    """A running broker with default options, on a free port, with a folder of its own."""
+    with BrokerProcess(tmp_path / "data") as running:
+        yield running

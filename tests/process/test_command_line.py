@@ -1,0 +1,114 @@
+"""The `ottla` command as shells and scripts meet it: pipes, signals, start-up time."""
+
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from ottla.testing.process import COMMAND, BrokerProcess, run_command
+
+
+def _best_seconds(words: list[str], environment: dict[str, str] | None = None) -> float:
+    seconds = []
+    for _ in range(7):
+        started = time.perf_counter()
+        subprocess.run(words, capture_output=True, check=True, env=environment)
+        seconds.append(time.perf_counter() - started)
+    return min(seconds)
+
+
+@pytest.mark.parametrize("verb", [["topic", "list"], ["group", "list"], ["--help"]])
+def test_a_command_starts_as_fast_as_its_parser(broker: BrokerProcess, verb: list[str]) -> None:
+    """The promise is 150 ms on an idle machine; measured against importing click, so that a busy one counts
+    the same on both sides. A whole command, with its answer, takes less than three times that.
+    """
+    click = _best_seconds([sys.executable, "-c", "import click"])
+    words = verb if verb == ["--help"] else [*verb, "-b", broker.bootstrap]
+    assert _best_seconds([*COMMAND, *words]) < 3 * click
+
+
+def test_records_pass_through_a_pipeline(broker: BrokerProcess) -> None:
+    """From one topic into another, keys and all."""
+    at = ("-b", broker.bootstrap)
+    run_command("produce", "a", "-K:", *at, stdin=b"k1:v1\nk2:v2\n")
+    pipeline = (
+        f"{sys.executable} -c '{COMMAND[2]}' consume a -e -K: -b {broker.bootstrap} | "
+        f"{sys.executable} -c '{COMMAND[2]}' produce b -K: -b {broker.bootstrap}"
+    )
+    subprocess.run(pipeline, shell=True, check=True, timeout=30)
+    assert run_command("consume", "b", "-e", "-K", "=", *at).stdout == b"k1=v1\nk2=v2\n"
+
+
+def test_a_reader_that_has_enough_ends_the_pipeline(broker: BrokerProcess) -> None:
+    """`ottla consume … | head -2` ends quietly, although more records wait."""
+    at = ("-b", broker.bootstrap)
+    lines = b"".join(b"%d %s\n" % (number, b"x" * 1000) for number in range(3000))
+    run_command("produce", "a", *at, stdin=lines)
+    done = subprocess.run(
+        f"{sys.executable} -c '{COMMAND[2]}' consume a -b {broker.bootstrap} | head -c 2; "
+        'echo " ${PIPESTATUS[0]}"',
+        shell=True,
+        executable="/bin/bash",
+        capture_output=True,
+        timeout=30,
+        check=True,
+    )
+    assert (done.stdout, done.stderr) == (b"0  0\n", b"")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_consumer_that_is_stopped_commits_what_it_wrote(
+    broker: BrokerProcess, number: int
+) -> None:
+    """Ctrl-C is how a person ends reading; the group goes on behind the last line."""
+    at = ("-b", broker.bootstrap)
+    run_command("produce", "a", *at, stdin=b"1\n2\n")
+    consumer = subprocess.Popen(
+        [*COMMAND, "consume", "a", "--group", "g", *at],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert consumer.stdout is not None
+    assert [consumer.stdout.readline(), consumer.stdout.readline()] == [b"1\n", b"2\n"]
+    consumer.send_signal(number)
+    assert consumer.communicate(timeout=20) == (b"", b"")
+    assert consumer.returncode == 0
+    run_command("produce", "a", *at, stdin=b"3\n")
+    assert run_command("consume", "a", "--group", "g", "-e", *at).stdout == b"3\n"
+
+
+def test_a_line_is_a_record_as_soon_as_it_is_typed(broker: BrokerProcess) -> None:
+    """Producing does not wait for the end of the input; Ctrl-C ends it without losing a line."""
+    producer = subprocess.Popen(
+        [*COMMAND, "produce", "a", "-b", broker.bootstrap],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert producer.stdin is not None
+    producer.stdin.write(b"first\n")
+    producer.stdin.flush()
+    subprocess.run([*COMMAND, "topic", "create", "a", "--if-not-exists", "-b", broker.bootstrap],
+                   capture_output=True, check=True)  # fmt: skip
+    read = run_command("consume", "a", "-c", "1", "-b", broker.bootstrap)
+    assert read.stdout == b"first\n"
+    producer.send_signal(signal.SIGINT)
+    producer.communicate(timeout=20)
+    assert producer.returncode == 0
+
+
+def test_a_consumer_outlives_a_restart_of_the_broker(broker: BrokerProcess) -> None:
+    """It says that it waits, and goes on where it was."""
+    at = ("-b", broker.bootstrap)
+    run_command("produce", "a", *at, stdin=b"before\n")
+    consumer = subprocess.Popen(
+        [*COMMAND, "consume", "a", "-c", "2", *at],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    assert consumer.stdout is not None
+    assert consumer.stdout.readline() == b"before\n"
+    broker.restart()
+    run_command("produce", "a", *at, stdin=b"after\n")
+    assert consumer.communicate(timeout=20)[0] == b"after\n"

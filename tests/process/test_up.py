@@ -1,0 +1,190 @@
+"""`ottla up`: how a broker starts, stops, and says why it does not."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from ottla.base.errors import OttlaError
+from ottla.client.admin import topics
+from ottla.client.brokers import Brokers
+from ottla.testing.process import COMMAND, BrokerProcess, run_command
+
+
+def test_one_line_says_that_it_is_ready(tmp_path: Path) -> None:
+    """Where clients connect and where the data is; after that line every client is served."""
+    process = subprocess.Popen(
+        [*COMMAND, "up", "--port", "0", "--data", str(tmp_path / "data")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    found = re.fullmatch(r"Ottla is ready on (127\.0\.0\.1:\d+) \(data in (.+)\)\n", line)
+    assert found is not None, line
+    assert found.group(2) == str(tmp_path / "data")
+    with Brokers(found.group(1)) as brokers:
+        assert topics.list_topics(brokers) == []
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=20) == ("", "Ottla has stopped.\n")
+
+
+def test_scripts_can_read_the_ready_line(tmp_path: Path) -> None:
+    """As one JSON object."""
+    process = subprocess.Popen(
+        [*COMMAND, "up", "--port", "0", "--data", str(tmp_path), "--output", "json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    assert process.stdout is not None
+    facts = json.loads(process.stdout.readline())
+    process.terminate()
+    process.communicate(timeout=20)
+    assert facts.keys() == {"bootstrap", "data", "cluster_id"}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_it_cleanly(broker: BrokerProcess, number: int) -> None:
+    """Ctrl-C and a supervisor's TERM: exit code 0, no traceback, logs marked as closed cleanly."""
+    with Brokers(broker.bootstrap) as brokers:
+        topics.create_topic(brokers, "t")
+        assert broker.stop(number) == (0, "Ottla has stopped.\n")
+    assert (broker.data / ".kafka_cleanshutdown").exists()
+
+
+def test_clients_that_wait_do_not_hold_up_the_end(broker: BrokerProcess) -> None:
+    """A consumer at the end of a topic has a request open all the time."""
+    run_command("produce", "t", "-b", broker.bootstrap, stdin=b"1\n")
+    consumer = subprocess.Popen(
+        [*COMMAND, "consume", "t", "-q", "-b", broker.bootstrap], stdout=subprocess.PIPE
+    )
+    assert consumer.stdout is not None
+    assert consumer.stdout.readline() == b"1\n"
+    started = time.monotonic()
+    assert broker.stop()[0] == 0
+    assert time.monotonic() - started < 4
+    consumer.kill()
+    consumer.communicate()
+
+
+def test_a_start_takes_a_moment(tmp_path: Path) -> None:
+    """The best of three: under a second from the command to the ready line."""
+    seconds = []
+    for number in range(3):
+        with BrokerProcess(tmp_path / str(number)) as broker:
+            seconds.append(broker.seconds_to_ready)
+    assert min(seconds) < 1.0
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_a_restart_keeps_everything(broker: BrokerProcess, is_clean: bool) -> None:
+    """Topics, their configuration, records and committed offsets; after a crash, too."""
+    words = ("-b", broker.bootstrap)
+    run_command("topic", "create", "t", "--partitions", "2", "-c", "retention.ms=-1", *words)
+    run_command("produce", "t", "-p", "1", *words, stdin=b"1\n2\n3\n")
+    run_command("consume", "t", "--group", "g", "-c", "2", *words)
+    if is_clean:
+        broker.restart()
+    else:
+        broker.kill()
+        broker.start()
+    assert run_command("consume", "t", "-e", *words).stdout == b"1\n2\n3\n"
+    assert run_command("consume", "t", "-e", "--group", "g", *words).stdout == b"3\n"
+    listed = run_command("topic", "config", "t", *words).stdout
+    assert b"retention.ms  -1" in listed
+
+
+def _refusal(data: Path, *options: str) -> str:
+    """Start with these options, expect a refusal, return its one line."""
+    done = run_command("up", "--port", "0", "--data", str(data), *options)
+    assert (done.returncode, done.stdout) == (1, b"")
+    lines = done.stderr.decode().splitlines()
+    assert len(lines) == 1, lines
+    assert lines[0].startswith("ottla: ")
+    return lines[0]
+
+
+def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
+    """With what to do about it."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        sentence = _refusal(tmp_path, "--port", str(port))
+    assert f"Cannot listen on 127.0.0.1:{port}" in sentence
+    assert "choose another port (0 takes any free one)" in sentence
+
+
+def test_a_directory_in_use_is_told(broker: BrokerProcess) -> None:
+    """Two brokers would write into the same logs; the first one does not notice."""
+    sentence = _refusal(broker.data)
+    assert "another process uses this directory" in sentence
+    with Brokers(broker.bootstrap) as brokers:
+        assert topics.list_topics(brokers) == []
+
+
+def test_a_damaged_directory_is_told(tmp_path: Path) -> None:
+    """Whose data it is cannot be guessed: nothing is changed, and the file is named."""
+    damaged = tmp_path / "meta.properties"
+    damaged.write_text("garbage\n")
+    assert "meta.properties cannot be read" in _refusal(tmp_path)
+    assert damaged.read_text() == "garbage\n"
+
+
+def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    """A file stands in its way."""
+    (tmp_path / "file").touch()
+    sentence = _refusal(tmp_path / "file" / "data")
+    assert str(tmp_path / "file" / "data") in sentence
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ("num.partition=3", "did you mean num.partitions?"),
+        ("num.partitions=many", "Invalid value many for configuration num.partitions"),
+        ("listeners=SSL://127.0.0.1:0", "only PLAINTEXT is served"),
+    ],
+)
+def test_an_option_that_cannot_be_used_is_told(tmp_path: Path, option: str, words: str) -> None:
+    """By name, with what it may be."""
+    config = tmp_path / "server.properties"
+    if option.startswith("listeners"):
+        config.write_text(option + "\n")
+        done = run_command("up", "--config", str(config), "--data", str(tmp_path / "data"))
+        sentence = done.stderr.decode()
+        assert (done.returncode, sentence.count("\n")) == (1, 1)
+    else:
+        sentence = _refusal(tmp_path / "data", "--option", option)
+    assert words in sentence
+
+
+def test_a_configuration_file_is_read(tmp_path: Path) -> None:
+    """Kafka's server.properties, for what Ottla knows of it."""
+    config = tmp_path / "server.properties"
+    config.write_text(
+        f"listeners=PLAINTEXT://127.0.0.1:0\nlog.dirs={tmp_path}/d\nnum.partitions=5\n"
+    )
+    process = subprocess.Popen(
+        [*COMMAND, "up", "--config", str(config)], stdout=subprocess.PIPE, text=True,
+        stderr=subprocess.PIPE, env={**os.environ},
+    )  # fmt: skip
+    assert process.stdout is not None
+    bootstrap = process.stdout.readline().split()[4]
+    with Brokers(bootstrap) as brokers:
+        assert topics.create_topic(brokers, "t").partitions == 5
+    process.terminate()
+    process.communicate(timeout=20)
+    assert (tmp_path / "d" / "t-0").is_dir()
+
+
+def test_a_start_that_fails_is_an_error_of_the_launcher(tmp_path: Path) -> None:
+    """`BrokerProcess` repeats what the broker said."""
+    (tmp_path / "meta.properties").write_text("garbage\n")
+    with pytest.raises(OttlaError, match=r"did not get ready: ottla: .*meta\.properties"):
+        BrokerProcess(tmp_path).start()
