@@ -133,7 +133,8 @@ class _DecoderWriter:
         self.write("try:")
         self.indent = 2
         if self.keeps_view:
-            self.write("buffer = memoryview(buffer)")
+            self.write("if buffer.__class__ is not memoryview:")
+            self.write("    buffer = memoryview(buffer)")
         else:
             self.write("if buffer.__class__ is not bytes:")
             self.write("    buffer = bytes(buffer)")
@@ -249,30 +250,35 @@ class _DecoderWriter:
         self.write_null_check(target, label, nullable)
         if self.flexible:
             self.write("n -= 1")
+        if isinstance(type.item, Fixed) and type.item is not UUID:
+            self.write_numbers(type.item, target, label)
+            self.indent -= nullable
+            return
         size_bytes = max(1, smallest_size(type.item, self.version, self.flexible))
         weight = objects_per_item(type.item)
         charge = "n" if weight == 1 else f"n * {weight}"
         self.write(f"if {charge} > budget or n * {size_bytes} > limit - pos:")
         self.write(f"    refuse_count({label!r}, n, limit - pos, budget)")
         self.write(f"budget -= {charge}")
-        if isinstance(type.item, Fixed):
-            self.write_numbers(type.item, target)
+        if type.item is UUID:
+            value = "buffer[p : p + 16]" + (".tobytes()" if self.keeps_view else "")
+            self.write(f"{target} = [{value} for p in range(pos, pos + 16 * n, 16)]")
+            self.write("pos += 16 * n")
         else:
             self.write_items(type, target, label, depth)
         self.indent -= nullable
 
-    def write_numbers(self, item: Fixed, target: str) -> None:
-        """Read an array of fixed-width values at once."""
-        if item is UUID:
-            value = "buffer[p : p + 16]" + (".tobytes()" if self.keeps_view else "")
-            self.write(f"{target} = [{value} for p in range(pos, pos + 16 * n, 16)]")
-        else:
-            name = f"many_{item.name}"
-            self.names[name] = _unpackers(item.code)
-            self.write(f"if n <= {_MANY_MAX}:")
-            self.write(f"    {target} = [*{name}[n](buffer, pos)]")
-            self.write("else:")
-            self.write(f"    {target} = [*unpack_from(f'>{{n}}{item.code}', buffer, pos)]")
+    def write_numbers(self, item: Fixed, target: str, label: str) -> None:
+        """Read an array of numbers at once; a short one bounds itself by what it unpacks."""
+        name = f"many_{item.name}"
+        self.names[name] = _unpackers(item.code)
+        self.write("budget -= n")
+        self.write(f"if n <= {_MANY_MAX} and budget >= 0:")
+        self.write(f"    {target} = [*{name}[n](buffer, pos)]")
+        self.write("else:")
+        self.write(f"    if budget < 0 or n * {item.size_bytes} > limit - pos:")
+        self.write(f"        refuse_count({label!r}, n, limit - pos, budget + n)")
+        self.write(f"    {target} = [*unpack_from(f'>{{n}}{item.code}', buffer, pos)]")
         self.write(f"pos += n * {item.size_bytes}" if item.size_bytes > 1 else "pos += n")
 
     def write_items(self, type: Array, target: str, label: str, depth: int) -> None:

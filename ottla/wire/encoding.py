@@ -203,24 +203,23 @@ class _EncoderWriter:
         if self.has_string:
             self.flush()
         text, length = self.local("text"), self.local("length")
-        encoded = f"{text}.encode()" if type is STRING else text
+        encode = ".encode()" if type is STRING else ""
         size = self.size_of(type, length) if self.flexible else length
-        self.write(f"{text} = {value}")
         if nullable:
             size_name = self.local("size")
+            self.write(f"{text} = {value}")
             self.write(f"if {text} is None:")
             self.write(f"    {text} = b''")
             self.write(f"    {length} = 0")
             self.write(f"    {size_name} = {0 if self.flexible else -1}")
             self.write("else:")
-            if type is STRING:
-                self.write(f"    {text} = {encoded}")
+            if encode:
+                self.write(f"    {text} = {text}{encode}")
             self.write(f"    {length} = len({text})")
             self.write(f"    {size_name} = {size}")
             size = size_name
         else:
-            if type is STRING:
-                self.write(f"{text} = {encoded}")
+            self.write(f"{text} = {value}{encode}")
             self.write(f"{length} = len({text})")
         prefix = "PREFIX" if self.flexible else ("h" if type is STRING else "i")
         self.has_string = True
@@ -370,8 +369,12 @@ class _EncoderWriter:
             self.write(f"{self.sink}({name}({arguments}))")
         else:
             name = f"packers{len(self.names)}"
-            self.names[name] = Packers(self.format_codes())
-            self.write(f"{self.sink}({name}[{', '.join(self.lengths)}]({arguments}))")
+            packers = self.names[name] = Packers(self.format_codes())
+            # `get` of a dict is faster than a subclass's subscript; what is missing is made by it.
+            self.names[f"{name}_get"] = packers.get
+            key = ", ".join(self.lengths)
+            known = f"{name}_get(({key}))" if len(self.lengths) > 1 else f"{name}_get({key})"
+            self.write(f"{self.sink}(({known} or {name}[{key}])({arguments}))")
         self.run = []
         self.lengths = []
         self.has_string = False
