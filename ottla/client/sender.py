@@ -279,6 +279,9 @@ class ColumnSender:
 def _refusal(lane: _Lane, row: PartitionProduceResponse) -> ApiError:
     code = ErrorCode(row.error_code)
     reason = row.error_message or code.message
+    if row.record_errors:
+        first = row.record_errors[0]
+        reason += f" Record {first.batch_index}: {first.batch_index_error_message or code.message}"
     if code is ErrorCode.MESSAGE_TOO_LARGE:
         reason += " Let batches be smaller than the topic's max.message.bytes, or raise that."
     return ApiError(code, f"{lane} refuses a batch: {reason}")

@@ -24,7 +24,17 @@ from pyspark.sql.streaming.datasource import (
     ReadMaxRows,
     SupportsTriggerAvailableNow,
 )
-from pyspark.sql.types import StructType
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
 
 from ottla.base.errors import ConfigError
 from ottla.client.brokers import Brokers
@@ -43,16 +53,19 @@ from ottla.streams.spark.ranges import (
 from ottla.streams.spark.sink import BatchSink, StreamSink
 from ottla.wire.records.columnar import ColumnDecoder
 
-_COLUMNS = {
-    "key": "binary",
-    "value": "binary",
-    "topic": "string",
-    "partition": "int",
-    "offset": "bigint",
-    "timestamp": "timestamp",
-    "timestampType": "int",
+_HEADERS = ArrayType(
+    StructType([StructField("key", StringType()), StructField("value", BinaryType())])
+)
+_COLUMNS: dict[str, DataType] = {
+    "key": BinaryType(),
+    "value": BinaryType(),
+    "topic": StringType(),
+    "partition": IntegerType(),
+    "offset": LongType(),
+    "timestamp": TimestampType(),
+    "timestampType": IntegerType(),
+    "headers": _HEADERS,
 }
-_HEADERS = "array<struct<key:string,value:binary>>"
 
 # How long `latestOffset` waits before it asks, by how often it found nothing: Spark asks again at once,
 # about 60 times a second.
@@ -74,12 +87,11 @@ class OttlaSource(DataSource):
         """Return the format's name."""
         return "ottla"
 
-    def schema(self) -> str:
+    def schema(self) -> StructType:
         """Return the columns: those of Spark's Kafka connector, in its order."""
-        columns = dict(_COLUMNS)
-        if self.options.get("includeheaders", "false").strip().lower() == "true":
-            columns["headers"] = _HEADERS
-        return ", ".join(f"{name} {kind}" for name, kind in columns.items())
+        with_headers = self.options.get("includeheaders", "false").strip().lower() == "true"
+        names = [name for name in _COLUMNS if name != "headers" or with_headers]
+        return StructType([StructField(name, _COLUMNS[name]) for name in names])
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of one batch."""
@@ -102,13 +114,13 @@ class OttlaSource(DataSource):
 
 def _columns(schema: StructType) -> list[str]:
     """Return the columns that are wanted: `schema(...)` may name fewer of them, in any order."""
-    known = _COLUMNS | {"headers": _HEADERS}
+    known = {name: kind.simpleString() for name, kind in _COLUMNS.items()}
     for field in schema.fields:
         kind = field.dataType.simpleString()
         if known.get(field.name) != kind:
             offered = ", ".join(f"{name} {kind}" for name, kind in known.items())
             raise ConfigError(f"There is no column {field.name} {kind}; there are: {offered}.")
-    return schema.fieldNames()
+    return [str(name) for name in schema.fieldNames()]
 
 
 class _RangeReader:
