@@ -16,7 +16,7 @@ from typing import NamedTuple, Required, TypedDict, Unpack
 from ottla.base import uuids
 from ottla.base.clock import Clock
 from ottla.base.errors import ApiError, ConfigError, ErrorCode, StorageError
-from ottla.base.files import FileSystem, Lock
+from ottla.base.files import FileSystem, Lock, make_directories_durably
 from ottla.base.rng import Rng
 from ottla.storage import checkpoints, recovery
 from ottla.storage.checkpoints import Offsets, TopicPartition
@@ -163,17 +163,23 @@ class LogDirectory:
         """Make a new, empty log."""
         folder = self.file(directory_name(*key))
         loaded = recovery.create(self._files, folder, config, self._surroundings.clock.time_ms())
+        log = Log(*key, topic_id, config, loaded, self._surroundings)
         if topic_id != uuids.ZERO_UUID:
-            metadata = self._files.open(
-                f"{folder}/{checkpoints.PARTITION_METADATA_FILE}", create=True
-            )
-            metadata.append(checkpoints.encode_partition_metadata(topic_id))
-            metadata.close()
-        log = self.logs[key] = Log(*key, topic_id, config, loaded, self._surroundings)
+            self.store_topic_id(log)
+        self.logs[key] = log
         # Creating is cheap: names become durable with the first records.
         log.expect_sync_of(folder)
         log.expect_sync_of(self.path)
         return log
+
+    def store_topic_id(self, log: Log) -> None:
+        """Write the topic id into the log's folder; it becomes durable with the first records."""
+        path = f"{log.directory}/{checkpoints.PARTITION_METADATA_FILE}"
+        metadata = self._files.open(path, create=True)
+        metadata.truncate(0)
+        metadata.append(checkpoints.encode_partition_metadata(log.topic_id))
+        metadata.close()
+        log.expect_sync_of(path)
 
     def delete(self, key: TopicPartition) -> None:
         """Rename a log's directory out of the way; `remove_deleted` removes it later."""
@@ -355,13 +361,18 @@ class LogDirectories:
     def create(self, topic: str, partition: int, topic_id: bytes, config: LogConfig) -> Log:
         """Make a log in the directory with the fewest; return the one that exists already.
 
-        Raises INCONSISTENT_TOPIC_ID for a log of an earlier topic of that name, or StorageError.
+        One without a topic id (it was lost, or older than KIP-516) takes this one. Raises
+        INCONSISTENT_TOPIC_ID for a log of an earlier topic of that name, or StorageError.
         """
         key = (topic, partition)
         found = self._logs.get(key)
         if found is not None:
             if found.topic_id not in (topic_id, uuids.ZERO_UUID):
                 raise ApiError(ErrorCode.INCONSISTENT_TOPIC_ID)
+            if found.topic_id != topic_id:
+                found.topic_id = topic_id
+                with self._disk(self._where[key]):
+                    self._where[key].store_topic_id(found)
             return found
         online = self._online()
         if not online:
@@ -506,7 +517,7 @@ def _lock(files: FileSystem, path: str) -> Lock:
     try:
         if files.exists(path) and not files.is_directory(path):
             raise ConfigError(f"{path} is a file; the log directory must be a folder of its own.")
-        files.make_directories(path)
+        make_directories_durably(files, path)
         return files.lock(f"{path}/{checkpoints.LOCK_FILE}")
     except BlockingIOError as error:
         holder = f" ({error.strerror})" if error.strerror else ""

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from ottla.base.buffers import Buffer
 from ottla.base.clock import Clock
 from ottla.base.errors import ApiError, ErrorCode, StorageError
-from ottla.base.files import File, FileSystem
+from ottla.base.files import FileSystem, sync_path
 from ottla.base.rng import Rng
 from ottla.storage import checkpoints, producers, recovery, retention, scan, txn_index, validation
 from ottla.storage.config import LONG_MAX, LogConfig
@@ -83,7 +83,7 @@ class Log:
         self._bases = [segment.base_offset for segment in loaded.segments]
         self._active = loaded.segments[-1]
         self._flushed_ms = self._clock.time_ms()
-        self._unsynced_folders: set[str] = set()
+        self._unsynced_paths: dict[str, None] = {}
         self._truncations = 0
         # Files out of use: when to remove them (ms), and their names.
         self._doomed: list[tuple[int, list[str]]] = []
@@ -144,7 +144,7 @@ class Log:
         if leader_epoch > self.epochs.latest:
             self.epochs.assign(leader_epoch, base_offset)
         if header.producer_id >= 0:
-            self._note_producer(header, base_offset, marker)
+            self._note_producer(header, base_offset, marker, now_ms)
         return AppendInfo(
             base_offset,
             last_offset,
@@ -179,15 +179,16 @@ class Log:
         )
 
     def _note_producer(
-        self, header: BatchHeader, base_offset: int, marker: control.EndTransactionMarker | None
+        self,
+        header: BatchHeader,
+        base_offset: int,
+        marker: control.EndTransactionMarker | None,
+        now_ms: int,
     ) -> None:
-        if not header.attributes & CONTROL_BIT:
-            self.producers.note(header, base_offset)
-        elif marker is not None:
-            ended = self.producers.note_marker(header, base_offset, marker)
-            if ended is not None and ended.is_aborted:
-                with self._disk():
-                    self._active.add_aborted(self.producers.index_entry(ended))
+        ended = self.producers.note(header, base_offset, marker, now_ms)
+        if ended is not None and ended.is_aborted:
+            with self._disk():
+                self._active.add_aborted(self.producers.index_entry(ended))
 
     def append_as_follower(self, records: Buffer) -> AppendInfo:
         """Write batches as the leader sent them; a partial one at the end is left away.
@@ -208,9 +209,8 @@ class Log:
             if header.leader_epoch > self.epochs.latest:
                 self.epochs.assign(header.leader_epoch, base_offset)
             if header.producer_id >= 0:
-                is_control = header.attributes & CONTROL_BIT
-                marker = producers.parse_marker(data, header) if is_control else None
-                self._note_producer(header, base_offset, marker)
+                marker = producers.parse_marker(data, header)
+                self._note_producer(header, base_offset, marker, now_ms)
             if not count:
                 first_offset = base_offset
             count += header.records_count
@@ -266,7 +266,7 @@ class Log:
         if self.config.segment_jitter_ms:
             jitter_ms = self._surroundings.rng.below(self.config.segment_jitter_ms)
             segment.configure(self.config, jitter_ms)
-        self._unsynced_folders.add(self.directory)
+        self._unsynced_paths[self.directory] = None
         self._segments.append(segment)
         self._bases.append(base_offset)
         self._active = segment
@@ -391,10 +391,13 @@ class Log:
             self._active.sync()
             self.log_start_offset = min(self.log_start_offset, self.log_end_offset)
             self._after_truncation()
-            place = recovery.Place(
-                self._files, self.directory, self.log_start_offset, self.log_end_offset
-            )
-            self.producers, _ = recovery.load_producers(place, self._segments, self.log_end_offset)
+            self._reload_producers()
+
+    def _reload_producers(self) -> None:
+        start, end = self.log_start_offset, self.log_end_offset
+        now_ms = self._clock.time_ms()
+        place = recovery.Place(self._files, self.directory, start, end, now_ms)
+        self.producers, _ = recovery.load_producers(place, self._segments, end)
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Forget everything; the log is empty and begins at `offset`."""
@@ -497,9 +500,8 @@ class Log:
         pending = [(each, each.size_bytes) for each in chosen if not each.is_synced]
         try:
             self._sync_names()
-            if pending:
-                files = [segment.file for segment, _ in pending]
-                await self._files.in_background(lambda: _sync_all(files))
+            for segment, _ in pending:
+                await self._files.in_background(segment.file.sync)
         except OSError as error:
             if self._failure is None and truncations == self._truncations:
                 raise self._fail(error) from error
@@ -528,17 +530,18 @@ class Log:
         # reads them from the checkpoint, not from the log.
         if self.epochs.is_dirty:
             self._store_epochs()
-        while self._unsynced_folders:
-            self._files.sync_directory(self._unsynced_folders.pop())
+        for path in self._unsynced_paths:
+            sync_path(self._files, path)
+        self._unsynced_paths.clear()
 
     def _store_epochs(self) -> None:
         path = f"{self.directory}/{checkpoints.LEADER_EPOCH_FILE}"
         self._files.replace(path, checkpoints.encode_epochs(self.epochs.entries))
         self.epochs.is_dirty = False
 
-    def expect_sync_of(self, folder: str) -> None:
-        """Have the next flush make the names in `folder` durable as well."""
-        self._unsynced_folders.add(folder)
+    def expect_sync_of(self, path: str) -> None:
+        """Have the next flush make the names in a folder, or a file, durable as well."""
+        self._unsynced_paths[path] = None
 
     def update_config(self, config: LogConfig) -> None:
         """Take new settings; the last segment follows them from the next append on."""
@@ -593,8 +596,3 @@ class Log:
         self._failure = StorageError(self._surroundings.log_directory, reason)
         self._surroundings.on_failure(self._failure)
         return self._failure
-
-
-def _sync_all(files: list[File]) -> None:
-    for file in files:
-        file.sync()

@@ -54,7 +54,10 @@ class WrittenBatch(NamedTuple):
 
 
 class Producer:
-    """One producer id. `batches` are oldest first and all of `epoch`."""
+    """One producer id. `batches` are oldest first and all of `epoch`.
+
+    `last_timestamp` (ms) is when it was last heard of; by that it is forgotten.
+    """
 
     __slots__ = (
         "batches",
@@ -141,8 +144,21 @@ class ProducerState:
 
     # Following the log
 
-    def note(self, header: BatchHeader, base_offset: int) -> None:
-        """Take in a batch of records that the log holds at `base_offset`."""
+    def note(
+        self,
+        header: BatchHeader,
+        base_offset: int,
+        marker: control.EndTransactionMarker | None,
+        now_ms: int,
+    ) -> Transaction | None:
+        """Take in a producer's batch that the log holds at `base_offset`.
+
+        Returns the transaction that it ends, if it is a control batch with a `marker`.
+        """
+        if header.attributes & CONTROL_BIT:
+            if marker is None:
+                return None
+            return self._end_transaction(header, base_offset, marker, now_ms)
         producer = self._producer(header)
         batches = producer.batches
         last_offset = base_offset + header.last_offset_delta
@@ -153,18 +169,23 @@ class ProducerState:
         )
         if len(batches) > BATCHES_KEPT:
             del batches[0]
-        producer.last_timestamp = header.max_timestamp
+        # Kafka goes by record time alone, and so forgets a producer that loads old records.
+        producer.last_timestamp = max(header.max_timestamp, now_ms)
         if header.attributes & TRANSACTIONAL_BIT and producer.transaction_first_offset < 0:
             producer.transaction_first_offset = base_offset
             self._open[base_offset] = header.producer_id
+        return None
 
-    def note_marker(
-        self, header: BatchHeader, base_offset: int, marker: control.EndTransactionMarker
+    def _end_transaction(
+        self,
+        header: BatchHeader,
+        base_offset: int,
+        marker: control.EndTransactionMarker,
+        now_ms: int,
     ) -> Transaction | None:
-        """Take in a marker: the producer's transaction has ended; None if none was open."""
         producer = self._producer(header)
         producer.coordinator_epoch = marker.coordinator_epoch
-        producer.last_timestamp = header.max_timestamp
+        producer.last_timestamp = max(header.max_timestamp, now_ms)
         first_offset = producer.transaction_first_offset
         producer.transaction_first_offset = NO_OFFSET
         if first_offset < 0:
@@ -175,14 +196,6 @@ class ProducerState:
         self._undecided.append(ended)
         self._undecided.sort(key=lambda transaction: transaction.first_offset)
         return ended
-
-    def note_logged(self, header: BatchHeader, data: Buffer) -> Transaction | None:
-        """Take in a producer's batch from the log; `data` is it, if it is a control batch."""
-        if header.attributes & CONTROL_BIT:
-            marker = parse_marker(data, header)
-            return None if marker is None else self.note_marker(header, header.base_offset, marker)
-        self.note(header, header.base_offset)
-        return None
 
     def _producer(self, header: BatchHeader) -> Producer:
         """Return the producer; a new epoch begins with no batches."""
@@ -301,7 +314,9 @@ _NOTHING_WRITTEN = WrittenBatch(NO_SEQUENCE, NO_OFFSET, 0, -1)
 
 
 def parse_marker(data: Buffer, header: BatchHeader) -> control.EndTransactionMarker | None:
-    """Return the transaction marker in a control batch; None for control records of other kinds."""
+    """Return the transaction marker in a control batch; None for batches of other kinds."""
+    if not header.attributes & CONTROL_BIT:
+        return None
     first = next(iter(decode_batch(data, header=header)), None)
     return None if first is None else control.parse_marker(first)
 

@@ -15,7 +15,7 @@ from ottla.base.files import FileSystem
 from ottla.storage import checkpoints, scan
 from ottla.storage.config import LogConfig
 from ottla.storage.epochs import LeaderEpochs
-from ottla.storage.producers import ProducerState
+from ottla.storage.producers import ProducerState, parse_marker
 from ottla.storage.segment import (
     DELETED_SUFFIX,
     INDEX_SUFFIX,
@@ -259,7 +259,7 @@ class _Loading:
             if segment.base_offset in self.recovered:
                 segment.clear_aborted()
         limit = min(self.recovered, default=end)
-        place = Place(self.files, self.directory, start, end)
+        place = Place(self.files, self.directory, start, end, self.now_ms)
         state, damaged = load_producers(place, self.segments, min(limit, end), self.recovered)
         self.rebuilt += damaged
         state.remove_expired(self.now_ms, self.config.producer_id_expiration_ms)
@@ -267,12 +267,13 @@ class _Loading:
 
 
 class Place(NamedTuple):
-    """Where a log is and which offsets it holds."""
+    """Where a log is, which offsets it holds, and the time (ms)."""
 
     files: FileSystem
     directory: str
     log_start_offset: int
     log_end_offset: int
+    now_ms: int
 
 
 def load_producers(
@@ -285,7 +286,8 @@ def load_producers(
     """
     stored, damaged = _newest_snapshot(place, snapshot_limit)
     state = stored or ProducerState(place.log_start_offset)
-    replay(segments, state, max(place.log_start_offset, state.end_offset), rewrite=rewrite)
+    start = max(place.log_start_offset, state.end_offset)
+    replay(segments, state, start, place.now_ms, rewrite=rewrite)
     state.end_offset = place.log_end_offset
     if stored is not None and len(state):
         newest_first = chain.from_iterable(each.headers_backwards() for each in reversed(segments))
@@ -310,11 +312,16 @@ def _newest_snapshot(place: Place, limit: int) -> tuple[ProducerState | None, li
 
 
 def replay(
-    segments: list[Segment], state: ProducerState, from_offset: int, *, rewrite: Collection[int]
+    segments: list[Segment],
+    state: ProducerState,
+    from_offset: int,
+    now_ms: int,
+    *,
+    rewrite: Collection[int],
 ) -> None:
     """Bring `state` from `from_offset` to the end of the log.
 
-    Aborted transactions go into the transaction index of the segments named in `rewrite`.
+    The producers met there count as heard of now (ms): when it really was is not in the log. Aborted transactions go into the transaction index of the segments named in `rewrite`.
     """
     for at, segment in enumerate(segments):
         if at + 1 < len(segments) and segments[at + 1].base_offset <= from_offset:
@@ -327,7 +334,8 @@ def replay(
                 continue
             is_control = header.attributes & CONTROL_BIT
             data = segment.file.read_at(found, header.size_bytes) if is_control else b""
-            ended = state.note_logged(header, data)
+            marker = parse_marker(data, header)
+            ended = state.note(header, header.base_offset, marker, now_ms)
             if ended is not None and ended.is_aborted and segment.base_offset in rewrite:
                 segment.add_aborted(state.index_entry(ended))
 

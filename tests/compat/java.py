@@ -1,0 +1,199 @@
+"""Other people's Java programs: fetched once with Maven, started here, told to be quiet.
+
+`kafka_class_path` and `client_class_path` fetch on first use (about 60 MB and 10 s for a whole Kafka)
+into `$OTTLA_JARS`, or `~/.cache/ottla/maven`. Tests that need them are skipped where `why_not()` gives
+a reason.
+"""
+
+import functools
+import hashlib
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+KAFKA = "3.9.2"
+_LOGGING = (
+    "log4j.rootLogger=WARN, C\n"
+    "log4j.appender.C=org.apache.log4j.ConsoleAppender\n"
+    "log4j.appender.C.layout=org.apache.log4j.SimpleLayout\n"
+)
+_POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
+<groupId>ottla</groupId><artifactId>jars</artifactId><version>1</version>
+<dependencies>{}</dependencies></project>
+"""
+_DEPENDENCY = (
+    "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
+)
+_KAFKA_START_SECONDS = 60
+
+
+def why_not() -> str | None:
+    """Return why Java programs cannot be run here; None if they can."""
+    for program in ("java", "mvn"):
+        if shutil.which(program) is None:
+            return f"{program} is not installed"
+    return None
+
+
+def cache() -> Path:
+    """Return the folder that keeps what Maven fetched."""
+    return Path(os.environ.get("OTTLA_JARS") or Path.home() / ".cache" / "ottla" / "maven")
+
+
+@functools.cache
+def jars(*coordinates: str) -> Path:
+    """Fetch artifacts (`group:artifact:version`) with all they need; return their folder."""
+    name = hashlib.sha256(" ".join(coordinates).encode()).hexdigest()[:16]
+    target = cache() / f"{coordinates[0].split(':')[1]}-{name}"
+    if target.is_dir():
+        return target
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent) as folder:
+        rows = [_DEPENDENCY.format(*map(escape, each.split(":"))) for each in coordinates]
+        Path(folder, "pom.xml").write_text(_POM.format("".join(rows)))
+        done = subprocess.run(
+            ["mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=libs"],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+        Path(folder, "libs", "log4j.properties").write_text(_LOGGING)
+        try:
+            # In one step, so that a fetch that was broken off or runs twice leaves no half a folder.
+            Path(folder, "libs").rename(target)
+        except OSError:
+            assert target.is_dir()
+    return target
+
+
+def kafka_class_path(version: str = KAFKA) -> str:
+    """Return the class path of a whole Apache Kafka: broker and tools."""
+    return _class_path(
+        f"org.apache.kafka:kafka_2.13:{version}",
+        f"org.apache.kafka:kafka-tools:{version}",
+        "org.slf4j:slf4j-reload4j:1.7.36",
+    )
+
+
+def client_class_path(version: str) -> str:
+    """Return the class path of the Java client alone, with the performance tools."""
+    return _class_path(
+        f"org.apache.kafka:kafka-clients:{version}",
+        f"org.apache.kafka:kafka-tools:{version}",
+        "org.slf4j:slf4j-reload4j:1.7.36",
+    )
+
+
+def _class_path(*coordinates: str) -> str:
+    # The folder itself comes first: it holds the logging configuration.
+    folder = jars(*coordinates)
+    return f"{folder}{os.pathsep}{folder}/*"
+
+
+def command(class_path: str, main_class: str, *arguments: str, heap_mb: int = 256) -> list[str]:
+    """Return the command line of a Java program."""
+    return ["java", f"-Xmx{heap_mb}m", "-cp", class_path, main_class, *arguments]
+
+
+def run(class_path: str, main_class: str, *arguments: str) -> str:
+    """Run a Java program to its end and return what it printed; it must not fail."""
+    done = subprocess.run(
+        command(class_path, main_class, *arguments), capture_output=True, text=True, timeout=100
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    return done.stdout
+
+
+def free_ports(count: int) -> list[int]:
+    """Return ports that nobody listens on right now."""
+    probes = [socket.socket() for _ in range(count)]
+    try:
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return [probe.getsockname()[1] for probe in probes]
+    finally:
+        for probe in probes:
+            probe.close()
+
+
+class KafkaNode:
+    """One Apache Kafka broker, which is its own KRaft controller, with its data below `folder`."""
+
+    def __init__(self, folder: Path, options: Sequence[str] = ()) -> None:
+        self.class_path = kafka_class_path()
+        self.folder = folder
+        self.data = folder / "data"
+        self.port, controller = free_ports(2)
+        self.bootstrap = f"127.0.0.1:{self.port}"
+        folder.mkdir(parents=True, exist_ok=True)
+        self._properties = folder / "server.properties"
+        rows = (
+            "process.roles=broker,controller",
+            "node.id=1",
+            f"controller.quorum.voters=1@127.0.0.1:{controller}",
+            f"listeners=PLAINTEXT://{self.bootstrap},CONTROLLER://127.0.0.1:{controller}",
+            "controller.listener.names=CONTROLLER",
+            f"log.dirs={self.data}",
+            "offsets.topic.replication.factor=1",
+            "offsets.topic.num.partitions=3",
+            "transaction.state.log.replication.factor=1",
+            "transaction.state.log.num.partitions=3",
+            "transaction.state.log.min.isr=1",
+            "group.initial.rebalance.delay.ms=0",
+            *options,
+        )
+        self._properties.write_text("\n".join(rows) + "\n")
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it, the first time on an empty directory, and wait until it answers."""
+        if not self.data.exists():
+            arguments = ("format", "-t", "MkU3OEVBNTcwNTJENDM2Qk", "-c", str(self._properties))
+            run(self.class_path, "kafka.tools.StorageTool", *arguments)
+        with (self.folder / "out").open("ab") as out:
+            self._process = subprocess.Popen(
+                command(self.class_path, "kafka.Kafka", str(self._properties), heap_mb=400),
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        deadline = time.monotonic() + _KAFKA_START_SECONDS
+        while not self._answers():
+            assert self._process.poll() is None, (self.folder / "out").read_text()[-3000:]
+            assert time.monotonic() < deadline, "Kafka did not start in time"
+            self._process_wait(0.1)
+
+    def _answers(self) -> bool:
+        try:
+            socket.create_connection(("127.0.0.1", self.port), 1).close()
+        except OSError:
+            return False
+        return True
+
+    def _process_wait(self, seconds: float) -> None:
+        assert self._process is not None
+        try:
+            self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return
+
+    def stop(self) -> None:
+        """End it in order; it leaves a clean directory."""
+        if self._process is not None:
+            self._process.terminate()
+            self._process.wait(60)
+            self._process = None
+
+    def kill(self) -> None:
+        """End it at once."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
