@@ -1,0 +1,289 @@
+"""Three Python clients behind one face, so that one specification holds for all of them.
+
+Each adapter uses its client as its own documentation does, with the client's defaults; the only
+settings are what a test is about (codec, group, where to start).
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+import aiokafka
+import confluent_kafka
+import kafka
+from kafka.structs import OffsetAndMetadata as KafkaOffset
+
+PATIENCE_S = 30.0
+
+
+class Message(NamedTuple):
+    """What a client has read."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+
+
+class ToWrite(NamedTuple):
+    """What a client is to write; timestamp in ms."""
+
+    key: bytes | None
+    value: bytes
+    headers: tuple[tuple[str, bytes], ...] = ()
+    partition: int | None = None
+    timestamp: int | None = None
+
+
+class Client(Protocol):
+    """What every client can do."""
+
+    name: str
+
+    def write(self, bootstrap: str, topic: str, records: Sequence[ToWrite], codec: str) -> None:
+        """Write the records and wait for their acknowledgement."""
+        ...
+
+    def read(self, bootstrap: str, topic: str, group: str, count: int) -> list[Message]:
+        """Read `count` records as a new member of a group, commit them, and leave."""
+        ...
+
+    def read_since(self, bootstrap: str, topic: str, timestamp: int, count: int) -> list[Message]:
+        """Seek partition 0 to a time and read `count` records from there."""
+        ...
+
+
+class Confluent:
+    """confluent-kafka: librdkafka."""
+
+    name = "confluent-kafka"
+
+    def write(self, bootstrap: str, topic: str, records: Sequence[ToWrite], codec: str) -> None:
+        """Write with the default producer."""
+        producer = confluent_kafka.Producer(
+            {"bootstrap.servers": bootstrap, "compression.type": codec}
+        )
+        failures: list[Any] = []
+
+        def delivered(error: Any, message: Any) -> None:
+            if error is not None:
+                failures.append(error)
+
+        for record in records:
+            words: dict[str, Any] = {"headers": list(record.headers)}
+            if record.partition is not None:
+                words["partition"] = record.partition
+            if record.timestamp is not None:
+                words["timestamp"] = record.timestamp
+            producer.produce(topic, record.value, record.key, on_delivery=delivered, **words)
+            producer.poll(0)
+        assert producer.flush(PATIENCE_S) == 0
+        assert failures == []
+
+    def read(self, bootstrap: str, topic: str, group: str, count: int) -> list[Message]:
+        """Read as a group."""
+        consumer = confluent_kafka.Consumer(
+            {
+                "bootstrap.servers": bootstrap,
+                "group.id": group,
+                "auto.offset.reset": "earliest",
+                "enable.auto.commit": False,
+            }
+        )
+        consumer.subscribe([topic])
+        found = self._collect(consumer, count)
+        if found:
+            consumer.commit(offsets=_next_positions(found), asynchronous=False)
+        consumer.close()
+        return found
+
+    def read_since(self, bootstrap: str, topic: str, timestamp: int, count: int) -> list[Message]:
+        """Ask for the offset of a time, and read from there."""
+        consumer = confluent_kafka.Consumer({"bootstrap.servers": bootstrap, "group.id": "unused"})
+        asked = [confluent_kafka.TopicPartition(topic, 0, timestamp)]
+        consumer.assign(consumer.offsets_for_times(asked, timeout=PATIENCE_S))
+        found = self._collect(consumer, count)
+        consumer.close()
+        return found
+
+    def _collect(self, consumer: Any, count: int) -> list[Message]:
+        found: list[Message] = []
+        while len(found) < count:
+            batch = consumer.consume(count - len(found), timeout=PATIENCE_S)
+            assert batch, f"only {len(found)} of {count} records came"
+            for message in batch:
+                assert message.error() is None, message.error()
+                found.append(
+                    Message(
+                        message.topic(),
+                        message.partition(),
+                        message.offset(),
+                        message.timestamp()[1],
+                        message.key(),
+                        message.value(),
+                        tuple(message.headers() or ()),
+                    )
+                )
+        return found
+
+
+def _next_positions(found: Sequence[Message]) -> list[confluent_kafka.TopicPartition]:
+    after = {(row.topic, row.partition): row.offset + 1 for row in found}
+    return [confluent_kafka.TopicPartition(*key, offset) for key, offset in after.items()]
+
+
+class KafkaPython:
+    """kafka-python 3."""
+
+    name = "kafka-python"
+
+    def write(self, bootstrap: str, topic: str, records: Sequence[ToWrite], codec: str) -> None:
+        """Write with the default producer, which is idempotent."""
+        producer = kafka.KafkaProducer(
+            bootstrap_servers=bootstrap, compression_type=None if codec == "none" else codec
+        )
+        futures = [
+            producer.send(
+                topic,
+                value=record.value,
+                key=record.key,
+                headers=list(record.headers),
+                partition=record.partition,
+                timestamp_ms=record.timestamp,
+            )
+            for record in records
+        ]
+        for future in futures:
+            future.get(timeout=PATIENCE_S)
+        producer.close()
+
+    def read(self, bootstrap: str, topic: str, group: str, count: int) -> list[Message]:
+        """Read as a group."""
+        consumer = kafka.KafkaConsumer(
+            topic,
+            bootstrap_servers=bootstrap,
+            group_id=group,
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+        )
+        found = self._collect(consumer, count)
+        after = {
+            kafka.TopicPartition(row.topic, row.partition): KafkaOffset(row.offset + 1, "", -1)
+            for row in found
+        }
+        if after:
+            consumer.commit(after)
+        consumer.close()
+        return found
+
+    def read_since(self, bootstrap: str, topic: str, timestamp: int, count: int) -> list[Message]:
+        """Ask for the offset of a time, and read from there."""
+        consumer = kafka.KafkaConsumer(bootstrap_servers=bootstrap)
+        place = kafka.TopicPartition(topic, 0)
+        consumer.assign([place])
+        consumer.seek(place, consumer.offsets_for_times({place: timestamp})[place].offset)
+        found = self._collect(consumer, count)
+        consumer.close()
+        return found
+
+    def _collect(self, consumer: Any, count: int) -> list[Message]:
+        found: list[Message] = []
+        while len(found) < count:
+            polled = consumer.poll(
+                timeout_ms=int(PATIENCE_S * 1000), max_records=count - len(found)
+            )
+            assert polled, f"only {len(found)} of {count} records came"
+            for rows in polled.values():
+                found += [_message(row) for row in rows]
+        return found
+
+
+def _message(row: Any) -> Message:
+    return Message(
+        row.topic,
+        row.partition,
+        row.offset,
+        row.timestamp,
+        row.key,
+        row.value,
+        tuple((name, value) for name, value in row.headers),
+    )
+
+
+class Aiokafka:
+    """aiokafka, each call on an event loop of its own."""
+
+    name = "aiokafka"
+
+    def write(self, bootstrap: str, topic: str, records: Sequence[ToWrite], codec: str) -> None:
+        """Write with the default producer."""
+        asyncio.run(self._write(bootstrap, topic, records, None if codec == "none" else codec))
+
+    async def _write(
+        self, bootstrap: str, topic: str, records: Sequence[ToWrite], codec: str | None
+    ) -> None:
+        async with aiokafka.AIOKafkaProducer(
+            bootstrap_servers=bootstrap, compression_type=codec
+        ) as producer:
+            waiting = [
+                await producer.send(
+                    topic,
+                    value=record.value,
+                    key=record.key,
+                    headers=list(record.headers),
+                    partition=record.partition,
+                    timestamp_ms=record.timestamp,
+                )
+                for record in records
+            ]
+            async with asyncio.timeout(PATIENCE_S):
+                await asyncio.gather(*waiting)
+
+    def read(self, bootstrap: str, topic: str, group: str, count: int) -> list[Message]:
+        """Read as a group."""
+        return asyncio.run(self._read(bootstrap, topic, group, count))
+
+    async def _read(self, bootstrap: str, topic: str, group: str, count: int) -> list[Message]:
+        async with aiokafka.AIOKafkaConsumer(
+            topic,
+            bootstrap_servers=bootstrap,
+            group_id=group,
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+        ) as consumer:
+            found = await self._collect(consumer, count)
+            after = {
+                aiokafka.TopicPartition(row.topic, row.partition): row.offset + 1 for row in found
+            }
+            if after:
+                await consumer.commit(after)
+        return found
+
+    def read_since(self, bootstrap: str, topic: str, timestamp: int, count: int) -> list[Message]:
+        """Ask for the offset of a time, and read from there."""
+        return asyncio.run(self._read_since(bootstrap, topic, timestamp, count))
+
+    async def _read_since(
+        self, bootstrap: str, topic: str, timestamp: int, count: int
+    ) -> list[Message]:
+        async with aiokafka.AIOKafkaConsumer(bootstrap_servers=bootstrap) as consumer:
+            place = aiokafka.TopicPartition(topic, 0)
+            consumer.assign([place])
+            offsets = await consumer.offsets_for_times({place: timestamp})
+            consumer.seek(place, offsets[place].offset)
+            return await self._collect(consumer, count)
+
+    async def _collect(self, consumer: Any, count: int) -> list[Message]:
+        found: list[Message] = []
+        async with asyncio.timeout(PATIENCE_S):
+            while len(found) < count:
+                polled = await consumer.getmany(timeout_ms=1000, max_records=count - len(found))
+                for rows in polled.values():
+                    found += [_message(row) for row in rows]
+        return found
+
+
+PYTHON_CLIENTS: tuple[Client, ...] = (Confluent(), KafkaPython(), Aiokafka())

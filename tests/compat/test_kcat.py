@@ -1,0 +1,67 @@
+"""kcat against `ottla up`: metadata, all codecs, groups, times."""
+
+import shutil
+import subprocess
+
+import pytest
+
+from ottla.testing.process import BrokerProcess
+
+pytestmark = [
+    pytest.mark.compat,
+    pytest.mark.skipif(shutil.which("kcat") is None, reason="kcat is not installed"),
+]
+
+
+def _kcat(broker: BrokerProcess, *words: str, stdin: bytes = b"") -> bytes:
+    done = subprocess.run(
+        ["kcat", "-b", broker.bootstrap, *words],
+        input=stdin,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    return done.stdout
+
+
+def test_the_cluster_is_listed(broker: BrokerProcess, topic: str) -> None:
+    """`kcat -L`: brokers at the address that was asked, topics with leaders and replicas."""
+    _kcat(broker, "-P", "-t", topic, stdin=b"1\n")
+    listed = _kcat(broker, "-L").decode()
+    assert f"broker 1 at {broker.bootstrap} (controller)" in listed
+    assert f'topic "{topic}" with 1 partitions:' in listed
+    assert "partition 0, leader 1, replicas: 1, isrs: 1" in listed
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+def test_lines_survive_every_codec(broker: BrokerProcess, topic: str, codec: str) -> None:
+    """Keys, values and headers, in order."""
+    lines = b"".join(b"key%d:value %d %s\n" % (row % 5, row, b"x" * 50) for row in range(500))
+    _kcat(broker, "-P", "-t", topic, "-K:", "-z", codec, "-H", "a=1", stdin=lines)
+    read = _kcat(broker, "-C", "-t", topic, "-e", "-q", "-K:")
+    assert read == lines
+    assert _kcat(broker, "-C", "-t", topic, "-c", "1", "-q", "-f", "%h %o") == b"a=1 0"
+
+
+def test_a_group_goes_on_where_it_was(broker: BrokerProcess, topic: str) -> None:
+    """kcat -G: committed when it leaves, also over a restart of the broker."""
+    words = ("-G", f"group-of-{topic}", "-q", "-X", "auto.offset.reset=earliest", topic)
+    _kcat(broker, "-P", "-t", topic, stdin=b"1\n2\n3\n")
+    assert _kcat(broker, "-c", "2", *words) == b"1\n2\n"
+    broker.restart()
+    assert _kcat(broker, "-e", *words) == b"3\n"
+
+
+def test_reading_starts_at_a_place_or_a_time(broker: BrokerProcess, topic: str) -> None:
+    """Offsets, the last so many, and the time of a record."""
+    _kcat(broker, "-P", "-t", topic, stdin=b"0\n1\n2\n3\n")
+    read = ("-C", "-t", topic, "-e", "-q")
+    assert _kcat(broker, *read, "-o", "2") == b"2\n3\n"
+    assert _kcat(broker, *read, "-o", "-1") == b"3\n"
+    moments = _kcat(broker, *read, "-f", r"%T\n").split()
+    assert _kcat(broker, *read, "-o", f"s@{moments[0].decode()}") == b"0\n1\n2\n3\n"
+    late = int(moments[-1]) + 1
+    found = _kcat(broker, "-Q", "-t", f"{topic}:0:{late}").decode()
+    # Nothing is as late: librdkafka shows the end.
+    assert found.split() == [topic, "[0]", "offset", "-1"]
