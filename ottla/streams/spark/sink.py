@@ -190,7 +190,9 @@ class _Router:
         named = np.where(wanted.is_null(), partitions, np.asarray(wanted.fill_null(0), np.int64))
         if named.min() < 0 or named.max() >= count:
             wrong = named[(named < 0) | (named >= count)][0]
-            raise ConfigError(f"Topic {topic!r} has {count} partitions, no partition {wrong}.")
+            raise ConfigError(
+                f"Topic {topic!r} has no partition {wrong}: the last one is {count - 1}."
+            )
         return named
 
     def _partition_count(self, topic: str) -> int:

@@ -160,7 +160,7 @@ def test_what_cannot_be_written_is_refused_at_once(
         ({"topic": ["a", None], "value": ["x", "y"], "partition": [0, 0]}, "topic is null"),
         (
             {"topic": ["a", "b"], "value": ["x", "y"], "partition": [0, 3]},
-            "'b' has 3 partitions, no partition 3",
+            "'b' has no partition 3: the last one is 2",
         ),
     ],
 )

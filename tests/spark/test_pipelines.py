@@ -1,0 +1,155 @@
+"""Topics as data frames, through a real Spark: what goes in comes out, once and in order."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+
+from ottla.client.table import read_table
+from ottla.testing.cluster import Cluster
+
+pytestmark = pytest.mark.spark
+
+COUNT = 5000
+
+
+def _numbers(spark: SparkSession, count: int = COUNT) -> DataFrame:
+    """Rows with keys, headers here and there, and nulls."""
+    rows = spark.range(count)
+    headers = sql.expr(
+        "if(id % 10 = 0, array(struct('n' as key, cast(cast(id as string) as binary) as value)), "
+        "cast(null as array<struct<key:string,value:binary>>))"
+    )
+    return rows.select(
+        sql.expr("if(id % 7 = 0, null, concat('key-', id % 100))").alias("key"),
+        sql.expr("if(id % 11 = 0, null, cast(id as string))").alias("value"),
+        headers.alias("headers"),
+    )
+
+
+def _write(rows: DataFrame, broker: Cluster, topic: str, **options: str) -> None:
+    writer = rows.write.format("ottla").mode("append").options(**options)
+    writer.option("kafka.bootstrap.servers", broker.bootstrap).option("topic", topic).save()
+
+
+def _read(spark: SparkSession, broker: Cluster, topic: str, **options: str) -> DataFrame:
+    reader = spark.read.format("ottla").options(subscribe=topic, **options)
+    return reader.option("kafka.bootstrap.servers", broker.bootstrap).load()
+
+
+def _stream(spark: SparkSession, broker: Cluster, topic: str, **options: str) -> DataFrame:
+    reader = spark.readStream.format("ottla").options(subscribe=topic, **options)
+    return reader.option("kafka.bootstrap.servers", broker.bootstrap).load()
+
+
+def _copy(rows: DataFrame, broker: Cluster, topic: str, checkpoint: Path) -> Any:
+    """Run a streaming query into a topic until all that is there has been read."""
+    writer = rows.writeStream.format("ottla").option("kafka.bootstrap.servers", broker.bootstrap)
+    writer = writer.option("topic", topic).option("checkpointLocation", str(checkpoint))
+    query = writer.trigger(availableNow=True).start()
+    assert query.awaitTermination(90)
+    return query
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+def test_what_is_written_is_read(spark: SparkSession, broker: Cluster, codec: str) -> None:
+    """Keys, values, nulls and headers survive every codec, over several partitions and tasks."""
+    topic = f"batch-{codec}"
+    broker.create_topic(topic, partitions=3)
+    written = _numbers(spark)
+    _write(written.repartition(4), broker, topic, **{"kafka.compression.type": codec})
+    found = _read(spark, broker, topic, includeHeaders="true", minPartitions="5")
+    found = found.select(
+        sql.col("key").cast("string"), sql.col("value").cast("string"), sql.col("headers")
+    )
+    assert found.count() == COUNT
+    assert found.exceptAll(written).count() == 0
+
+
+def test_columns_are_those_of_the_kafka_connector(spark: SparkSession, broker: Cluster) -> None:
+    """Programs written for format("kafka") find their columns."""
+    _write(_numbers(spark, 3), broker, "columns")
+    found = _read(spark, broker, "columns")
+    assert found.dtypes == [
+        ("key", "binary"),
+        ("value", "binary"),
+        ("topic", "string"),
+        ("partition", "int"),
+        ("offset", "bigint"),
+        ("timestamp", "timestamp"),
+        ("timestampType", "int"),
+    ]
+    rows = found.orderBy("offset").collect()
+    assert [row.offset for row in rows] == [0, 1, 2]
+    assert {(row.topic, row.partition, row.timestampType) for row in rows} == {("columns", 0, 0)}
+
+
+def test_an_empty_topic_is_an_empty_frame(spark: SparkSession, broker: Cluster) -> None:
+    """Nothing is no error."""
+    broker.create_topic("empty")
+    assert _read(spark, broker, "empty").collect() == []
+
+
+def test_a_stream_goes_on_where_it_stopped(
+    spark: SparkSession, broker: Cluster, tmp_path: Path
+) -> None:
+    """With its checkpoint a query reads every record once over two runs, in order by partition."""
+    for name in ("source", "target"):
+        broker.create_topic(name, partitions=2)
+    for _ in range(2):
+        _write(_numbers(spark, 1000), broker, "source")
+        rows = _stream(spark, broker, "source", startingOffsets="earliest")
+        _copy(rows.select("value", "partition"), broker, "target", tmp_path / "checkpoint")
+    columns = ["partition", "value"]
+    target = read_table("target", bootstrap=broker.bootstrap, columns=columns)
+    assert target.num_rows == 2000
+    assert target.equals(read_table("source", bootstrap=broker.bootstrap, columns=columns))
+
+
+def test_a_trigger_takes_no_more_than_it_may(
+    spark: SparkSession, broker: Cluster, tmp_path: Path
+) -> None:
+    """maxOffsetsPerTrigger cuts a backlog into micro-batches."""
+    _write(_numbers(spark, 1000), broker, "backlog")
+    rows = _stream(spark, broker, "backlog", startingOffsets="earliest", maxOffsetsPerTrigger="300")
+    query = _copy(rows.select("value"), broker, "cut", tmp_path / "checkpoint")
+    sizes = [int(progress.numInputRows) for progress in query.recentProgress]
+    assert [size for size in sizes if size] == [300, 300, 300, 100]
+    assert query.recentProgress[0].sources[0].latestOffset
+
+
+def test_windows_are_counted(spark: SparkSession, broker: Cluster, tmp_path: Path) -> None:
+    """An event-time window over a topic, with a watermark, written to another topic."""
+    times = spark.range(600).select(
+        sql.expr("cast(id as string)").alias("value"),
+        sql.expr("timestamp_seconds(unix_timestamp() div 60 * 60 - 3600 + id)").alias("timestamp"),
+    )
+    _write(times.coalesce(1), broker, "times", includeTimestamp="true")
+    rows = _stream(spark, broker, "times", startingOffsets="earliest")
+    counted = rows.withWatermark("timestamp", "0 seconds").groupBy(
+        sql.window("timestamp", "1 minute")
+    )
+    out = counted.count().select(sql.expr("cast(count as string)").alias("value"))
+    _copy(out, broker, "counts", tmp_path / "checkpoint")
+    counts = read_table("counts", bootstrap=broker.bootstrap, columns=["value"])
+    # The last window is still open: no later record has closed it.
+    assert counts.column("value").to_pylist() == [b"60"] * 9
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"startingOffset": "earliest"}, "Is startingOffsets meant"),
+        ({"maxOffsetsPerTrigger": "5"}, "is for reading a stream"),
+        ({"endingOffsets": "begin"}, "endingOffsets cannot be"),
+    ],
+)
+def test_wrong_options_are_told_to_the_user(
+    spark: SparkSession, broker: Cluster, options: dict[str, str], message: str
+) -> None:
+    """The sentence reaches the caller through Spark."""
+    with pytest.raises(PySparkException, match=message):
+        _read(spark, broker, "columns", **options).collect()
