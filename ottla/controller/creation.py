@@ -320,7 +320,7 @@ _INTERNAL = {
         "offsets.topic.num.partitions",
         "offsets.topic.replication.factor",
         "offsets.topic.segment.bytes",
-        {"cleanup.policy": "compact", "compression.type": "producer"},
+        {"cleanup.policy": "compact", "compression.type": "producer", "flush.on.ack": "true"},
     ),
     names.TRANSACTION_STATE_TOPIC: _InternalTopic(
         "transaction.state.log.num.partitions",
@@ -329,6 +329,7 @@ _INTERNAL = {
         {
             "cleanup.policy": "compact",
             "compression.type": "uncompressed",
+            "flush.on.ack": "true",
             "unclean.leader.election.enable": "false",
         },
         "transaction.state.log.min.isr",
