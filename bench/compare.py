@@ -66,7 +66,7 @@ class Topics:
     """Fresh topics on one server."""
 
     def __init__(self, bootstrap: str) -> None:
-        self.admin = AdminClient({"bootstrap.servers": bootstrap})
+        self.admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
         self.count = 0
 
     def create(self, partitions: int) -> str:
@@ -99,8 +99,15 @@ class Contest:
         self.server = server
         self.topics = Topics(server.bootstrap)
         self.seconds = seconds
-        # A leader for every partition before the first figure.
-        self.topics.delete(self.topics.create(6))
+        self._warm_up()
+
+    def _warm_up(self) -> None:
+        """Let a just-in-time compiler see both paths before the first figure."""
+        topic = self.topics.create(1)
+        for words in (("--depth", 5), ("--records", 16, "--value-bytes", 1000)):
+            self._load("produce", topic, *words)
+        self._load("fetch", topic)
+        self.topics.delete(topic)
 
     def _load(self, kind: str, topic: str, *words: object) -> tuple[Figures, float]:
         before = self.server.cpu_seconds()

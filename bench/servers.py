@@ -133,7 +133,7 @@ def start_ottla(options: Mapping[str, str] | None = None) -> Server:
     """Start `ottla up` on a free port."""
     folder = Path(tempfile.mkdtemp(prefix="ottla-bench-"))
     port = free_port()
-    command = [sys.executable, "-m", "ottla.tools.main", "up", "--port", str(port)]
+    command = [str(Path(sys.executable).with_name("ottla")), "up", "--port", str(port)]
     command += ["--data", str(folder / "data")]
     for name, value in (options or {}).items():
         command += ["--option", f"{name}={value}"]
