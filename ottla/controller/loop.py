@@ -132,9 +132,13 @@ class Controller:
     async def _take_office(self, term: state.Term) -> Deliveries:
         self._resign()
         office = Office(self.session, term, self._broker.id, self._around, self._post)
-        self._office, self.controller_id = office, self._broker.id
-        restarted = [self._broker.id] if self._has_restarted else []
-        deliveries = await office.enter(restarted)
+        try:
+            deliveries = await office.enter([self._broker.id] if self._has_restarted else [])
+            self._office, self.controller_id = office, self._broker.id
+        finally:
+            # Nobody acts on half a reading; when the session is back it is begun anew.
+            if self._office is not office:
+                office.leave()
         self._has_restarted = False
         return deliveries
 

@@ -96,6 +96,14 @@ class Office:
         `restarted` brokers have registered anew since the partition states were written, so what
         they lead is elected again, under a new leader epoch.
         """
+        for _ in range(ATTEMPTS - 1):
+            try:
+                return await self._enter(restarted)
+            except _CONFLICTS as error:
+                _log.warning("tree changed while it was read, reading it again: %s", error)
+        return await self._enter(restarted)
+
+    async def _enter(self, restarted: Iterable[int]) -> Deliveries:
         live = await state.load_brokers(self._session, self._watch_brokers)
         topics = await state.load_topics(self._session)
         doomed = await state.load_deletions(self._session)
