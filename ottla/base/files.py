@@ -143,6 +143,28 @@ class FileSystem(Protocol):
         ...
 
 
+def make_directories_durably(files: FileSystem, path: str) -> None:
+    """Create a folder and its parents so that a loss of power cannot take them away again."""
+    missing = []
+    while path and not files.exists(path):
+        missing.append(path)
+        path = path.rpartition("/")[0]
+    for folder in reversed(missing):
+        files.make_directories(folder)
+        parent, slash, _ = folder.rpartition("/")
+        files.sync_directory(parent or slash or ".")
+
+
+def sync_path(files: FileSystem, path: str) -> None:
+    """Make a file's content, or the names in a folder, durable."""
+    if files.is_directory(path):
+        files.sync_directory(path)
+        return
+    file = files.open(path)
+    file.sync()
+    file.close()
+
+
 class RealFile:
     """A file of the operating system, by descriptor."""
 

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ottla.base.errors import StorageError
-from ottla.base.files import File, FileSystem, Lock
+from ottla.base.files import File, FileSystem, Lock, make_directories_durably
 from ottla.cluster.zk.tree import Change, ChangeKind, Node, Tree
 from ottla.wire.records.batch import crc32c
 
@@ -154,14 +154,7 @@ class Journal:
     def _acquire(self) -> Lock:
         """Make the directory, names durable from the top, and hold its lock."""
         try:
-            missing = []
-            path = self._directory
-            while path and not self._files.exists(path):
-                missing.append(path)
-                path = path.rpartition("/")[0]
-            self._files.make_directories(self._directory)
-            for made in reversed(missing):
-                self._files.sync_directory(made.rpartition("/")[0] or ".")
+            make_directories_durably(self._files, self._directory)
             return self._files.lock(f"{self._directory}/cluster.lock")
         except BlockingIOError as error:
             raise StorageError(
