@@ -66,11 +66,15 @@ class Attempt:
     outcome: Outcome = Outcome.IN_DOUBT
     base_offset: int = -1
 
-    def acknowledged(self, base_offset: int) -> None:
-        """Note the answer; -1 where it told no offset (a duplicate whose place is not known)."""
+    def acknowledged(self, base_offset: int, life: int | None = None) -> None:
+        """Note the answer; -1 where it told no offset (a duplicate whose place is not known).
+
+        `life` is the one that answered, where that is not the one in which it was first sent.
+        """
         assert self.outcome is Outcome.IN_DOUBT, "a request is answered once"
         self.outcome = Outcome.ACKNOWLEDGED
         self.base_offset = base_offset
+        self.life = self.life if life is None else life
 
     def refused(self) -> None:
         """Note an answer that promises that nothing was written."""
@@ -111,9 +115,19 @@ class History:
         self.attempts.append(attempt)
         return attempt
 
-    def read(self, reader: Hashable, partition: Partition, records: Iterable[ReadRecord]) -> None:
-        """Note what one fetch returned. A reader only goes forward: one that seeks is a new reader."""
-        self.reads += [_Read(reader, partition, record, self.life) for record in records]
+    def read(
+        self,
+        reader: Hashable,
+        partition: Partition,
+        records: Iterable[ReadRecord],
+        life: int | None = None,
+    ) -> None:
+        """Note what one fetch returned, in the life that answered (None: the current one).
+
+        A reader only goes forward: one that seeks is a new reader.
+        """
+        life = self.life if life is None else life
+        self.reads += [_Read(reader, partition, record, life) for record in records]
 
     def power_lost(self) -> None:
         """Note that a new life begins."""

@@ -22,6 +22,8 @@ from ottla.testing.sim.trace import Trace
 
 T = TypeVar("T")
 
+# How often a dead task may wait in its `finally` blocks.
+LAST_WORDS_MAX = 100
 # A moment in 2026, so that timestamps look like some.
 WALL_START_MS = 1_767_225_600_000
 # Callbacks in a row without the clock moving: more is a loop that waits for itself.
@@ -42,6 +44,7 @@ class Process:
     def __init__(self, name: str) -> None:
         self.name = name
         self.is_alive = True
+        self._is_buried = False
         self._tasks: dict[asyncio.Task[Any], None] = {}
         self._on_kill: list[Callable[[], None]] = []
 
@@ -58,10 +61,13 @@ class Process:
         self._tasks.pop(task, None)
 
     def kill(self) -> None:
-        """End it between two steps: no `finally` has any effect, no message goes out any more."""
-        if not self.is_alive:
+        """End it between two steps: no `finally` has any effect, no message goes out any more.
+
+        Call it while the loop runs. `is_alive` may have been taken away before, to stop it at once.
+        """
+        if self._is_buried:
             return
-        self.is_alive = False
+        self.is_alive, self._is_buried = False, True
         tasks, self._tasks = list(self._tasks), {}
         for action in self._on_kill:
             action()
@@ -78,10 +84,16 @@ def _bury(task: "asyncio.Task[Any]") -> None:
     if task.done():
         # What it failed with is nobody's business any more.
         task._log_traceback = False
-    try:
-        task.get_coro().close()
-    except (RuntimeError, ValueError, AssertionError, OSError, OttlaError):
-        # A dead process's last words: its ports are gone, so they fail, and nobody hears them.
+    work = task.get_coro()
+    for _ in range(LAST_WORDS_MAX):
+        try:
+            work.close()
+        except RuntimeError:
+            # It waits for something in a `finally`: on to the next one.
+            continue
+        except (ValueError, AssertionError, OSError, OttlaError):
+            # A dead process's last words: its ports are gone, so they fail, and nobody hears them.
+            return
         return
 
 

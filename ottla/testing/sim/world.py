@@ -7,6 +7,7 @@ Every random choice comes from a stream of its own, so that one more draw in one
 all others. Two runs of one seed have the same `trace.digest`, in any process.
 """
 
+import asyncio
 import contextlib
 import hashlib
 from collections.abc import Callable, Coroutine
@@ -36,29 +37,30 @@ class Machine:
         )
         self.lives = 0
         self._world = world
+        # Set while no process runs here.
+        self.is_off = asyncio.Event()
+        self.is_off.set()
         self._power = world.stream(f"power {name}")
         self._process: Process | None = None
-
-    @property
-    def is_running(self) -> bool:
-        """Tell whether a process runs here."""
-        return self._process is not None
 
     def rng(self) -> SeededRng:
         """Return the Random port of the life that is about to start."""
         return self._world.stream(f"life {self.name} {self.lives}")
 
-    def start(self, work: Callable[[], Coroutine[Any, Any, T]]) -> "Any":
+    def start(self, work: Callable[[], Coroutine[Any, Any, T]]) -> "asyncio.Task[T]":
         """Run `work()` in a new process and return its task; it may start others."""
         assert self._process is None, f"{self.name} runs already"
         self.lives += 1
+        self.is_off.clear()
         process = self._process = self._world.loop.process(f"{self.name} #{self.lives}")
         self._world.trace.record("start", process.name)
         return self._world.loop.spawn(process, _later(work))
 
-    def stopped(self) -> None:
-        """Take note that the process has ended by itself."""
-        self.kill()
+    def stop_at_once(self) -> None:
+        """Let nothing of the process run any more; `kill` or `power_off` must follow."""
+        self.files.is_alive = False
+        if self._process is not None:
+            self._process.is_alive = False
 
     def kill(self) -> None:
         """End the process as `kill -9` does: what it wrote stays, synced or not."""
@@ -75,13 +77,18 @@ class Machine:
         process, self._process = self._process, None
         if process is not None:
             # First the disk, then the process: its last words must not reach it.
-            self.files.is_alive = False
+            self.files.is_alive = process.is_alive = False
             process.kill()
+        self.is_off.set()
 
 
 async def _later(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     # Everything that `work` makes before its first await is made inside the process too.
     return await work()
+
+
+async def _power_off(machine: Machine) -> None:
+    machine.power_off()
 
 
 class World:
@@ -114,7 +121,9 @@ class World:
             try:
                 result = self.loop.run_until_complete(task)
             except PowerLoss as loss:
-                self._machine_of(loss).power_off()
+                machine = self._machine_of(loss)
+                machine.stop_at_once()
+                self.loop.run_until_complete(_power_off(machine))
             else:
                 self.loop.raise_failures()
                 return result
