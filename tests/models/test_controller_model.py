@@ -180,7 +180,5 @@ class ControllerModel(RuleBasedStateMachine):
                         )
 
 
-ControllerModel.TestCase.settings = settings(
-    max_examples=50, stateful_step_count=25, deadline=None
-)
+ControllerModel.TestCase.settings = settings(max_examples=50, stateful_step_count=25, deadline=None)
 TestControllerModel = ControllerModel.TestCase
