@@ -1,0 +1,94 @@
+"""The settings of a log and what follows from them."""
+
+import pytest
+
+from ottla.cluster.options import TOPIC_OPTIONS
+from ottla.storage.config import LONG_MAX, LogConfig
+
+
+def test_the_defaults_are_kafkas() -> None:
+    """One GiB or a week a segment, a week of retention, 4 KiB between index entries."""
+    config = LogConfig()
+    assert (config.segment_bytes, config.segment_ms) == (1_073_741_824, 604_800_000)
+    assert (config.retention_ms, config.retention_bytes) == (604_800_000, -1)
+    assert (config.index_interval_bytes, config.segment_index_bytes) == (4096, 10_485_760)
+    assert (config.max_message_bytes, config.file_delete_delay_ms) == (1_048_588, 60_000)
+    assert config.flush_messages == config.flush_ms == LONG_MAX
+    assert config.message_timestamp_after_max_ms == 3_600_000
+
+
+@pytest.mark.parametrize(
+    ("fields", "opens", "trusts"),
+    [
+        ({}, False, True),
+        ({"cleanup_policy": frozenset({"compact"})}, True, False),
+        ({"message_timestamp_before_max_ms": 1000}, True, False),
+        ({"strict_records": True}, True, False),
+        ({"message_timestamp_type": "LogAppendTime"}, False, False),
+        (
+            {
+                "message_timestamp_type": "LogAppendTime",
+                "message_timestamp_before_max_ms": 1000,
+            },
+            False,
+            False,
+        ),
+        ({"compression_type": "lz4"}, False, False),
+    ],
+)
+def test_records_are_opened_only_where_the_topic_asks_for_it(
+    fields: dict[str, object], opens: bool, trusts: bool
+) -> None:
+    """Keys, a lower bound for timestamps and the strict option need a look at every record."""
+    config = LogConfig(**fields)  # type: ignore[arg-type]
+    assert (config.opens_records, config.trusts_headers) == (opens, trusts)
+
+
+@pytest.mark.parametrize(
+    ("policy", "deletes", "compacts"),
+    [({"delete"}, True, False), ({"compact"}, False, True), ({"compact", "delete"}, True, True)],
+)
+def test_the_cleanup_policy_says_what_may_go(
+    policy: set[str], deletes: bool, compacts: bool
+) -> None:
+    """Only the delete policy gives segments up to retention."""
+    config = LogConfig(cleanup_policy=frozenset(policy))
+    assert (config.deletes_by_retention, config.is_compacted) == (deletes, compacts)
+
+
+@pytest.mark.parametrize(
+    ("name", "codec"),
+    [("producer", None), ("uncompressed", 0), ("gzip", 1), ("snappy", 2), ("lz4", 3), ("zstd", 4)],
+)
+def test_the_compression_type_names_a_codec(name: str, codec: int | None) -> None:
+    """`producer` keeps what was sent; every other name is a codec of the protocol."""
+    assert LogConfig(compression_type=name).codec == codec
+
+
+def test_topic_options_give_the_settings() -> None:
+    """The defaults of the option table are those of the settings; what is set is taken."""
+    assert LogConfig.from_options(TOPIC_OPTIONS.parse({})) == LogConfig()
+    settings = {
+        "segment.ms": "1",
+        "segment.jitter.ms": "2",
+        "flush.messages": "6",
+        "flush.on.ack": "true",
+        "cleanup.policy": "compact,delete",
+        "compression.type": "zstd",
+        "message.timestamp.type": "LogAppendTime",
+    }
+    assert LogConfig.from_options(TOPIC_OPTIONS.parse(settings)) == LogConfig(
+        segment_ms=1,
+        segment_jitter_ms=2,
+        flush_messages=6,
+        flush_on_ack=True,
+        cleanup_policy=frozenset({"compact", "delete"}),
+        compression_type="zstd",
+        message_timestamp_type="LogAppendTime",
+    )
+
+
+def test_the_internal_segment_size_takes_the_place_of_the_public_one() -> None:
+    """Tests roll segments that Kafka's minimum would not allow."""
+    snapshot = TOPIC_OPTIONS.parse({"internal.segment.bytes": "500"})
+    assert LogConfig.from_options(snapshot).segment_bytes == 500

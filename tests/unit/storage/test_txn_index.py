@@ -1,0 +1,49 @@
+"""The transaction index: aborted transactions of a segment."""
+
+import pytest
+
+from ottla.storage import txn_index
+from ottla.storage.txn_index import AbortedTransaction
+
+FIRST = AbortedTransaction(1, 10, 20, 15)
+SECOND = AbortedTransaction(2, 15, 30, 31)
+
+
+def test_an_entry_takes_34_bytes() -> None:
+    """Version 0, then four longs."""
+    data = txn_index.encode([FIRST, SECOND])
+    assert len(data) == 68
+    assert data[:10].hex() == "0000" + "0000000000000001"
+    assert txn_index.decode(data) == [FIRST, SECOND]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        txn_index.encode([FIRST])[:-1],
+        bytes(34),
+        b"\x00\x01" + txn_index.encode([FIRST])[2:],
+        txn_index.encode([SECOND, FIRST]),
+        txn_index.encode([AbortedTransaction(1, 9, 9, 9)]),
+    ],
+)
+def test_a_damaged_file_is_told_apart(data: bytes) -> None:
+    """Half entries, zeros, unknown versions, entries out of order, transactions without a record."""
+    assert txn_index.decode(data) is None
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "found", "complete"),
+    [
+        (0, 10, [], True),
+        (0, 11, [FIRST], True),
+        (0, 16, [FIRST, SECOND], True),
+        (21, 40, [SECOND], False),
+        (31, 40, [], False),
+    ],
+)
+def test_transactions_of_a_range_are_collected(
+    start: int, end: int, found: list[AbortedTransaction], complete: bool
+) -> None:
+    """Complete once a later segment can hold nothing for the range."""
+    assert txn_index.collect([FIRST, SECOND], start, end) == (found, complete)
