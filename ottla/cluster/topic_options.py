@@ -121,7 +121,8 @@ _DURABILITY = (
         BOOLEAN,
         False,
         "Ottla's own: force the log to the disk before a produce request is acknowledged, so that "
-        "no acknowledged record is lost when every replica loses power at once.",
+        "no acknowledged record is lost when every replica loses power at once. The brokers' own "
+        "topics are created with it.",
         fallback="log.flush.on.ack",
     ),
     _topic(

@@ -189,6 +189,7 @@ def test_the_offsets_topic_is_compacted_and_as_replicated_as_the_cluster_allows(
     assert (request.partitions, request.replication_factor) == (50, factor)
     assert request.config["cleanup.policy"] == "compact"
     assert request.config["segment.bytes"] == "104857600"
+    assert request.config["flush.on.ack"] == "true"
 
 
 def test_a_replication_factor_that_is_configured_is_kept() -> None:
