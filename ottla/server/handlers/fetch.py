@@ -89,12 +89,13 @@ class _Parked:
         grown = changed.appended_bytes - self._seen_bytes[changed]
         self._seen_bytes[changed] = changed.appended_bytes
         self._missing_bytes -= grown
-        if self._missing_bytes > 0 and self._request.min_bytes > 1 and changed.is_leader:
+        # Without new bytes it is another kind of news: records committed, a leader gone.
+        if grown and self._missing_bytes > 0:
             return None
         reading = read(self._context, self._request, self._round)
         if reading.size_bytes < self._request.min_bytes and not reading.has_error:
             # What was appended is not committed yet, or it is beyond a limit of the request.
-            self._missing_bytes = 1
+            self._missing_bytes = 0
             return None
         return _respond(self._context, self._round, reading)
 

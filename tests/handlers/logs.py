@@ -1,0 +1,187 @@
+"""A broker for the handlers of records: real replicas on a simulated disk, no network, no controller.
+
+Requests and responses go through the codec of their version on the way, so a field that a version
+has no room for shows.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from types import ModuleType, SimpleNamespace
+from typing import Any, cast
+
+from ottla.base.clock import RealClock
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.base.options import Snapshot
+from ottla.base.rng import SeededRng
+from ottla.base.tasks import Tasks
+from ottla.cluster import options
+from ottla.cluster.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
+from ottla.cluster.names import validate_topic_name
+from ottla.cluster.options import BROKER_OPTIONS
+from ottla.net.connection import Connection
+from ottla.replication.partition import Partition
+from ottla.replication.replicas import Replicas
+from ottla.server import apis
+from ottla.server.context import Broker, RequestContext
+from ottla.server.fetch_sessions import FetchSessions
+from ottla.storage.config import LogConfig
+from ottla.storage.disk import LogDirectories
+from ottla.testing.sim.files import SimFileSystem
+from ottla.wire import schema
+from ottla.wire.records.records import Record, decode_batch, encode_batch
+
+NODE = 1
+OTHER = 2
+
+
+class Clock(RealClock):
+    """Monotonic time that tests move by hand; wall-clock time stands still."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def time_ms(self) -> int:
+        return 1_767_225_600_000
+
+
+class LogsBroker(Broker):
+    """Broker 1 of two; `create` makes topics as a controller would."""
+
+    def __init__(self) -> None:
+        self.node_id = NODE
+        self.cluster_id = "cluster"
+        self.clock = Clock()
+        self.rng = SeededRng(1)
+        self.tasks = Tasks()
+        self.options = BROKER_OPTIONS.parse({})
+        self.advertised = {}
+        self.advertised_apis = apis.advertised_apis()
+        self.files = SimFileSystem()
+        self.topic_settings: dict[str, dict[str, str]] = {}
+        self.controller_refuses: ApiError | None = None
+        self.controller = cast(Any, self)
+        self.image = ClusterImage(cluster_id="cluster", controller_id=NODE).with_brokers(
+            [BrokerImage(NODE, "b1", 9092, rack="r1"), BrokerImage(OTHER, "b2", 9093)]
+        )
+        self.directories = LogDirectories.open(
+            ["/data"],
+            files=self.files,
+            clock=self.clock,
+            rng=self.rng,
+            broker_id=NODE,
+            default_config=LogConfig(),
+            on_offline=lambda path, error: self.replicas.directory_offline(path, error),
+        )
+        self.replicas = Replicas(
+            NODE,
+            self.directories,
+            clock=self.clock,
+            files=self.files,
+            tasks=self.tasks,
+            topic_options=self.options_of,
+            image=lambda: self.image,
+        )
+        self.fetch_sessions = FetchSessions(4, clock=self.clock, rng=self.rng)
+
+    def options_of(self, topic: str) -> Snapshot:
+        return options.topic_snapshot(self.options, self.topic_settings.get(topic, {}))
+
+    def create(
+        self,
+        name: str,
+        *,
+        partitions: int = 1,
+        leader: int = NODE,
+        leader_epoch: int = 3,
+        replicas: tuple[int, ...] = (NODE,),
+        config: Mapping[str, str] | None = None,
+    ) -> TopicImage:
+        """Create a topic, or give an existing one another leader."""
+        self.topic_settings.setdefault(name, {}).update(config or {})
+        known = self.image.topic(name)
+        topic_id = known.topic_id if known else self.rng.random_bytes(16)
+        images = tuple(
+            PartitionImage(number, leader, leader_epoch, replicas, replicas)
+            for number in range(partitions)
+        )
+        topic = TopicImage(name, topic_id, images)
+        self.replicas.apply_leader_and_isr(1, topic.states())
+        self.image = self.image.with_topics([topic])
+        return topic
+
+    async def ensure_topic(self, name: str) -> None:
+        """Create a topic as the controller does."""
+        await asyncio.sleep(0)
+        if self.controller_refuses is not None:
+            raise self.controller_refuses
+        validate_topic_name(name)
+        if self.image.topic(name) is not None:
+            raise ApiError(ErrorCode.TOPIC_ALREADY_EXISTS)
+        self.create(name)
+
+    def partition(self, topic: str, number: int = 0) -> Partition:
+        return self.replicas.get(topic, number)
+
+    def write(self, topic: str, *values: bytes, number: int = 0, timestamp: int = 1000) -> None:
+        """Append each value as a batch of its own."""
+        for value in values:
+            self.partition(topic, number).append_as_leader(
+                batch(value, timestamp=timestamp), acks=1
+            )
+
+    def context(self, handler: ModuleType, version: int, listener: str = "PLAINTEXT") -> Any:
+        return RequestContext(self, connection(listener), int(handler.API), version, 1, "client")
+
+    def begin(self, handler: ModuleType, request: Any, version: int) -> Any:
+        """Send a request through the codec; return what the handler returned."""
+        decoded, _ = schema.decode(
+            type(request), version, bytearray(schema.encode(request, version))
+        )
+        return handler.handle(self.context(handler, version), decoded)
+
+    async def ask(self, handler: ModuleType, request: Any, version: int) -> Any:
+        """Send a request through the codec; return the answer through it, or None."""
+        answer = self.begin(handler, request, version)
+        if asyncio.isfuture(answer):
+            answer = await answer
+        return None if answer is None else through_codec(answer, version)
+
+
+def through_codec(answer: Any, version: int) -> Any:
+    return schema.decode(type(answer), version, schema.encode(answer, version))[0]
+
+
+def connection(listener: str = "PLAINTEXT") -> Connection:
+    found = SimpleNamespace(
+        listener_name=listener, local_address=("127.0.0.1", 7), peer_address=("127.0.0.9", 8)
+    )
+    return cast(Connection, found)
+
+
+def batch(*values: bytes, timestamp: int = 1000, **fields: Any) -> bytearray:
+    """Return one batch with a record for each value."""
+    return encode_batch([Record(None, value, (), timestamp) for value in values], **fields)
+
+
+def values(records: Any) -> list[bytes | None]:
+    """Return the values of consecutive batches."""
+    data, position, found = bytes(records or b""), 0, []
+    while position < len(data):
+        found += [record.value for record in decode_batch(data, position)]
+        position += 12 + int.from_bytes(data[position + 8 : position + 12], "big")
+    return found
+
+
+@asynccontextmanager
+async def logs_broker() -> AsyncIterator[LogsBroker]:
+    """Run a broker and end its tasks."""
+    broker = LogsBroker()
+    try:
+        yield broker
+    finally:
+        broker.replicas.finish_waiting()
+        await broker.tasks.close()

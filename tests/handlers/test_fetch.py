@@ -1,0 +1,389 @@
+"""Fetch: records out, waiting for them, sessions, fencing."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from ottla.base.errors import ErrorCode
+from ottla.server import fetch_reading
+from ottla.server.handlers import fetch
+from ottla.wire.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    ForgottenTopic,
+    ReplicaState,
+)
+from tests.handlers.logs import NODE, OTHER, LogsBroker, batch, through_codec, values
+
+VERSIONS = range(fetch.MIN_VERSION, fetch.MAX_VERSION + 1)
+
+
+def request(broker: LogsBroker, *wanted: tuple[str, int, int], **fields: Any) -> FetchRequest:
+    """Return a request for (topic, partition, offset), with names and ids."""
+    per_partition = {
+        name: fields.pop(name)
+        for name in ("partition_max_bytes", "current_leader_epoch")
+        if name in fields
+    }
+    topics = []
+    for name, partition, offset in wanted:
+        known = broker.image.topic(name)
+        item = FetchPartition(
+            partition=partition,
+            fetch_offset=offset,
+            **{"partition_max_bytes": 1 << 20, **per_partition},
+        )
+        topic_id = known.topic_id if known else bytes(15) + b"\x09"
+        topics.append(FetchTopic(topic=name, topic_id=topic_id, partitions=[item]))
+    defaults = {"max_wait_ms": 0, "min_bytes": 1, "max_bytes": 1 << 24}
+    return FetchRequest(topics=topics, **(defaults | fields))
+
+
+def only(response: FetchResponse) -> Any:
+    return response.responses[0].partitions[0]
+
+
+def mentioned(response: FetchResponse) -> list[int]:
+    return [item.partition_index for topic in response.responses for item in topic.partitions]
+
+
+def counts(response: FetchResponse) -> list[int]:
+    return [len(values(item.records)) for topic in response.responses for item in topic.partitions]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_committed_records_come_out(broker: LogsBroker, version: int) -> None:
+    """Every version gives the records from the offset on, and the offsets of the partition."""
+    broker.create("t")
+    broker.write("t", b"a", b"b", b"c")
+    answer = await broker.ask(fetch, request(broker, ("t", 0, 1)), version)
+    assert values(only(answer).records) == [b"b", b"c"]
+    assert (only(answer).error_code, only(answer).high_watermark) == (0, 3)
+    assert only(answer).last_stable_offset == 3
+    assert only(answer).aborted_transactions is None
+    assert answer.responses[0].topic == ("t" if version < 13 else "")
+
+
+async def test_read_committed_has_a_list_of_aborted_transactions(broker: LogsBroker) -> None:
+    """Empty where there are none; null is for read_uncommitted."""
+    broker.create("t")
+    broker.write("t", b"a")
+    answer = await broker.ask(fetch, request(broker, ("t", 0, 0), isolation_level=1), 11)
+    assert only(answer).aborted_transactions == []
+    assert values(only(answer).records) == [b"a"]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("offset", [-1, 4, 99])
+async def test_offsets_outside_are_refused_at_once(
+    broker: LogsBroker, version: int, offset: int
+) -> None:
+    """OFFSET_OUT_OF_RANGE does not wait for max_wait_ms."""
+    broker.create("t")
+    broker.write("t", b"a", b"b", b"c")
+    wanted = request(broker, ("t", 0, offset), max_wait_ms=60_000)
+    answer = await broker.ask(fetch, wanted, version)
+    assert only(answer).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+    assert only(answer).high_watermark == -1
+    assert values(only(answer).records) == []
+
+
+@pytest.mark.parametrize("version", [12, 13])
+async def test_unknown_topics_are_refused(broker: LogsBroker, version: int) -> None:
+    """By name UNKNOWN_TOPIC_OR_PARTITION, by id UNKNOWN_TOPIC_ID."""
+    answer = await broker.ask(fetch, request(broker, ("nope", 0, 0), max_wait_ms=60_000), version)
+    unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert only(answer).error_code == (unknown if version < 13 else ErrorCode.UNKNOWN_TOPIC_ID)
+
+
+@pytest.mark.parametrize(
+    ("epoch", "code"),
+    [
+        (-1, ErrorCode.NONE),
+        (3, ErrorCode.NONE),
+        (2, ErrorCode.FENCED_LEADER_EPOCH),
+        (4, ErrorCode.UNKNOWN_LEADER_EPOCH),
+    ],
+)
+async def test_leader_epochs_fence(broker: LogsBroker, epoch: int, code: ErrorCode) -> None:
+    """Who believes in another leader epoch than the broker's hears so (KIP-320)."""
+    broker.create("t", leader_epoch=3)
+    broker.write("t", b"a")
+    answer = await broker.ask(fetch, request(broker, ("t", 0, 0), current_leader_epoch=epoch), 12)
+    assert only(answer).error_code == code
+
+
+@pytest.mark.parametrize("version", [11, 12, 16])
+async def test_who_leads_elsewhere_is_told(broker: LogsBroker, version: int) -> None:
+    """From version 12 on the leader, from 16 on its address (KIP-951)."""
+    broker.create("t", replicas=(NODE, OTHER), leader=OTHER, leader_epoch=5)
+    answer = await broker.ask(fetch, request(broker, ("t", 0, 0)), version)
+    assert only(answer).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    if version >= 12:
+        assert only(answer).current_leader.leader_id == OTHER
+    ports = [(node.node_id, node.port) for node in answer.node_endpoints]
+    assert ports == ([(OTHER, 9093)] if version >= 16 else [])
+
+
+@pytest.mark.parametrize("version", [14, 15])
+async def test_followers_are_not_believed(broker: LogsBroker, version: int) -> None:
+    """A replica id proves nothing: no record, and no position is taken (CVE-2018-1288)."""
+    broker.create("t", replicas=(NODE, OTHER))
+    broker.write("t", b"a")
+    forged = request(broker, ("t", 0, 1))
+    if version < 15:
+        forged.replica_id = OTHER
+    else:
+        forged.replica_state = ReplicaState(replica_id=OTHER)
+    answer = await broker.ask(fetch, forged, version)
+    assert answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    assert answer.responses == []
+    assert broker.partition("t").high_watermark == 0
+
+
+async def test_records_that_are_not_committed_stay_hidden(broker: LogsBroker) -> None:
+    """Consumers read up to the high watermark."""
+    broker.create("t", replicas=(NODE, OTHER))
+    broker.write("t", b"a", b"b")
+    broker.partition("t").follower_fetched(OTHER, 1, 0)
+    answer = await broker.ask(fetch, request(broker, ("t", 0, 0)), 12)
+    assert values(only(answer).records) == [b"a"]
+    beyond = await broker.ask(fetch, request(broker, ("t", 0, 2)), 12)
+    assert (only(beyond).error_code, values(only(beyond).records)) == (0, [])
+
+
+# -- limits ---------------------------------------------------------------------------------------
+
+
+async def test_the_first_batch_comes_however_large(broker: LogsBroker) -> None:
+    """Otherwise a consumer would never get past it (KIP-74)."""
+    broker.create("t")
+    broker.write("t", b"x" * 5000, b"y")
+    wanted = request(broker, ("t", 0, 0), max_bytes=10, partition_max_bytes=10)
+    answer = await broker.ask(fetch, wanted, 12)
+    assert values(only(answer).records) == [b"x" * 5000]
+
+
+async def test_only_the_first_partition_with_data_may_exceed(broker: LogsBroker) -> None:
+    """The others get whole batches that fit, or nothing."""
+    broker.create("t", partitions=3)
+    for number in (1, 2):
+        broker.write("t", b"x" * 5000, number=number)
+    wanted = request(broker, ("t", 0, 0), ("t", 1, 0), ("t", 2, 0), max_bytes=10)
+    answer = await broker.ask(fetch, wanted, 12)
+    found = {
+        item.partition_index: len(values(item.records))
+        for topic in answer.responses
+        for item in topic.partitions
+    }
+    assert found == {0: 0, 1: 1, 2: 0}
+
+
+async def test_partitions_share_the_bytes_of_a_response(broker: LogsBroker) -> None:
+    """max_bytes counts all partitions, partition_max_bytes each."""
+    broker.create("t", partitions=2)
+    for number in (0, 1):
+        broker.write("t", *[b"x" * 900] * 10, number=number)
+    wanted = request(broker, ("t", 0, 0), ("t", 1, 0), max_bytes=7000, partition_max_bytes=5000)
+    answer = await broker.ask(fetch, wanted, 12)
+    assert counts(answer) == [5, 2]
+
+
+async def test_a_response_is_never_huge(broker: LogsBroker, monkeypatch: Any) -> None:
+    """Whatever the client allows, the broker stops at its own limit."""
+    monkeypatch.setattr(fetch_reading, "RESPONSE_BYTES_MAX", 3000)
+    broker.create("t")
+    broker.write("t", *[b"x" * 900] * 10)
+    wanted = request(broker, ("t", 0, 0), max_bytes=2**31 - 1, partition_max_bytes=2**31 - 1)
+    answer = await broker.ask(fetch, wanted, 12)
+    assert len(values(only(answer).records)) == 3
+
+
+# -- waiting --------------------------------------------------------------------------------------
+
+
+async def test_an_empty_fetch_waits_for_records(broker: LogsBroker) -> None:
+    """It is answered by the append, not by the clock."""
+    broker.create("t")
+    answer = broker.begin(fetch, request(broker, ("t", 0, 0), max_wait_ms=60_000), 12)
+    assert not answer.done()
+    broker.write("t", b"a")
+    assert values(only(through_codec(await answer, 12)).records) == [b"a"]
+
+
+async def test_an_empty_fetch_ends_in_time(broker: LogsBroker) -> None:
+    """After max_wait_ms there is an answer without records."""
+    broker.create("t")
+    answer = await broker.ask(fetch, request(broker, ("t", 0, 0), max_wait_ms=1), 12)
+    assert (only(answer).error_code, values(only(answer).records)) == (0, [])
+
+
+async def test_min_bytes_are_waited_for(broker: LogsBroker) -> None:
+    """A fetch is not answered before enough has come."""
+    broker.create("t", partitions=2)
+    broker.write("t", b"a" * 100)
+    wanted = request(broker, ("t", 0, 0), ("t", 1, 0), min_bytes=1000, max_wait_ms=60_000)
+    answer = broker.begin(fetch, wanted, 12)
+    for number in (1, 0):
+        broker.write("t", b"b" * 300, number=number)
+        await _turn()
+        assert not answer.done()
+    broker.write("t", b"c" * 300, number=1)
+    response = await answer
+    assert counts(response) == [2, 2]
+
+
+async def test_uncommitted_bytes_do_not_count(broker: LogsBroker) -> None:
+    """The append alone wakes nobody who may not read it yet."""
+    broker.create("t", replicas=(NODE, OTHER))
+    wanted = request(broker, ("t", 0, 0), min_bytes=50, max_wait_ms=60_000)
+    answer = broker.begin(fetch, wanted, 12)
+    broker.write("t", b"a" * 100)
+    await _turn()
+    assert not answer.done()
+    broker.partition("t").follower_fetched(OTHER, 1, 0)
+    assert values(only(await answer).records) == [b"a" * 100]
+
+
+async def test_a_waiting_fetch_hears_of_a_new_leader(broker: LogsBroker) -> None:
+    """The client must not wait for a partition that has moved."""
+    broker.create("t", replicas=(NODE, OTHER))
+    answer = broker.begin(fetch, request(broker, ("t", 0, 0), max_wait_ms=60_000), 12)
+    broker.create("t", replicas=(NODE, OTHER), leader=OTHER, leader_epoch=9)
+    assert only(await answer).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+async def test_a_waiting_fetch_hears_of_a_deletion(broker: LogsBroker) -> None:
+    """The topic is gone, and with it the wait."""
+    topic = broker.create("t")
+    answer = broker.begin(fetch, request(broker, ("t", 0, 0), max_wait_ms=60_000), 13)
+    broker.image = broker.image.with_topics(deleted=["t"])
+    broker.replicas.stop_replicas(1, [("t", 0)], delete=True)
+    response = await answer
+    assert only(response).error_code == ErrorCode.UNKNOWN_TOPIC_ID
+    assert response.responses[0].topic_id == topic.topic_id
+
+
+async def test_a_fetch_without_partitions_is_answered_at_once(broker: LogsBroker) -> None:
+    """There is nothing to wait for."""
+    answer = await broker.ask(fetch, request(broker, max_wait_ms=60_000), 12)
+    assert answer.responses == []
+
+
+async def test_an_abandoned_fetch_leaves_nothing_behind(broker: LogsBroker) -> None:
+    """A lost connection cancels the wait."""
+    broker.create("t")
+    answer = broker.begin(fetch, request(broker, ("t", 0, 0), max_wait_ms=60_000), 12)
+    assert len(broker.partition("t").waiters) == 1
+    answer.cancel()
+    await _turn()
+    assert not broker.partition("t").waiters
+
+
+async def test_stopping_answers_who_waits(broker: LogsBroker) -> None:
+    """A broker that stops leaves nobody without an answer, and lets nobody wait any more."""
+    broker.create("t")
+    answer = broker.begin(fetch, request(broker, ("t", 0, 0), max_wait_ms=60_000), 12)
+    broker.replicas.finish_waiting()
+    assert only(await answer).error_code == 0
+    late = broker.begin(fetch, request(broker, ("t", 0, 0), max_wait_ms=60_000), 12)
+    assert only(await late).error_code == 0
+
+
+async def test_cold_records_are_read_in_the_background(
+    broker: LogsBroker, monkeypatch: Any
+) -> None:
+    """A read that would wait for the disk does not hold up the loop, and has the same answer."""
+    broker.create("t")
+    broker.write("t", b"a", b"b")
+    file = type(broker.files.open("/data/t-0/00000000000000000000.log"))
+    monkeypatch.setattr(file, "read_at_if_cached", lambda self, position, size: None)
+    answer = broker.begin(fetch, request(broker, ("t", 0, 0), max_wait_ms=60_000), 12)
+    assert asyncio.isfuture(answer)
+    assert values(only(await answer).records) == [b"a", b"b"]
+
+
+# -- sessions (KIP-227) ---------------------------------------------------------------------------
+
+
+async def test_a_session_mentions_only_what_changed(broker: LogsBroker) -> None:
+    """After the first answer, partitions without news are left out."""
+    broker.create("t", partitions=3)
+    wanted = [("t", number, 0) for number in range(3)]
+    first = await broker.ask(fetch, request(broker, *wanted, session_epoch=0), 12)
+    assert first.session_id > 0
+    assert mentioned(first) == [0, 1, 2]
+    broker.write("t", b"a", number=1)
+    following = request(broker, session_id=first.session_id, session_epoch=1)
+    second = await broker.ask(fetch, following, 12)
+    assert second.session_id == first.session_id
+    assert mentioned(second) == [1]
+    assert values(only(second).records) == [b"a"]
+    moved = request(broker, ("t", 1, 1), session_id=first.session_id, session_epoch=2)
+    assert mentioned(await broker.ask(fetch, moved, 12)) == []
+
+
+async def test_forgotten_partitions_are_served_no_more(broker: LogsBroker) -> None:
+    """And added ones are, from the same request on."""
+    broker.create("t", partitions=2)
+    topic = broker.create("u")
+    broker.write("t", b"a")
+    broker.write("u", b"b")
+    first = await broker.ask(fetch, request(broker, ("t", 0, 1), session_epoch=0), 13)
+    changed = request(broker, ("u", 0, 0), session_id=first.session_id, session_epoch=1)
+    t = broker.image.topic("t")
+    assert t is not None
+    changed.forgotten_topics_data = [ForgottenTopic(topic="t", topic_id=t.topic_id, partitions=[0])]
+    broker.write("t", b"c")
+    second = await broker.ask(fetch, changed, 13)
+    assert [item.topic_id for item in second.responses] == [topic.topic_id]
+    assert values(only(second).records) == [b"b"]
+
+
+@pytest.mark.parametrize(
+    ("session_id", "epoch", "code"),
+    [
+        (1, 1, ErrorCode.FETCH_SESSION_ID_NOT_FOUND),
+        (None, 5, ErrorCode.INVALID_FETCH_SESSION_EPOCH),
+        (None, 2, ErrorCode.INVALID_FETCH_SESSION_EPOCH),
+    ],
+)
+async def test_sessions_out_of_step_are_refused(
+    broker: LogsBroker, session_id: int | None, epoch: int, code: ErrorCode
+) -> None:
+    """The client then begins a new session."""
+    broker.create("t")
+    first = await broker.ask(fetch, request(broker, ("t", 0, 0), session_epoch=0), 12)
+    asked = request(broker, session_id=session_id or first.session_id, session_epoch=epoch)
+    answer = await broker.ask(fetch, asked, 12)
+    assert (answer.error_code, answer.session_id, answer.responses) == (code, 0, [])
+
+
+async def test_names_and_ids_do_not_mix_in_a_session(broker: LogsBroker) -> None:
+    """A session lives with the kind of topic names it began with."""
+    broker.create("t")
+    first = await broker.ask(fetch, request(broker, ("t", 0, 0), session_epoch=0), 12)
+    asked = request(broker, session_id=first.session_id, session_epoch=1)
+    answer = await broker.ask(fetch, asked, 13)
+    assert answer.error_code == ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
+
+
+async def test_a_parked_session_fetch_is_woken(broker: LogsBroker) -> None:
+    """Sessions and waiting work together, as every consumer does it."""
+    broker.create("t", partitions=2)
+    wanted = [("t", 0, 0), ("t", 1, 0)]
+    first = await broker.ask(fetch, request(broker, *wanted, session_epoch=0), 12)
+    following = request(broker, session_id=first.session_id, session_epoch=1, max_wait_ms=60_000)
+    answer = broker.begin(fetch, following, 12)
+    broker.partition("t", 1).append_as_leader(batch(b"z"), acks=1)
+    response = through_codec(await answer, 12)
+    assert mentioned(response) == [1]
+    assert values(only(response).records) == [b"z"]
+
+
+async def _turn() -> None:
+    for _ in range(3):
+        await asyncio.sleep(0)

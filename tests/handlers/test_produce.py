@@ -1,0 +1,226 @@
+"""Produce: request values in, response values and records out."""
+
+import asyncio
+import errno
+from typing import Any
+
+import pytest
+
+from ottla.base.errors import ErrorCode, ProtocolError
+from ottla.cluster.names import GROUP_OFFSETS_TOPIC
+from ottla.server.handlers import produce
+from ottla.wire.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from tests.handlers.logs import NODE, OTHER, LogsBroker, batch, through_codec, values
+
+VERSIONS = range(produce.MIN_VERSION, produce.MAX_VERSION + 1)
+
+
+def request(
+    broker: LogsBroker, records: Any, *, topic: str = "t", partition: int = 0, **fields: Any
+) -> ProduceRequest:
+    """Return a request for one partition, with name and id of the topic."""
+    known = broker.image.topic(topic)
+    return ProduceRequest(
+        acks=fields.pop("acks", 1),
+        timeout_ms=fields.pop("timeout_ms", 1000),
+        topic_data=[
+            TopicProduceData(
+                name=topic,
+                topic_id=known.topic_id if known else bytes(15) + b"\x09",
+                partition_data=[PartitionProduceData(index=partition, records=records)],
+            )
+        ],
+        **fields,
+    )
+
+
+def only(response: ProduceResponse) -> Any:
+    return response.responses[0].partition_responses[0]
+
+
+def stored(broker: LogsBroker, topic: str = "t") -> list[bytes | None]:
+    log = broker.partition(topic).log
+    fetched = log.read(log.log_start_offset, 1 << 20, max_offset=log.log_end_offset)
+    assert fetched is not None
+    return values(fetched.records)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_records_get_the_next_offsets(broker: LogsBroker, version: int) -> None:
+    """Every version appends, and tells offset and log start."""
+    broker.create("t")
+    first = await broker.ask(produce, request(broker, batch(b"a", b"b")), version)
+    second = await broker.ask(produce, request(broker, batch(b"c")), version)
+    assert (only(first).error_code, only(first).base_offset) == (0, 0)
+    assert (only(second).error_code, only(second).base_offset) == (0, 2)
+    assert only(second).log_start_offset == (0 if version >= 5 else -1)
+    assert stored(broker) == [b"a", b"b", b"c"]
+    assert broker.partition("t").high_watermark == 3
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_an_unknown_topic_is_refused(broker: LogsBroker, version: int) -> None:
+    """By name UNKNOWN_TOPIC_OR_PARTITION, by id UNKNOWN_TOPIC_ID."""
+    answer = await broker.ask(produce, request(broker, batch(b"a")), version)
+    unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert only(answer).error_code == (unknown if version < 13 else ErrorCode.UNKNOWN_TOPIC_ID)
+    assert only(answer).base_offset == -1
+
+
+async def test_one_partition_may_fail_and_the_next_succeed(broker: LogsBroker) -> None:
+    """Errors are per partition."""
+    broker.create("t")
+    both = request(broker, batch(b"a"), partition=7)
+    both.topic_data += request(broker, batch(b"b")).topic_data
+    answer = await broker.ask(produce, both, 9)
+    codes = [topic.partition_responses[0].error_code for topic in answer.responses]
+    assert codes == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, 0]
+    assert stored(broker) == [b"b"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "records", "code"),
+    [
+        ({"acks": 2}, batch(b"a"), ErrorCode.INVALID_REQUIRED_ACKS),
+        ({"transactional_id": "tx"}, batch(b"a"), ErrorCode.INVALID_TXN_STATE),
+        ({}, None, ErrorCode.INVALID_RECORD),
+        ({}, b"", ErrorCode.INVALID_RECORD),
+        ({}, b"short", ErrorCode.INVALID_RECORD),
+        ({}, bytes(batch(b"a")[:-1] + b"?"), ErrorCode.CORRUPT_MESSAGE),
+        ({}, batch(b"a") + batch(b"b"), ErrorCode.INVALID_RECORD),
+        ({}, batch(b"x" * 2_000_000), ErrorCode.MESSAGE_TOO_LARGE),
+    ],
+    ids=["acks", "transaction", "null", "empty", "short", "checksum", "two batches", "too large"],
+)
+async def test_what_cannot_be_written_has_its_code(
+    broker: LogsBroker, fields: dict[str, Any], records: Any, code: ErrorCode
+) -> None:
+    """Nothing is written and the answer says why."""
+    broker.create("t")
+    answer = await broker.ask(produce, request(broker, records, **fields), 9)
+    assert only(answer).error_code == code
+    assert only(answer).error_message
+    assert stored(broker) == []
+
+
+@pytest.mark.parametrize(("version", "is_refused"), [(6, True), (7, False)])
+async def test_zstd_needs_version_7(broker: LogsBroker, version: int, is_refused: bool) -> None:
+    """An older producer's consumers could not read it (KIP-110)."""
+    broker.create("t")
+    answer = await broker.ask(produce, request(broker, batch(b"a", compression=4)), version)
+    code = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE if is_refused else ErrorCode.NONE
+    assert only(answer).error_code == code
+
+
+async def test_acks_0_has_no_answer(broker: LogsBroker) -> None:
+    """The records are there all the same."""
+    broker.create("t")
+    assert await broker.ask(produce, request(broker, batch(b"a"), acks=0), 9) is None
+    assert stored(broker) == [b"a"]
+
+
+async def test_acks_0_that_fails_closes_the_connection(broker: LogsBroker) -> None:
+    """There is no other way to tell the client."""
+    with pytest.raises(ProtocolError):
+        await broker.ask(produce, request(broker, batch(b"a"), acks=0), 9)
+
+
+async def test_acks_all_waits_for_the_followers(broker: LogsBroker) -> None:
+    """The answer comes when the last in-sync replica has fetched the records."""
+    broker.create("t", replicas=(NODE, OTHER))
+    answer = broker.begin(produce, request(broker, batch(b"a"), acks=-1), 9)
+    assert not answer.done()
+    broker.partition("t").follower_fetched(OTHER, 1, 0)
+    response = through_codec(await answer, 9)
+    assert (only(response).error_code, only(response).base_offset) == (0, 0)
+
+
+async def test_acks_all_gives_up_in_time(broker: LogsBroker) -> None:
+    """REQUEST_TIMED_OUT after the request's own limit; the record stays."""
+    broker.create("t", replicas=(NODE, OTHER))
+    answer = await broker.ask(produce, request(broker, batch(b"a"), acks=-1, timeout_ms=1), 9)
+    assert only(answer).error_code == ErrorCode.REQUEST_TIMED_OUT
+    assert stored(broker) == [b"a"]
+
+
+async def test_acks_all_hears_of_a_new_leader(broker: LogsBroker) -> None:
+    """Whoever leads now may not have the record."""
+    broker.create("t", replicas=(NODE, OTHER))
+    answer = broker.begin(produce, request(broker, batch(b"a"), acks=-1), 9)
+    broker.create("t", replicas=(NODE, OTHER), leader=OTHER, leader_epoch=4)
+    assert only(await answer).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+async def test_acks_all_needs_enough_replicas(broker: LogsBroker) -> None:
+    """Below min.insync.replicas nothing is written."""
+    broker.create("t", replicas=(NODE, OTHER), config={"min.insync.replicas": "2"})
+    partition = broker.partition("t")
+    assert partition.isr is not None
+    partition.isr.assign((NODE, OTHER), (NODE,))
+    answer = await broker.ask(produce, request(broker, batch(b"a"), acks=-1), 9)
+    assert only(answer).error_code == ErrorCode.NOT_ENOUGH_REPLICAS
+    assert stored(broker) == []
+
+
+@pytest.mark.parametrize("acks", [1, -1])
+async def test_flush_on_ack_answers_from_the_disk(broker: LogsBroker, acks: int) -> None:
+    """With flush.on.ack the answer means that the record survives the loss of power."""
+    broker.create("t", config={"flush.on.ack": "true"})
+    answer = broker.begin(produce, request(broker, batch(b"a"), acks=acks), 9)
+    assert not answer.done()
+    assert broker.partition("t").high_watermark == 0
+    assert only(await answer).error_code == 0
+    assert broker.partition("t").log.recovery_point == 1
+    assert broker.partition("t").high_watermark == 1
+
+
+@pytest.mark.parametrize("version", [9, 10])
+async def test_who_leads_is_told_from_version_10(broker: LogsBroker, version: int) -> None:
+    """NOT_LEADER_OR_FOLLOWER brings the new leader and its address (KIP-951)."""
+    broker.create("t", replicas=(NODE, OTHER), leader=OTHER, leader_epoch=5)
+    answer = await broker.ask(produce, request(broker, batch(b"a")), version)
+    assert only(answer).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    if version >= 10:
+        leader = only(answer).current_leader
+        assert (leader.leader_id, leader.leader_epoch) == (OTHER, 5)
+        assert [(node.node_id, node.port) for node in answer.node_endpoints] == [(OTHER, 9093)]
+    else:
+        assert answer.node_endpoints == []
+
+
+async def test_records_of_a_compacted_topic_need_keys(broker: LogsBroker) -> None:
+    """The answer names each record that has none (KIP-467)."""
+    broker.create("t", config={"cleanup.policy": "compact"})
+    answer = await broker.ask(produce, request(broker, batch(b"a", b"b")), 8)
+    assert only(answer).error_code == ErrorCode.INVALID_RECORD
+    assert [error.batch_index for error in only(answer).record_errors] == [0, 1]
+
+
+async def test_a_broken_disk_takes_its_partitions_offline(broker: LogsBroker) -> None:
+    """KAFKA_STORAGE_ERROR for this request and for every later one of that directory."""
+    broker.create("t")
+    broker.create(GROUP_OFFSETS_TOPIC)
+    broker.files.faults.fail("append", error=errno.EIO)
+    for topic in ("t", "t", GROUP_OFFSETS_TOPIC):
+        answer = await broker.ask(produce, request(broker, batch(b"a"), topic=topic), 9)
+        assert only(answer).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+async def test_many_wait_and_all_are_answered(broker: LogsBroker) -> None:
+    """One fetch of a follower answers everything it covers, nothing else."""
+    broker.create("t", replicas=(NODE, OTHER))
+    waiting = [
+        broker.begin(produce, request(broker, batch(b"a"), acks=-1, timeout_ms=60_000), 9)
+        for _ in range(5)
+    ]
+    broker.partition("t").follower_fetched(OTHER, 3, 0)
+    await asyncio.gather(*waiting[:3])
+    assert [answer.done() for answer in waiting] == [True, True, True, False, False]
+    broker.partition("t").follower_fetched(OTHER, 5, 0)
+    answers = await asyncio.gather(*waiting)
+    assert [only(answer).base_offset for answer in answers] == [0, 1, 2, 3, 4]
