@@ -227,7 +227,7 @@ class Log:
         active = self._active
         try:
             if active.must_roll(len(data), last_offset, max_timestamp, now_ms):
-                active = self._roll(base_offset, now_ms)
+                active = self._roll(self.log_end_offset, now_ms)
             active.append(data, base_offset, last_offset, max_timestamp)
         except OSError as error:
             raise self._fail(error) from error

@@ -167,14 +167,21 @@ class _Loading:
             behind = self.segments[at + 1 :]
             if behind and behind[0].base_offset <= self.expected.recovery_point:
                 continue
-            if not self._recover_segment(segment):
+            end = self._recover_segment(segment)
+            if self.truncation is not None:
                 self._drop(behind, "behind damage")
+                return
+            if behind and behind[0].base_offset > end:
+                # A later segment reached the disk before the end of this one did. (A segment
+                # begins where the one before it ends; compaction stays below the recovery point.)
+                self.truncation = Truncation(end, 0)
+                self._drop(behind, "behind a gap")
                 return
             if behind:
                 segment.seal()
 
-    def _recover_segment(self, segment: Segment) -> bool:
-        """Check every batch, note it in new indexes, cut what is damaged; return if nothing was."""
+    def _recover_segment(self, segment: Segment) -> int:
+        """Check every batch, note it in new indexes, cut what is damaged; return the next offset."""
         size = segment.size_bytes
         segment.reset()
         self.recovered.add(segment.base_offset)
@@ -185,7 +192,7 @@ class _Loading:
             _note_epoch(self.epochs, header)
             next_offset, position = segment.note_header(found, header)
         if position == size:
-            return True
+            return next_offset
         _log.error(
             "cutting a damaged log path=%s position=%d bytes=%d next_offset=%d",
             segment.path(LOG_SUFFIX),
@@ -195,7 +202,7 @@ class _Loading:
         )
         segment.cut(position)
         self.truncation = Truncation(next_offset, size - position)
-        return False
+        return next_offset
 
     def _drop(self, segments: list[Segment], reason: str) -> None:
         """Take segments out of the log; the next start deletes them, until then they can be saved."""
