@@ -1,0 +1,67 @@
+"""ApiVersions: what the broker tells of itself."""
+
+import pytest
+
+from ottla.base.errors import ErrorCode
+from ottla.server import apis
+from ottla.server.handlers import api_versions
+from ottla.wire.api_keys import APIS, ApiKey
+from ottla.wire.messages.api_versions import ApiVersionsRequest
+from tests.handlers.logs import LogsBroker
+
+VERSIONS = range(api_versions.MIN_VERSION, api_versions.MAX_VERSION + 1)
+
+
+def request(name: str = "ottla-test", version: str = "1.0") -> ApiVersionsRequest:
+    return ApiVersionsRequest(client_software_name=name, client_software_version=version)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_every_served_api_is_listed(broker: LogsBroker, version: int) -> None:
+    """Keys and ranges are those of the table of handlers."""
+    answer = await broker.ask(api_versions, request(), version)
+    told = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
+    served = {int(row.handler.API): row for row in apis.ROWS}
+    assert told.keys() == served.keys()
+    for key, (low, high) in told.items():
+        if key != ApiKey.PRODUCE:
+            assert (low, high) == (served[key].handler.MIN_VERSION, served[key].handler.MAX_VERSION)
+
+
+async def test_produce_is_advertised_from_version_0(broker: LogsBroker) -> None:
+    """Else librdkafka before 2.10 stops compressing without a word (KAFKA-18659)."""
+    answer = await broker.ask(api_versions, request(), 4)
+    (produce,) = [api for api in answer.api_keys if api.api_key == ApiKey.PRODUCE]
+    assert (produce.min_version, produce.max_version) == (0, 13)
+
+
+@pytest.mark.parametrize("version", [3, 4])
+async def test_no_feature_is_advertised(broker: LogsBroker, version: int) -> None:
+    """`transaction.version` would make clients use what is not served."""
+    answer = await broker.ask(api_versions, request(), version)
+    assert answer.supported_features == []
+    assert answer.finalized_features == []
+    assert answer.finalized_features_epoch == -1
+
+
+@pytest.mark.parametrize("name", ["", "-x", "x-", "a b", "ä", "a\n"])
+async def test_malformed_software_names_are_refused(broker: LogsBroker, name: str) -> None:
+    """Name and version follow KIP-511 from version 3 on."""
+    for asked in (request(name=name), request(version=name)):
+        answer = await broker.ask(api_versions, asked, 3)
+        assert answer.error_code == ErrorCode.INVALID_REQUEST
+    assert (await broker.ask(api_versions, ApiVersionsRequest(), 2)).error_code == 0
+
+
+@pytest.mark.parametrize("name", ["a", "apache-kafka-java", "lib.rd-9", "0"])
+async def test_proper_software_names_are_accepted(broker: LogsBroker, name: str) -> None:
+    """Letters, digits, and dots and dashes inside."""
+    assert (await broker.ask(api_versions, request(name=name), 4)).error_code == 0
+
+
+def test_every_row_is_within_the_codec() -> None:
+    """No version is promised that the codec cannot read."""
+    for row in apis.ROWS:
+        api = APIS[int(row.handler.API)]
+        assert api.min_version <= row.handler.MIN_VERSION <= row.handler.MAX_VERSION
+        assert api.max_version >= row.handler.MAX_VERSION

@@ -1,0 +1,65 @@
+"""DeleteRecords: the log start moves."""
+
+from typing import Any
+
+import pytest
+
+from ottla.base.errors import ErrorCode
+from ottla.cluster.names import GROUP_OFFSETS_TOPIC
+from ottla.server.handlers import delete_records
+from ottla.wire.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from tests.handlers.logs import NODE, OTHER, LogsBroker
+
+VERSIONS = range(delete_records.MIN_VERSION, delete_records.MAX_VERSION + 1)
+
+
+async def delete(broker: LogsBroker, offset: int, topic: str = "t", version: int = 2) -> Any:
+    partition = DeleteRecordsPartition(partition_index=0, offset=offset)
+    topics = [DeleteRecordsTopic(name=topic, partitions=[partition])]
+    asked = DeleteRecordsRequest(topics=topics, timeout_ms=1000)
+    answer = await broker.ask(delete_records, asked, version)
+    return answer.topics[0].partitions[0]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(("offset", "start"), [(2, 2), (-1, 3), (0, 0), (3, 3)])
+async def test_records_before_the_offset_are_gone(
+    broker: LogsBroker, version: int, offset: int, start: int
+) -> None:
+    """-1 stands for the high watermark; the answer is the new log start."""
+    broker.create("t")
+    broker.write("t", b"a", b"b", b"c")
+    answer = await delete(broker, offset, version=version)
+    assert (answer.error_code, answer.low_watermark) == (0, start)
+    assert broker.partition("t").log.log_start_offset == start
+
+
+@pytest.mark.parametrize("offset", [-2, 2, 99])
+async def test_only_committed_records_can_be_deleted(broker: LogsBroker, offset: int) -> None:
+    """Offsets below 0 or above the high watermark are OFFSET_OUT_OF_RANGE."""
+    broker.create("t", replicas=(NODE, OTHER))
+    broker.write("t", b"a", b"b")
+    broker.partition("t").follower_fetched(OTHER, 1, 0)
+    answer = await delete(broker, offset)
+    assert (answer.error_code, answer.low_watermark) == (ErrorCode.OFFSET_OUT_OF_RANGE, -1)
+
+
+@pytest.mark.parametrize(
+    ("topic", "config", "code"),
+    [
+        ("nope", None, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (GROUP_OFFSETS_TOPIC, {}, ErrorCode.INVALID_TOPIC_EXCEPTION),
+        ("t", {"cleanup.policy": "compact"}, ErrorCode.POLICY_VIOLATION),
+    ],
+)
+async def test_some_topics_keep_their_records(
+    broker: LogsBroker, topic: str, config: dict[str, str] | None, code: ErrorCode
+) -> None:
+    """Unknown, internal and compacted topics are refused."""
+    if config is not None:
+        broker.create(topic, config=config)
+    assert (await delete(broker, 0, topic=topic)).error_code == code

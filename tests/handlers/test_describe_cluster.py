@@ -1,0 +1,39 @@
+"""DescribeCluster: the brokers and the controller."""
+
+import pytest
+
+from ottla.base.errors import ErrorCode
+from ottla.server import operations
+from ottla.server.handlers import describe_cluster
+from ottla.wire.messages.describe_cluster import DescribeClusterRequest
+from tests.handlers.logs import NODE, OTHER, LogsBroker
+
+VERSIONS = range(describe_cluster.MIN_VERSION, describe_cluster.MAX_VERSION + 1)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_brokers_and_controller(broker: LogsBroker, version: int) -> None:
+    """Every version tells cluster, controller and where the brokers are."""
+    answer = await broker.ask(describe_cluster, DescribeClusterRequest(), version)
+    assert (answer.error_code, answer.cluster_id, answer.controller_id) == (0, "cluster", NODE)
+    brokers = [(item.broker_id, item.host, item.port, item.rack) for item in answer.brokers]
+    assert brokers == [(NODE, "127.0.0.1", 7, "r1"), (OTHER, "b2", 9093, None)]
+    assert answer.cluster_authorized_operations == operations.NOT_ASKED
+
+
+async def test_operations_are_told_when_asked_for(broker: LogsBroker) -> None:
+    """Without an authorizer everything is allowed."""
+    asked = DescribeClusterRequest(include_cluster_authorized_operations=True)
+    answer = await broker.ask(describe_cluster, asked, 0)
+    assert answer.cluster_authorized_operations == operations.ON_CLUSTER
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [(2, ErrorCode.MISMATCHED_ENDPOINT_TYPE), (7, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE)],
+)
+async def test_other_endpoints_are_refused(broker: LogsBroker, kind: int, code: ErrorCode) -> None:
+    """This is a broker's endpoint, not a controller's (KIP-919)."""
+    answer = await broker.ask(describe_cluster, DescribeClusterRequest(endpoint_type=kind), 1)
+    assert answer.error_code == code
+    assert answer.error_message
