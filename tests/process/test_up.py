@@ -1,5 +1,6 @@
 """`ottla up`: how a broker starts, stops, and says why it does not."""
 
+import contextlib
 import json
 import os
 import re
@@ -14,6 +15,7 @@ import pytest
 from ottla.base.errors import OttlaError
 from ottla.client.admin import topics
 from ottla.client.brokers import Brokers
+from ottla.client.errors import NotReachable
 from ottla.testing.process import COMMAND, BrokerProcess, run_command
 
 
@@ -57,6 +59,32 @@ def test_a_signal_stops_it_cleanly(broker: BrokerProcess, number: int) -> None:
         topics.create_topic(brokers, "t")
         assert broker.stop(number) == (0, "Ottla has stopped.\n")
     assert (broker.data / ".kafka_cleanshutdown").exists()
+
+
+def test_a_broker_goes_on_without_a_reader_of_its_ready_line(tmp_path: Path) -> None:
+    """Started by a script that has ended since, it serves, and stops cleanly."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    read, write = os.pipe()
+    os.close(read)
+    process = subprocess.Popen(
+        [*COMMAND, "up", "--port", str(port), "--data", str(tmp_path)],
+        stdout=write,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    os.close(write)
+    assert _listed(f"127.0.0.1:{port}", process) == []
+    process.terminate()
+    assert process.communicate(timeout=20)[1] == "Ottla has stopped.\n"
+    assert process.returncode == 0
+
+
+def _listed(bootstrap: str, process: "subprocess.Popen[str]") -> list[topics.Topic]:
+    while process.poll() is None:
+        with Brokers(bootstrap) as brokers, contextlib.suppress(NotReachable):
+            return topics.list_topics(brokers)
+    raise AssertionError(process.communicate()[1])
 
 
 def test_clients_that_wait_do_not_hold_up_the_end(broker: BrokerProcess) -> None:

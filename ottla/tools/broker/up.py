@@ -1,12 +1,12 @@
 """`ottla up`: one broker in the foreground, a cluster of one, until Ctrl-C."""
 
-import asyncio
+import contextlib
 import logging
-import signal
 from pathlib import Path
 
 import click
 
+from ottla.server import loop
 from ottla.server.node import Node
 from ottla.tools import options
 from ottla.tools.broker.properties import parse_properties
@@ -66,34 +66,19 @@ def command(
     )
     file = {} if config is None else parse_properties(Path(config).read_text("utf-8"), config)
     given = UpOptions(host=host, port=port, data=data, options=settings, file=file)
-    asyncio.run(_serve(broker_settings(given), output))
+    _serve(broker_settings(given), output)
 
 
-async def _serve(settings: dict[str, str], output: Output) -> None:
-    stopped = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    # Before the start: Ctrl-C during a long recovery must stop cleanly, too.
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, _on_signal, loop, stopped)
-    node = Node(settings)
-    await node.start()
-    try:
-        data = settings.get("log.dirs") or settings.get("log.dir", "")
-        shown = f"[{node.host}]" if ":" in node.host else node.host
-        output.done(
-            f"Ottla is ready on {shown}:{node.port} (data in {data})",
-            bootstrap=f"{shown}:{node.port}",
-            data=data,
-            cluster_id=node.cluster_id,
-        )
-        await stopped.wait()
-    finally:
-        await node.stop()
+def _serve(settings: dict[str, str], output: Output) -> None:
+    data = settings.get("log.dirs") or settings["log.dir"]
+
+    def announce(node: Node) -> None:
+        host = f"[{node.host}]" if ":" in node.host else node.host
+        bootstrap = f"{host}:{node.port}"
+        sentence = f"Ottla is ready on {bootstrap} (data in {data})"
+        # Whoever started it may have read enough; a broker goes on without a reader.
+        with contextlib.suppress(BrokenPipeError):
+            output.done(sentence, bootstrap=bootstrap, data=data, cluster_id=node.cluster_id)
+
+    loop.run(Node(settings), announce)
     note("Ottla has stopped.")
-
-
-def _on_signal(loop: asyncio.AbstractEventLoop, stopped: asyncio.Event) -> None:
-    stopped.set()
-    # Whoever presses Ctrl-C again does not want to wait.
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.remove_signal_handler(number)
