@@ -261,6 +261,9 @@ class Log:
         return self._begin_segment(base_offset, now_ms)
 
     def _begin_segment(self, base_offset: int, now_ms: int) -> Segment:
+        if self.directory in self._unsynced_paths:
+            # Or this segment's name might outlive that of the one before.
+            self._files.sync_directory(self.directory)
         segment = Segment.create(self._files, self.directory, base_offset, self.config, now_ms)
         segment.create_files()
         if self.config.segment_jitter_ms:
@@ -530,9 +533,8 @@ class Log:
         # reads them from the checkpoint, not from the log.
         if self.epochs.is_dirty:
             self._store_epochs()
-        for path in self._unsynced_paths:
-            sync_path(self._files, path)
-        self._unsynced_paths.clear()
+        while self._unsynced_paths:
+            sync_path(self._files, self._unsynced_paths.popitem()[0])
 
     def _store_epochs(self) -> None:
         path = f"{self.directory}/{checkpoints.LEADER_EPOCH_FILE}"
