@@ -25,8 +25,6 @@ def test_no_class_is_named_after_a_drawer() -> None:
 def test_no_module_is_a_drawer() -> None:
     """A module is one noun of the field."""
     offences = {
-        item.path: "name"
-        for item in source.sources()
-        if _DRAWERS & set(item.module.split("."))
+        item.path: "name" for item in source.sources() if _DRAWERS & set(item.module.split("."))
     }
     source.judge("module-names", offences, "Name these modules after their subject:")
