@@ -1,0 +1,116 @@
+"""Waiting requests: condition, deadline, future."""
+
+import asyncio
+
+from ottla.replication.delayed import Delayed, Waiter
+
+
+class Thing:
+    """Something to wait for."""
+
+    def __init__(self) -> None:
+        self.waiters: dict[Waiter, None] = {}
+        self.value = 0
+        self.looks = 0
+
+    def check(self, _: object) -> int | None:
+        self.looks += 1
+        return self.value or None
+
+
+def wait(delayed: Delayed, *things: Thing, seconds: float | None = 60.0) -> "asyncio.Future[int]":
+    return delayed.wait(things, check=things[0].check, expire=lambda: -1, seconds=seconds)
+
+
+async def turn() -> None:
+    for _ in range(3):
+        await asyncio.sleep(0)
+
+
+async def test_a_change_completes_who_waits_for_it() -> None:
+    """The future has the value of the condition."""
+    delayed, thing = Delayed(), Thing()
+    future = wait(delayed, thing)
+    thing.value = 7
+    delayed.changed(thing)
+    assert await future == 7
+    assert not thing.waiters
+
+
+async def test_a_change_that_is_not_enough_keeps_waiting() -> None:
+    """The condition is looked at and does not hold."""
+    delayed, thing = Delayed(), Thing()
+    future = wait(delayed, thing)
+    delayed.changed(thing)
+    await turn()
+    assert thing.looks == 1
+    assert not future.done()
+    future.cancel()
+
+
+async def test_many_changes_of_a_turn_are_one_look() -> None:
+    """A thousand appends wake a parked fetch once."""
+    delayed, thing = Delayed(), Thing()
+    future = wait(delayed, thing)
+    for _ in range(1000):
+        delayed.changed(thing)
+    await turn()
+    assert thing.looks == 1
+    future.cancel()
+
+
+async def test_nobody_is_woken_for_nothing() -> None:
+    """A change of what nobody waits for costs no turn."""
+    delayed, thing = Delayed(), Thing()
+    delayed.changed(thing)
+    future = wait(delayed, thing)
+    await turn()
+    assert thing.looks == 0
+    future.cancel()
+
+
+async def test_the_deadline_completes() -> None:
+    """With what `expire` says."""
+    delayed, thing = Delayed(), Thing()
+    assert await wait(delayed, thing, seconds=0.001) == -1
+    assert not thing.waiters
+
+
+async def test_a_waiter_on_several_things_leaves_all_of_them() -> None:
+    """Whichever completes it."""
+    delayed, first, second = Delayed(), Thing(), Thing()
+    future = wait(delayed, first, second)
+    first.value = 3
+    delayed.changed(second)
+    assert await future == 3
+    await turn()
+    assert not first.waiters
+    assert not second.waiters
+
+
+async def test_without_deadline_it_waits_for_the_condition() -> None:
+    """None means for ever."""
+    delayed, thing = Delayed(), Thing()
+    future = wait(delayed, thing, seconds=None)
+    thing.value = 1
+    delayed.changed(thing)
+    assert await future == 1
+
+
+async def test_a_cancelled_waiter_is_gone() -> None:
+    """A lost connection leaves nothing behind."""
+    delayed, thing = Delayed(), Thing()
+    future = wait(delayed, thing)
+    future.cancel()
+    await turn()
+    assert not thing.waiters
+
+
+async def test_closing_completes_everybody() -> None:
+    """And whoever comes later does not wait."""
+    delayed, thing = Delayed(), Thing()
+    futures = [wait(delayed, thing) for _ in range(3)]
+    delayed.close([thing])
+    assert [await future for future in futures] == [-1, -1, -1]
+    assert await wait(delayed, thing) == -1
+    assert await wait(delayed, thing, seconds=None) == -1
