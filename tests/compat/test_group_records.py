@@ -1,0 +1,124 @@
+"""The groups' own topic: Apache Kafka's tools read ours, and we read Apache Kafka's."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from ottla.base.clock import RealClock
+from ottla.coordinators.group.offsets import CommittedOffset
+from ottla.coordinators.group.shard import GroupShard
+from ottla.testing.cluster import Cluster
+from ottla.wire.records.records import iterate_records
+from tests.compat import java
+
+pytestmark = [
+    pytest.mark.compat,
+    pytest.mark.slow,
+    pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not())),
+]
+
+COMMAND = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+PATIENCE_S = 30.0
+
+
+def consume(bootstrap: str, *, instance: str | None = None) -> Consumer:
+    """Have a member read ten records and commit behind them; it is still in its group."""
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for number in range(10):
+        producer.produce("t", value=b"%d" % number)
+    assert producer.flush(PATIENCE_S) == 0
+    settings = {
+        "bootstrap.servers": bootstrap,
+        "group.id": "g",
+        "auto.offset.reset": "earliest",
+        "enable.auto.commit": False,
+    }
+    consumer = Consumer(settings | ({"group.instance.id": instance} if instance else {}))
+    consumer.subscribe(["t"])
+    assert len(consumer.consume(10, PATIENCE_S)) == 10
+    place = TopicPartition("t", 0, 10, metadata="behind all", leader_epoch=0)
+    consumer.commit(offsets=[place], asynchronous=False)
+    return consumer
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    """A cluster of one that keeps its files."""
+    options = {"offsets.topic.num.partitions": "3"}
+    with Cluster(data=tmp_path / "data", options=options) as found:
+        yield found
+
+
+def offsets_logs(folder: Path) -> list[Path]:
+    """Return the segments of __consumer_offsets that have records."""
+    found = folder.glob("__consumer_offsets-*/*.log")
+    return sorted(path for path in found if path.stat().st_size)
+
+
+def test_kafkas_dump_reads_our_groups(cluster: Cluster) -> None:
+    """Keys, offsets, members and assignments, by the decoder of Apache Kafka."""
+    consume(cluster.bootstrap).close()
+    cluster.restart()
+    files = offsets_logs(Path(cluster.data))
+    said = java.run(
+        java.kafka_class_path(),
+        "kafka.tools.DumpLogSegments",
+        "--offsets-decoder",
+        "--files",
+        ",".join(map(str, files)),
+    )
+    assert '"group":"g","topic":"t","partition":0' in said
+    assert '"offset":10,"leaderEpoch":0,"metadata":"behind all' in said
+    assert '"protocolType":"consumer","generation":1,"protocol":"range"' in said
+    assert '"generation":2,"protocol":null,"leader":null' in said
+    assert "isvalid: false" not in said
+
+
+def test_kafkas_command_describes_our_groups(cluster: Cluster) -> None:
+    """kafka-consumer-groups: list, describe, members, state, and no deletion of a group in use."""
+    consumer = consume(cluster.bootstrap, instance="i")
+
+    def command(*arguments: str) -> list[list[str]]:
+        server = ("--bootstrap-server", cluster.bootstrap)
+        said = java.run(java.kafka_class_path(), COMMAND, *server, *arguments)
+        return [line.split() for line in said.splitlines() if line.strip()]
+
+    assert command("--list", "--state")[-1] == ["g", "Stable"]
+    (row,) = [row for row in command("--describe", "--group", "g") if row[:2] == ["g", "t"]]
+    assert row[2:6] == ["0", "10", "10", "0"]
+    (row,) = [row for row in command("--describe", "--group", "g", "--members") if row[0] == "g"]
+    assert row[1].startswith("i-")
+    assert row[2:4] == ["i", "/127.0.0.1"]
+    row = command("--describe", "--group", "g", "--state")[-1]
+    assert (row[0], row[-2:]) == ("g", ["Stable", "1"])
+    said = [" ".join(row) for row in command("--delete", "--group", "g")]
+    assert any("not empty" in line for line in said)
+    consumer.close()
+
+
+def test_we_read_the_groups_of_apache_kafka(tmp_path: Path) -> None:
+    """Replaying Kafka's own log gives the offsets and the group that its clients left."""
+    kafka = java.KafkaNode(tmp_path)
+    kafka.start()
+    try:
+        consume(kafka.bootstrap, instance="i").close()
+    finally:
+        kafka.stop()
+    shard = GroupShard(None, RealClock(), lambda: None)  # type: ignore[arg-type]
+    for path in offsets_logs(kafka.data):
+        for record in iterate_records(path.read_bytes()):
+            shard.replay(record)
+    found = shard.offsets.of_group("g")[("t", 0)]
+    assert found.commit_timestamp_ms > 0
+    # librdkafka's Python binding sends the end of its C string along.
+    text = found.metadata.rstrip("\0")
+    expected = CommittedOffset(10, 0, "behind all", found.commit_timestamp_ms)
+    assert found._replace(metadata=text) == expected
+    group = shard.metadata["g"]
+    assert (group.protocol_type, group.protocol, group.generation) == ("consumer", "range", 1)
+    (member,) = group.members
+    assert member.group_instance_id == "i"
+    assert group.leader == member.member_id
+    assert member.assignment
