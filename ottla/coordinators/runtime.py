@@ -133,8 +133,15 @@ class CoordinatorRuntime(Generic[S]):
 
     def shards(self) -> Iterator[tuple[int, S]]:
         """Go over the active shards and their partitions."""
+        return self._shards(Status.ACTIVE)
+
+    def every_shard(self) -> Iterator[tuple[int, S]]:
+        """Go over the active shards and those being filled."""
+        return self._shards(Status.ACTIVE, Status.LOADING)
+
+    def _shards(self, *statuses: Status) -> Iterator[tuple[int, S]]:
         for partition, hosted in list(self._hosted.items()):
-            if hosted.status is Status.ACTIVE:
+            if hosted.status in statuses:
                 yield partition, hosted.shard  # type: ignore[misc]
 
     def is_loading(self) -> bool:

@@ -70,6 +70,10 @@ def _join_new(turn: Turn, event: Join) -> None:
     if event.api_version < ID_FIRST_VERSION:
         add_member(turn, event, member_id)
         return
+    if len(group.pending_members) >= turn.settings.max_size:
+        # Ids cost a client nothing, so there must be an end to them.
+        refuse_join(turn, event.ticket, ErrorCode.GROUP_MAX_SIZE_REACHED, "")
+        return
     group.pending_members.add(member_id)
     turn.set_timer(Timer(TimerKind.SESSION, member_id), request.session_timeout_ms)
     refuse_join(turn, event.ticket, ErrorCode.MEMBER_ID_REQUIRED, member_id)

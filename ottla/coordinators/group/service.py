@@ -100,7 +100,7 @@ class GroupCoordinator:
         """Forget the offsets of topics that are gone."""
         names = frozenset(topics)
         if names:
-            for _, shard in self._runtime.shards():
+            for _, shard in self._runtime.every_shard():
                 shard.forget_topics(names)
 
     def close(self) -> None:

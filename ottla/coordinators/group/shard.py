@@ -1,7 +1,8 @@
 """The groups of one partition of __consumer_offsets, and the shell around their machines.
 
 What a shard keeps is `metadata` and `offsets`; only `replay` changes them. The machines hold what the
-members know anyway, and start again from the metadata after a load.
+members know anyway, and start again from the metadata after a load: those with members soon, a slice
+of time after the other, the rest when somebody asks for them.
 """
 
 import asyncio
@@ -49,6 +50,7 @@ _log = logging.getLogger(__name__)
 TOMBSTONES_MAX = 500
 _SLICE_SECONDS = 0.005
 _EXPIRY = "expiry"
+_WAKING = "waking"
 
 
 class GroupShard:
@@ -60,6 +62,7 @@ class GroupShard:
         self.metadata: dict[str, GroupMetadataValue] = {}
         self.offsets = OffsetStore()
         self._machines: dict[str, GroupMachine] = {}
+        self._gone_topics: frozenset[str] = frozenset()
         self._host = host
         self._clock = clock
         self._settings = settings
@@ -100,12 +103,27 @@ class GroupShard:
     # -- life
 
     def on_loaded(self) -> None:
-        """Set the groups going."""
-        for group_id, value in self.metadata.items():
-            self._machines[group_id] = GroupMachine(group_from(group_id, value))
-        for machine in list(self._machines.values()):
-            self._feed(machine, Loaded())
+        """Set the groups going whose members have sessions."""
+        self._wake_some([name for name, value in self.metadata.items() if value.members])
         self._schedule_expiry()
+        if self._gone_topics:
+            self.forget_topics(self._gone_topics)
+
+    def _wake_some(self, left: list[str]) -> None:
+        ends = self._clock.monotonic() + _SLICE_SECONDS
+        while left and self._clock.monotonic() < ends:
+            self._machine(left.pop())
+        if left:
+            self._host.timers.set(_WAKING, 0, partial(self._wake_some, left))
+
+    def _machine(self, group_id: str) -> GroupMachine | None:
+        """Return a group's machine, made from what is stored if need be; None if there is none."""
+        found = self._machines.get(group_id)
+        if found is None and group_id in self.metadata:
+            found = GroupMachine(group_from(group_id, self.metadata[group_id]))
+            self._machines[group_id] = found
+            self._feed(found, Loaded())
+        return found
 
     def on_unloaded(self) -> None:
         """Tell everyone who waits to look for the new coordinator."""
@@ -130,14 +148,15 @@ class GroupShard:
 
     def group(self, group_id: str) -> Group | None:
         """Return a group; one that only stores offsets is an empty one. None if there is none."""
-        machine = self._machines.get(group_id)
+        machine = self._machine(group_id)
         if machine is not None:
             return machine.group
         return Group(group_id) if self.offsets.has_group(group_id) else None
 
     def groups(self) -> Iterator[Group]:
         """Go over all groups."""
-        for group_id in list(dict.fromkeys([*self._machines, *self.offsets.groups()])):
+        names = [*self.metadata, *self._machines, *self.offsets.groups()]
+        for group_id in dict.fromkeys(names):
             group = self.group(group_id)
             if group is not None:
                 yield group
@@ -151,7 +170,7 @@ class GroupShard:
 
     def feed(self, group_id: str, event: Event, *, may_create: bool = False) -> bool:
         """Let something happen to a group; False where it does not exist and may not be made."""
-        machine = self._machines.get(group_id)
+        machine = self._machine(group_id)
         if machine is None:
             if not may_create:
                 return False
@@ -234,7 +253,10 @@ class GroupShard:
     # -- housekeeping
 
     def forget_topics(self, topics: frozenset[str]) -> None:
-        """Remove the offsets of topics that were deleted."""
+        """Remove the offsets of topics that were deleted, after the load if it still goes on."""
+        if self._host.status is Status.LOADING:
+            self._gone_topics |= topics
+            return
         found = self.offsets.places_of_topics(topics)
         self._append_tombstones([OffsetCommit(group_id, place, None) for group_id, place in found])
 
@@ -244,7 +266,7 @@ class GroupShard:
 
     def expire(self) -> None:
         """Remove offsets that have expired, and empty groups without any, a slice at a time."""
-        self._expire_some([group.group_id for group in self.groups()])
+        self._expire_some(list(dict.fromkeys([*self.metadata, *self.offsets.groups()])))
 
     def _expire_some(self, left: list[str]) -> None:
         ends = self._clock.monotonic() + _SLICE_SECONDS

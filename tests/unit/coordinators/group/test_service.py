@@ -146,6 +146,47 @@ def test_stable_group_survives_its_coordinator(world, groups):
     run(world, scenario)
 
 
+def test_generation_goes_on_where_an_empty_group_stopped(world, groups):
+    """Offsets of a zombie of an earlier life must not pass for those of a new member."""
+
+    async def scenario():
+        groups.coordinator.load(0, 1)
+        member, generation = await groups.stable()
+        groups.leave(member)
+        await groups.restart()
+        assert described(groups, "g")[0].group_state == "Empty"
+        assert (await groups.join()).generation_id == generation + 2
+
+    run(world, scenario)
+
+
+def test_sessions_of_many_loaded_groups_run(world, groups):
+    """Every group with members is set going after a load, not only those that somebody asks for."""
+
+    async def scenario():
+        groups.coordinator.load(0, 1)
+        names = [f"g{number}" for number in range(50)]
+        for name in names:
+            await groups.stable(group=name)
+        await groups.restart()
+        await world.clock.sleep(11)
+        assert listed(groups) == (0, dict.fromkeys(names, "Empty"))
+
+    run(world, scenario)
+
+
+def test_ids_that_are_handed_out_are_limited(world, groups):
+    """Asking for member ids costs a client nothing."""
+
+    async def scenario():
+        groups.configure(group_max_size=3)
+        groups.coordinator.load(0, 1)
+        codes = [ErrorCode(groups.join(version=9).error_code).name for _ in range(4)]
+        assert codes == ["MEMBER_ID_REQUIRED"] * 3 + ["GROUP_MAX_SIZE_REACHED"]
+
+    run(world, scenario)
+
+
 def test_leaving_member_is_answered_when_the_empty_group_is_stored(world, groups):
     """The answer of the last member to go waits for the commit."""
 
@@ -385,6 +426,22 @@ def test_deleted_topic_takes_its_offsets_along(world, groups):
             assert groups.offsets("a") == {("kept", 0): 2}
             assert groups.offsets("b") == {}
             await groups.restart()
+
+    run(world, scenario)
+
+
+def test_topic_deleted_during_a_load_takes_its_offsets_along_too(world, groups):
+    """The coordinator does it as soon as it has read everything."""
+
+    async def scenario():
+        groups.coordinator.load(0, 1)
+        groups.commit({T0: 1, ("kept", 0): 2})
+        groups.coordinator.close()
+        groups.coordinator = groups.make()
+        groups.coordinator.load(0, 2)
+        groups.coordinator.topics_deleted(["t"])
+        await world.clock.sleep(0.001)
+        assert groups.offsets() == {("kept", 0): 2}
 
     run(world, scenario)
 
