@@ -292,7 +292,7 @@ def load_producers(
     log, are removed. `rewrite` is as in `replay`.
     """
     stored, damaged = _newest_snapshot(place, snapshot_limit)
-    state = stored or ProducerState(place.log_start_offset)
+    state = ProducerState(place.log_start_offset) if stored is None else stored
     start = max(place.log_start_offset, state.end_offset)
     replay(segments, state, start, place.now_ms, rewrite=rewrite)
     state.end_offset = place.log_end_offset
@@ -355,9 +355,9 @@ def tidy(files: FileSystem, directory: str) -> None:
     """
     names = files.list(directory)
     cleaned = [name for name in names if name.endswith(_CLEANED_SUFFIX)]
-    unfinished = min((int(name[:20]) for name in cleaned), default=None)
+    unfinished = min((_offset(name) for name in cleaned), default=None)
     swaps = [name for name in names if name.endswith(_SWAP_SUFFIX)]
-    useless = [name for name in swaps if unfinished is not None and int(name[:20]) >= unfinished]
+    useless = [name for name in swaps if unfinished is not None and _offset(name) >= unfinished]
     deleted = [name for name in names if name.endswith((DELETED_SUFFIX, ".tmp"))]
     for name in (*cleaned, *useless, *deleted):
         files.remove(f"{directory}/{name}")
@@ -366,15 +366,18 @@ def tidy(files: FileSystem, directory: str) -> None:
         _swap_in(files, directory, finished)
 
 
+def _offset(name: str) -> int:
+    """Return the base offset that a file's name begins with; -1 if it does not."""
+    return int(name[:20]) if name[:20].isdecimal() else -1
+
+
 def _swap_in(files: FileSystem, directory: str, swaps: list[str]) -> None:
     logs = [name for name in swaps if name.endswith(LOG_SUFFIX + _SWAP_SUFFIX)]
-    first = min((int(name[:20]) for name in logs), default=0)
-    end = max(
-        (_next_offset(files, f"{directory}/{name}", int(name[:20])) for name in logs), default=0
-    )
+    first = min(map(_offset, logs), default=0)
+    ends = [_next_offset(files, f"{directory}/{name}", _offset(name)) for name in logs]
     for name in files.list(directory):
         base_offset = max(base_offset_of(name, suffix) for suffix in SUFFIXES)
-        if first <= base_offset < end:
+        if first <= base_offset < max(ends, default=0):
             files.remove(f"{directory}/{name}")
     for name in swaps:
         files.rename(f"{directory}/{name}", f"{directory}/{name.removesuffix(_SWAP_SUFFIX)}")

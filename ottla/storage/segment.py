@@ -365,6 +365,9 @@ class Segment:
     def find_timestamp(self, timestamp: int, from_offset: int) -> TimestampedOffset | None:
         """Return the first record at or after both the time (ms) and the offset."""
         entry = self.time_index.lookup(timestamp)
+        if entry.timestamp >= 0 and not self._is_true(entry):
+            self.rebuild_indexes()
+            entry = self.time_index.lookup(timestamp)
         start = self.locate(max(entry.offset, from_offset))
         if start is None:
             return None

@@ -68,7 +68,7 @@ class World:
         """Open the one log without a log directory around it; it is made if it does not exist."""
         expected = recovery.Expectation(log_start, recovery_point, clean)
         arguments = (self.files, str(self.folder), self.config)
-        if self.folder.exists():
+        if self.files.exists(str(self.folder)):
             loaded = recovery.load(*arguments, expected, self.clock.now_ms)
         else:
             loaded = recovery.create(*arguments, self.clock.now_ms)
