@@ -1,0 +1,95 @@
+"""This broker as its own controller reaches it."""
+
+from typing import Any, cast
+
+import pytest
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.cluster.image import BrokerImage, TopicImage
+from ottla.controller.outbox import Fence, MetadataUpdate
+from ottla.server.local_broker import LocalBroker
+from tests.handlers.logs import NODE, LogsBroker
+
+FENCE = Fence(controller_id=NODE, controller_epoch=2, broker_epoch=10)
+
+
+class Configs:
+    """Notes whose settings were read."""
+
+    def __init__(self) -> None:
+        self.loaded: list[str] = []
+
+    async def load_topics(self, names: Any) -> None:
+        self.loaded += names
+
+
+@pytest.fixture
+def port(broker: LogsBroker) -> LocalBroker:
+    """A port to a broker whose epoch is 10; updates are noted in `broker.updates`."""
+    updates = cast(Any, broker).updates = []
+    broker.configs = cast(Any, Configs())
+    return LocalBroker(broker, lambda: 10, updates.append)
+
+
+def topic_of(broker: LogsBroker) -> TopicImage:
+    made = broker.create("t")
+    broker.replicas.stop_replicas(1, [("t", 0)], delete=True)
+    broker.image = broker.image.with_topics(deleted=["t"])
+    return made
+
+
+async def test_leaders_then_metadata_then_gone(broker: LogsBroker, port: LocalBroker) -> None:
+    """A topic comes and goes as the controller says."""
+    topic = topic_of(broker)
+    codes = await port.apply_leader_and_isr(FENCE, topic.states(is_new=True))
+    assert codes == {("t", 0): ErrorCode.NONE}
+    assert cast(Any, broker.configs).loaded == ["t"]
+    assert broker.replicas.get("t", 0).is_leader
+    came = MetadataUpdate(None, [topic], [])
+    await port.update_metadata(FENCE, came)
+    assert broker.image.topics == {"t": topic}
+    assert (broker.image.controller_id, broker.image.controller_epoch) == (NODE, 2)
+    gone = MetadataUpdate(None, [], ["t"])
+    await port.update_metadata(FENCE, gone)
+    assert await port.stop_replicas(FENCE, [("t", 0)], delete=True) == {("t", 0): ErrorCode.NONE}
+    assert not broker.image.topics
+    assert cast(Any, broker).updates == [came, gone]
+
+
+async def test_settings_of_known_topics_are_not_read_again(
+    broker: LogsBroker, port: LocalBroker
+) -> None:
+    """Changes of theirs are heard of otherwise."""
+    topic = broker.create("t")
+    await port.apply_leader_and_isr(FENCE, topic.states())
+    assert cast(Any, broker.configs).loaded == []
+
+
+async def test_brokers_come_and_go(broker: LogsBroker, port: LocalBroker) -> None:
+    """A list of brokers is the whole list."""
+    await port.update_metadata(FENCE, MetadataUpdate({5: BrokerImage(5, "b5", 9)}, [], []))
+    assert list(broker.image.brokers) == [5]
+
+
+@pytest.mark.parametrize(
+    ("fence", "code"),
+    [
+        (FENCE._replace(controller_epoch=1), ErrorCode.STALE_CONTROLLER_EPOCH),
+        (FENCE._replace(broker_epoch=9), ErrorCode.STALE_BROKER_EPOCH),
+    ],
+)
+async def test_the_past_is_refused(
+    broker: LogsBroker, port: LocalBroker, fence: Fence, code: ErrorCode
+) -> None:
+    """A replaced controller, and words for a former life of this broker (KIP-380)."""
+    await port.update_metadata(FENCE, MetadataUpdate(None, [], []))
+    before = broker.image
+    for action in (
+        port.update_metadata(fence, MetadataUpdate({}, [], [])),
+        port.apply_leader_and_isr(fence, []),
+        port.stop_replicas(fence, [], delete=True),
+    ):
+        with pytest.raises(ApiError) as refused:
+            await action
+        assert refused.value.code is code
+    assert broker.image is before

@@ -1,0 +1,46 @@
+"""The broker as a process of its own."""
+
+import gc
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from ottla.base.errors import ConfigError
+from ottla.server.loop import run
+from ottla.server.node import Node
+
+
+@pytest.fixture
+def collector():  # type: ignore[no-untyped-def]
+    """Give the test's process its garbage collector back."""
+    before = gc.get_threshold()
+    yield
+    gc.unfreeze()
+    gc.set_threshold(*before)
+
+
+def node(folder: Path, listener: str = "PLAINTEXT://127.0.0.1:0") -> Node:
+    return Node({"log.dirs": str(folder), "listeners": listener})
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.usefixtures("collector")
+def test_a_signal_stops_it_cleanly(tmp_path: Path, number: signal.Signals) -> None:
+    """After the ready call; what it held is free again and the end was clean."""
+    ready: list[int] = []
+
+    def on_ready(started: Node) -> None:
+        ready.append(started.port)
+        os.kill(os.getpid(), number)
+
+    run(node(tmp_path / "data"), on_ready)
+    assert ready[0] > 0
+    assert (tmp_path / "data" / ".kafka_cleanshutdown").exists()
+
+
+def test_a_failed_start_comes_out(tmp_path: Path) -> None:
+    """Whoever runs it can say why."""
+    with pytest.raises(ConfigError, match="Cannot listen"):
+        run(node(tmp_path, "PLAINTEXT://203.0.113.1:1"), lambda started: None)

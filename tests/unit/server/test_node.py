@@ -1,0 +1,315 @@
+"""The node: started, used, stopped, started again."""
+
+import asyncio
+import errno
+import os
+import struct
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ottla.base.errors import ConfigError, ErrorCode, StorageError
+from ottla.base.files import RealFile, RealFileSystem
+from ottla.base.rng import SeededRng
+from ottla.cluster.zk.embedded import EmbeddedTree
+from ottla.cluster.znodes import BrokerIdNode
+from ottla.server.node import Node
+from ottla.wire import headers
+from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from ottla.wire.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from tests.handlers.logs import batch, values
+
+
+class Client:
+    """Asks one request after the other on one connection."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self.writer = writer
+
+    def send(self, request: Any, version: int) -> None:
+        body = headers.encode_request(request, version, 1, "test")
+        self.writer.write(struct.pack(">i", len(body)) + body)
+
+    async def receive(self, response: type[Any], version: int) -> Any:
+        (size,) = struct.unpack(">i", await self.reader.readexactly(4))
+        return headers.decode_response(response, version, await self.reader.readexactly(size))[1]
+
+    async def metadata(self, *topics: str) -> Any:
+        named = [MetadataRequestTopic(name=name) for name in topics]
+        self.send(MetadataRequest(topics=named or None), 9)
+        return await self.receive(MetadataResponse, 9)
+
+    async def produce(self, topic: str, value: bytes, acks: int = -1) -> Any:
+        data = PartitionProduceData(index=0, records=bytes(batch(value)))
+        topics = [TopicProduceData(name=topic, partition_data=[data])]
+        self.send(ProduceRequest(acks=acks, timeout_ms=5000, topic_data=topics), 9)
+        answer = await self.receive(ProduceResponse, 9)
+        return answer.responses[0].partition_responses[0]
+
+    def begin_fetch(self, topic: str, offset: int, max_wait_ms: int) -> None:
+        partition = FetchPartition(fetch_offset=offset, partition_max_bytes=1 << 20)
+        topics = [FetchTopic(topic=topic, partitions=[partition])]
+        self.send(FetchRequest(max_wait_ms=max_wait_ms, min_bytes=1, topics=topics), 12)
+
+    async def fetch(self, topic: str, offset: int = 0) -> list[bytes | None]:
+        self.begin_fetch(topic, offset, 0)
+        answer = await self.receive(FetchResponse, 12)
+        return values(answer.responses[0].partitions[0].records)
+
+
+class Yard:
+    """Starts nodes and clients, and clears up."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.nodes: list[Node] = []
+        self.clients: list[Client] = []
+
+    def make(self, **ports: Any) -> Node:
+        settings = {
+            "log.dirs": str(self.folder),
+            "listeners": "PLAINTEXT://127.0.0.1:0",
+            **ports.pop("settings", {}),
+        }
+        node = Node(settings, **ports)
+        self.nodes.append(node)
+        return node
+
+    async def start(self, **ports: Any) -> Node:
+        node = self.make(**ports)
+        await node.start()
+        return node
+
+    async def client(self, node: Node) -> Client:
+        client = Client(*await asyncio.open_connection(node.host, node.port))
+        self.clients.append(client)
+        return client
+
+
+@pytest.fixture
+async def yard(tmp_path: Path) -> AsyncIterator[Yard]:
+    """A folder of its own for each test."""
+    made = Yard(tmp_path / "data")
+    yield made
+    for node in made.nodes:
+        await node.stop()
+    for client in made.clients:
+        client.writer.close()
+        await asyncio.gather(client.writer.wait_closed(), return_exceptions=True)
+
+
+async def test_first_use_works_at_once(yard: Yard) -> None:
+    """A topic comes into being, takes a record and gives it back."""
+    client = await yard.client(await yard.start())
+    answer = await client.metadata("t")
+    assert (answer.topics[0].error_code, answer.topics[0].partitions[0].leader_id) == (0, 1)
+    assert (await client.produce("t", b"hello")).error_code == 0
+    assert await client.fetch("t") == [b"hello"]
+
+
+async def test_it_is_ready_in_a_tenth_of_a_second(yard: Yard) -> None:
+    """The best of three starts; imports are counted elsewhere."""
+    seconds = []
+    for _ in range(3):
+        begin = time.perf_counter()
+        node = await yard.start()
+        seconds.append(time.perf_counter() - begin)
+        await node.stop()
+    assert min(seconds) < 0.1
+
+
+async def test_a_restart_loses_nothing(yard: Yard) -> None:
+    """Cluster, topics, ids, records, offsets."""
+    node = await yard.start()
+    client = await yard.client(node)
+    first = await client.metadata("t")
+    for number in range(3):
+        await client.produce("t", b"%d" % number)
+    cluster_id, topic_id = node.cluster_id, node.broker.image.topics["t"].topic_id
+    await node.stop()
+    again = await yard.start()
+    client = await yard.client(again)
+    second = await client.metadata("t")
+    assert again.cluster_id == cluster_id
+    assert again.broker.image.topics["t"].topic_id == topic_id
+    assert second.topics[0].partitions[0].leader_epoch > (
+        first.topics[0].partitions[0].leader_epoch
+    )
+    assert await client.fetch("t") == [b"0", b"1", b"2"]
+    assert (await client.produce("t", b"3")).base_offset == 3
+
+
+async def test_stopping_answers_who_waits(yard: Yard) -> None:
+    """A parked fetch gets its answer, then the connection ends."""
+    node = await yard.start()
+    client = await yard.client(node)
+    await client.metadata("t")
+    client.begin_fetch("t", 0, 60_000)
+    while not node.broker.replicas.get("t", 0).waiters:
+        await asyncio.sleep(0)
+    await node.stop()
+    answer = await client.receive(FetchResponse, 12)
+    assert answer.responses[0].partitions[0].error_code == 0
+    assert await client.reader.read() == b""
+
+
+async def test_stop_may_be_called_often_and_at_once(yard: Yard) -> None:
+    """All callers return when it has stopped."""
+    node = await yard.start()
+    await asyncio.gather(node.stop(), node.stop())
+    await node.stop()
+    await (await yard.start()).stop()
+
+
+async def test_stop_before_start_is_harmless(yard: Yard) -> None:
+    """There is nothing to stop."""
+    await yard.make().stop()
+
+
+async def test_a_taken_port_is_told_with_what_to_do(yard: Yard) -> None:
+    """And what was started by then is stopped again."""
+    node = await yard.start()
+    taken = {"listeners": f"PLAINTEXT://127.0.0.1:{node.port}", "log.dirs": f"{yard.folder}2"}
+    with pytest.raises(ConfigError, match=r"Cannot listen on .*choose another port"):
+        await yard.start(settings=taken)
+    await yard.start(settings={"log.dirs": f"{yard.folder}2"})
+
+
+async def test_a_directory_in_use_is_told_with_what_to_do(yard: Yard) -> None:
+    """Two brokers on one directory would destroy it."""
+    await yard.start()
+    with pytest.raises(StorageError, match="another"):
+        await yard.start()
+
+
+async def test_settings_are_checked_before_anything_is_touched(yard: Yard) -> None:
+    """A wrong value is named."""
+    with pytest.raises(ConfigError, match=r"num\.partitions"):
+        yard.make(settings={"num.partitions": "none"})
+    assert not yard.folder.exists()
+
+
+async def test_clients_are_told_the_address_they_came_in_on(yard: Yard) -> None:
+    """Also where the broker listens everywhere."""
+    node = await yard.start(settings={"listeners": "PLAINTEXT://0.0.0.0:0"})
+    assert node.host == "127.0.0.1"
+    client = await yard.client(node)
+    answer = await client.metadata()
+    assert [(item.host, item.port) for item in answer.brokers] == [("127.0.0.1", node.port)]
+
+
+async def test_advertised_listeners_are_told_and_registered(yard: Yard) -> None:
+    """Whatever address the client used."""
+    tree = EmbeddedTree(RealFileSystem(), yard.make()._clock)
+    node = await yard.start(
+        tree=tree, settings={"advertised.listeners": "PLAINTEXT://public.example:99"}
+    )
+    answer = await (await yard.client(node)).metadata()
+    assert [(item.host, item.port) for item in answer.brokers] == [("public.example", 99)]
+    session = tree.session()
+    data, _ = await session.get(BrokerIdNode.path(1))
+    assert b"public.example" in data
+    await session.close()
+    await node.stop()
+    await tree.close()
+
+
+async def test_several_listeners_serve_the_same_broker(yard: Yard) -> None:
+    """Each client is told the listener it uses."""
+    settings = {
+        "listeners": "PLAINTEXT://127.0.0.1:0,INNER://127.0.0.1:0",
+        "listener.security.protocol.map": "INNER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+    }
+    node = await yard.start(settings=settings)
+    inner = node._endpoints[1]
+    client = Client(*await asyncio.open_connection(inner.host, inner.port))
+    yard.clients.append(client)
+    answer = await client.metadata()
+    assert [item.port for item in answer.brokers] == [inner.port]
+
+
+async def test_a_disk_that_fails_takes_its_directory_offline(yard: Yard) -> None:
+    """KAFKA_STORAGE_ERROR, and the broker goes on to answer."""
+    files = BreakableFiles()
+    client = await yard.client(await yard.start(files=files))
+    await client.metadata("t")
+    assert (await client.produce("t", b"a")).error_code == 0
+    files.is_broken = True
+    assert (await client.produce("t", b"b")).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    files.is_broken = False
+    assert (await client.produce("t", b"c")).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert (await client.metadata("t")).topics[0].error_code == 0
+
+
+class BreakableFiles(RealFileSystem):
+    """Files of the operating system; appends to logs fail while it is broken."""
+
+    is_broken = False
+
+    def open(self, path: str, *, create: bool = False) -> RealFile:
+        real = super().open(path, create=create)
+        if not path.endswith(".log"):
+            return real
+        guarded = GuardedFile(path, os.dup(real.fileno()))
+        guarded.files = self
+        real.close()
+        return guarded
+
+
+class GuardedFile(RealFile):
+    """A log file that asks whether it may."""
+
+    files: BreakableFiles
+
+    def append(self, data: Any) -> None:
+        if self.files.is_broken:
+            raise OSError(errno.EIO, "broken")
+        super().append(data)
+
+
+async def test_connections_wait_until_the_broker_is_ready(yard: Yard) -> None:
+    """Whoever is early is answered, not refused."""
+    node = yard.make(rng=SeededRng(1))
+    starting = asyncio.ensure_future(node.start())
+    while not node._endpoints or not node._endpoints[0].port:
+        await asyncio.sleep(0)
+    client = await yard.client(node)
+    client.send(MetadataRequest(topics=None), 9)
+    await starting
+    answer = await client.receive(MetadataResponse, 9)
+    assert [item.node_id for item in answer.brokers] == [1]
+
+
+async def test_a_deleted_topic_leaves_no_trace(yard: Yard) -> None:
+    """Neither in the image nor among the replicas, and its name can be used again."""
+    node = await yard.start()
+    client = await yard.client(node)
+    await client.metadata("t")
+    await client.produce("t", b"old")
+    await node.broker.controller.delete_topics(["t"])
+    assert node.broker.image.topic("t") is None
+    assert node.broker.replicas.partitions() == []
+    await client.metadata("t")
+    assert await client.fetch("t") == []
+
+
+async def test_dynamic_options_take_effect(yard: Yard) -> None:
+    """A topic's changed settings reach its log."""
+    node = await yard.start()
+    client = await yard.client(node)
+    await client.metadata("t")
+    node.broker.configs._topics["t"] = {"max.message.bytes": "100"}
+    node.broker.configs._topic_snapshots.pop("t", None)
+    node._topic_changed("t", node.broker.configs.topic("t"))
+    answer = await client.produce("t", b"x" * 200)
+    assert answer.error_code == ErrorCode.MESSAGE_TOO_LARGE
