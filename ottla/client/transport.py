@@ -37,6 +37,8 @@ _CONSUMER = {
     "enable.partition.eof": True,
     # Positions are committed once the records have been written out: see `store`.
     "enable.auto.offset.store": False,
+    # A reader that falls behind its full queue must not pause for a second (librdkafka's default).
+    "fetch.queue.backoff.ms": 10,
 }
 # A group id is obligatory even where none is used.
 _NO_GROUP = {"group.id": "ottla-without-group", "enable.auto.commit": False}
@@ -100,6 +102,11 @@ class RecordProducer:
             except BufferError:
                 self._producer.poll(_FLUSH_STEP_S)
             except KafkaException as error:
+                if error.args[0].code() == KafkaError.MSG_SIZE_TOO_LARGE:
+                    raise ClientError(
+                        f"a record of {len(value or b'')} bytes is more than librdkafka's option "
+                        "message.max.bytes allows: raise it, and the topic's max.message.bytes"
+                    ) from error
                 raise _translate(error.args[0]) from error
             self._raise_failure()
         self._producer.poll(0)
@@ -176,11 +183,14 @@ class RecordConsumer:
 
         self._consumer.subscribe(list(topics), on_assign=gained, on_revoke=lost, on_lost=lost)
 
-    def poll(self, timeout_s: float) -> ConsumedRecord | EndOfPartition | None:
-        """Return the next record or end of a partition, or None if none comes in time."""
-        message = self._consumer.poll(timeout_s)
-        if message is None:
-            return None
+    def poll(self, timeout_s: float, *, limit: int = 1) -> list[ConsumedRecord | EndOfPartition]:
+        """Return up to `limit` records and ends of partitions; none if none come in time.
+
+        More than one are waited for until the time is over: 0 takes what is there.
+        """
+        return [self._event(message) for message in self._consumer.consume(limit, timeout_s)]
+
+    def _event(self, message: Any) -> ConsumedRecord | EndOfPartition:
         error = message.error()
         if error is None:
             self.is_down = False
@@ -244,7 +254,7 @@ def _translate(error: KafkaError) -> OttlaError:
     """Return our error for librdkafka's: broker codes are positive, its own are below -1."""
     code = error.code()
     if code in ERRORS and code > 0:
-        return ApiError(ErrorCode(code), f"{error.str()} ({error.name()})")
+        return ApiError(ErrorCode(code))
     if code in (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE):
         return NotReachable(error.str())
     if code in (KafkaError._TIMED_OUT, KafkaError._MSG_TIMED_OUT):

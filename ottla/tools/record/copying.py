@@ -10,6 +10,9 @@ from ottla.tools.record.formats import Format
 from ottla.tools.record.goal import Goal
 
 _POLL_S = 0.2
+_AT_ONCE = 500
+# What is collected before it is written, while records keep coming.
+_WRITE_BYTES = 1 << 16
 # How long all brokers may be away before they are looked for.
 _PATIENCE_S = 30.0
 
@@ -35,6 +38,8 @@ class Copier:
         self._write = write
         self._stream = stream
         self._stores = stores
+        self._chunks: list[bytes] = []
+        self._chunks_bytes = 0
         self._written: dict[TopicPartition, int] = {}
         self._down_since: float | None = None
 
@@ -42,31 +47,38 @@ class Copier:
         """Copy until the goal is reached or Ctrl-C; NotReachable once the cluster is away too long."""
         try:
             while not self._goal.is_reached:
-                event = self._consumer.poll(0)
-                if event is None:
+                events = self._consumer.poll(0, limit=_AT_ONCE)
+                if not events:
                     # Nothing waits: now is the time to let the reader have what there is.
                     self._flush()
                     self._watch(brokers, is_quiet)
-                    event = self._consumer.poll(_POLL_S)
-                if isinstance(event, ConsumedRecord):
-                    self._take(event, progress)
-                elif isinstance(event, EndOfPartition):
-                    self._goal.reach(event)
+                    events = self._consumer.poll(_POLL_S)
+                for event in events:
+                    self._take(event)
+                progress.advance(len(events))
         except KeyboardInterrupt:
             # How a person ends reading.
             pass
         self._flush()
 
-    def _take(self, record: ConsumedRecord, progress: Progress) -> None:
-        if self._goal.wants(record):
-            self._stream.write(self._write(record))
-            self._written[record.topic, record.partition] = record.offset + 1
-            progress.advance(1)
+    def _take(self, event: ConsumedRecord | EndOfPartition) -> None:
+        if isinstance(event, EndOfPartition):
+            self._goal.reach(event)
+        elif self._goal.wants(event):
+            chunk = self._write(event)
+            self._chunks.append(chunk)
+            self._chunks_bytes += len(chunk)
+            self._written[event.topic, event.partition] = event.offset + 1
+            if self._chunks_bytes >= _WRITE_BYTES:
+                self._flush()
 
     def _flush(self) -> None:
         if not self._written:
             return
+        self._stream.write(b"".join(self._chunks))
         self._stream.flush()
+        self._chunks.clear()
+        self._chunks_bytes = 0
         if self._stores:
             self._consumer.store(self._written)
         self._written.clear()

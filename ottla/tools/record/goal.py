@@ -36,6 +36,8 @@ class Goal:
 
     def wants(self, record: ConsumedRecord) -> bool:
         """Tell whether to write this record, and count it if so."""
+        if self._left == 0:
+            return False
         key = (record.topic, record.partition)
         stop = self._stops.get(key)
         if stop is not None and record.offset + 1 >= stop:

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from ottla.storage import checkpoints, txn_index
-from ottla.storage.producers import ProducerState
 from ottla.tools import main
 from ottla.wire import group_records
 from ottla.wire.records import batch, control
@@ -176,11 +175,10 @@ def test_a_producer_snapshot_is_checked_and_shown(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """One row a producer id; a flipped bit is told."""
-    state = ProducerState(100)
-    header = batch.parse_header(_batch(98, "x", producer_id=9, producer_epoch=2, base_sequence=5))
-    state.note(header, 98)
+    # Kafka's layout: count, then id, epoch, last sequence and offset, delta, time, two more.
+    body = struct.pack(">iqhiqiqiq", 1, 9, 2, 5, 98, 0, 1_700_000_000_000, -1, -1)
     path = folder / f"{NAME}.snapshot"
-    path.write_bytes(state.encode_snapshot())
+    path.write_bytes(struct.pack(">hI", 1, batch.crc32c(body)) + body)
     code, (row,), _ = _dump_sidecar(capsys, path)
     assert (code, row["producer_id"], row["epoch"]) == (0, 9, 2)
     assert (row["last_sequence"], row["last_offset"]) == (5, 98)

@@ -18,12 +18,13 @@ def test_without_a_goal_reading_never_ends() -> None:
 
 
 def test_a_count_is_reached_exactly() -> None:
-    """Not one record more is wanted."""
+    """Not one record more is wanted, also of those that came along."""
     goal = Goal(count=2)
     assert goal.wants(_record(0, 0))
     assert not goal.is_reached
     assert goal.wants(_record(1, 0))
     assert goal.is_reached
+    assert not goal.wants(_record(1, 1))
 
 
 def test_the_end_is_reached_when_every_partition_is() -> None:
