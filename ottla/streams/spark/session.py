@@ -7,6 +7,7 @@ Python, and all stays on the loopback. Clusters bring their own session: `regist
 import os
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
@@ -29,6 +30,11 @@ _SETTINGS = {
 }
 
 
+# Spark's own default tells of its start at length, and of every retry.
+_LOGGING = f"-Dlog4j2.configurationFile={(Path(__file__).parent / 'log4j2.properties').as_uri()}"
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+
+
 def register(spark: SparkSession) -> None:
     """Make `format("ottla")` known to a session; workers must be able to import `ottla`."""
     spark.dataSource.register(OttlaSource)
@@ -49,9 +55,9 @@ def session(
     builder = SparkSession.builder.master(f"local[{count}]").appName(name)
     # One shuffle partition a core: state is cut that way for as long as a checkpoint lives.
     chosen = _SETTINGS | {"spark.sql.shuffle.partitions": str(count)} | dict(settings or {})
+    chosen[_JAVA_OPTIONS] = f"{_LOGGING} {chosen.get(_JAVA_OPTIONS, '')}".strip()
     for key, value in chosen.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel(chosen.get("spark.log.level", "ERROR"))
     register(spark)
     return spark

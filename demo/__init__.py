@@ -1,0 +1,1 @@
+"""Programs to watch: `make demo`."""
