@@ -7,6 +7,7 @@ Follows kafka.cluster.Partition.
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from ottla.base.clock import Clock
@@ -31,6 +32,21 @@ class Bounds(NamedTuple):
     log_start_offset: int
     last_stable_offset: int
     high_watermark: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What all partitions of a broker share.
+
+    `flush_soon` serves topics with flush.on.ack: it has the log flushed off the loop, then calls
+    the partition's `flushed`.
+    """
+
+    node_id: int
+    clock: Clock
+    files: FileSystem
+    delayed: Delayed
+    flush_soon: Callable[["Partition"], None]
 
 
 class Partition:
@@ -68,20 +84,16 @@ class Partition:
     def __init__(
         self,
         log: Log,
+        around: Surroundings,
         *,
-        node_id: int,
         high_watermark: int,
         min_insync_replicas: int,
-        clock: Clock,
-        files: FileSystem,
-        delayed: Delayed,
-        flush_soon: Callable[["Partition"], None],
     ) -> None:
         self.log = log
         self.topic = log.topic
         self.topic_id = log.topic_id
         self.partition = log.partition
-        self.node_id = node_id
+        self.node_id = around.node_id
         # A topic's option; whoever changes it calls `settings_changed`.
         self.min_insync_replicas = min_insync_replicas
         self.high_watermark = min(max(high_watermark, log.log_start_offset), log.log_end_offset)
@@ -98,11 +110,10 @@ class Partition:
         # Grows with every append; parked fetches count what came since.
         self.appended_bytes = 0
         self.waiters: dict[Waiter, None] = {}
-        self._clock = clock
-        self._files = files
-        self._delayed = delayed
-        # For topics with flush.on.ack: has the log flushed off the loop and `flushed` called.
-        self._flush_soon = flush_soon
+        self._clock = around.clock
+        self._files = around.files
+        self._delayed = around.delayed
+        self._flush_soon = around.flush_soon
 
     # -- what the controller decides --------------------------------------------------------------
 

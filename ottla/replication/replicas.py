@@ -14,7 +14,7 @@ from ottla.base.options import Snapshot
 from ottla.base.tasks import Tasks
 from ottla.cluster.image import ClusterImage, PartitionState
 from ottla.replication.delayed import Delayed
-from ottla.replication.partition import Partition
+from ottla.replication.partition import Partition, Surroundings
 from ottla.storage.config import LogConfig
 from ottla.storage.disk import LogDirectories
 
@@ -40,9 +40,14 @@ class Replicas:
         self.node_id = node_id
         self.directories = directories
         self.delayed = Delayed()
-        self._clock = clock
-        self._files = files
         self._tasks = tasks
+        self._around = Surroundings(
+            node_id=node_id,
+            clock=clock,
+            files=files,
+            delayed=self.delayed,
+            flush_soon=self._flush_soon,
+        )
         self._topic_options = topic_options
         self._image = image
         self._partitions: dict[Key, Partition] = {}
@@ -146,13 +151,9 @@ class Replicas:
             log = self.directories.create(*key, state.topic_id, config)
         partition = Partition(
             log,
-            node_id=self.node_id,
+            self._around,
             high_watermark=self.directories.high_watermark(*key),
             min_insync_replicas=options.integer("min.insync.replicas"),
-            clock=self._clock,
-            files=self._files,
-            delayed=self.delayed,
-            flush_soon=self._flush_soon,
         )
         self._partitions[key] = partition
         self._by_id[(state.topic_id, state.partition)] = partition
