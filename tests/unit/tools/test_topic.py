@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from ottla.testing import Cluster
+from ottla.testing.process import run_command
 from ottla.tools.topic import delete
 
 
@@ -94,3 +96,19 @@ def test_a_misspelt_name_saves_all_topics(run: Any) -> None:
     run("topic", "create", "a")
     assert run("topic", "delete", "a", "b", "--yes").code == 1
     assert run("topic", "list").rows == [["a", "1", "1"]]
+
+
+def test_a_shell_completes_the_names_of_topics(run: Any, ottla_cluster: Cluster) -> None:
+    """Asked of the cluster that the command would talk to; without one there is nothing to offer."""
+    run("topic", "create", "orders")
+    run("topic", "create", "other")
+    for bootstrap, names in ((ottla_cluster.bootstrap, ["orders", "other"]), ("127.0.0.1:1", [])):
+        done = run_command(
+            environment={
+                "_OTTLA_COMPLETE": "bash_complete",
+                "COMP_WORDS": "ottla topic describe o",
+                "COMP_CWORD": "3",
+                "OTTLA_BOOTSTRAP": bootstrap,
+            }
+        )
+        assert [line.split(",")[1] for line in done.stdout.decode().split()] == names

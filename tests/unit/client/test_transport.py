@@ -1,0 +1,96 @@
+"""Records through librdkafka: our values, our errors."""
+
+import confluent_kafka
+import pytest
+from confluent_kafka import KafkaError
+
+from ottla.base.errors import ApiError, ErrorCode, OttlaError
+from ottla.client import transport
+from ottla.client.bootstrap import Address
+from ottla.client.errors import ClientError, NotReachable, TimedOut
+from ottla.client.transport import ConsumedRecord, EndOfPartition, RecordConsumer, RecordProducer
+from ottla.testing import Cluster
+
+
+def _read_to_the_end(consumer: RecordConsumer) -> list[ConsumedRecord]:
+    found: list[ConsumedRecord] = []
+    while True:
+        for event in consumer.poll(10.0):
+            if isinstance(event, EndOfPartition):
+                return found
+            found.append(event)
+
+
+def test_records_are_values(ottla_cluster: Cluster) -> None:
+    """Everything that was sent comes back, nulls included, with where and when it was written."""
+    with RecordProducer(ottla_cluster.bootstrap) as producer:
+        producer.send("t", b"one", key=b"k", headers=[("a", b"1"), ("b", None)])
+        producer.send("t", None, partition=0)
+    assert producer.delivered == 2
+    with RecordConsumer(ottla_cluster.bootstrap) as consumer:
+        consumer.assign({("t", 0): 0})
+        first, second = _read_to_the_end(consumer)
+    assert first[:3] == ("t", 0, 0)
+    assert first[4:] == ("create", b"k", b"one", [("a", b"1"), ("b", None)])
+    assert first.timestamp > 1_700_000_000_000
+    assert (second.offset, second.key, second.value, second.headers) == (1, None, None, ())
+
+
+def test_a_group_goes_on_behind_what_was_stored(ottla_cluster: Cluster) -> None:
+    """Only what the reader says that it has done with is committed."""
+    with RecordProducer(ottla_cluster.bootstrap) as producer:
+        for number in range(4):
+            producer.send("t", b"%d" % number)
+    changes: list[set[tuple[str, int]]] = []
+    settings = {"auto.offset.reset": "earliest"}
+    for expected, done in ((4, 3), (1, 4)):
+        with RecordConsumer(ottla_cluster.bootstrap, group_id="g", settings=settings) as consumer:
+            consumer.subscribe(["t"], changes.append)
+            assert len(_read_to_the_end(consumer)) == expected
+            consumer.store({("t", 0): done})
+    assert {("t", 0)} in changes
+
+
+def test_what_a_broker_refuses_is_an_api_error(ottla_cluster: Cluster) -> None:
+    """It comes out of the next call, and what waits is given up."""
+    ottla_cluster.create_topic("small", config={"max.message.bytes": "200"})
+    with (
+        pytest.raises(ApiError, match=r"max\.message\.bytes") as caught,
+        RecordProducer(ottla_cluster.bootstrap) as producer,
+    ):
+        producer.send("small", b"x" * 1000)
+        producer.flush()
+    assert caught.value.code is ErrorCode.MESSAGE_TOO_LARGE
+
+
+def test_settings_of_librdkafka_are_checked_by_it() -> None:
+    """A wrong name is told with librdkafka's own words."""
+    with pytest.raises(ClientError, match=r"no\.such"):
+        RecordProducer("127.0.0.1:1", {"no.such": "x"})
+
+
+def test_a_cluster_that_is_away_is_noticed(free_port: Address) -> None:
+    """Reading goes on trying; whoever reads can ask whether there is anybody."""
+    with RecordConsumer(str(free_port)) as consumer:
+        consumer.assign({("t", 0): 0})
+        for _ in range(100):
+            assert consumer.poll(0.1) == []
+            if consumer.is_down:
+                break
+        assert consumer.is_down
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        (KafkaError.TOPIC_AUTHORIZATION_FAILED, ApiError),
+        (KafkaError._ALL_BROKERS_DOWN, NotReachable),
+        (KafkaError._RESOLVE, NotReachable),
+        (KafkaError._MSG_TIMED_OUT, TimedOut),
+        (KafkaError._INVALID_ARG, ClientError),
+    ],
+)
+def test_each_of_librdkafkas_errors_is_one_of_ours(code: int, kind: type[OttlaError]) -> None:
+    """Nothing of confluent_kafka leaves the module."""
+    translated = transport._translate(confluent_kafka.KafkaError(code))
+    assert type(translated) is kind
