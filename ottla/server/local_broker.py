@@ -10,6 +10,8 @@ from ottla.cluster.image import PartitionState
 from ottla.controller.outbox import Fence, MetadataUpdate, TopicPartition
 from ottla.server.context import Broker
 
+_STATES_AT_ONCE = 50
+
 
 class LocalBroker:
     """The BrokerPort of this process; `broker_epoch` is asked anew, it grows with registrations."""
@@ -44,7 +46,15 @@ class LocalBroker:
             # Logs are made with the topic's own settings.
             await self._broker.configs.load_topics(new)
             self._check(fence)
-        return self._broker.replicas.apply_leader_and_isr(fence.controller_epoch, states)
+        codes: dict[TopicPartition, ErrorCode] = {}
+        apply = self._broker.replicas.apply_leader_and_isr
+        for start in range(0, len(states), _STATES_AT_ONCE):
+            if start:
+                # Making logs takes a while; requests are served in between.
+                await self._broker.clock.sleep(0)
+                self._check(fence)
+            codes |= apply(fence.controller_epoch, states[start : start + _STATES_AT_ONCE])
+        return codes
 
     async def update_metadata(self, fence: Fence, update: MetadataUpdate) -> None:
         """Make the broker's image what the controller's is."""
