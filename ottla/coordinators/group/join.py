@@ -18,6 +18,8 @@ from ottla.wire.messages.join_group import JoinGroupRequest
 
 # KIP-394: from this version on a new member first gets its id and joins with it.
 ID_FIRST_VERSION = 4
+# KIP-800: clients cut their reasons at this length; others are cut here.
+REASON_LENGTH_MAX = 255
 
 
 def join(turn: Turn, event: Join) -> None:
@@ -145,4 +147,4 @@ def update_member(turn: Turn, event: Join, member: Member) -> None:
 
 def reason_of(request: JoinGroupRequest) -> str:
     """Return the client's own reason (KIP-800) as it is added to the log line."""
-    return f" ({request.reason})" if request.reason else ""
+    return f" ({request.reason[:REASON_LENGTH_MAX]})" if request.reason else ""

@@ -2,6 +2,7 @@
 
 from ottla.base.errors import ErrorCode
 from ottla.coordinators.group.events import Answer, Leave, Persist
+from ottla.coordinators.group.join import REASON_LENGTH_MAX
 from ottla.coordinators.group.rebalance import (
     complete_join_if_all_joined,
     drop_member,
@@ -56,7 +57,7 @@ def _remove(turn: Turn, identity: MemberIdentity) -> ErrorCode:
         code = group.identity_error(member_id, identity.group_instance_id)
         if code is not ErrorCode.NONE:
             return code
-    reason = f" ({identity.reason})" if identity.reason else ""
+    reason = f" ({identity.reason[:REASON_LENGTH_MAX]})" if identity.reason else ""
     turn.note(f"member leaves: {member_id}{reason}")
     drop_member(turn, member_id)
     return ErrorCode.NONE

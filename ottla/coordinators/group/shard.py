@@ -219,7 +219,9 @@ class GroupShard:
             case Persist():
                 self._persist(machine, effect)
             case Note():
-                _log.info("group=%s %s", machine.group.group_id, effect.text)
+                # Clients choose the names in it: a line must stay one line.
+                said = f"group={machine.group.group_id} {effect.text}"
+                _log.info("%s", said.replace("\n", "\\n").replace("\r", "\\r"))
 
     def _set_timer(self, machine: GroupMachine, effect: SetTimer) -> None:
         if self._host.status is Status.ACTIVE:

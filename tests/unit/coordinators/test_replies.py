@@ -1,0 +1,79 @@
+"""Answers now, or futures of them."""
+
+import asyncio
+
+import pytest
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.coordinators.replies import Waiter, after, gathered, shaped
+
+
+def refuse(code):
+    return code.name
+
+
+async def future(result=None, error=None, *, later=True):
+    """Return a future that is done, or will be in the next round of the loop."""
+    found = asyncio.get_running_loop().create_future()
+    finish = (found.set_result, result) if error is None else (found.set_exception, error)
+    if later:
+        asyncio.get_running_loop().call_soon(*finish)
+    else:
+        finish[0](finish[1])
+    return found
+
+
+@pytest.mark.parametrize("later", [True, False])
+async def test_response_follows_the_commit(later):
+    """At once where it is committed already; an ApiError becomes the refusal."""
+    done = after(await future(later=later), lambda: "response", refuse)
+    assert (await done if later else done) == "response"
+    lost = await future(error=ApiError(ErrorCode.NOT_COORDINATOR), later=later)
+    failed = after(lost, lambda: "response", refuse)
+    assert (await failed if later else failed) == "NOT_COORDINATOR"
+
+
+async def test_failure_that_is_no_answer_is_one_all_the_same():
+    """The client is not left waiting because of a defect."""
+    lost = await future(error=ZeroDivisionError())
+    assert await after(lost, lambda: "response", refuse) == "UNKNOWN_SERVER_ERROR"
+
+
+async def test_answer_that_nobody_waits_for_is_dropped():
+    """A client that has gone cancels its answer; the commit does not mind."""
+    committed = await future()
+    answer = after(committed, lambda: "response", refuse)
+    answer.cancel()
+    await committed
+    await asyncio.sleep(0)
+    assert answer.cancelled()
+
+
+async def test_shape_is_given_to_answers_now_and_later():
+    """Errors of the future go through."""
+    assert shaped(2, str) == "2"
+    assert shaped(await future(2, later=False), str) == "2"
+    assert await shaped(await future(2), str) == "2"
+    with pytest.raises(ApiError):
+        await shaped(await future(error=ApiError(ErrorCode.NOT_COORDINATOR)), str)
+
+
+async def test_gathered_answers_keep_their_order():
+    """Whether they come at once or later."""
+    assert gathered([1, 2], list) == [1, 2]
+    assert await gathered([await future(1), 2, await future(3, later=False)], list) == [1, 2, 3]
+
+
+async def test_waiter_is_answered_once():
+    """Before or after somebody asks for its reply; a reply that was given up is no error."""
+    early, late, gone = Waiter(), Waiter(), Waiter()
+    early.answer("now")
+    assert early.reply() == "now"
+    reply = late.reply()
+    late.answer("later")
+    late.answer("too late")
+    assert await reply == "later"
+    gone.reply().cancel()
+    gone.answer("nobody hears")
+    with pytest.raises(AssertionError):
+        early.answer("twice")
