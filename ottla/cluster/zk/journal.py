@@ -148,6 +148,8 @@ class Journal:
         self._directory = directory
         self._number = 0
         self._snapshot_bytes = 0
+        # Where the last batch stands that was read, and its bytes.
+        self._end = 0, JOURNAL_MAGIC
         self._file: File | None = None
         self._lock = self._acquire()
 
@@ -205,6 +207,7 @@ class Journal:
         if numbers:
             self._number = numbers[-1]
             self._file = self._files.open(self._journal_path(self._number))
+            self._write_end_again(self._file)
         else:
             self._number = first
             self._create_file()
@@ -237,6 +240,7 @@ class Journal:
         path = self._journal_path(number)
         content = self._files.read(path)
         position = len(JOURNAL_MAGIC)
+        self._end = 0, JOURNAL_MAGIC
         if content[:position] != JOURNAL_MAGIC:
             self._refuse_damage(path, content, 0, is_last)
             self._cut(path, 0, len(content))
@@ -251,7 +255,19 @@ class Journal:
                 # A snapshot may cover what was still on its way to the journal.
                 if transaction.zxid > tree.last_zxid:
                     tree.replay(transaction.zxid, transaction.changes)
-            position += _FRAME.size + len(payload)
+            end = position + _FRAME.size + len(payload)
+            self._end = position, content[position:end]
+            position = end
+
+    def _write_end_again(self, file: File) -> None:
+        """Make the last batch durable, which may be the one whose sync failed in an earlier life.
+
+        Linux keeps such bytes readable and never writes them: only writing them again does.
+        """
+        position, frame = self._end
+        file.write_at(position, frame)
+        file.sync()
+        self._files.sync_directory(self._directory)
 
     def _refuse_damage(self, path: str, content: bytes, position: int, is_last: bool) -> None:
         following = find_frame(content, position + 1)

@@ -323,6 +323,27 @@ def test_after_a_failed_write_nothing_is_acknowledged(loop: SimLoop, operation: 
     assert "/safe" in found
 
 
+def test_a_batch_whose_sync_failed_is_no_hole_later(loop: SimLoop) -> None:
+    """After a restart it counts, so it is made durable before anything is written behind it."""
+    for seed in range(20):
+        files = SimFileSystem()
+        tree = open_tree(files, loop)
+
+        async def fail(tree: EmbeddedTree = tree, files: SimFileSystem = files) -> None:
+            session = tree.session()
+            await session.create("/safe")
+            files.faults.fail("sync")
+            with pytest.raises(StorageError):
+                await session.create("/in-doubt")
+
+        loop.run(fail())
+        files = files.kill()
+        loop.run(open_tree(files, loop).session().create("/later"))
+        files = files.power_loss(SeededRng(seed))
+        found = loop.run(contents(open_tree(files, loop).session()))
+        assert set(found) == {"/", "/safe", "/in-doubt", "/later"}
+
+
 # -- sessions -----------------------------------------------------------------------------------
 
 
