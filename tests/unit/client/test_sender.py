@@ -1,8 +1,10 @@
 """What is sent is written once and in order, whatever the brokers do meanwhile."""
 
+import time
 from collections.abc import Callable
 from typing import Any
 
+import confluent_kafka
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -12,6 +14,7 @@ from ottla.client import sender as sender_module
 from ottla.client.brokers import Brokers
 from ottla.client.errors import NotReachable
 from ottla.client.sender import ColumnSender, SendSettings
+from ottla.testing.cluster import Cluster
 from ottla.wire.records import batch
 from ottla.wire.records.columnar_encoding import Rows
 from ottla.wire.records.compression import CODECS
@@ -34,7 +37,7 @@ def topic(broker: Any) -> Topic:
 
 def _rows(first: int, end: int) -> Rows:
     values = pa.array([b"%04d" % number for number in range(first, end)], pa.binary())
-    return Rows(values, None, None, np.full(end - first, 1_700_000_000_000))
+    return Rows(values, None, None, np.full(end - first, 1000 * (int(time.time()) - 60)))
 
 
 def _values(first: int, end: int) -> list[bytes]:
@@ -143,3 +146,25 @@ def test_the_number_of_partitions_is_asked_for(broker: Any, topic: Topic) -> Non
             sender.partition_count("other")
     requests = [request for name, _, request in broker.requests if name == "Metadata"]
     assert all(request.allow_auto_topic_creation for request in requests)
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_librdkafka_reads_what_was_sent(ottla_cluster: Cluster, codec: str) -> None:
+    """Another client's consumer checks and decodes every batch, in every codec."""
+    with Brokers(ottla_cluster.bootstrap) as brokers, ColumnSender(
+        brokers, SendSettings(batch_bytes=2000, compression=CODECS[codec])
+    ) as sender:
+        assert sender.partition_count("real") == 1
+        sender.send("real", 0, _rows(0, 1000))
+        sender.flush()
+    consumer = confluent_kafka.Consumer(
+        {"bootstrap.servers": ottla_cluster.bootstrap, "group.id": "g", "check.crcs": True}
+    )
+    consumer.assign([confluent_kafka.TopicPartition("real", 0, 0)])
+    values: list[bytes] = []
+    while len(values) < 1000:
+        messages = consumer.consume(1000, 10)
+        assert messages, "nothing came for ten seconds"
+        values += [message.value() for message in messages]
+    consumer.close()
+    assert values == _values(0, 1000)

@@ -1,8 +1,10 @@
 """A topic as a table: which columns, from where to where, and what is wrong with a wrong question."""
 
+import time
 from datetime import UTC, datetime
 from typing import Any
 
+import confluent_kafka
 import pyarrow as pa
 import pytest
 
@@ -11,10 +13,13 @@ from ottla.base.errors import ApiError, ConfigError
 from ottla.client.table import DEFAULT_COLUMNS, read_table
 from ottla.testing.cluster import Cluster
 from ottla.wire.records.columnar import COLUMNS
+from ottla.wire.records.compression import CODECS
 from ottla.wire.records.records import Record
 from tests.unit.client.topics import Topic
 
 NOW = 1_700_000_000_000
+# Brokers refuse records of the future, and delete old ones.
+NOW_MS = (int(time.time()) - 60) * 1000
 
 
 @pytest.fixture
@@ -144,12 +149,26 @@ def test_the_client_package_offers_it_lazily() -> None:
         _ = ottla.client.read_tables
 
 
-def test_a_table_comes_from_a_real_broker(ottla_cluster: Cluster) -> None:
-    """What the broker of this repository holds is read back."""
-    from_client = pytest.importorskip("confluent_kafka")
-    producer = from_client.Producer({"bootstrap.servers": ottla_cluster.bootstrap})
-    for number in range(1000):
-        producer.produce("real", b"%d" % number, b"key")
+@pytest.mark.parametrize("codec", CODECS)
+def test_a_table_holds_what_librdkafka_wrote(ottla_cluster: Cluster, codec: str) -> None:
+    """Batches of another client, in every codec, through the broker of this repository."""
+    settings = {"bootstrap.servers": ottla_cluster.bootstrap, "compression.type": codec}
+    producer = confluent_kafka.Producer(settings | {"linger.ms": 50})
+    for number in range(3000):
+        headers = [("n", b"%d" % number), ("null", None)] if number % 3 else None
+        value = b"value %d" % number if number % 5 else None
+        producer.produce("real", value, b"key %d" % (number % 7), timestamp=NOW_MS, headers=headers)
     assert producer.flush(20) == 0
-    table = read_table("real", bootstrap=ottla_cluster.bootstrap)
-    assert table.column("value").to_pylist() == [b"%d" % number for number in range(1000)]
+    columns = ["value", "key", "headers", "timestamp"]
+    table = read_table("real", bootstrap=ottla_cluster.bootstrap, columns=columns)
+    assert table.num_rows == 3000
+    assert table.slice(2999).to_pylist() == [
+        {
+            "value": b"value 2999",
+            "key": b"key 3",
+            "headers": [{"key": "n", "value": b"2999"}, {"key": "null", "value": None}],
+            "timestamp": datetime.fromtimestamp(NOW_MS / 1000, UTC),
+        }
+    ]
+    assert table.column("value").null_count == 600
+    assert table.column("headers").null_count == 1000
