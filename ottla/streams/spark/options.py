@@ -8,7 +8,7 @@ and named to people as they are written in the documentation. No Spark in here.
 import difflib
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -343,8 +343,3 @@ def _unknown(name: str, use: Use) -> str:
         return f"There is no option {name}. Is {_ROWS[near[0]].name} meant?"
     names = ", ".join(sorted(_ROWS[key].name for key in fitting))
     return f"There is no option {name}. For {use.value} there are: {names}."
-
-
-def documentation() -> Iterable[OptionRow]:
-    """Return every option, for documents."""
-    return OPTIONS
