@@ -152,6 +152,9 @@ class Partition:
         self.log.epochs.assign(state.leader_epoch, self.epoch_start_offset)
         self.is_leader = True
         self._advance()
+        if self.log.config.flush_on_ack and self.log.recovery_point < self.log.log_end_offset:
+            # What a recovery found counts once it is durable, and no append may ever ask for that.
+            self._flush_soon(self)
 
     def go_offline(self) -> None:
         """Answer KAFKA_STORAGE_ERROR from now on: the log directory has failed."""
