@@ -12,6 +12,7 @@ from ottla.base.errors import ApiError, ErrorCode, StorageError
 from ottla.base.files import FileSystem
 from ottla.base.options import Snapshot
 from ottla.base.tasks import Tasks
+from ottla.base.uuids import ZERO_UUID
 from ottla.cluster.image import ClusterImage, PartitionState
 from ottla.replication.delayed import Delayed
 from ottla.replication.partition import Partition, Surroundings
@@ -146,7 +147,12 @@ class Replicas:
             return partition
         options = self._topic_options(state.topic)
         log = self.directories.get(*key)
-        if log is None:
+        if log is not None and log.topic_id not in (state.topic_id, ZERO_UUID):
+            # Left of a deleted topic: a crash took back the renaming of its folder.
+            _log.warning("deleting what is left of an earlier topic partition=%s-%d", *key)
+            self.directories.delete(*key)
+            log = None
+        if log is None or log.topic_id != state.topic_id:
             config = LogConfig.from_options(options)
             log = self.directories.create(*key, state.topic_id, config)
         partition = Partition(
