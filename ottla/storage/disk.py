@@ -166,10 +166,8 @@ class LogDirectory:
         log = Log(*key, topic_id, config, loaded, self._surroundings)
         if topic_id != uuids.ZERO_UUID:
             self.store_topic_id(log)
-        self.logs[key] = log
         # Creating is cheap: names become durable with the first records.
-        log.expect_sync_of(folder)
-        log.expect_sync_of(self.path)
+        self.logs[key] = log
         return log
 
     def store_topic_id(self, log: Log) -> None:

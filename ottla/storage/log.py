@@ -83,7 +83,8 @@ class Log:
         self._bases = [segment.base_offset for segment in loaded.segments]
         self._active = loaded.segments[-1]
         self._flushed_ms = self._clock.time_ms()
-        self._unsynced_paths: dict[str, None] = {}
+        # Whoever was here before may have made names and ended before they were durable.
+        self._unsynced_paths = dict.fromkeys((self.directory, surroundings.log_directory))
         self._truncations = 0
         # Files out of use: when to remove them (ms), and their names.
         self._doomed: list[tuple[int, list[str]]] = []
@@ -131,7 +132,8 @@ class Log:
         marker = None
         if header.producer_id >= 0:
             if header.attributes & CONTROL_BIT:
-                marker = self._judge_marker(data, header)
+                marker = producers.parse_marker(data, header)
+                self.producers.check_marker(header, marker)
             elif header.base_sequence >= 0:
                 duplicate = self.producers.check(header)
                 if duplicate is not None:
@@ -155,14 +157,6 @@ class Log:
             size,
             header.max_timestamp,
         )
-
-    def _judge_marker(
-        self, data: Buffer, header: BatchHeader
-    ) -> control.EndTransactionMarker | None:
-        marker = producers.parse_marker(data, header)
-        if marker is not None:
-            self.producers.check_marker(header, marker.coordinator_epoch)
-        return marker
 
     def _repeated(self, written: producers.WrittenBatch, header: BatchHeader) -> AppendInfo:
         """Return the answer that the first append of this batch got."""
@@ -385,6 +379,8 @@ class Log:
         with self._disk():
             keep = bisect_right(self._bases, offset)
             self._remove_segments(keep, len(self._segments))
+            # Before the cut: a segment that came back after a crash must not stand behind a gap.
+            self._files.sync_directory(self.directory)
             self._active = self._segments[-1]
             # The start of the log may lie in the batch that is cut: it does not move back for that.
             floor = min(self.log_start_offset, offset)

@@ -132,14 +132,16 @@ class ProducerState:
             )
         return None
 
-    def check_marker(self, header: BatchHeader, coordinator_epoch: int) -> None:
+    def check_marker(
+        self, header: BatchHeader, marker: control.EndTransactionMarker | None
+    ) -> None:
         """Judge a transaction marker that a coordinator sends; a stale one is refused."""
         producer = self.producers.get(header.producer_id)
-        if producer is None:
+        if producer is None or marker is None:
             return
         if header.producer_epoch < producer.epoch:
             raise ApiError(ErrorCode.INVALID_PRODUCER_EPOCH)
-        if coordinator_epoch < producer.coordinator_epoch:
+        if marker.coordinator_epoch < producer.coordinator_epoch:
             raise ApiError(ErrorCode.TRANSACTION_COORDINATOR_FENCED)
 
     # Following the log

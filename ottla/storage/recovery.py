@@ -171,9 +171,9 @@ class _Loading:
             if self.truncation is not None:
                 self._drop(behind, "behind damage")
                 return
-            if behind and behind[0].base_offset > end:
+            if behind and behind[0].base_offset > end and not self.config.is_compacted:
                 # A later segment reached the disk before the end of this one did. (A segment
-                # begins where the one before it ends; compaction stays below the recovery point.)
+                # begins where the one before it ends; only compaction takes records out between.)
                 self.truncation = Truncation(end, 0)
                 self._drop(behind, "behind a gap")
                 return
@@ -185,6 +185,8 @@ class _Loading:
         size = segment.size_bytes
         segment.reset()
         self.recovered.add(segment.base_offset)
+        # After a mere crash the bytes are there, but perhaps not on the device yet.
+        segment.synced_bytes = -1
         next_offset, position = segment.base_offset, 0
         for found, header, _ in scan.batches(segment.file.read_at, 0, size):
             if header.base_offset < next_offset:

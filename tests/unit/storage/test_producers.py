@@ -174,12 +174,12 @@ def test_stale_markers_are_refused() -> None:
         control.encode_marker(COMMIT, producer_id=7, producer_epoch=1, timestamp=START_MS)
     )
     with pytest.raises(ApiError) as error:
-        written.state.check_marker(old, 5)
+        written.state.check_marker(old, COMMIT)
     assert error.value.code == ErrorCode.INVALID_PRODUCER_EPOCH
     current = old._replace(producer_epoch=2)
-    written.state.check_marker(current, 5)
+    written.state.check_marker(current, COMMIT)
     with pytest.raises(ApiError) as error:
-        written.state.check_marker(current, 4)
+        written.state.check_marker(current, COMMIT._replace(coordinator_epoch=4))
     assert error.value.code == ErrorCode.TRANSACTION_COORDINATOR_FENCED
 
 

@@ -1,0 +1,164 @@
+"""Power losses at any change to the disk: what was flushed stays, what was not goes from the end only."""
+
+import asyncio
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ottla.base.rng import SeededRng
+from ottla.storage.config import LogConfig
+from ottla.storage.log import Log
+from ottla.testing.sim.faults import PowerLoss
+from ottla.testing.sim.files import SimFileSystem
+from tests.unit.storage.world import START_MS, TOPIC_ID, World, make_batch, read_all
+
+CONFIG = LogConfig(segment_bytes=400, index_interval_bytes=80, file_delete_delay_ms=0)
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("append"), st.integers(1, 6)),
+        st.tuples(st.just("append"), st.integers(1, 6)),
+        st.tuples(st.just("flush"), st.just(0)),
+        st.tuples(st.just("sync rolled"), st.just(0)),
+        st.tuples(st.just("checkpoint"), st.just(0)),
+        st.tuples(st.just("truncate"), st.integers(0, 12)),
+        st.tuples(st.just("restart"), st.booleans()),
+    ),
+    min_size=1,
+    max_size=25,
+)
+
+
+class Life:
+    """A log on a simulated disk, and beside it what it should hold."""
+
+    def __init__(self) -> None:
+        self.world = World("/data", CONFIG)
+        self.world.files = self.files = SimFileSystem()
+        self.serial = 0
+        # The values of every record that was appended and not cut; a batch is one list.
+        self.batches: list[list[bytes]] = []
+        self.durable = 0
+        self.sequence = 0
+        self.open()
+
+    def open(self) -> None:
+        """Start the log directory."""
+        self.directories = self.world.directories()
+        self.log: Log = self.directories.create("t", 0, TOPIC_ID, CONFIG)
+
+    def end(self) -> int:
+        """Return the offset behind everything that was appended."""
+        return sum(len(each) for each in self.batches)
+
+    def do(self, step: str, argument: Any) -> None:
+        """Carry out one step."""
+        if step == "append":
+            self.append(argument)
+        elif step == "flush":
+            self.log.flush()
+            self.durable = self.end()
+        elif step == "sync rolled":
+            self.durable = max(self.durable, asyncio.run(self.sync_rolled()))
+        elif step == "checkpoint":
+            self.directories.checkpoint()
+        elif step == "truncate":
+            self.truncate(argument)
+        else:
+            self.restart(argument)
+
+    async def sync_rolled(self) -> int:
+        """Make rolled segments durable."""
+        return await self.log.flush_in_background(sealed_only=True)
+
+    def append(self, count: int) -> None:
+        """Append a batch of values that no other batch has."""
+        values = [b"%d" % (self.serial + number) for number in range(count)]
+        self.serial += count
+        # Before the call: a power loss inside it may leave the batch or not.
+        self.batches.append(values)
+        data = make_batch(values, timestamp=START_MS + self.serial)
+        info = self.log.append_as_leader(data, self.serial // 20)
+        assert info.last_offset == self.end() - 1
+
+    def truncate(self, back: int) -> None:
+        """Cut off the last records; the cut may have happened if the power goes."""
+        offset = max(0, self.end() - back)
+        kept: list[list[bytes]] = []
+        for values in self.batches:
+            if sum(map(len, kept)) + len(values) > offset:
+                break
+            kept.append(values)
+        self.durable = min(self.durable, sum(map(len, kept)))
+        self.log.truncate_to(offset)
+        self.batches = kept
+
+    def restart(self, clean: bool) -> None:
+        """End the process, and start it again."""
+        if clean:
+            self.directories.close()
+            self.durable = self.end()
+        self.world.files = self.files = self.files.kill()
+        self.open()
+        self.check(self.end())
+
+    def lose_power(self, seed: int) -> None:
+        """End the process and the power, and look at what is left."""
+        self.world.files = self.files = self.files.power_loss(SeededRng(seed))
+        self.open()
+        self.check(self.durable)
+        kept: list[list[bytes]] = []
+        for values in self.batches:
+            if sum(map(len, kept)) + len(values) > self.log.log_end_offset:
+                break
+            kept.append(values)
+        self.batches, self.durable = kept, self.log.recovery_point
+
+    def check(self, at_least: int) -> None:
+        """Hold the log against what was appended: all of it up to a point, and nothing else."""
+        found = [record.value for record in read_all(self.log)]
+        expected = [value for values in self.batches for value in values]
+        assert found == expected[: len(found)]
+        assert len(found) == self.log.log_end_offset >= at_least
+        ends = [0]
+        for values in self.batches:
+            ends.append(ends[-1] + len(values))
+        assert len(found) in ends
+        for offset in range(len(found)):
+            assert self.log.offset_for_timestamp(START_MS) is not None
+            assert self.log.epochs.epoch_of(offset) >= 0
+
+
+@settings(max_examples=150, deadline=None)
+@given(steps=STEPS, change=st.integers(1, 120), seed=st.integers(0, 9))
+def test_flushed_records_survive_a_power_loss_at_any_moment(
+    steps: list[tuple[str, Any]], change: int, seed: int
+) -> None:
+    """Afterwards the log is a beginning of what was appended, and not shorter than what was flushed."""
+    life = Life()
+    life.files.faults.lose_power_at(change)
+    try:
+        for step, argument in steps:
+            faults = life.files.faults
+            life.do(step, argument)
+            if life.files.faults is not faults:
+                life.files.faults.lose_power_at(max(1, change // 2))
+    except PowerLoss:
+        pass
+    life.lose_power(seed)
+    life.append(2)
+    life.do("flush", 0)
+    life.lose_power(seed)
+
+
+@settings(max_examples=60, deadline=None)
+@given(steps=STEPS, seed=st.integers(0, 9))
+def test_the_log_goes_on_after_a_power_loss_between_two_steps(
+    steps: list[tuple[str, Any]], seed: int
+) -> None:
+    """Again and again, after every step of a history."""
+    life = Life()
+    for step, argument in steps:
+        life.do(step, argument)
+        life.lose_power(seed)
