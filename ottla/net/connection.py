@@ -46,7 +46,9 @@ class Household(Protocol):
     """What the connections of one endpoint share; `ottla.net.endpoint.Endpoint` is the one."""
 
     buffers: ReceiveBuffers
+    # Bytes of requests, and bytes of answers that peers have not taken.
     budget: Budget
+    unsent: Budget
     limits: Limits
     handler: FrameHandler
     name: str
@@ -117,6 +119,7 @@ class Connection(asyncio.BufferedProtocol):
         "_time",
         "_transport",
         "_unsent_bytes_high",
+        "_unsent_held_bytes",
         "_waits_for_budget",
         "_wanted",
         "active_at",
@@ -164,6 +167,7 @@ class Connection(asyncio.BufferedProtocol):
         self._is_parsing = False
         self._is_reading = True
         self._peer_reads = True
+        self._unsent_held_bytes = 0
 
     # -- asyncio.BufferedProtocol ---------------------------------------------------------------
 
@@ -211,6 +215,7 @@ class Connection(asyncio.BufferedProtocol):
         """Give everything back; deferred answers are dropped."""
         self.is_closed = True
         self._drop_private()
+        self._release_unsent()
         pending, self._pending = self._pending, deque()
         for reply in pending:
             if reply.held_bytes:
@@ -222,11 +227,14 @@ class Connection(asyncio.BufferedProtocol):
     def pause_writing(self) -> None:
         """Stop handling requests of a peer that does not read its answers."""
         self._peer_reads = False
+        self._unsent_held_bytes = self._transport.get_write_buffer_size()
+        self._household.unsent.hold(self._unsent_held_bytes)
 
     def resume_writing(self) -> None:
         """Go on: the peer has read."""
         self.active_at = self._time()
         self._peer_reads = True
+        self._release_unsent()
         self._go_on()
 
     # -- answers --------------------------------------------------------------------------------
@@ -489,6 +497,16 @@ class Connection(asyncio.BufferedProtocol):
         if not self._is_reading and not self.is_closed:
             self._is_reading = True
             self._transport.resume_reading()
+
+    def _release_unsent(self) -> None:
+        held, self._unsent_held_bytes = self._unsent_held_bytes, 0
+        self._household.unsent.give_back(held)
+
+    @property
+    def answer_room_bytes(self) -> int:
+        """What is left for answers while peers have not taken others; handlers ask for less then."""
+        unsent = self._household.unsent
+        return max(0, unsent.limit_bytes - unsent.held_bytes)
 
     # -- the end --------------------------------------------------------------------------------
 

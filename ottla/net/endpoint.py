@@ -29,12 +29,14 @@ class Endpoint:
         handler: FrameHandler,
         limits: Limits,
         budget: Budget,
+        unsent: Budget,
         buffers: ReceiveBuffers,
     ) -> None:
         self.name = name
         self.handler = handler
         self.limits = limits
         self.budget = budget
+        self.unsent = unsent
         self.buffers = buffers
         self.is_serving = False
         self.host = ""

@@ -16,6 +16,8 @@ from ottla.wire.messages.fetch import FetchRequest, LeaderIdAndEpoch, PartitionD
 # One response holds no more (but always one whole batch), so that no consumer makes the broker read
 # for long; a client that asked for more asks again.
 RESPONSE_BYTES_MAX = 8 * 1024 * 1024
+# Whoever waits for more than this is answered with it: the next batch may not fit any more.
+ENOUGH_BYTES = RESPONSE_BYTES_MAX // 2
 _FIRST_VERSION_WITH_LEADER = 12
 _FIRST_VERSION_WITH_TOPIC_IDS = 13
 _UNKNOWN = -1
@@ -50,7 +52,12 @@ def read(
     replicas = broker.replicas
     has_topic_ids = context.api_version >= _FIRST_VERSION_WITH_TOPIC_IDS
     is_committed = request.isolation_level == READ_COMMITTED
-    left = min(request.max_bytes, broker.options["fetch.max.bytes"], RESPONSE_BYTES_MAX)
+    left = min(
+        request.max_bytes,
+        broker.options["fetch.max.bytes"],
+        RESPONSE_BYTES_MAX,
+        context.connection.answer_room_bytes,
+    )
     reading = Reading()
     for fetch in round_.partitions:
         try:

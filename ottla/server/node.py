@@ -50,6 +50,8 @@ _MAINTENANCE_SECONDS = 1.0
 # How long answers that are owed may take when the node stops.
 DRAIN_SECONDS = 5.0
 _NEVER_SECONDS = 10.0**9
+# Answers that clients have not taken, above which fetches get the smallest answer possible.
+_UNSENT_BYTES_MAX = 256 * 1024**2
 
 
 class Node:
@@ -141,6 +143,8 @@ class Node:
         broker.configs.on_broker.append(self._options_changed)
         broker.configs.on_topic.append(self._topic_changed)
         self._open_storage()
+        # No task may touch a log that is being closed.
+        self._undo.push_async_callback(self._tasks.close)
         self._start_coordinators()
         broker.fetch_sessions = FetchSessions(
             self._static.integer("max.incremental.fetch.session.cache.slots"),
@@ -152,6 +156,8 @@ class Node:
         self._undo.push_async_callback(self._close_endpoints)
         await self._start_controller(session)
         self._undo.push_async_callback(broker.controller.stop)
+        # Again, so that answers that need the controller are given before it stops.
+        self._undo.push_async_callback(self._close_endpoints)
         self._tasks.spawn(self._maintain(), "maintenance")
 
     async def _connect(self) -> Coordination:
@@ -231,6 +237,7 @@ class Node:
         buffers = ReceiveBuffers()
         budget_bytes = self._static.integer("queued.max.request.bytes")
         budget = Budget(budget_bytes if budget_bytes > 0 else 2**63)
+        unsent = Budget(_UNSENT_BYTES_MAX)
         handler = Dispatcher(self.broker, self._tasks)
         for listener in options.parse_listeners(self._static):
             endpoint = Endpoint(
@@ -238,6 +245,7 @@ class Node:
                 handler=handler,
                 limits=limits(self._static),
                 budget=budget,
+                unsent=unsent,
                 buffers=buffers,
             )
             try:

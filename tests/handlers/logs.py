@@ -157,7 +157,10 @@ def through_codec(answer: Any, version: int) -> Any:
 
 def connection(listener: str = "PLAINTEXT") -> Connection:
     found = SimpleNamespace(
-        listener_name=listener, local_address=("127.0.0.1", 7), peer_address=("127.0.0.9", 8)
+        listener_name=listener,
+        local_address=("127.0.0.1", 7),
+        peer_address=("127.0.0.9", 8),
+        answer_room_bytes=1 << 30,
     )
     return cast(Connection, found)
 

@@ -202,6 +202,29 @@ async def test_a_response_is_never_huge(broker: LogsBroker, monkeypatch: Any) ->
     assert len(values(only(answer).records)) == 3
 
 
+async def test_peers_that_do_not_read_make_responses_small(broker: LogsBroker) -> None:
+    """While answers pile up unsent, each fetch gets one batch and no more."""
+    broker.create("t", partitions=2)
+    for number in (0, 1):
+        broker.write("t", *[b"x" * 900] * 10, number=number)
+    context = broker.context(fetch, 12)
+    context.connection.answer_room_bytes = 0
+    asked = request(broker, ("t", 0, 0), ("t", 1, 0))
+    assert counts(fetch.handle(context, asked)) == [1, 0]
+
+
+async def test_who_asks_for_more_than_a_response_holds_is_not_kept_waiting(
+    broker: LogsBroker, monkeypatch: Any
+) -> None:
+    """min_bytes above the broker's own limit cannot be met."""
+    monkeypatch.setattr(fetch_reading, "RESPONSE_BYTES_MAX", 3000)
+    monkeypatch.setattr(fetch, "ENOUGH_BYTES", 1500)
+    broker.create("t")
+    broker.write("t", *[b"x" * 900] * 10)
+    asked = request(broker, ("t", 0, 0), min_bytes=1 << 20, max_wait_ms=60_000)
+    assert counts(await broker.ask(fetch, asked, 12)) == [3]
+
+
 # -- waiting --------------------------------------------------------------------------------------
 
 

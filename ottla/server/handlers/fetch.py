@@ -17,7 +17,7 @@ from ottla.base.errors import ApiError, ErrorCode
 from ottla.replication.delayed import Watched
 from ottla.replication.partition import Partition
 from ottla.server.context import RequestContext
-from ottla.server.fetch_reading import Reading, read
+from ottla.server.fetch_reading import ENOUGH_BYTES, Reading, read
 from ottla.server.fetch_sessions import PartitionFetch, Round
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.fetch import (
@@ -49,7 +49,7 @@ def handle(
     if reading.cold:
         work = _read_cold(context, request, round_, reading)
         return context.broker.tasks.spawn(work, "cold fetch")
-    is_enough = reading.size_bytes >= request.min_bytes or reading.has_error
+    is_enough = reading.size_bytes >= min(request.min_bytes, ENOUGH_BYTES) or reading.has_error
     if is_enough or request.max_wait_ms <= 0 or not reading.answers:
         return _respond(context, round_, reading)
     return _park(context, request, round_, reading)
@@ -72,7 +72,7 @@ async def _read_cold(
 class _Parked:
     """A fetch that waits for `min_bytes`; it looks again only when enough may have come."""
 
-    __slots__ = ("_context", "_missing_bytes", "_request", "_round", "_seen_bytes")
+    __slots__ = ("_context", "_min_bytes", "_missing_bytes", "_request", "_round", "_seen_bytes")
 
     def __init__(
         self, context: RequestContext, request: FetchRequest, round_: Round, reading: Reading
@@ -80,7 +80,8 @@ class _Parked:
         self._context = context
         self._request = request
         self._round = round_
-        self._missing_bytes = request.min_bytes - reading.size_bytes
+        self._min_bytes = min(request.min_bytes, ENOUGH_BYTES)
+        self._missing_bytes = self._min_bytes - reading.size_bytes
         self._seen_bytes = {item: item.appended_bytes for item in reading.partitions}
 
     def check(self, changed: Watched) -> FetchResponse | None:
@@ -93,7 +94,7 @@ class _Parked:
         if grown and self._missing_bytes > 0:
             return None
         reading = read(self._context, self._request, self._round)
-        if reading.size_bytes < self._request.min_bytes and not reading.has_error:
+        if reading.size_bytes < self._min_bytes and not reading.has_error:
             # What was appended is not committed yet, or it is beyond a limit of the request.
             self._missing_bytes = 0
             return None

@@ -71,6 +71,7 @@ class HandHousehold:
     def __init__(self, answer: Callable[[Connection, bytes], None], limits: Limits) -> None:
         self.buffers = ReceiveBuffers()
         self.budget = Budget(1_000_000)
+        self.unsent = Budget(10_000)
         self.limits = limits
         self.handler = self
         self.frames: list[bytes] = []

@@ -119,6 +119,21 @@ async def test_nothing_is_read_from_a_peer_that_does_not_read(wire_of, framed, e
     assert wire.transport.is_reading_now
 
 
+async def test_unsent_answers_are_counted_until_they_are_taken(wire_of, framed, echo) -> None:
+    """Handlers see how much room is left, and a lost peer gives its part back."""
+    wire = wire_of(echo, Limits(unsent_bytes_high=1000))
+    assert wire.connection.answer_room_bytes == 10_000
+    wire.transport.takes_all = False
+    wire.receive(framed(b"x" * 4000))
+    assert wire.connection.answer_room_bytes == 10_000 - 4004
+    wire.transport.drain()
+    assert wire.connection.answer_room_bytes == 10_000
+    wire.receive(framed(b"x" * 20_000))
+    assert wire.connection.answer_room_bytes == 0
+    wire.connection.connection_lost(None)
+    assert wire.household.unsent.held_bytes == 0
+
+
 @pytest.mark.parametrize("size", [-1, 0, 1001, 2**31 - 1])
 async def test_an_impossible_size_closes(wire_of, echo, size: int) -> None:
     """Sizes below one byte or above socket.request.max.bytes end the connection at once."""

@@ -38,6 +38,7 @@ class Site:
             handler=self.echo,
             limits=limits,
             budget=Budget(10**8),
+            unsent=Budget(10**8),
             buffers=ReceiveBuffers(),
         )
         self.clients: list[asyncio.StreamWriter] = []
@@ -158,7 +159,7 @@ async def test_closing_pays_what_is_owed(open_site) -> None:
 async def test_closing_ends_what_is_not_answered_in_time(open_site) -> None:
     """A request that nobody answers does not hold the endpoint open."""
     site = await open_site(Limits())
-    reader, writer = await site.connect()
+    _, writer = await site.connect()
     writer.write(struct.pack(">i", 4) + b"slow")
     while not site.echo.replies:
         await asyncio.sleep(0)
