@@ -37,6 +37,8 @@ class BrokerProcess:
         # Time from the call of the command to its ready line.
         self.seconds_to_ready = 0.0
         self._process: subprocess.Popen[str] | None = None
+        # A file, not a pipe: nobody reads along, and a full pipe would stop the broker.
+        self.errors = self.data.with_name(self.data.name + ".stderr")
 
     def start(self) -> "BrokerProcess":
         """Return once it is ready; OttlaError holds what it said instead."""
@@ -44,19 +46,22 @@ class BrokerProcess:
         for name, value in self.options.items():
             words += ["--option", f"{name}={value}"]
         started = time.monotonic()
-        self._process = subprocess.Popen(  # noqa: S603 - our own command
-            [*COMMAND, *words],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "PYTHONUNBUFFERED": "1"},
-        )
+        self.errors.parent.mkdir(parents=True, exist_ok=True)
+        with self.errors.open("wb") as errors:
+            self._process = subprocess.Popen(  # noqa: S603 - our own command
+                [*COMMAND, *words],
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            )
         line = self._first_line(self._process)
         self.seconds_to_ready = time.monotonic() - started
         found = _READY.match(line)
         if found is None:
-            _, errors = self._process.communicate(timeout=_PATIENCE_S)
-            raise OttlaError(f"The broker did not get ready: {line}{errors}")
+            self._process.communicate(timeout=_PATIENCE_S)
+            self._process = None
+            raise OttlaError(f"The broker did not get ready: {line}{self.errors.read_text()}")
         self.bootstrap, self.port = found.group(1), int(found.group(2))
         return self
 
@@ -64,9 +69,9 @@ class BrokerProcess:
         """Send a signal; return the exit code and what was written to standard error."""
         process = self._running()
         process.send_signal(number)
-        _, errors = process.communicate(timeout=_PATIENCE_S)
+        process.communicate(timeout=_PATIENCE_S)
         self._process = None
-        return process.returncode, errors
+        return process.returncode, self.errors.read_text()
 
     def kill(self) -> None:
         """End it as a crash would: nothing is written, nobody is told."""

@@ -1,11 +1,9 @@
 """`ottla consume TOPIC`: records become lines of standard output, with kcat's letters."""
 
-import signal
 import sys
 import time
 from dataclasses import dataclass
 from functools import partial
-from types import FrameType
 from typing import Any
 
 import click
@@ -20,6 +18,9 @@ from ottla.tools.record.copying import Copier
 from ottla.tools.record.formats import Format, compile_format, json_format, plain_format
 from ottla.tools.record.goal import Goal
 from ottla.tools.record.positions import BEGINNING, Anchor, Position, parse_range, resolve
+from ottla.tools.signals import StopSignals
+
+Range = tuple[Position, Position | None]
 
 # Where a group starts that has committed nothing.
 _RESETS = {Anchor.BEGINNING: "earliest", Anchor.STORED: "earliest", Anchor.END: "latest"}
@@ -96,16 +97,17 @@ def command(brokers: Brokers, output: Output, **words: Any) -> None:
         start, end = parse_range(wanted.offsets, time.time_ns() // 1_000_000)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
-    signal.signal(signal.SIGTERM, _interrupt)
-    if wanted.group is None:
-        _read_partitions(brokers, wanted, write, start or BEGINNING, end)
-    else:
-        _read_as_member(brokers, wanted, write, start or BEGINNING, end)
+    with StopSignals() as stop:
+        if wanted.group is None:
+            _read_partitions(brokers, wanted, write, (start or BEGINNING, end), stop)
+        else:
+            _read_as_member(brokers, wanted, write, (start or BEGINNING, end), stop)
 
 
 def _read_partitions(
-    brokers: Brokers, wanted: ConsumeOptions, write: Format, start: Position, end: Position | None
+    brokers: Brokers, wanted: ConsumeOptions, write: Format, places: Range, stop: StopSignals
 ) -> None:
+    start, end = places
     if start.anchor is Anchor.STORED:
         raise click.UsageError("stored offsets belong to a group: name it with --group")
     keys = _partitions(brokers, wanted)
@@ -118,13 +120,14 @@ def _read_partitions(
         _progress(brokers, wanted, starts, stops) as progress,
     ):
         consumer.assign(starts)
-        copier = Copier(consumer, goal, write, sys.stdout.buffer)
+        copier = Copier(consumer, goal, write, sys.stdout.buffer, stop=stop)
         copier.run(brokers, is_quiet=wanted.quiet, progress=progress)
 
 
 def _read_as_member(
-    brokers: Brokers, wanted: ConsumeOptions, write: Format, start: Position, end: Position | None
+    brokers: Brokers, wanted: ConsumeOptions, write: Format, places: Range, stop: StopSignals
 ) -> None:
+    start, end = places
     if start.anchor not in _RESETS or end is not None or wanted.partitions:
         raise click.UsageError(
             "A group reads from where it has committed: move it with `ottla group reset`, "
@@ -137,7 +140,7 @@ def _read_as_member(
     settings = {"auto.offset.reset": _RESETS[start.anchor], **_settings(wanted)}
     with RecordConsumer(brokers.bootstrap, group_id=wanted.group, settings=settings) as consumer:
         consumer.subscribe(wanted.topics, lambda mine: goal.assign(dict.fromkeys(mine, -1)))
-        copier = Copier(consumer, goal, write, sys.stdout.buffer, stores=True)
+        copier = Copier(consumer, goal, write, sys.stdout.buffer, stores=True, stop=stop)
         copier.run(brokers, is_quiet=wanted.quiet, progress=Progress("Reading", None))
 
 
@@ -176,10 +179,6 @@ def _progress(
     if wanted.count is not None:
         total = wanted.count if total is None else min(total, wanted.count)
     return Progress("Reading", total)
-
-
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
 
 
 def _format(wanted: ConsumeOptions, output: Output) -> Format:

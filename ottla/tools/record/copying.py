@@ -8,6 +8,7 @@ from ottla.client.transport import ConsumedRecord, EndOfPartition, RecordConsume
 from ottla.tools.output import Progress, note
 from ottla.tools.record.formats import Format
 from ottla.tools.record.goal import Goal
+from ottla.tools.signals import StopSignals
 
 _POLL_S = 0.2
 _AT_ONCE = 500
@@ -32,12 +33,14 @@ class Copier:
         stream: BinaryIO,
         *,
         stores: bool = False,
+        stop: StopSignals,
     ) -> None:
         self._consumer = consumer
         self._goal = goal
         self._write = write
         self._stream = stream
         self._stores = stores
+        self._stop = stop
         self._chunks: list[bytes] = []
         self._chunks_bytes = 0
         self._written: dict[TopicPartition, int] = {}
@@ -45,20 +48,16 @@ class Copier:
 
     def run(self, brokers: Brokers, *, is_quiet: bool, progress: Progress) -> None:
         """Copy until the goal is reached or Ctrl-C; NotReachable once the cluster is away too long."""
-        try:
-            while not self._goal.is_reached:
-                events = self._consumer.poll(0, limit=_AT_ONCE)
-                if not events:
-                    # Nothing waits: now is the time to let the reader have what there is.
-                    self._flush()
-                    self._watch(brokers, is_quiet)
-                    events = self._consumer.poll(_POLL_S)
-                for event in events:
-                    self._take(event)
-                progress.advance(len(events))
-        except KeyboardInterrupt:
-            # How a person ends reading.
-            pass
+        while not self._goal.is_reached and not self._stop.requested:
+            events = self._consumer.poll(0, limit=_AT_ONCE)
+            if not events:
+                # Nothing waits: now is the time to let the reader have what there is.
+                self._flush()
+                self._watch(brokers, is_quiet)
+                events = self._consumer.poll(_POLL_S)
+            for event in events:
+                self._take(event)
+            progress.advance(len(events))
         self._flush()
 
     def _take(self, event: ConsumedRecord | EndOfPartition) -> None:

@@ -1,12 +1,10 @@
 """`ottla produce TOPIC`: lines of standard input or of files become records, with kcat's letters."""
 
-import signal
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
-from typing import Any, cast
+from typing import Any
 
 import click
 
@@ -15,8 +13,10 @@ from ottla.client.transport import RecordProducer
 from ottla.tools import options
 from ottla.tools.escapes import unescape
 from ottla.tools.output import Output, Progress, note
-from ottla.tools.record.lines import ByteStream, Splitter, iterate_messages, parse_header
+from ottla.tools.record.lines import Splitter, iterate_messages, parse_header
+from ottla.tools.signals import StopSignals
 
+_STDIN = 0
 _CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
@@ -90,49 +90,56 @@ def command(brokers: Brokers, output: Output, topic: str, **words: Any) -> None:
     # A wrong address is told at once; librdkafka would try for half a minute.
     brokers.any_connection()
     settings = {"compression.type": wanted.codec, **wanted.settings}
-    signal.signal(signal.SIGTERM, _interrupt)
-    with RecordProducer(brokers.bootstrap, settings) as producer:
-        try:
-            for key, value in _records(wanted):
-                producer.send(topic, value, key=key, partition=wanted.partition, headers=headers)
-        except KeyboardInterrupt:
-            # What was read is written; Ctrl-C is how a person ends their input.
-            note("")
+    # The first Ctrl-C is the end of the input: what was read is written.
+    with StopSignals() as stop, RecordProducer(brokers.bootstrap, settings) as producer:
+        for key, value in _records(wanted, stop):
+            producer.send(topic, value, key=key, partition=wanted.partition, headers=headers)
+            if stop.requested:
+                break
     count = producer.delivered
     if output.is_json or sys.stderr.isatty():
         noun = "record" if count == 1 else "records"
         output.done(f"Wrote {count} {noun} to {topic}.", topic=topic, records=count)
 
 
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
-
-
-def _records(wanted: ProduceOptions) -> Iterator[tuple[bytes | None, bytes | None]]:
+def _records(
+    wanted: ProduceOptions, stop: StopSignals
+) -> Iterator[tuple[bytes | None, bytes | None]]:
     splitter = Splitter(
         key_delimiter=None if wanted.key_delimiter is None else unescape(wanted.key_delimiter),
         fixed_key=None if wanted.key is None else wanted.key.encode(),
         empty_is_null=wanted.empty_is_null,
     )
-    for number, message in enumerate(_messages(wanted), 1):
+    for number, message in enumerate(_messages(wanted, stop), 1):
         yield splitter.split(message)
         if number == wanted.count:
             return
 
 
-def _messages(wanted: ProduceOptions) -> Iterator[bytes]:
+def _messages(wanted: ProduceOptions, stop: StopSignals) -> Iterator[bytes]:
     delimiter = unescape(wanted.delimiter)
     if not delimiter:
         raise click.BadParameter("it must not be empty", param_hint="-D")
     if not wanted.files:
         if sys.stdin.isatty():
             note("Each line becomes a record; Ctrl-D ends.")
-        yield from iterate_messages(cast(ByteStream, sys.stdin.buffer), delimiter)
+        yield from iterate_messages(StandardInput(stop), delimiter)
     elif wanted.lines:
         yield from _lines(wanted.files, delimiter)
     else:
         for name in wanted.files:
             yield Path(name).read_bytes()
+
+
+class StandardInput:
+    """Standard input as it comes, until it or the user's patience ends."""
+
+    def __init__(self, stop: StopSignals) -> None:
+        self._stop = stop
+
+    def read1(self, size: int = -1, /) -> bytes:
+        """Return what was typed or piped in since the last call."""
+        return self._stop.read(_STDIN, size)
 
 
 def _lines(files: Sequence[str], delimiter: bytes) -> Iterator[bytes]:

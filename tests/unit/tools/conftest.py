@@ -1,10 +1,10 @@
 """Runs verbs in this process, against a real cluster."""
 
-import io
 import json
-import signal
+import os
 import sys
-from collections.abc import Callable, Iterator
+import tempfile
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pytest
@@ -39,17 +39,25 @@ def run(
     ottla_cluster: Cluster,
     monkeypatch: pytest.MonkeyPatch,
     capfdbinary: pytest.CaptureFixture[bytes],
-) -> Iterator[Run]:
+) -> Run:
     """Run `ottla` with these words and this standard input; the cluster is in the environment."""
     monkeypatch.setenv("OTTLA_BOOTSTRAP", ottla_cluster.bootstrap)
-    handler = signal.getsignal(signal.SIGTERM)
 
     def call(*words: str, stdin: bytes = b"") -> Done:
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-        code = main.run(words)
+        with tempfile.TemporaryFile() as file:
+            file.write(stdin)
+            file.seek(0)
+            former = os.dup(0)
+            os.dup2(file.fileno(), 0)
+        try:
+            with open(0, closefd=False) as text:
+                monkeypatch.setattr(sys, "stdin", text)
+                code = main.run(words)
+        finally:
+            os.dup2(former, 0)
+            os.close(former)
         sys.stdout.flush()
         captured = capfdbinary.readouterr()
         return Done(code, captured.out, captured.err.decode())
 
-    yield call
-    signal.signal(signal.SIGTERM, handler)
+    return call

@@ -23,7 +23,8 @@ def test_every_codec_comes_back(run: Any, ottla_cluster: Cluster, codec: str) ->
     assert run("consume", "t", "-e").out == text
     (segment,) = (ottla_cluster.data / "t-0").glob("*.log")
     dumped = run("log", "dump", str(segment), "--output", "json").out.splitlines()
-    assert {json.loads(line)["codec"] for line in dumped} == {codec}
+    # librdkafka leaves a batch of one record as it is, if a codec would make it longer.
+    assert {json.loads(line)["codec"] for line in dumped} - {"none"} == {codec} - {"none"}
 
 
 def test_keys_headers_and_nulls_survive(run: Any) -> None:
