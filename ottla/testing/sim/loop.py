@@ -9,8 +9,10 @@ A `Process` is what can be killed: whatever was started inside it never runs aga
 """
 
 import asyncio
+import contextlib
 import contextvars
 import functools
+import inspect
 from asyncio import base_events
 from collections import deque
 from collections.abc import Callable, Coroutine
@@ -44,7 +46,6 @@ class Process:
     def __init__(self, name: str) -> None:
         self.name = name
         self.is_alive = True
-        self._is_buried = False
         self._tasks: dict[asyncio.Task[Any], None] = {}
         self._on_kill: list[Callable[[], None]] = []
 
@@ -63,11 +64,11 @@ class Process:
     def kill(self) -> None:
         """End it between two steps: no `finally` has any effect, no message goes out any more.
 
-        Call it while the loop runs. `is_alive` may have been taken away before, to stop it at once.
+        Call it while the loop runs.
         """
-        if self._is_buried:
+        if not self.is_alive:
             return
-        self.is_alive, self._is_buried = False, True
+        self.is_alive = False
         tasks, self._tasks = list(self._tasks), {}
         for action in self._on_kill:
             action()
@@ -86,15 +87,21 @@ def _bury(task: "asyncio.Task[Any]") -> None:
         task._log_traceback = False
     work = task.get_coro()
     for _ in range(LAST_WORDS_MAX):
-        try:
-            work.close()
-        except RuntimeError:
-            # It waits for something in a `finally`: on to the next one.
-            continue
-        except (ValueError, AssertionError, OSError, OttlaError):
-            # A dead process's last words: its ports are gone, so they fail, and nobody hears them.
+        inner = _innermost(work)
+        if inner is None:
             return
-        return
+        # From the inside out: a coroutine whose end is not its own would be left to the collector.
+        with contextlib.suppress(RuntimeError, ValueError, AssertionError, OSError, OttlaError):
+            # Its last words have no effect, since its ports are gone. RuntimeError: it waits again.
+            inner.close()
+
+
+def _innermost(work: Any) -> "Coroutine[Any, Any, Any] | None":
+    """Return the deepest coroutine that is not at its end; None where `work` is."""
+    found = None
+    while inspect.iscoroutine(work) and work.cr_frame is not None:
+        found, work = work, work.cr_await
+    return found
 
 
 _process: contextvars.ContextVar[Process | None] = contextvars.ContextVar("process", default=None)

@@ -56,12 +56,6 @@ class Machine:
         self._world.trace.record("start", process.name)
         return self._world.loop.spawn(process, _later(work))
 
-    def stop_at_once(self) -> None:
-        """Let nothing of the process run any more; `kill` or `power_off` must follow."""
-        self.files.is_alive = False
-        if self._process is not None:
-            self._process.is_alive = False
-
     def kill(self) -> None:
         """End the process as `kill -9` does: what it wrote stays, synced or not."""
         self._end("kill")
@@ -77,7 +71,7 @@ class Machine:
         process, self._process = self._process, None
         if process is not None:
             # First the disk, then the process: its last words must not reach it.
-            self.files.is_alive = process.is_alive = False
+            self.files.is_alive = False
             process.kill()
         self.is_off.set()
 
@@ -85,10 +79,6 @@ class Machine:
 async def _later(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     # Everything that `work` makes before its first await is made inside the process too.
     return await work()
-
-
-async def _power_off(machine: Machine) -> None:
-    machine.power_off()
 
 
 class World:
@@ -121,12 +111,18 @@ class World:
             try:
                 result = self.loop.run_until_complete(task)
             except PowerLoss as loss:
-                machine = self._machine_of(loss)
-                machine.stop_at_once()
-                self.loop.run_until_complete(_power_off(machine))
+                self._power_off(self._machine_of(loss))
             else:
                 self.loop.raise_failures()
                 return result
+
+    def _power_off(self, machine: Machine) -> None:
+        """Do it as if inside the loop, but before anybody else runs again."""
+        asyncio._set_running_loop(self.loop)
+        try:
+            machine.power_off()
+        finally:
+            asyncio._set_running_loop(None)
 
     def _machine_of(self, loss: PowerLoss) -> Machine:
         return next(item for item in self.machines.values() if item.files.faults is loss.faults)
