@@ -155,7 +155,7 @@ class _Loading:
     def _check_index_files(self) -> None:
         """Rebuild lost indexes of sealed segments; those of the last are read with its end."""
         for segment in self.segments[:-1]:
-            if not segment.has_index_files():
+            if segment.size_bytes and not segment.has_index_files():
                 segment.rebuild_indexes()
                 segment.seal()
                 for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):

@@ -153,6 +153,8 @@ class Segment:
         segment = cls(files, directory, base_offset, config, now_ms)
         segment.size_bytes = files.size(segment.path(LOG_SUFFIX))
         segment.synced_bytes = segment.size_bytes
+        if not segment.size_bytes:
+            segment.reset()
         return segment
 
     def path(self, suffix: str) -> str:
@@ -259,6 +261,9 @@ class Segment:
 
     def seal(self) -> None:
         """Write the index files: nothing will be appended before the segment is opened again."""
+        if not self.size_bytes:
+            # Fifty partitions of a group topic that nobody used need no hundred empty files.
+            return
         self.time_index.append(self.max_timestamp, self.max_timestamp_offset)
         self._store(INDEX_SUFFIX, self.index.encode())
         self._store(TIME_INDEX_SUFFIX, self.time_index.encode())
