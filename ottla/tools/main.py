@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import click
 
 import ottla
-from ottla.base.errors import OttlaError
+from ottla.base.errors import ApiError, ErrorCode, OttlaError
 from ottla.client.errors import NotReachable, TimedOut
 from ottla.tools.lazy import LazyGroup, Verb
 
@@ -69,6 +69,18 @@ root = click.version_option(ottla.__version__, message="ottla %(version)s")(
 )
 
 
+# What can be done about an answer of the cluster, where its own sentence does not say so.
+_ADVICE = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "`ottla topic list` shows what there is",
+    ErrorCode.GROUP_ID_NOT_FOUND: "`ottla group list` shows what there is",
+    ErrorCode.TOPIC_ALREADY_EXISTS: "`ottla topic config` changes it, --if-not-exists accepts it",
+    ErrorCode.INVALID_CONFIG: "docs/options.md and `ottla topic config NAME --all` list the options",
+    ErrorCode.MESSAGE_TOO_LARGE: "`ottla topic config NAME --set max.message.bytes=…` raises it",
+    ErrorCode.REQUEST_TIMED_OUT: "look at the broker's log, then try again",
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: "look at the broker's log, then try again",
+}
+
+
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     try:
@@ -93,6 +105,8 @@ def explain(error: Exception) -> str:
         return f"{text}: start a broker with `ottla up`, or name another with --bootstrap HOST:PORT"
     if isinstance(error, TimedOut):
         return f"{text}: look at the broker's log, or name another with --bootstrap HOST:PORT"
+    if isinstance(error, ApiError) and error.code in _ADVICE:
+        return f"{text}: {_ADVICE[error.code]}"
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
     return text

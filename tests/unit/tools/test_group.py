@@ -95,7 +95,10 @@ def test_a_group_is_deleted_with_its_offsets(run: Any, group: str) -> None:
     """After that it is unknown."""
     assert run("group", "delete", group, "--yes").out == b"Deleted readers.\n"
     gone = run("group", "describe", group)
-    assert (gone.code, gone.errors) == (1, "ottla: There is no group 'readers'\n")
+    assert (gone.code, gone.errors) == (
+        1,
+        "ottla: There is no group 'readers': `ottla group list` shows what there is\n",
+    )
 
 
 def test_a_person_is_asked_before_a_group_is_deleted(

@@ -131,7 +131,8 @@ def test_the_environment_names_the_cluster(
     [
         (NotReachable("x"), "x: start a broker with `ottla up`"),
         (TimedOut("x"), "x: look at the broker's log"),
-        (ApiError(ErrorCode.INVALID_CONFIG, "Bad value."), "Bad value"),
+        (ApiError(ErrorCode.INVALID_CONFIG, "Bad value."), "Bad value: docs/options.md and"),
+        (ApiError(ErrorCode.INVALID_PARTITIONS, "Too few."), "Too few"),
         (ConfigError("Unknown configuration x"), "Unknown configuration x"),
         (PermissionError(13, "Permission denied", "/f"), "/f: Permission denied"),
     ],
