@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 from itertools import chain, islice
 from typing import NamedTuple
 
-from ottla.base.files import FileSystem
+from ottla.base.files import File, FileSystem
 from ottla.storage import checkpoints, scan
 from ottla.storage.config import LogConfig
 from ottla.storage.epochs import LeaderEpochs
@@ -33,6 +33,8 @@ _CLEANED_SUFFIX = ".cleaned"
 _SWAP_SUFFIX = ".swap"
 # Enough of the log's end to find the last five batches of the producers that are active.
 _EARLIER_BATCHES = 512
+# What is copied at once.
+_COPY_BYTES = 1024 * 1024
 
 _log = logging.getLogger(__name__)
 
@@ -188,11 +190,16 @@ class _Loading:
         # After a mere crash the bytes are there, but perhaps not on the device yet.
         segment.synced_bytes = -1
         next_offset, position = segment.base_offset, 0
+        durable = 0
         for found, header, _ in scan.batches(segment.file.read_at, 0, size):
             if header.base_offset < next_offset:
                 break
+            if header.base_offset < self.expected.recovery_point:
+                durable = found
             _note_epoch(self.epochs, header)
             next_offset, position = segment.note_header(found, header)
+        if self.config.flush_on_ack:
+            _write_again(segment.file, durable, position)
         if position == size:
             return next_offset
         _log.error(
@@ -394,6 +401,17 @@ def _next_offset(files: FileSystem, path: str, base_offset: int) -> int:
         return next_offset
     finally:
         file.close()
+
+
+def _write_again(file: File, position: int, end: int) -> None:
+    """Make bytes dirty once more, so that the next sync writes them.
+
+    After a sync that failed, Linux keeps them readable and believes that they are on the device.
+    """
+    while position < end:
+        data = file.read_at(position, min(_COPY_BYTES, end - position))
+        file.write_at(position, data)
+        position += len(data)
 
 
 def _note_epoch(epochs: LeaderEpochs, header: BatchHeader) -> None:
