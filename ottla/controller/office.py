@@ -385,15 +385,16 @@ class Office:
         entity_type, entity = request.entity_type, request.entity
         stored = await state.load_config(self._session, entity_type, entity)
         broker = self._around.options()
+        former = {} if request.replaces else stored.settings
         if entity_type == ConfigNode.TOPICS:
             names.validate_topic_name(entity)
             if self.image.topic(entity) is None:
                 raise ApiError(
                     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{entity}' does not exist."
                 )
-            settings = configs.alter_topic(stored.settings, request.changes, broker)
+            settings = configs.alter_topic(former, request.changes, broker)
         else:
-            settings = configs.alter_broker(stored.settings, request.changes, broker)
+            settings = configs.alter_broker(former, request.changes, broker)
         if validate_only or settings == stored.settings:
             return
         operations = state.config_operations(entity_type, entity, stored, settings)

@@ -74,8 +74,12 @@ class ConfigChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ConfigRequest:
-    """Changes of one entity: of type `topics` or `brokers`; the broker default is `<default>`."""
+    """Changes of one entity: of type `topics` or `brokers`; the broker default is `<default>`.
+
+    One that `replaces` leaves nothing of what was set before.
+    """
 
     entity_type: str
     entity: str
     changes: tuple[ConfigChange, ...]
+    replaces: bool = False

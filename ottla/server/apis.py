@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from ottla.server.context import AdvertisedApi
 from ottla.server.handlers import (
+    alter_configs,
     api_versions,
     create_partitions,
     create_topics,
@@ -73,6 +74,7 @@ ROWS: tuple[Row, ...] = (
     Row(delete_topics),
     Row(create_partitions),
     Row(describe_configs),
+    Row(alter_configs),
     Row(incremental_alter_configs),
 )
 

@@ -12,9 +12,8 @@ broker option that nobody knows is refused instead of stored.
 from collections import Counter
 
 from ottla.base.errors import ApiError, ErrorCode
-from ottla.cluster.znodes import ConfigNode
-from ottla.controller.requests import Alteration, ConfigChange, ConfigRequest
-from ottla.server.config_store import ConfigResource
+from ottla.controller.requests import Alteration, ConfigChange
+from ottla.server import config_alteration
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.incremental_alter_configs import (
@@ -37,6 +36,7 @@ async def handle(
     named = Counter((item.resource_type, item.resource_name) for item in request.resources)
     responses = []
     for resource in request.resources:
+        key = (resource.resource_type, resource.resource_name)
         response = AlterConfigsResourceResponse(
             error_message=None,
             resource_type=resource.resource_type,
@@ -44,51 +44,18 @@ async def handle(
         )
         responses.append(response)
         try:
-            if named[resource.resource_type, resource.resource_name] > 1:
-                raise ApiError(
-                    ErrorCode.INVALID_REQUEST, "Each resource may be named only once in a request."
-                )
-            await _alter(context, resource, request.validate_only)
+            config_alteration.check_named_once(key, named)
+            changes = _changes(resource)
+            await config_alteration.alter(
+                context, key, changes, validate_only=request.validate_only
+            )
         except ApiError as error:
             response.error_code, response.error_message = int(error.code), error.message
     return IncrementalAlterConfigsResponse(responses=responses)
 
 
-async def _alter(
-    context: RequestContext, resource: AlterConfigsResource, validate_only: bool
-) -> None:
-    entity_type, entity = _entity(context, resource)
-    changes = tuple(_change(item) for item in resource.configs)
-    (outcome,) = await context.broker.controller.alter_configs(
-        [ConfigRequest(entity_type, entity, changes)], validate_only=validate_only
-    )
-    if outcome.error is not None:
-        raise outcome.error
-    if not validate_only:
-        await context.broker.configs.refresh(entity_type, entity)
-
-
-def _entity(context: RequestContext, resource: AlterConfigsResource) -> tuple[str, str]:
-    """Return type and name of the resource as the tree has them."""
-    name = resource.resource_name
-    if resource.resource_type == ConfigResource.TOPIC:
-        if not name:
-            raise ApiError(ErrorCode.INVALID_REQUEST, "Topics have no default that can be set.")
-        return ConfigNode.TOPICS, name
-    if resource.resource_type != ConfigResource.BROKER:
-        raise ApiError(
-            ErrorCode.INVALID_REQUEST,
-            f"Resources of type {resource.resource_type} cannot be configured here: "
-            f"topics ({ConfigResource.TOPIC}) and brokers ({ConfigResource.BROKER}) can",
-        )
-    if not name:
-        return ConfigNode.BROKERS, ConfigNode.DEFAULT
-    if name != str(context.broker.node_id):
-        raise ApiError(
-            ErrorCode.INVALID_REQUEST,
-            f"This is broker {context.broker.node_id}: it cannot configure {name!r}",
-        )
-    return ConfigNode.BROKERS, name
+def _changes(resource: AlterConfigsResource) -> tuple[ConfigChange, ...]:
+    return tuple(_change(item) for item in resource.configs)
 
 
 def _change(item: AlterableConfig) -> ConfigChange:

@@ -1,0 +1,65 @@
+"""Changing the options of topics and brokers: what AlterConfigs and IncrementalAlterConfigs share.
+
+Refusals are ApiError, for the response of the resource. Follows kafka.server.ConfigAdminManager.
+"""
+
+from collections.abc import Mapping
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.cluster.znodes import ConfigNode
+from ottla.controller.requests import ConfigChange, ConfigRequest
+from ottla.server.config_store import ConfigResource
+from ottla.server.context import RequestContext
+
+# Type and name of a resource, as requests have them.
+ResourceKey = tuple[int, str]
+
+
+def check_named_once(resource: ResourceKey, named: Mapping[ResourceKey, int]) -> None:
+    """Raise INVALID_REQUEST for a resource that a request names more than once (its count)."""
+    if named[resource] > 1:
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST, "Each resource may be named only once in a request."
+        )
+
+
+async def alter(
+    context: RequestContext,
+    resource: ResourceKey,
+    changes: tuple[ConfigChange, ...],
+    *,
+    validate_only: bool,
+    replaces: bool = False,
+) -> None:
+    """Have the controller change a resource, and this broker act on it before anybody is told."""
+    entity_type, entity = _entity(context, resource)
+    (outcome,) = await context.broker.controller.alter_configs(
+        [ConfigRequest(entity_type, entity, changes, replaces)], validate_only=validate_only
+    )
+    if outcome.error is not None:
+        raise outcome.error
+    if not validate_only:
+        await context.broker.configs.refresh(entity_type, entity)
+
+
+def _entity(context: RequestContext, resource: ResourceKey) -> tuple[str, str]:
+    """Return type and name of the resource as the tree has them."""
+    kind, name = resource
+    if kind == ConfigResource.TOPIC:
+        if not name:
+            raise ApiError(ErrorCode.INVALID_REQUEST, "Topics have no default that can be set.")
+        return ConfigNode.TOPICS, name
+    if kind != ConfigResource.BROKER:
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST,
+            f"Resources of type {kind} cannot be configured here: "
+            f"topics ({ConfigResource.TOPIC}) and brokers ({ConfigResource.BROKER}) can",
+        )
+    if not name:
+        return ConfigNode.BROKERS, ConfigNode.DEFAULT
+    if name != str(context.broker.node_id):
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST,
+            f"This is broker {context.broker.node_id}: it cannot configure {name!r}",
+        )
+    return ConfigNode.BROKERS, name

@@ -1,0 +1,50 @@
+"""AlterConfigs (key 33), versions 0-2: replace all settings of topics and brokers (KIP-133).
+
+v1: the same. v2: flexible. What the request does not name goes back to its default, which is why
+clients prefer IncrementalAlterConfigs. A broker named "" is the cluster-wide default of all brokers.
+
+Not done: broker loggers (8), client metrics (16) and groups (32): INVALID_REQUEST. Unlike Kafka, a
+broker option that nobody knows is refused instead of stored.
+"""
+
+from collections import Counter
+
+from ottla.base.errors import ApiError
+from ottla.controller.requests import Alteration, ConfigChange
+from ottla.server import config_alteration
+from ottla.server.context import RequestContext
+from ottla.wire.api_keys import ApiKey
+from ottla.wire.messages.alter_configs import (
+    AlterConfigsRequest,
+    AlterConfigsResourceResponse,
+    AlterConfigsResponse,
+)
+
+API = ApiKey.ALTER_CONFIGS
+MIN_VERSION = 0
+MAX_VERSION = 2
+
+
+async def handle(context: RequestContext, request: AlterConfigsRequest) -> AlterConfigsResponse:
+    """Replace the settings of each resource that is named once; each wholly or not at all."""
+    named = Counter((item.resource_type, item.resource_name) for item in request.resources)
+    responses = []
+    for resource in request.resources:
+        key = (resource.resource_type, resource.resource_name)
+        response = AlterConfigsResourceResponse(
+            error_message=None,
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
+        )
+        responses.append(response)
+        changes = tuple(
+            ConfigChange(item.name, Alteration.SET, item.value) for item in resource.configs
+        )
+        try:
+            config_alteration.check_named_once(key, named)
+            await config_alteration.alter(
+                context, key, changes, validate_only=request.validate_only, replaces=True
+            )
+        except ApiError as error:
+            response.error_code, response.error_message = int(error.code), error.message
+    return AlterConfigsResponse(responses=responses)
