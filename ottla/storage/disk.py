@@ -22,6 +22,7 @@ from ottla.storage import checkpoints, recovery
 from ottla.storage.checkpoints import Offsets, TopicPartition
 from ottla.storage.config import LogConfig
 from ottla.storage.log import Log, Surroundings
+from ottla.storage.retention import Doomed
 
 DELETE_SUFFIX = "-delete"
 _FILE_NAME_MAX = 255
@@ -59,8 +60,9 @@ class LogDirectory:
         self._files = surroundings.files
         self._lock = lock
         self._stored: dict[str, bytes] = {}
-        # Directories of deleted logs, and when (ms) they may go.
-        self._doomed: list[tuple[int, str]] = []
+        # Folders of deleted logs.
+        self._doomed = Doomed()
+        self._has_unsynced_deletions = False
 
     def file(self, name: str) -> str:
         """Return the path of a file in this directory."""
@@ -189,24 +191,34 @@ class LogDirectory:
         log.rename_directory(self.file(name))
         log.abandon()
         due_ms = self._surroundings.clock.time_ms() + log.config.file_delete_delay_ms
-        self._doomed.append((due_ms, self.file(name)))
+        self._doomed.add([self.file(name)], due_ms)
+        self._has_unsynced_deletions = True
+
+    def settle_deletions(self) -> None:
+        """Return once no crash can bring back the name of a deleted log."""
+        if self._has_unsynced_deletions:
+            self._files.sync_directory(self.path)
+            self._has_unsynced_deletions = False
 
     async def flush_due(self) -> None:
-        """Flush, off the loop, the logs whose flush.ms has passed, and segments that were rolled."""
+        """Flush, off the loop, the logs whose flush.ms has passed, and segments that were rolled.
+
+        Descriptors of sealed segments are given back: there is no end to how many a broker has.
+        """
         for log in list(self.logs.values()):
             if log.needs_flush():
                 await log.flush_in_background()
             elif log.owes_sealed():
                 await log.flush_in_background(sealed_only=True)
+            if log.segments_count > 1:
+                log.close_idle_files()
 
     async def remove_deleted(self) -> None:
         """Remove what was deleted long enough ago: segments, and in the background whole logs."""
         now_ms = self._surroundings.clock.time_ms()
         for log in list(self.logs.values()):
             log.remove_deleted()
-        due = [path for due_ms, path in self._doomed if due_ms <= now_ms]
-        self._doomed = [each for each in self._doomed if each[0] > now_ms]
-        for path in due:
+        for path in self._doomed.take_due(now_ms):
             await self._files.in_background(partial(self._files.remove_tree, path))
 
     # Checkpoints
@@ -382,7 +394,7 @@ class LogDirectories:
         return log
 
     def delete(self, topic: str, partition: int) -> None:
-        """Take a log away; its files go after file.delete.delay.ms."""
+        """Take a log away; its files go after file.delete.delay.ms. Then call `settle_deletions`."""
         key = (topic, partition)
         self._logs.pop(key)
         directory = self._where.pop(key)
@@ -390,6 +402,12 @@ class LogDirectories:
             raise directory.failure
         with self._disk(directory):
             directory.delete(key)
+
+    def settle_deletions(self) -> None:
+        """Return once no crash can bring back what was deleted; StorageError where one might."""
+        for directory in self._online():
+            with self._disk(directory):
+                directory.settle_deletions()
 
     def high_watermark(self, topic: str, partition: int) -> int:
         """Return the high watermark that was stored last; 0 if there is none."""

@@ -6,6 +6,7 @@ batch's first offset stands beside it, if this process appended the batch: then 
 batch needs no look at the file. Follows org.apache.kafka.storage.internals.log.OffsetIndex.
 """
 
+import operator
 import sys
 from array import array
 from bisect import bisect_left, bisect_right
@@ -31,13 +32,15 @@ class Place(NamedTuple):
 class OffsetIndex:
     """Entries in rising order of offset and position; none points to the segment's first batch."""
 
-    __slots__ = ("_first", "_last", "_positions", "base_offset")
+    __slots__ = ("_first", "_last", "_loaded", "_positions", "base_offset")
 
     def __init__(self, base_offset: int) -> None:
         self.base_offset = base_offset
-        self._first = array("I")
         self._last = array("I")
         self._positions = array("I")
+        # Where an indexed batch begins is not on disk: the first `_loaded` entries have no `_first`.
+        self._loaded = 0
+        self._first = array("I")
 
     def __len__(self) -> int:
         return len(self._last)
@@ -52,7 +55,8 @@ class OffsetIndex:
         """Return where to find the first batch whose last offset is at least `offset`."""
         relative = offset - self.base_offset
         at = bisect_left(self._last, relative)
-        if at < len(self._last) and self._first[at] <= relative:
+        appended = at - self._loaded
+        if 0 <= appended < len(self._first) and self._first[appended] <= relative:
             return Place(self._positions[at], self._last[at] + self.base_offset, True)
         if at == 0:
             return Place(0, -1, False)
@@ -68,14 +72,15 @@ class OffsetIndex:
     def truncate(self, position: int) -> None:
         """Forget the batches that begin at or after `position`."""
         at = bisect_left(self._positions, position)
-        del self._first[at:], self._last[at:], self._positions[at:]
+        del self._first[max(0, at - self._loaded) :], self._last[at:], self._positions[at:]
+        self._loaded = min(self._loaded, at)
 
     def encode(self) -> bytes:
         """Return the content of the `.index` file."""
         entries = array("I", bytes(ENTRY_SIZE * len(self)))
         entries[0::2] = self._last
         entries[1::2] = self._positions
-        return _big_endian(entries)
+        return to_big_endian(entries)
 
     @classmethod
     def decode(cls, base_offset: int, data: Buffer, log_bytes: int) -> "OffsetIndex":
@@ -83,25 +88,46 @@ class OffsetIndex:
 
         Entries that only look right are found out where they are used, against the log.
         """
+        entries = from_big_endian("I", data[: len(data) // ENTRY_SIZE * ENTRY_SIZE])
         index = cls(base_offset)
-        entries = array("I", bytes(data[: len(data) // ENTRY_SIZE * ENTRY_SIZE]))
-        if sys.byteorder == "little":
-            entries.byteswap()
-        previous_last, previous_position = -1, 0
-        for last, position in zip(entries[0::2], entries[1::2], strict=True):
-            if last <= previous_last or not previous_position < position < log_bytes:
-                break
-            if last > RELATIVE_OFFSET_MAX:
-                break
-            # Where the batch begins is not on disk: no lookup of a loaded entry is exact.
-            index._first.append(last + 1)
-            index._last.append(last)
-            index._positions.append(position)
-            previous_last, previous_position = last, position
+        index._last, index._positions = entries[0::2], entries[1::2]
+        count = min(
+            rising_count(index._last, 0, RELATIVE_OFFSET_MAX),
+            rising_count(index._positions, 1, log_bytes - 1),
+        )
+        del index._last[count:], index._positions[count:]
+        index._loaded = count
         return index
 
 
-def _big_endian(entries: "array[int]") -> bytes:
+def rising_count(values: "array[int]", minimum: int, maximum: int) -> int:
+    """Return how many values, from the first on, rise strictly within the bounds (inclusive).
+
+    An index of a large segment has a quarter of a million entries: no loop in Python for a sound one.
+    """
+    if not values:
+        return 0
+    is_sound = values[0] >= minimum and values[-1] <= maximum
+    if is_sound and all(map(operator.lt, values, memoryview(values)[1:])):
+        return len(values)
+    previous = minimum - 1
+    for count, value in enumerate(values):
+        if not previous < value <= maximum:
+            return count
+        previous = value
+    return len(values)
+
+
+def to_big_endian(values: "array[int]") -> bytes:
+    """Return the bytes of an array as the files have them; the array is of no use afterwards."""
     if sys.byteorder == "little":
-        entries.byteswap()
-    return entries.tobytes()
+        values.byteswap()
+    return values.tobytes()
+
+
+def from_big_endian(kind: str, data: Buffer) -> "array[int]":
+    """Return the array of this type code that the bytes of a file are."""
+    values = array(kind, bytes(data))
+    if sys.byteorder == "little":
+        values.byteswap()
+    return values

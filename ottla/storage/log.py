@@ -86,8 +86,7 @@ class Log:
         # Whoever was here before may have made names and ended before they were durable.
         self._unsynced_paths = dict.fromkeys((self.directory, surroundings.log_directory))
         self._truncations = 0
-        # Files out of use: when to remove them (ms), and their names.
-        self._doomed: list[tuple[int, list[str]]] = []
+        self._doomed = retention.Doomed()
 
     @property
     def size_bytes(self) -> int:
@@ -452,7 +451,7 @@ class Log:
         """Take segments out of the log; their files go after file.delete.delay.ms."""
         due_ms = self._clock.time_ms() + self.config.file_delete_delay_ms
         for segment in self._segments[start:end]:
-            self._doomed.append((due_ms, segment.mark_deleted()))
+            self._doomed.add(segment.mark_deleted(), due_ms)
             segment.close()
         del self._segments[start:end], self._bases[start:end]
 
@@ -464,12 +463,9 @@ class Log:
 
     def remove_deleted(self, *, all_of_them: bool = False) -> None:
         """Remove the files of deleted segments whose time has come."""
-        now_ms = self._clock.time_ms()
-        due = [each for each in self._doomed if all_of_them or each[0] <= now_ms]
-        self._doomed = [each for each in self._doomed if each not in due]
         with self._disk():
-            # A name may be there twice: a segment that was begun and cut again at one offset.
-            for path in {path for _, paths in due for path in paths}:
+            for path in self._doomed.take_due(None if all_of_them else self._clock.time_ms()):
+                # A segment that was begun and cut at one offset twice has the same names.
                 if self._files.exists(path):
                     self._files.remove(path)
 
@@ -551,9 +547,15 @@ class Log:
         with self._disk():
             self._files.rename(self.directory, directory)
         self.directory = directory
-        self._doomed.clear()
+        self._doomed.forget()
         for segment in self._segments:
             segment.directory = directory
+
+    def close_idle_files(self) -> None:
+        """Give back the descriptors of durable segments behind the last; a read opens them again."""
+        for segment in self._segments[:-1]:
+            if segment.is_synced:
+                segment.close()
 
     def close(self) -> None:
         """Flush, write the indexes and a snapshot of the producers, and give the files back."""

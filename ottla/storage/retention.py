@@ -1,10 +1,11 @@
 """Which segments have outlived their topic's retention: pure planning, from values to a number.
 
 Only whole segments at the start of the log go, never one with records at or past the high watermark.
+What goes is renamed at once and removed after a while; `Doomed` remembers it until then.
 Follows UnifiedLog.deleteOldSegments and its three reasons.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from typing import NamedTuple, Protocol
 
@@ -52,6 +53,29 @@ class Plan(NamedTuple):
 
     segments_count: int
     reason: Reason | None
+
+
+class Doomed:
+    """Paths that are out of use and are to be removed after a while (file.delete.delay.ms)."""
+
+    def __init__(self) -> None:
+        self._paths: list[tuple[int, str]] = []
+
+    def add(self, paths: Iterable[str], due_ms: int) -> None:
+        """Have paths removed at a time (ms)."""
+        self._paths += [(due_ms, path) for path in paths]
+
+    def take_due(self, now_ms: int | None = None) -> list[str]:
+        """Return the paths whose time has come, each once; all of them if no time is given."""
+        if not self._paths:
+            return []
+        due = [path for due_ms, path in self._paths if now_ms is None or due_ms <= now_ms]
+        self._paths = [each for each in self._paths if each[1] not in due]
+        return list(dict.fromkeys(due))
+
+    def forget(self) -> None:
+        """Leave the paths alone, because the folder they are in goes as a whole."""
+        self._paths.clear()
 
 
 def plan(segments: Sequence[Aged], state: LogState, config: LogConfig, now_ms: int) -> Plan:

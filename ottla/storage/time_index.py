@@ -11,10 +11,16 @@ from bisect import bisect_left
 from typing import NamedTuple
 
 from ottla.base.buffers import Buffer
-from ottla.storage.index import RELATIVE_OFFSET_MAX
+from ottla.storage.index import (
+    RELATIVE_OFFSET_MAX,
+    from_big_endian,
+    rising_count,
+    to_big_endian,
+)
 
 ENTRY = struct.Struct(">qi")
 NO_TIMESTAMP = -1
+TIMESTAMP_MAX = 2**63 - 1
 
 
 class TimeEntry(NamedTuple):
@@ -64,19 +70,26 @@ class TimeIndex:
 
     def encode(self) -> bytes:
         """Return the content of the `.timeindex` file."""
-        pack = ENTRY.pack
-        return b"".join(map(pack, self._timestamps, self._offsets))
+        # Three 32-bit words an entry: two of the timestamp, one of the offset, all big-endian.
+        times = array("I", to_big_endian(self._timestamps[:]))
+        words = array("I", bytes(ENTRY.size * len(self)))
+        words[0::3], words[1::3] = times[0::2], times[1::2]
+        words[2::3] = array("I", to_big_endian(self._offsets[:]))
+        return words.tobytes()
 
     @classmethod
     def decode(cls, base_offset: int, data: Buffer, next_offset: int) -> "TimeIndex":
         """Read a file's entries up to the first that cannot be right."""
         index = cls(base_offset)
-        previous = TimeEntry(NO_TIMESTAMP, -1)
-        limit = min(next_offset - base_offset, RELATIVE_OFFSET_MAX + 1)
-        for timestamp, offset in ENTRY.iter_unpack(data[: len(data) // ENTRY.size * ENTRY.size]):
-            if timestamp <= previous.timestamp or not previous.offset < offset < limit:
-                break
-            index._timestamps.append(timestamp)
-            index._offsets.append(offset)
-            previous = TimeEntry(timestamp, offset)
+        words = array("I", bytes(data[: len(data) // ENTRY.size * ENTRY.size]))
+        times = array("I", bytes(2 * 4 * (len(words) // 3)))
+        times[0::2], times[1::2] = words[0::3], words[1::3]
+        index._timestamps = from_big_endian("q", times.tobytes())
+        index._offsets = from_big_endian("I", words[2::3].tobytes())
+        limit = min(next_offset - base_offset - 1, RELATIVE_OFFSET_MAX)
+        count = min(
+            rising_count(index._timestamps, 0, TIMESTAMP_MAX),
+            rising_count(index._offsets, 0, limit),
+        )
+        del index._timestamps[count:], index._offsets[count:]
         return index

@@ -438,6 +438,19 @@ async def test_upkeep_makes_rolled_segments_durable_and_flushes_in_time(world: W
     directories.close()
 
 
+async def test_upkeep_gives_back_the_descriptors_of_sealed_segments(world: World) -> None:
+    """A broker with many segments does not run out of them; reads open them again."""
+    directories = world.directories()
+    log = directories.create("t", 0, TOPIC_ID, LogConfig(segment_bytes=300))
+    for _ in range(30):
+        log.append_as_leader(make_batch(), 0)
+    before = len(os.listdir("/proc/self/fd"))
+    await directories.maintain()
+    assert len(os.listdir("/proc/self/fd")) <= before - log.segments_count + 1
+    assert offsets(log) == list(range(30))
+    directories.close()
+
+
 async def test_upkeep_applies_retention_and_forgets_silent_producers(world: World) -> None:
     """Up to the high watermark that the partition has set."""
     config = LogConfig(

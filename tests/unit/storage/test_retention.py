@@ -98,3 +98,16 @@ def test_compact_and_delete_together_delete() -> None:
     """Both policies hold."""
     policy = frozenset({"compact", "delete"})
     assert plan(cleanup_policy=policy, retention_ms=7 * DAY).segments_count == 2
+
+
+def test_what_is_out_of_use_is_removed_when_its_time_has_come() -> None:
+    """Each path once, even if it was added twice; at the end all of them."""
+    doomed = retention.Doomed()
+    doomed.add(["a", "b"], 100)
+    doomed.add(["c", "a"], 200)
+    assert doomed.take_due(99) == []
+    assert doomed.take_due(100) == ["a", "b"]
+    assert doomed.take_due() == ["c"]
+    doomed.add(["d"], 0)
+    doomed.forget()
+    assert doomed.take_due() == []
