@@ -9,7 +9,7 @@ import pytest
 
 from ottla.testing.process import BrokerProcess
 
-PARTITIONS = 3
+PARTITIONS = 12
 KILLS = 3
 RECORDS_BETWEEN_KILLS = 4000
 
@@ -17,7 +17,7 @@ RECORDS_BETWEEN_KILLS = 4000
 class Writer:
     """Writes 0, 1, 2… to each partition, without a pause, and notes what is acknowledged where."""
 
-    def __init__(self, broker: BrokerProcess, *, is_idempotent: bool) -> None:
+    def __init__(self, broker: BrokerProcess, codec: str, *, is_idempotent: bool) -> None:
         self.acknowledged: dict[int, dict[int, int]] = defaultdict(dict)
         self.sent = [0] * PARTITIONS
         self.failures: list[str] = []
@@ -29,6 +29,7 @@ class Writer:
                 "bootstrap.servers": broker.bootstrap,
                 "enable.idempotence": is_idempotent,
                 "acks": "all",
+                "compression.type": codec,
                 "linger.ms": 1,
                 "batch.num.messages": 50,
                 "reconnect.backoff.max.ms": 200,
@@ -107,9 +108,11 @@ def _read_all(broker: BrokerProcess) -> list[dict[int, int]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("is_idempotent", [True, False], ids=["idempotent", "plain"])
+@pytest.mark.parametrize(
+    ("codec", "is_idempotent"), [("none", True), ("zstd", True), ("lz4", False)]
+)
 def test_a_crash_keeps_every_acknowledged_record_in_order(
-    broker: BrokerProcess, is_idempotent: bool
+    broker: BrokerProcess, codec: str, is_idempotent: bool
 ) -> None:
     """Three kills in the middle of writing. Each acknowledged record is at the offset that was
     acknowledged; an idempotent producer's records are all there, once, in their order.
@@ -117,7 +120,7 @@ def test_a_crash_keeps_every_acknowledged_record_in_order(
     admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": broker.bootstrap})
     topic = confluent_kafka.admin.NewTopic("t", num_partitions=PARTITIONS)
     admin.create_topics([topic])["t"].result(10)
-    writer = Writer(broker, is_idempotent=is_idempotent)
+    writer = Writer(broker, codec, is_idempotent=is_idempotent)
     try:
         for _ in range(KILLS):
             writer.wait_for(RECORDS_BETWEEN_KILLS)
