@@ -29,6 +29,7 @@ from ottla.server.handlers import (
     list_offsets,
     metadata,
     offset_commit,
+    offset_delete,
     offset_fetch,
     offset_for_leader_epoch,
     produce,
@@ -76,6 +77,7 @@ ROWS: tuple[Row, ...] = (
     Row(describe_configs),
     Row(alter_configs),
     Row(incremental_alter_configs),
+    Row(offset_delete),
 )
 
 

@@ -1,8 +1,8 @@
-"""Looking at groups and deleting them: DescribeGroups, ListGroups, DeleteGroups."""
+"""Looking at groups and deleting them: DescribeGroups, ListGroups, DeleteGroups, OffsetDelete."""
 
 from collections.abc import Iterable
 
-from ottla.base.errors import ErrorCode
+from ottla.base.errors import ApiError, ErrorCode
 from ottla.coordinators.group.records import Change, GroupMetadata, OffsetCommit
 from ottla.coordinators.group.shard import GroupShard
 from ottla.coordinators.group.state import Group, GroupState, Member
@@ -10,6 +10,13 @@ from ottla.coordinators.runtime import Decision
 from ottla.wire.messages.delete_groups import DeletableGroupResult
 from ottla.wire.messages.describe_groups import DescribedGroup, DescribedGroupMember
 from ottla.wire.messages.list_groups import ListedGroup
+from ottla.wire.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestTopic,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
 
 CLASSIC = "classic"
 # KIP-1043: from this version on a group that does not exist is an error, not a dead group.
@@ -85,3 +92,38 @@ def delete(shard: GroupShard, group_id: str) -> Decision[DeletableGroupResult]:
 
 def _deleted(group_id: str, code: ErrorCode) -> DeletableGroupResult:
     return DeletableGroupResult(group_id=group_id, error_code=code)
+
+
+def delete_offsets(
+    shard: GroupShard, request: OffsetDeleteRequest
+) -> Decision[OffsetDeleteResponse]:
+    """Delete offsets of topics that no member reads; ApiError where the group lets nobody."""
+    group = shard.group(request.group_id)
+    if group is None:
+        raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND)
+    # Only of consumers is it known what they read.
+    if group.state is not GroupState.EMPTY and not group.is_consumer_group:
+        raise ApiError(ErrorCode.NON_EMPTY_GROUP)
+    stored = set(shard.offsets.places(request.group_id))
+    response = OffsetDeleteResponse()
+    changes: list[Change] = []
+    for topic in request.topics:
+        is_read = group.is_subscribed_to(topic.name)
+        code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if is_read else ErrorCode.NONE
+        response.topics.append(answered_topic(topic, code))
+        places = {(topic.name, item.partition_index) for item in topic.partitions}
+        if not is_read:
+            gone = sorted(places & stored)
+            changes += [OffsetCommit(request.group_id, place, None) for place in gone]
+    return Decision(shard.encode(changes), response)
+
+
+def answered_topic(topic: OffsetDeleteRequestTopic, code: ErrorCode) -> OffsetDeleteResponseTopic:
+    """Return the answer that says `code` of every partition of the topic."""
+    return OffsetDeleteResponseTopic(
+        name=topic.name,
+        partitions=[
+            OffsetDeleteResponsePartition(partition_index=item.partition_index, error_code=code)
+            for item in topic.partitions
+        ],
+    )

@@ -38,6 +38,7 @@ from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from ottla.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberResponse
 from ottla.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from ottla.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from ottla.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from ottla.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
@@ -265,4 +266,18 @@ class GroupCoordinator:
             self.partition_for(group_id),
             lambda shard: queries.delete(shard, group_id),
             lambda code: DeletableGroupResult(group_id=group_id, error_code=group_error(code)),
+        )
+
+    def delete_offsets(self, request: OffsetDeleteRequest) -> Reply[OffsetDeleteResponse]:
+        """Delete single offsets of a group; topics and partitions are known to exist."""
+
+        def refuse(code: ErrorCode) -> OffsetDeleteResponse:
+            return OffsetDeleteResponse(error_code=group_error(code))
+
+        if not request.group_id:
+            return refuse(ErrorCode.INVALID_GROUP_ID)
+        return self._runtime.decide(
+            self.partition_for(request.group_id),
+            lambda shard: queries.delete_offsets(shard, request),
+            refuse,
         )

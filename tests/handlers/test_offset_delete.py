@@ -1,0 +1,117 @@
+"""OffsetDelete: single offsets go, unless somebody reads the topic."""
+
+from typing import Any
+
+import pytest
+
+from ottla.base.errors import ErrorCode
+from ottla.server.handlers import join_group, offset_commit, offset_delete, offset_fetch
+from ottla.server.handlers import sync_group as sync
+from ottla.wire import consumer_protocol, schema
+from ottla.wire.messages.join_group import JoinGroupRequestProtocol
+from ottla.wire.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from ottla.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
+from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from tests.handlers.groups import GroupsBroker, commit_request, groups_broker, join_request
+
+
+async def delete(
+    broker: GroupsBroker, *partitions: tuple[str, int], group: str = "g"
+) -> tuple[str, dict[tuple[str, int], str]]:
+    """Delete offsets; return the name of the request's error, and that of each partition's."""
+    topics: dict[str, list[OffsetDeleteRequestPartition]] = {}
+    for name, index in partitions:
+        asked = OffsetDeleteRequestPartition(partition_index=index)
+        topics.setdefault(name, []).append(asked)
+    request = OffsetDeleteRequest(
+        group_id=group,
+        topics=[
+            OffsetDeleteRequestTopic(name=name, partitions=items) for name, items in topics.items()
+        ],
+    )
+    answer = await broker.ask(offset_delete, request, 0)
+    return ErrorCode(answer.error_code).name, {
+        (topic.name, item.partition_index): ErrorCode(item.error_code).name
+        for topic in answer.topics
+        for item in topic.partitions
+    }
+
+
+async def offsets(broker: GroupsBroker, group: str = "g") -> list[int]:
+    """Return the committed offsets of both partitions of `t`."""
+    topics = [OffsetFetchRequestTopic(name="t", partition_indexes=[0, 1])]
+    answer = await broker.ask(offset_fetch, OffsetFetchRequest(group_id=group, topics=topics), 5)
+    return [item.committed_offset for item in answer.topics[0].partitions]
+
+
+async def consumer(broker: GroupsBroker, *topics: str) -> None:
+    """Have a group `g` of one consumer that reads `topics`."""
+    cls = consumer_protocol.ConsumerProtocolSubscription
+    subscription = b"\0\0" + schema.encode(cls(topics=list(topics)), 0)
+    protocols = [JoinGroupRequestProtocol(name="range", metadata=subscription)]
+    joined: Any = await broker.ask(join_group, join_request(protocols=protocols), 3)
+    assignment = SyncGroupRequestAssignment(member_id=joined.member_id, assignment=b"all")
+    request = SyncGroupRequest(
+        group_id="g",
+        member_id=joined.member_id,
+        generation_id=joined.generation_id,
+        assignments=[assignment],
+    )
+    await broker.ask(sync, request, 3)
+
+
+async def test_one_offset_goes_and_the_others_stay() -> None:
+    """An offset that nobody stored is as good as deleted."""
+    async with groups_broker() as broker:
+        await broker.ask(offset_commit, commit_request((0, 5)), 9)
+        answered = await delete(broker, ("t", 1))
+        assert answered == ("NONE", {("t", 1): "NONE"})
+        assert await offsets(broker) == [5, -1]
+        assert await delete(broker, ("t", 0)) == ("NONE", {("t", 0): "NONE"})
+        assert await offsets(broker) == [-1, -1]
+
+
+async def test_what_does_not_exist_is_told_beside_what_does() -> None:
+    """Unknown topics and partitions; a topic is named once in the answer."""
+    async with groups_broker() as broker:
+        await broker.ask(offset_commit, commit_request((0, 5)), 9)
+        unknown = "UNKNOWN_TOPIC_OR_PARTITION"
+        answered = await delete(broker, ("t", 0), ("t", 9), ("nope", 0))
+        assert answered == ("NONE", {("t", 0): "NONE", ("t", 9): unknown, ("nope", 0): unknown})
+        assert await delete(broker, ("nope", 1)) == ("NONE", {("nope", 1): unknown})
+
+
+async def test_topics_that_a_consumer_reads_keep_their_offsets() -> None:
+    """The offsets of others can go while the group is at work."""
+    async with groups_broker() as broker:
+        await broker.ask(offset_commit, commit_request((0, 5)), 9)
+        await consumer(broker, "t")
+        answered = await delete(broker, ("t", 0), ("__consumer_offsets", 0))
+        subscribed = "GROUP_SUBSCRIBED_TO_TOPIC"
+        assert answered == ("NONE", {("t", 0): subscribed, ("__consumer_offsets", 0): "NONE"})
+        assert await offsets(broker) == [5, -1]
+
+
+@pytest.mark.parametrize(
+    ("group", "code"),
+    [
+        ("", ErrorCode.INVALID_GROUP_ID),
+        ("none", ErrorCode.GROUP_ID_NOT_FOUND),
+        ("workers", ErrorCode.NON_EMPTY_GROUP),
+    ],
+)
+async def test_some_groups_refuse_the_request(group: str, code: ErrorCode) -> None:
+    """What the members of other kinds of groups read is not known, so nothing is deleted."""
+    async with groups_broker() as broker:
+        await broker.ask(join_group, join_request("workers", protocol_type="connect"), 3)
+        assert await delete(broker, ("t", 0), group=group) == (code.name, {})
+
+
+async def test_a_coordinator_that_is_loading_says_so() -> None:
+    """Nothing is deleted from what has not been read."""
+    async with groups_broker(is_loaded=False) as broker:
+        assert await delete(broker, ("t", 0)) == ("NOT_COORDINATOR", {})
