@@ -25,6 +25,7 @@ from ottla.server.handlers import (
     init_producer_id,
     join_group,
     leave_group,
+    list_config_resources,
     list_groups,
     list_offsets,
     metadata,
@@ -78,6 +79,7 @@ ROWS: tuple[Row, ...] = (
     Row(alter_configs),
     Row(incremental_alter_configs),
     Row(offset_delete),
+    Row(list_config_resources),
 )
 
 

@@ -1,0 +1,47 @@
+"""ListConfigResources: names of topics and brokers."""
+
+import pytest
+
+from ottla.base.errors import ErrorCode
+from ottla.server.handlers import list_config_resources
+from ottla.wire.messages.list_config_resources import ListConfigResourcesRequest
+from tests.handlers.logs import LogsBroker
+
+TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
+
+
+@pytest.mark.parametrize(
+    ("types", "found"),
+    [
+        ([], [("1", BROKER), ("2", BROKER), ("a", TOPIC), ("b", TOPIC)]),
+        ([TOPIC], [("a", TOPIC), ("b", TOPIC)]),
+        ([BROKER, GROUP], [("1", BROKER), ("2", BROKER)]),
+        ([BROKER_LOGGER, CLIENT_METRICS, GROUP], []),
+    ],
+)
+async def test_resources_of_the_types_asked_for_are_named(
+    broker: LogsBroker, types: list[int], found: list[tuple[str, int]]
+) -> None:
+    """No type stands for every type."""
+    broker.create("a")
+    broker.create("b")
+    request = ListConfigResourcesRequest(resource_types=types)
+    answer = await broker.ask(list_config_resources, request, 1)
+    assert answer.error_code == 0
+    names = [(item.resource_name, item.resource_type) for item in answer.config_resources]
+    assert names == found
+
+
+async def test_an_unknown_type_is_refused(broker: LogsBroker) -> None:
+    """Even beside a known one, and with Kafka's code."""
+    request = ListConfigResourcesRequest(resource_types=[TOPIC, 1])
+    answer = await broker.ask(list_config_resources, request, 1)
+    assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
+    assert answer.config_resources == []
+
+
+async def test_the_first_version_lists_client_metrics_alone(broker: LogsBroker) -> None:
+    """There are none."""
+    broker.create("a")
+    answer = await broker.ask(list_config_resources, ListConfigResourcesRequest(), 0)
+    assert (answer.error_code, answer.config_resources) == (0, [])
