@@ -172,7 +172,13 @@ class Replicas:
         if controller_epoch < self._controller_epoch:
             return dict.fromkeys(partitions, ErrorCode.STALE_CONTROLLER_EPOCH)
         self._controller_epoch = controller_epoch
-        return {key: self._stop(key, delete) for key in partitions}
+        codes = {key: self._stop(key, delete) for key in partitions}
+        try:
+            self.directories.settle_deletions()
+        except StorageError as error:
+            self.directory_offline(error.directory, error)
+            return dict.fromkeys(codes, ErrorCode.KAFKA_STORAGE_ERROR)
+        return codes
 
     def _stop(self, key: Key, delete: bool) -> ErrorCode:
         partition = self._partitions.pop(key, None)
