@@ -81,6 +81,7 @@ class Node:
         self._net = net or RealNet()
         self._tree = tree
         self._tasks = Tasks()
+        self._has_replicas = False
         self._session: Coordination | None = None
         self._endpoints: list[Endpoint] = []
         self._undo = AsyncExitStack()
@@ -195,6 +196,7 @@ class Node:
             topic_options=configs.topic,
             image=lambda: broker.image,
         )
+        self._has_replicas = True
         self._undo.callback(self._close_storage)
 
     def _close_storage(self) -> None:
@@ -206,7 +208,9 @@ class Node:
             _log.error("not closed cleanly: %s", error)
 
     def _directory_failed(self, path: str, error: StorageError) -> None:
-        self.broker.replicas.directory_offline(path, error)
+        # One that fails while the directories are opened has no replicas yet.
+        if self._has_replicas:
+            self.broker.replicas.directory_offline(path, error)
 
     def _start_coordinators(self) -> None:
         broker = self.broker
