@@ -214,6 +214,8 @@ def test_a_configuration_file_is_read(tmp_path: Path) -> None:
 def test_a_start_that_fails_is_an_error_of_the_launcher(tmp_path: Path) -> None:
     """`BrokerProcess` repeats what the broker said."""
     (tmp_path / "meta.properties").write_text("garbage\n")
-    with pytest.raises(OttlaError, match=r"did not get ready: ottla: .*meta\.properties"):
-        with BrokerProcess(tmp_path):
-            pass
+    with (
+        pytest.raises(OttlaError, match=r"did not get ready: ottla: .*meta\.properties"),
+        BrokerProcess(tmp_path),
+    ):
+        pass
