@@ -247,6 +247,8 @@ class RealFile:
 
     def sync(self) -> None:
         """Flush content and length to the device."""
+        if self._fd < 0:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF), self.path)
         os.fdatasync(self._fd)
 
     def fileno(self) -> int:

@@ -133,7 +133,7 @@ class Log:
             if header.attributes & CONTROL_BIT:
                 marker = producers.parse_marker(data, header)
                 self.producers.check_marker(header, marker)
-            elif header.base_sequence >= 0:
+            else:
                 duplicate = self.producers.check(header)
                 if duplicate is not None:
                     return self._repeated(duplicate, header)
@@ -258,7 +258,6 @@ class Log:
             # Or this segment's name might outlive that of the one before.
             self._files.sync_directory(self.directory)
         segment = Segment.create(self._files, self.directory, base_offset, self.config, now_ms)
-        segment.create_files()
         if self.config.segment_jitter_ms:
             jitter_ms = self._surroundings.rng.below(self.config.segment_jitter_ms)
             segment.configure(self.config, jitter_ms)
@@ -492,18 +491,21 @@ class Log:
         end = self._active.base_offset if sealed_only else self.log_end_offset
         truncations = self._truncations
         chosen = self._segments[:-1] if sealed_only else self._segments
-        pending = [(each, each.size_bytes) for each in chosen if not each.is_synced]
-        try:
+        pending = [(each, each.file, each.size_bytes) for each in chosen if not each.is_synced]
+        with self._disk():
             self._sync_names()
-            for segment, _ in pending:
-                await self._files.in_background(segment.file.sync)
-        except OSError as error:
-            if self._failure is None and truncations == self._truncations:
-                raise self._fail(error) from error
-        if truncations == self._truncations:
-            for segment, size in pending:
-                segment.synced_bytes = size
-            self._flushed(end)
+        for segment, file, size in pending:
+            try:
+                await self._files.in_background(file.sync)
+            except OSError as error:
+                if self._failure is None and segment.holds(file):
+                    raise self._fail(error) from error
+                # The segment was taken out of the log meanwhile, or was made durable by another.
+                return self.recovery_point
+            if truncations != self._truncations:
+                return self.recovery_point
+            segment.synced_bytes = max(segment.synced_bytes, size)
+        self._flushed(end)
         return self.recovery_point
 
     def needs_flush(self) -> bool:

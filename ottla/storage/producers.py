@@ -108,23 +108,25 @@ class ProducerState:
         producer = self.producers.get(header.producer_id)
         if producer is None:
             return None
-        sequence = header.base_sequence
-        if header.producer_epoch == producer.epoch:
-            batches = producer.batches
-            last = batches[-1].last_sequence if batches else NO_SEQUENCE
-            if sequence != (last + 1) & _SEQUENCE_MASK:
-                duplicate = _known(batches, header)
-                if duplicate is None:
-                    raise _out_of_order(header, f"after {last} the next is {last + 1}")
-                return duplicate
-        elif header.producer_epoch < producer.epoch:
+        if header.producer_epoch < producer.epoch:
             raise ApiError(
                 ErrorCode.INVALID_PRODUCER_EPOCH,
                 f"Producer {header.producer_id} writes with epoch {header.producer_epoch}; "
                 f"epoch {producer.epoch} has taken over.",
             )
-        elif sequence != 0 and producer.epoch != NO_PRODUCER_EPOCH:
-            raise _out_of_order(header, f"epoch {header.producer_epoch} must begin with 0")
+        sequence = header.base_sequence
+        # Coordinators write for transactional producers without sequence numbers.
+        if sequence >= 0:
+            if header.producer_epoch == producer.epoch:
+                batches = producer.batches
+                last = batches[-1].last_sequence if batches else NO_SEQUENCE
+                if sequence != (last + 1) & _SEQUENCE_MASK:
+                    duplicate = _known(batches, header)
+                    if duplicate is None:
+                        raise _out_of_order(header, f"after {last} the next is {last + 1}")
+                    return duplicate
+            elif sequence and producer.epoch != NO_PRODUCER_EPOCH:
+                raise _out_of_order(header, f"epoch {header.producer_epoch} must begin with 0")
         if producer.transaction_first_offset >= 0 and not header.attributes & TRANSACTIONAL_BIT:
             raise ApiError(
                 ErrorCode.INVALID_TXN_STATE,

@@ -78,7 +78,6 @@ def create(files: FileSystem, directory: str, config: LogConfig, now_ms: int) ->
     """Make the directory of a new, empty log."""
     files.make_directories(directory)
     segment = Segment.create(files, directory, 0, config, now_ms)
-    segment.create_files()
     segment.close()
     return LoadedLog(directory, [segment], 0, 0, 0, LeaderEpochs(), ProducerState())
 
@@ -239,7 +238,6 @@ class _Loading:
         if end < start or not self.segments:
             self._drop(self.segments, "before the start of the log")
             created = Segment.create(self.files, self.directory, start, self.config, self.now_ms)
-            created.create_files()
             self.segments = [created]
             end = start
         return end

@@ -138,8 +138,9 @@ class Segment:
     def create(
         cls, files: FileSystem, directory: str, base_offset: int, config: LogConfig, now_ms: int
     ) -> "Segment":
-        """Begin a segment that has no files yet; they come with the first append."""
+        """Begin a segment; only its `.log` file exists, and is open."""
         segment = cls(files, directory, base_offset, config, now_ms)
+        segment._file = files.open(segment.path(LOG_SUFFIX), create=True)
         segment._index = OffsetIndex(base_offset)
         segment._time_index = TimeIndex(base_offset)
         segment._aborted = []
@@ -165,12 +166,13 @@ class Segment:
     def file(self) -> File:
         """The `.log` file, opened when it is first needed."""
         if self._file is None:
-            self._file = self._files.open(self.path(LOG_SUFFIX), create=True)
+            # Never made here: a segment that was removed must not come back empty.
+            self._file = self._files.open(self.path(LOG_SUFFIX))
         return self._file
 
-    def create_files(self) -> None:
-        """Create the `.log` file, so that the name of the segment is on the disk."""
-        self.file  # noqa: B018 - opening creates
+    def holds(self, file: File) -> bool:
+        """Tell whether the segment has this file open still."""
+        return self._file is file
 
     # Appending
 

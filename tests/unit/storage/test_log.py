@@ -13,7 +13,7 @@ from ottla.storage.txn_index import AbortedTransaction
 from ottla.testing.sim.files import SimFileSystem
 from ottla.wire.records import batch, control
 from ottla.wire.records.records import decode_batch, iterate_batches
-from tests.unit.storage.world import START_MS, World, make_batch, offsets, read_all
+from tests.unit.storage.world import START_MS, World, make_batch, offsets, patched, read_all
 
 HOUR_MS = 3_600_000
 
@@ -507,6 +507,37 @@ async def test_a_flush_that_a_truncation_overtakes_promises_nothing(world: World
     log.truncate_to(2)
     fill(log, 4)
     assert await flushing <= 2
+
+
+@pytest.mark.parametrize("way", ["retention", "deletion", "upkeep", "beginning anew"])
+async def test_a_segment_that_goes_during_a_flush_is_no_failure(tmp_path: Path, way: str) -> None:
+    """Its file is closed under the flush; no empty file takes its place."""
+    world = small_segments(tmp_path, retention_ms=HOUR_MS)
+    log = world.load()
+    fill(log, 12)
+    original = world.files.in_background
+
+    def meanwhile(work: Any) -> Any:
+        if way == "retention":
+            world.clock.now_ms += 2 * HOUR_MS
+            log.apply_retention(12)
+        elif way == "deletion":
+            log.rename_directory(str(tmp_path / "t-0.x-delete"))
+            log.abandon()
+        elif way == "upkeep":
+            log.flush()
+            log.close_idle_files()
+        else:
+            log.truncate_fully_and_start_at(50)
+        return original(work)
+
+    with patched(world.files, "in_background", meanwhile):
+        await log.flush_in_background()
+    assert world.failures == []
+    if way != "deletion":
+        assert len(world.names(".log")) == log.segments_count
+        log.flush()
+        log.close()
 
 
 def faulty_world() -> tuple[World, SimFileSystem]:

@@ -105,6 +105,19 @@ def test_a_new_epoch_begins_with_zero() -> None:
     written.write(1, producer_epoch=1)
 
 
+def test_coordinators_write_without_sequence_numbers() -> None:
+    """Only the epoch is judged then; the producer's own numbers go on."""
+    written = Written()
+    written.write(0, producer_epoch=1, transactional=True)
+    fields = {"producer_id": 7, "transactional": True}
+    header = batch.parse_header(make_batch(2, producer_epoch=1, **fields))
+    assert written.state.check(header) is None
+    old = batch.parse_header(make_batch(2, producer_epoch=0, **fields))
+    with pytest.raises(ApiError) as error:
+        written.state.check(old)
+    assert error.value.code == ErrorCode.INVALID_PRODUCER_EPOCH
+
+
 def test_producers_do_not_disturb_each_other() -> None:
     """Sequence numbers are counted for each id."""
     written = Written()
