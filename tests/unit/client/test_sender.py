@@ -151,9 +151,10 @@ def test_the_number_of_partitions_is_asked_for(broker: Any, topic: Topic) -> Non
 @pytest.mark.parametrize("codec", CODECS)
 def test_librdkafka_reads_what_was_sent(ottla_cluster: Cluster, codec: str) -> None:
     """Another client's consumer checks and decodes every batch, in every codec."""
-    with Brokers(ottla_cluster.bootstrap) as brokers, ColumnSender(
-        brokers, SendSettings(batch_bytes=2000, compression=CODECS[codec])
-    ) as sender:
+    with (
+        Brokers(ottla_cluster.bootstrap) as brokers,
+        ColumnSender(brokers, SendSettings(batch_bytes=2000, compression=CODECS[codec])) as sender,
+    ):
         assert sender.partition_count("real") == 1
         sender.send("real", 0, _rows(0, 1000))
         sender.flush()
