@@ -152,6 +152,9 @@ class Replicas:
             _log.warning("deleting what is left of an earlier topic partition=%s-%d", *key)
             self.directories.delete(*key)
             log = None
+        if log is None and not state.is_new and self.directories.has_failed_directory:
+            # It may well be there: an empty log in another directory must not pass for it.
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR)
         if log is None or log.topic_id != state.topic_id:
             config = LogConfig.from_options(options)
             log = self.directories.create(*key, state.topic_id, config)

@@ -409,6 +409,11 @@ class LogDirectories:
             with self._disk(directory):
                 directory.settle_deletions()
 
+    @property
+    def has_failed_directory(self) -> bool:
+        """Tell whether there may be logs that nobody can see now."""
+        return len(self._online()) < len(self._directories)
+
     def high_watermark(self, topic: str, partition: int) -> int:
         """Return the high watermark that was stored last; 0 if there is none."""
         directory = self._where.get((topic, partition))
