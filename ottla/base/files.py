@@ -138,6 +138,10 @@ class FileSystem(Protocol):
         """Return what the device below `path` can still take."""
         ...
 
+    def total_bytes(self, path: str) -> int:
+        """Return the size of the device below `path`."""
+        ...
+
     def in_background(self, work: Callable[[], T]) -> Awaitable[T]:
         """Run blocking file work off the event loop (a thread; the twin: after virtual time)."""
         ...
@@ -365,6 +369,10 @@ class RealFileSystem:
     def free_bytes(self, path: str) -> int:
         """Return the free bytes an ordinary user may take."""
         return shutil.disk_usage(path).free
+
+    def total_bytes(self, path: str) -> int:
+        """Return the size of the file system."""
+        return shutil.disk_usage(path).total
 
     def in_background(self, work: Callable[[], T]) -> Awaitable[T]:
         """Run in the loop's thread pool."""

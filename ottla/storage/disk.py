@@ -48,6 +48,13 @@ class Owner(NamedTuple):
     broker_id: int
 
 
+class Space(NamedTuple):
+    """Room on a device, in bytes."""
+
+    total_bytes: int
+    usable_bytes: int
+
+
 class LogDirectory:
     """One directory: its lock, its logs, its checkpoints."""
 
@@ -67,6 +74,11 @@ class LogDirectory:
     def file(self, name: str) -> str:
         """Return the path of a file in this directory."""
         return f"{self.path}/{name}"
+
+    def space(self) -> Space:
+        """Return the size of the device, and what is left of it; OSError where it is gone."""
+        total, usable = self._files.total_bytes(self.path), self._files.free_bytes(self.path)
+        return Space(total, usable)
 
     # Loading
 
@@ -359,6 +371,10 @@ class LogDirectories:
             raise self._directories[0].failure or AssertionError("no directory was opened")
 
     # Logs
+
+    def directories(self) -> Sequence[LogDirectory]:
+        """Return every directory, failed ones as well."""
+        return tuple(self._directories)
 
     def logs(self) -> Mapping[TopicPartition, Log]:
         """Return every log, those in failed directories as well."""

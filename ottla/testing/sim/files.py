@@ -291,6 +291,12 @@ class SimFileSystem:
         self._folder(path)
         return self.disk.room_for(UNLIMITED_BYTES)
 
+    def total_bytes(self, path: str) -> int:
+        """Return the disk's capacity."""
+        self._folder(path)
+        capacity = self.disk.capacity_bytes
+        return UNLIMITED_BYTES if capacity is None else capacity
+
     def in_background(self, work: Callable[[], T]) -> Awaitable[T]:
         """Do the work at one later moment of virtual time; cancelling the wait does not stop it."""
 

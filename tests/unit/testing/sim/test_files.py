@@ -172,7 +172,7 @@ def test_a_full_disk_takes_what_fits() -> None:
     files = SimFileSystem(Disk(capacity_bytes=10))
     file = files.open("/f", create=True)
     file.append(b"12345678")
-    assert files.free_bytes("/") == 2
+    assert (files.free_bytes("/"), files.total_bytes("/")) == (2, 10)
     with pytest.raises(OSError) as refusal:
         file.append(b"abcd")
     assert refusal.value.errno == errno.ENOSPC

@@ -1,0 +1,69 @@
+"""DescribeLogDirs (key 35), versions 1-5: log directories, and the logs in them (KIP-113).
+
+v2: flexible. v3: error of the whole request. v4: size of the device and what is left (KIP-827). v5:
+cordoned directories (KIP-1066).
+
+Null topics stand for all. A directory that has failed is there with KAFKA_STORAGE_ERROR and no logs.
+
+Not done: no directory is ever cordoned; logs do not move between directories, so none is a future
+one.
+"""
+
+from collections.abc import Container
+
+from ottla.base.errors import ErrorCode
+from ottla.server.context import RequestContext
+from ottla.storage.disk import LogDirectory
+from ottla.storage.log import Log
+from ottla.wire.api_keys import ApiKey
+from ottla.wire.messages.describe_log_dirs import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+)
+
+API = ApiKey.DESCRIBE_LOG_DIRS
+MIN_VERSION = 1
+MAX_VERSION = 5
+
+
+def handle(context: RequestContext, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
+    """Answer directory by directory."""
+    wanted = None
+    if request.topics is not None:
+        wanted = {(item.topic, number) for item in request.topics for number in item.partitions}
+    directories = context.broker.replicas.directories.directories()
+    return DescribeLogDirsResponse(results=[_described(item, wanted) for item in directories])
+
+
+def _described(
+    directory: LogDirectory, wanted: Container[tuple[str, int]] | None
+) -> DescribeLogDirsResult:
+    result = DescribeLogDirsResult(log_dir=directory.path)
+    if directory.failure is not None:
+        result.error_code = int(ErrorCode.KAFKA_STORAGE_ERROR)
+        return result
+    try:
+        result.total_bytes, result.usable_bytes = directory.space()
+    except OSError:
+        result.error_code = int(ErrorCode.KAFKA_STORAGE_ERROR)
+        return result
+    topics: dict[str, list[DescribeLogDirsPartition]] = {}
+    for key in sorted(directory.logs):
+        if wanted is None or key in wanted:
+            topics.setdefault(key[0], []).append(_partition(directory.logs[key]))
+    result.topics = [
+        DescribeLogDirsTopic(name=name, partitions=partitions)
+        for name, partitions in topics.items()
+    ]
+    return result
+
+
+def _partition(log: Log) -> DescribeLogDirsPartition:
+    return DescribeLogDirsPartition(
+        partition_index=log.partition,
+        partition_size=log.size_bytes,
+        offset_lag=max(log.high_watermark - log.log_end_offset, 0),
+    )

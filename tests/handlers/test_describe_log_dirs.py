@@ -1,0 +1,67 @@
+"""DescribeLogDirs: where logs are, how large they are, and how much room is left."""
+
+from typing import Any
+
+import pytest
+
+from ottla.base.errors import ErrorCode, StorageError
+from ottla.server.handlers import describe_log_dirs
+from ottla.testing.sim.files import UNLIMITED_BYTES
+from ottla.wire.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
+from tests.handlers.logs import LogsBroker
+
+VERSIONS = range(describe_log_dirs.MIN_VERSION, describe_log_dirs.MAX_VERSION + 1)
+
+
+async def describe(broker: LogsBroker, *topics: tuple[str, int], version: int = 5) -> Any:
+    """Describe single partitions of topics, or all of them."""
+    asked = [DescribableLogDirTopic(topic=name, partitions=[number]) for name, number in topics]
+    request = DescribeLogDirsRequest(topics=asked or None)
+    return await broker.ask(describe_log_dirs, request, version)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_every_log_has_its_size(broker: LogsBroker, version: int) -> None:
+    """Topics come in order; a leader lags behind nobody."""
+    broker.create("u", partitions=2)
+    broker.create("t")
+    broker.write("t", b"a", b"b")
+    answer = await describe(broker, version=version)
+    (result,) = answer.results
+    assert (answer.error_code, result.error_code, result.log_dir) == (0, 0, "/data")
+    found = {
+        (topic.name, item.partition_index): (item.partition_size, item.offset_lag)
+        for topic in result.topics
+        for item in topic.partitions
+    }
+    size = broker.partition("t").log.size_bytes
+    assert size > 0
+    assert list(found.items()) == [(("t", 0), (size, 0)), (("u", 0), (0, 0)), (("u", 1), (0, 0))]
+    assert not any(item.is_future_key for topic in result.topics for item in topic.partitions)
+    assert not result.is_cordoned
+
+
+async def test_the_device_has_a_size_since_version_4(broker: LogsBroker) -> None:
+    """Before, nothing is said of it."""
+    (result,) = (await describe(broker, version=4)).results
+    assert (result.total_bytes, result.usable_bytes) == (UNLIMITED_BYTES, UNLIMITED_BYTES)
+    (result,) = (await describe(broker, version=3)).results
+    assert (result.total_bytes, result.usable_bytes) == (-1, -1)
+
+
+async def test_only_what_is_asked_for_is_described(broker: LogsBroker) -> None:
+    """What does not exist is left out, and its directory is not."""
+    broker.create("t", partitions=2)
+    (result,) = (await describe(broker, ("t", 1), ("t", 7), ("nope", 0))).results
+    assert [(topic.name, len(topic.partitions)) for topic in result.topics] == [("t", 1)]
+    (result,) = (await describe(broker, ("nope", 0))).results
+    assert (result.log_dir, result.topics) == ("/data", [])
+
+
+async def test_a_failed_directory_is_named_with_its_error(broker: LogsBroker) -> None:
+    """Its logs and its size are not."""
+    broker.create("t")
+    broker.directories.failed(StorageError("/data", "gone"))
+    (result,) = (await describe(broker)).results
+    assert result.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert (result.log_dir, result.topics, result.total_bytes) == ("/data", [], -1)
