@@ -1,0 +1,62 @@
+"""DescribeProducers (key 61), version 0: who writes to partitions with sequence numbers (KIP-664).
+
+The leader of a partition answers; clients ask each leader for its own.
+
+Not done: nothing.
+"""
+
+from ottla.base.errors import ApiError
+from ottla.server.context import RequestContext
+from ottla.storage.producers import Producer
+from ottla.wire.api_keys import ApiKey
+from ottla.wire.messages.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicResponse,
+)
+
+API = ApiKey.DESCRIBE_PRODUCERS
+MIN_VERSION = 0
+MAX_VERSION = 0
+
+
+def handle(context: RequestContext, request: DescribeProducersRequest) -> DescribeProducersResponse:
+    """Answer from the logs' producer states."""
+    topics = [
+        TopicResponse(
+            name=topic.name,
+            partitions=[_described(context, topic.name, item) for item in topic.partition_indexes],
+        )
+        for topic in request.topics
+    ]
+    return DescribeProducersResponse(topics=topics)
+
+
+def _described(context: RequestContext, topic: str, number: int) -> PartitionResponse:
+    try:
+        partition = context.broker.replicas.get(topic, number)
+        partition.check_leader()
+    except ApiError as error:
+        return PartitionResponse(partition_index=number, error_code=int(error.code))
+    producers = partition.log.producers.producers
+    return PartitionResponse(
+        partition_index=number,
+        active_producers=[_state(key, producer) for key, producer in producers.items()],
+    )
+
+
+def _state(producer_id: int, producer: Producer) -> ProducerState:
+    state = ProducerState(
+        producer_id=producer_id,
+        producer_epoch=producer.epoch,
+        last_timestamp=producer.last_timestamp,
+        coordinator_epoch=producer.coordinator_epoch,
+        current_txn_start_offset=producer.transaction_first_offset,
+    )
+    if producer.batches:
+        last = producer.batches[-1]
+        # By the records, not by the arrival that a silent producer is forgotten by.
+        state.last_sequence, state.last_timestamp = last.last_sequence, last.timestamp
+    return state

@@ -1,0 +1,58 @@
+"""DescribeProducers: the idempotent and transactional producers of a partition."""
+
+from typing import Any
+
+from ottla.base.errors import ErrorCode
+from ottla.server.handlers import describe_producers
+from ottla.wire.messages.describe_producers import DescribeProducersRequest, TopicRequest
+from tests.handlers.logs import OTHER, LogsBroker, batch
+
+
+async def describe(broker: LogsBroker, *topics: tuple[str, list[int]]) -> Any:
+    asked = [TopicRequest(name=name, partition_indexes=numbers) for name, numbers in topics]
+    request = DescribeProducersRequest(topics=asked)
+    return (await broker.ask(describe_producers, request, 0)).topics
+
+
+def produce(broker: LogsBroker, *values: bytes, timestamp: int, **fields: Any) -> None:
+    """Append a batch of an idempotent producer."""
+    records = batch(*values, timestamp=timestamp, **fields)
+    broker.partition("t").append_as_leader(records, acks=1)
+
+
+async def test_each_producer_is_told_by_its_last_batch(broker: LogsBroker) -> None:
+    """Epoch, sequence and time of the last record; plain producers leave no trace."""
+    broker.create("t", partitions=2)
+    broker.write("t", b"plain")
+    produce(broker, b"a", timestamp=1000, producer_id=7, producer_epoch=2, base_sequence=0)
+    produce(broker, b"b", b"c", timestamp=2000, producer_id=7, producer_epoch=2, base_sequence=1)
+    (topic,) = await describe(broker, ("t", [0, 1]))
+    with_records, empty = topic.partitions
+    (state,) = with_records.active_producers
+    assert (with_records.error_code, state.producer_id, state.producer_epoch) == (0, 7, 2)
+    assert (state.last_sequence, state.last_timestamp) == (2, 2000)
+    assert (state.current_txn_start_offset, state.coordinator_epoch) == (-1, -1)
+    assert (empty.partition_index, empty.error_code, empty.active_producers) == (1, 0, [])
+
+
+async def test_an_open_transaction_is_told_by_its_first_offset(broker: LogsBroker) -> None:
+    """That is how a hanging transaction is found."""
+    broker.create("t")
+    broker.write("t", b"plain")
+    fields = {"producer_id": 8, "producer_epoch": 0, "transactional": True}
+    produce(broker, b"a", timestamp=1000, base_sequence=0, **fields)
+    produce(broker, b"b", timestamp=1000, base_sequence=1, **fields)
+    (topic,) = await describe(broker, ("t", [0]))
+    (state,) = topic.partitions[0].active_producers
+    assert (state.producer_id, state.current_txn_start_offset) == (8, 1)
+
+
+async def test_only_the_leader_of_a_partition_knows(broker: LogsBroker) -> None:
+    """What is unknown, and what others lead, has its code."""
+    broker.create("theirs", leader=OTHER, replicas=(OTHER,))
+    broker.create("followed", leader=OTHER, replicas=(1, OTHER))
+    broker.create("t")
+    topics = await describe(broker, ("theirs", [0]), ("followed", [0]), ("t", [5]), ("no", [0]))
+    codes = [ErrorCode(topic.partitions[0].error_code) for topic in topics]
+    elsewhere, unknown = ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert codes == [elsewhere, elsewhere, unknown, unknown]
