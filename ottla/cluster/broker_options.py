@@ -153,6 +153,13 @@ _NETWORK = (
         minimum=0,
     ),
     _broker(
+        "max.request.partition.size.limit",
+        INT,
+        2000,
+        "Most partitions that one answer to DescribeTopicPartitions holds.",
+        minimum=1,
+    ),
+    _broker(
         "fetch.max.bytes",
         INT,
         55 * 1024**2,

@@ -1,0 +1,111 @@
+"""DescribeTopicPartitions (key 75), version 0: topics in pages of partitions (KIP-966).
+
+No topics stand for all of them. Topics come in order of their names; where an answer is full, its
+cursor says where the next one is to begin.
+
+Not done: no replica outside the ISR is known to be eligible as leader, so both lists of such
+replicas are empty; without an authorizer every operation is authorized.
+"""
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.cluster.image import ClusterImage, PartitionImage
+from ottla.cluster.names import is_internal, validate_topic_name
+from ottla.server import operations
+from ottla.server.context import RequestContext
+from ottla.wire.api_keys import ApiKey
+from ottla.wire.messages.describe_topic_partitions import (
+    Cursor,
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+)
+
+API = ApiKey.DESCRIBE_TOPIC_PARTITIONS
+MIN_VERSION = 0
+MAX_VERSION = 0
+
+
+def handle(
+    context: RequestContext, request: DescribeTopicPartitionsRequest
+) -> DescribeTopicPartitionsResponse:
+    """Answer one page from the image."""
+    image, cursor = context.broker.image, request.cursor
+    asked = {item.name for item in request.topics}
+    names = sorted(asked or image.topics)
+    if cursor is not None:
+        if cursor.partition_index < 0 or (asked and cursor.topic_name not in asked):
+            return _refused(names, ErrorCode.INVALID_REQUEST)
+        names = [name for name in names if name >= cursor.topic_name]
+    limit = context.broker.options.integer("max.request.partition.size.limit")
+    remaining = max(min(limit, request.response_partition_limit), 1)
+    response = DescribeTopicPartitionsResponse()
+    for name in names:
+        if remaining == 0:
+            response.next_cursor = Cursor(topic_name=name, partition_index=0)
+            break
+        begins_here = cursor is not None and cursor.topic_name == name
+        first = cursor.partition_index if cursor is not None and begins_here else 0
+        topic = _page(context, image, name, range(first, first + remaining))
+        response.topics.append(topic)
+        remaining -= len(topic.partitions)
+        following = first + len(topic.partitions)
+        if image.partition(name, following) is not None:
+            response.next_cursor = Cursor(topic_name=name, partition_index=following)
+            break
+    return response
+
+
+def _refused(names: list[str], code: ErrorCode) -> DescribeTopicPartitionsResponse:
+    """Return the answer to a request with an impossible cursor: the code for every topic."""
+    return DescribeTopicPartitionsResponse(
+        topics=[
+            DescribeTopicPartitionsResponseTopic(error_code=int(code), name=name) for name in names
+        ]
+    )
+
+
+def _page(
+    context: RequestContext, image: ClusterImage, name: str, numbers: range
+) -> DescribeTopicPartitionsResponseTopic:
+    found = DescribeTopicPartitionsResponseTopic(
+        name=name,
+        is_internal=is_internal(name),
+        topic_authorized_operations=operations.ON_TOPIC,
+    )
+    topic = image.topic(name)
+    if topic is None:
+        found.error_code = int(_code_of_missing(name))
+        return found
+    found.topic_id = topic.topic_id
+    found.partitions = [
+        _partition(context, image, item) for item in topic.partitions[numbers.start : numbers.stop]
+    ]
+    return found
+
+
+def _code_of_missing(name: str) -> ErrorCode:
+    try:
+        validate_topic_name(name)
+    except ApiError as error:
+        return error.code
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def _partition(
+    context: RequestContext, image: ClusterImage, partition: PartitionImage
+) -> DescribeTopicPartitionsResponsePartition:
+    leader = image.broker(partition.leader)
+    is_reachable = leader is not None and context.address_of(leader) is not None
+    dead = [replica for replica in partition.replicas if replica not in image.brokers]
+    return DescribeTopicPartitionsResponsePartition(
+        partition_index=partition.partition,
+        leader_id=partition.leader if is_reachable else -1,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=list(partition.replicas),
+        isr_nodes=list(partition.isr),
+        # Java's client fails on null.
+        eligible_leader_replicas=[],
+        last_known_elr=[],
+        offline_replicas=sorted({*dead, *partition.offline_replicas}),
+    )

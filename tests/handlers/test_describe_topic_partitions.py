@@ -1,0 +1,123 @@
+"""DescribeTopicPartitions: topics in order, page by page."""
+
+from typing import Any
+
+import pytest
+
+from ottla.base.errors import ErrorCode
+from ottla.cluster.options import BROKER_OPTIONS
+from ottla.server import operations
+from ottla.server.handlers import describe_topic_partitions
+from ottla.wire.messages.describe_topic_partitions import (
+    Cursor,
+    DescribeTopicPartitionsRequest,
+    TopicRequest,
+)
+from tests.handlers.logs import NODE, OTHER, LogsBroker
+
+GONE = 9
+
+
+async def describe(
+    broker: LogsBroker, *names: str, limit: int = 2000, cursor: tuple[str, int] | None = None
+) -> Any:
+    """Ask for one page."""
+    request = DescribeTopicPartitionsRequest(
+        topics=[TopicRequest(name=name) for name in names],
+        response_partition_limit=limit,
+        cursor=None if cursor is None else Cursor(topic_name=cursor[0], partition_index=cursor[1]),
+    )
+    return await broker.ask(describe_topic_partitions, request, 0)
+
+
+def rows(answer: Any) -> list[tuple[str, list[int]]]:
+    """Return topics and the numbers of their partitions."""
+    return [(topic.name, [p.partition_index for p in topic.partitions]) for topic in answer.topics]
+
+
+def next_of(answer: Any) -> tuple[str, int] | None:
+    """Return the cursor of the next page."""
+    found = answer.next_cursor
+    return None if found is None else (found.topic_name, found.partition_index)
+
+
+async def test_a_topic_is_described_with_its_partitions(broker: LogsBroker) -> None:
+    """Lists of eligible leaders are empty, never null."""
+    topic = broker.create("t", partitions=2)
+    answer = await describe(broker, "t")
+    (found,) = answer.topics
+    assert (found.error_code, found.topic_id, found.is_internal) == (0, topic.topic_id, False)
+    assert found.topic_authorized_operations == operations.ON_TOPIC
+    first = found.partitions[0]
+    assert (first.leader_id, first.leader_epoch) == (NODE, 3)
+    assert (first.replica_nodes, first.isr_nodes, first.offline_replicas) == ([NODE], [NODE], [])
+    assert (first.eligible_leader_replicas, first.last_known_elr) == ([], [])
+    assert (rows(answer), next_of(answer)) == ([("t", [0, 1])], None)
+
+
+async def test_no_topics_stand_for_all_in_order(broker: LogsBroker) -> None:
+    """A name that is asked for twice is answered once."""
+    for name in ("b", "a", "__consumer_offsets"):
+        broker.create(name)
+    answer = await describe(broker)
+    assert [topic.name for topic in answer.topics] == ["__consumer_offsets", "a", "b"]
+    assert [topic.is_internal for topic in answer.topics] == [True, False, False]
+    assert rows(await describe(broker, "b", "a", "b")) == [("a", [0]), ("b", [0])]
+
+
+async def test_following_the_cursor_gives_every_partition_once(broker: LogsBroker) -> None:
+    """A page ends within a topic or between two."""
+    broker.create("a", partitions=3)
+    broker.create("b", partitions=1)
+    broker.create("c", partitions=2)
+    pages, cursor = [], None
+    while not pages or cursor is not None:
+        answer = await describe(broker, limit=2, cursor=cursor)
+        pages.append(rows(answer))
+        cursor = next_of(answer)
+    assert pages == [[("a", [0, 1])], [("a", [2]), ("b", [0])], [("c", [0, 1])]]
+
+
+async def test_the_broker_limits_pages_too(broker: LogsBroker) -> None:
+    """A limit of nothing still gives one partition."""
+    broker.create("a", partitions=3)
+    assert rows(await describe(broker, limit=0)) == [("a", [0])]
+    broker.options = BROKER_OPTIONS.parse({"max.request.partition.size.limit": "2"})
+    answer = await describe(broker)
+    assert (rows(answer), next_of(answer)) == ([("a", [0, 1])], ("a", 2))
+
+
+async def test_unknown_topics_are_told(broker: LogsBroker) -> None:
+    """They take no room of the page."""
+    broker.create("t")
+    answer = await describe(broker, "a", "a b", "t", limit=1)
+    assert [topic.error_code for topic in answer.topics] == [
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+        0,
+    ]
+    assert next_of(answer) is None
+
+
+async def test_a_topic_that_went_meanwhile_is_passed_over(broker: LogsBroker) -> None:
+    """The cursor may name a topic, or a partition, that is no longer there."""
+    broker.create("a")
+    broker.create("c")
+    assert rows(await describe(broker, cursor=("b", 1))) == [("c", [0])]
+    assert rows(await describe(broker, cursor=("a", 5))) == [("a", []), ("c", [0])]
+
+
+@pytest.mark.parametrize("cursor", [("b", 0), ("a", -1)])
+async def test_an_impossible_cursor_is_refused(broker: LogsBroker, cursor: tuple[str, int]) -> None:
+    """Its topic must be one of those asked for, its partition no less than 0."""
+    broker.create("a")
+    (topic,) = (await describe(broker, "a", cursor=cursor)).topics
+    assert (topic.name, topic.error_code) == ("a", ErrorCode.INVALID_REQUEST)
+
+
+async def test_dead_brokers_show(broker: LogsBroker) -> None:
+    """A leader that is gone is nobody."""
+    broker.create("t", leader=GONE, replicas=(GONE, OTHER))
+    (partition,) = (await describe(broker, "t")).topics[0].partitions
+    assert (partition.error_code, partition.leader_id) == (0, -1)
+    assert (partition.replica_nodes, partition.offline_replicas) == ([GONE, OTHER], [GONE])
