@@ -23,6 +23,7 @@ from ottla.storage.segment import (
     SNAPSHOT_SUFFIX,
     SUFFIXES,
     TIME_INDEX_SUFFIX,
+    TXN_INDEX_SUFFIX,
     Segment,
     base_offset_of,
     file_name,
@@ -269,12 +270,16 @@ class _Loading:
     # Producers
 
     def _load_producers(self, start: int, end: int) -> ProducerState:
+        rewrite = set(self.recovered)
         for segment in self.segments:
-            if segment.base_offset in self.recovered:
+            if not segment.has_sound_aborted():
+                self.rebuilt.append(file_name(segment.base_offset, TXN_INDEX_SUFFIX))
+                rewrite.add(segment.base_offset)
+            if segment.base_offset in rewrite:
                 segment.clear_aborted()
-        limit = min(self.recovered, default=end)
+        limit = min(rewrite, default=end)
         place = Place(self.files, self.directory, start, end, self.now_ms)
-        state, damaged = load_producers(place, self.segments, min(limit, end), self.recovered)
+        state, damaged = load_producers(place, self.segments, min(limit, end), rewrite)
         self.rebuilt += damaged
         state.remove_expired(self.now_ms, self.config.producer_id_expiration_ms)
         return state

@@ -542,6 +542,12 @@ class Segment:
             self._aborted = txn_index.decode(self._load(TXN_INDEX_SUFFIX) or b"") or []
         return self._aborted
 
+    def has_sound_aborted(self) -> bool:
+        """Tell whether the transaction index can be believed; one that is lost cannot be told apart
+        from none.
+        """
+        return txn_index.decode(self._load(TXN_INDEX_SUFFIX) or b"") is not None
+
     def add_aborted(self, transaction: AbortedTransaction) -> None:
         """Add an aborted transaction, to the file as well."""
         self.aborted.append(transaction)

@@ -5,6 +5,7 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -282,7 +283,7 @@ class LogAgainstList(RuleBasedStateMachine):
         assert [(record.offset, record.timestamp) for record in found] == expected
 
 
-TestLogAgainstList = LogAgainstList.TestCase
+TestLogAgainstList = pytest.mark.slow(LogAgainstList.TestCase)
 TestLogAgainstList.settings = settings(
     max_examples=60,
     stateful_step_count=30,

@@ -437,6 +437,28 @@ def test_transactions_survive_a_restart(tmp_path: Path) -> None:
         log.close()
 
 
+@pytest.mark.parametrize("clean", [False, True])
+@pytest.mark.parametrize("damage", [b"garbage", bytes(34), b""])
+def test_a_damaged_transaction_index_is_built_anew(
+    tmp_path: Path, damage: bytes, clean: bool
+) -> None:
+    """From the markers in the log; an empty one only where the segment is recovered anyway."""
+    world = small_segments(tmp_path)
+    log = world.load()
+    for producer_id in range(20, 26):
+        data = make_batch(1, sequence=0, producer_id=producer_id, transactional=True)
+        log.append_as_leader(data, 0)
+        end_transaction(log, "ABORT", producer_id)
+    aborted = log.aborted_transactions(0, 99)
+    log.close()
+    for name in world.names(".txnindex"):
+        (world.folder / name).write_bytes(damage)
+    log = world.load(clean=clean)
+    if damage or not clean:
+        assert log.aborted_transactions(0, 99) == aborted
+    assert offsets(log)[0] == 0
+
+
 def test_the_ends_of_epochs_are_known(world: World) -> None:
     """As followers and consumers ask for them."""
     log = world.load()
