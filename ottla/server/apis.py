@@ -18,6 +18,9 @@ from ottla.server.handlers import (
     describe_cluster,
     describe_configs,
     describe_groups,
+    describe_log_dirs,
+    describe_producers,
+    describe_topic_partitions,
     fetch,
     find_coordinator,
     heartbeat,
@@ -80,6 +83,9 @@ ROWS: tuple[Row, ...] = (
     Row(incremental_alter_configs),
     Row(offset_delete),
     Row(list_config_resources),
+    Row(describe_log_dirs),
+    Row(describe_producers),
+    Row(describe_topic_partitions),
 )
 
 
