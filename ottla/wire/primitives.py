@@ -10,8 +10,8 @@ from ottla.base.buffers import Buffer
 from ottla.base.errors import ProtocolError
 
 # Objects that one request may make us build: array elements with what they hold, tagged fields.
-# Enough for a fetch of 190000 partitions; decoding a message that uses all of it takes about 0.1 s.
-OBJECT_BUDGET = 200_000
+# Enough for a fetch of 110000 partitions; decoding a message that uses all of it takes some 50 ms.
+OBJECT_BUDGET = 120_000
 # Tagged fields that one struct may carry; Kafka's largest has four.
 TAGS_MAX = 64
 STRING_BYTES_MAX = 32_767
