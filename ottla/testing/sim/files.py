@@ -30,7 +30,7 @@ class SimFile:
 
     def __init__(self, files: "SimFileSystem", path: str, stored: StoredFile) -> None:
         self._files = files
-        self._path = path
+        self.path = path
         self._stored = stored
 
     def append(self, data: Buffer) -> None:
@@ -50,9 +50,9 @@ class SimFile:
         growth = max(0, position + len(data) - len(self._stored.content))
         room = files.disk.room_for(growth)
         try:
-            files.enter(operation, self._path, len(data), zlib.crc32(data))
+            files.enter(operation, self.path, len(data), zlib.crc32(data))
             if room < growth:
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self._path)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self.path)
         except OSError:
             # The system may have taken a part before it failed.
             if files.is_alive:
@@ -63,7 +63,7 @@ class SimFile:
 
     def read_at(self, position: int, size_bytes: int) -> bytes:
         """Return up to `size_bytes` from `position`."""
-        self._files.enter("read_at", self._path)
+        self._files.enter("read_at", self.path)
         return bytes(self._stored.content[position : position + size_bytes])
 
     def read_at_if_cached(self, position: int, size_bytes: int) -> bytes | None:
@@ -78,14 +78,14 @@ class SimFile:
 
     def truncate(self, size_bytes: int) -> None:
         """Cut or extend the file."""
-        self._files.enter("truncate", self._path, size_bytes)
+        self._files.enter("truncate", self.path, size_bytes)
         self._stored.truncate(size_bytes)
         self._stored.modified_ms = self._files.time_ms()
 
     def sync(self) -> None:
         """Make content and length durable; where it fails, what was dirty is lost for good."""
         try:
-            self._files.enter("sync", self._path)
+            self._files.enter("sync", self.path)
         except OSError:
             self._stored.fail_sync()
             raise

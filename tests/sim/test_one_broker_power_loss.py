@@ -1,0 +1,119 @@
+"""One broker on virtual time whose power goes, whose disk fails, whose clock jumps: what clients keep.
+
+`OTTLA_SIM_SEEDS` is the number of seeds (default 8), `OTTLA_SIM_FIRST_SEED` the first of them.
+A seed is replayed by `python -m tests.sim.one_broker SEED on|off`.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from ottla.replication.partition import Partition
+from ottla.storage.disk import LogDirectories
+from ottla.testing.sim.files import SimFile
+
+from .one_broker import simulate
+
+FIRST_SEED = int(os.environ.get("OTTLA_SIM_FIRST_SEED", "1"))
+SEEDS = range(FIRST_SEED, FIRST_SEED + int(os.environ.get("OTTLA_SIM_SEEDS", "8")))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_with_flush_on_ack_nothing_acknowledged_is_lost(seed: int) -> None:
+    """Records, topics, committed offsets: whatever was answered is there after every loss of power."""
+    scenario, violations = simulate(seed, flush_on_ack=True)
+    assert not violations, f"seed {seed}: " + "; ".join(map(str, violations[:5]))
+    assert len(scenario.history.reads) > 100
+    assert scenario.history.life > 0
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_without_it_only_the_end_of_a_life_is_lost(seed: int) -> None:
+    """No hole, no value in another's place in one leader epoch, nothing lost that was found again."""
+    scenario, violations = simulate(seed, flush_on_ack=False)
+    assert not violations, f"seed {seed}: " + "; ".join(map(str, violations[:5]))
+    assert len(scenario.history.reads) > 100
+
+
+def test_a_seed_gives_the_same_trace_in_every_process() -> None:
+    """Every step, every byte on the wire and on the disk, whatever the hash seed of the process."""
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-m", "tests.sim.one_broker", "5"],
+            env=os.environ | {"PYTHONHASHSEED": hash_seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for hash_seed in ("0", "1")
+    }
+    assert len(outputs) == 1
+    assert len(outputs.pop().split()[0]) == 32
+
+
+def _acknowledges_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Partition, "is_acknowledged", lambda self, acks, offset: True)
+
+
+def _never_syncs_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    sync = SimFile.sync
+    monkeypatch.setattr(
+        SimFile, "sync", lambda self: None if self.path.endswith(".log") else sync(self)
+    )
+
+
+def _keeps_what_is_damaged(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "ottla.storage.recovery._Loading._recover",
+        lambda self: None,
+    )
+
+
+def _deletes_in_memory_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LogDirectories, "settle_deletions", lambda self: None)
+    monkeypatch.setattr("ottla.storage.checkpoints.load_topic_id", lambda files, folder: bytes(16))
+
+
+def _reuses_leader_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
+    append = Partition.append_as_leader
+
+    def append_in_epoch_zero(self: Partition, *arguments: object, **options: object) -> object:
+        epoch, self.leader_epoch = self.leader_epoch, 0
+        try:
+            return append(self, *arguments, **options)  # type: ignore[arg-type]
+        finally:
+            self.leader_epoch = epoch
+
+    monkeypatch.setattr(Partition, "append_as_leader", append_in_epoch_zero)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("plant", "flush_on_ack"),
+    [
+        (_acknowledges_at_once, True),
+        (_never_syncs_records, True),
+        (_keeps_what_is_damaged, True),
+        (_deletes_in_memory_only, True),
+        (_reuses_leader_epochs, False),
+    ],
+    ids=lambda item: getattr(item, "__name__", str(item)).strip("_"),
+)
+def test_planted_faults_are_found(
+    monkeypatch: pytest.MonkeyPatch,
+    plant: Callable[[pytest.MonkeyPatch], None],
+    flush_on_ack: bool,
+) -> None:
+    """A broker with a known mistake does not get through a few dozen seeds."""
+    plant(monkeypatch)
+    for seed in range(1, 41):
+        try:
+            _, violations = simulate(seed, flush_on_ack=flush_on_ack)
+        except (AssertionError, ExceptionGroup):
+            return
+        if violations:
+            return
+    pytest.fail("40 seeds, and the simulation noticed nothing")
