@@ -52,7 +52,9 @@ async def test_only_the_leader_of_a_partition_knows(broker: LogsBroker) -> None:
     broker.create("theirs", leader=OTHER, replicas=(OTHER,))
     broker.create("followed", leader=OTHER, replicas=(1, OTHER))
     broker.create("t")
-    topics = await describe(broker, ("theirs", [0]), ("followed", [0]), ("t", [5]), ("no", [0]))
+    asked = [("theirs", [0]), ("followed", [0]), ("t", [5]), ("no", [0]), ("a b", [0])]
+    topics = await describe(broker, *asked)
     codes = [ErrorCode(topic.partitions[0].error_code) for topic in topics]
     elsewhere, unknown = ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    assert codes == [elsewhere, elsewhere, unknown, unknown]
+    assert codes == [elsewhere, elsewhere, unknown, unknown, ErrorCode.INVALID_TOPIC_EXCEPTION]
+    assert all(topic.partitions[0].error_message for topic in topics[3:])

@@ -83,6 +83,7 @@ async def test_what_does_not_exist_is_told_beside_what_does() -> None:
         answered = await delete(broker, ("t", 0), ("t", 9), ("nope", 0))
         assert answered == ("NONE", {("t", 0): "NONE", ("t", 9): unknown, ("nope", 0): unknown})
         assert await delete(broker, ("nope", 1)) == ("NONE", {("nope", 1): unknown})
+        assert await delete(broker, ("nope", 1), group="h") == ("GROUP_ID_NOT_FOUND", {})
 
 
 async def test_topics_that_a_consumer_reads_keep_their_offsets() -> None:

@@ -5,7 +5,8 @@ The leader of a partition answers; clients ask each leader for its own.
 Not done: nothing.
 """
 
-from ottla.base.errors import ApiError
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.cluster.names import validate_topic_name
 from ottla.server.context import RequestContext
 from ottla.storage.producers import Producer
 from ottla.wire.api_keys import ApiKey
@@ -14,6 +15,7 @@ from ottla.wire.messages.describe_producers import (
     DescribeProducersResponse,
     PartitionResponse,
     ProducerState,
+    TopicRequest,
     TopicResponse,
 )
 
@@ -24,14 +26,25 @@ MAX_VERSION = 0
 
 def handle(context: RequestContext, request: DescribeProducersRequest) -> DescribeProducersResponse:
     """Answer from the logs' producer states."""
-    topics = [
-        TopicResponse(
-            name=topic.name,
-            partitions=[_described(context, topic.name, item) for item in topic.partition_indexes],
-        )
-        for topic in request.topics
-    ]
-    return DescribeProducersResponse(topics=topics)
+    return DescribeProducersResponse(topics=[_topic(context, topic) for topic in request.topics])
+
+
+def _topic(context: RequestContext, topic: TopicRequest) -> TopicResponse:
+    numbers = topic.partition_indexes
+    try:
+        validate_topic_name(topic.name)
+        if context.broker.image.topic(topic.name) is None:
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    except ApiError as error:
+        partitions = [
+            PartitionResponse(
+                partition_index=number, error_code=int(error.code), error_message=error.message
+            )
+            for number in numbers
+        ]
+    else:
+        partitions = [_described(context, topic.name, number) for number in numbers]
+    return TopicResponse(name=topic.name, partitions=partitions)
 
 
 def _described(context: RequestContext, topic: str, number: int) -> PartitionResponse:

@@ -35,7 +35,7 @@ def handle(
     names = sorted(asked or image.topics)
     if cursor is not None:
         if cursor.partition_index < 0 or (asked and cursor.topic_name not in asked):
-            return _refused(names, ErrorCode.INVALID_REQUEST)
+            return _refused(request, ErrorCode.INVALID_REQUEST)
         names = [name for name in names if name >= cursor.topic_name]
     limit = context.broker.options.integer("max.request.partition.size.limit")
     remaining = max(min(limit, request.response_partition_limit), 1)
@@ -56,11 +56,14 @@ def handle(
     return response
 
 
-def _refused(names: list[str], code: ErrorCode) -> DescribeTopicPartitionsResponse:
-    """Return the answer to a request with an impossible cursor: the code for every topic."""
+def _refused(
+    request: DescribeTopicPartitionsRequest, code: ErrorCode
+) -> DescribeTopicPartitionsResponse:
+    """Return the answer to an impossible cursor: there is a code for topics alone."""
     return DescribeTopicPartitionsResponse(
         topics=[
-            DescribeTopicPartitionsResponseTopic(error_code=int(code), name=name) for name in names
+            DescribeTopicPartitionsResponseTopic(error_code=int(code), name=item.name)
+            for item in request.topics
         ]
     )
 

@@ -31,8 +31,6 @@ def handle(context: RequestContext, request: OffsetDeleteRequest) -> Reply[Offse
         topic.partitions = [item for item in topic.partitions if item.partition_index not in gone]
         if topic.partitions:
             known.append(topic)
-    if not known:
-        return _merged(OffsetDeleteResponse(), refused)
     request.topics = known
     reply = context.broker.groups.delete_offsets(request)
     return shaped(reply, lambda response: _merged(response, refused))
