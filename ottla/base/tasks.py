@@ -18,19 +18,20 @@ class Tasks:
     """The background tasks of one owner, on the loop that runs when `spawn` is called."""
 
     def __init__(self, on_failure: OnFailure | None = None) -> None:
-        self._running: set[asyncio.Task[Any]] = set()
+        # In the order of their start, because a set's order is another one in every process.
+        self._running: dict[asyncio.Task[Any], None] = {}
         self._on_failure = on_failure
 
     def spawn(self, work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
         """Start `work`; an exception that escapes it is logged and reported to the owner."""
         task = asyncio.get_running_loop().create_task(work, name=name)
         # The loop keeps only a weak reference to a task.
-        self._running.add(task)
+        self._running[task] = None
         task.add_done_callback(self._finished)
         return task
 
     def _finished(self, task: asyncio.Task[Any]) -> None:
-        self._running.discard(task)
+        self._running.pop(task, None)
         if task.cancelled():
             return
         error = task.exception()
