@@ -47,6 +47,7 @@ class Scenario(Setting):
     """One run of a broker, its power, and its clients."""
 
     lives: int = 4
+    node: Node | None = None
 
     # -- the broker and its power -----------------------------------------------------------------
 
@@ -57,6 +58,7 @@ class Scenario(Setting):
             SETTINGS, clock=machine.clock, rng=machine.rng(), files=machine.files, net=machine.net
         )
         await node.start()
+        self.node = node
 
     async def live(self, seconds: float) -> None:
         """Start the broker with a fault in wait for it, and end its life after `seconds` at most."""
@@ -80,13 +82,25 @@ class Scenario(Setting):
             async with asyncio.timeout(seconds):
                 await self.machine.is_off.wait()
         except TimeoutError:
-            if self.rng.below(3) == 0:
+            end = self.rng.below(4)
+            if end == 0:
+                await self._stop()
+            if end <= 1:
+                # Nothing that was written is lost, so this is the same life of the disk.
                 self.machine.kill()
                 return
             self.machine.power_off()
         self.history.power_lost()
 
+    async def _stop(self) -> None:
+        """Stop the broker as its owner would, if it has started and has not lost its disk."""
+        if self.node is not None:
+            stopped = self.machine.run(self.node.stop)
+            await asyncio.wait([stopped], timeout=60)
+            assert stopped.done(), "a broker stops in time"
+
     async def _start(self) -> None:
+        self.node = None
         started = self.machine.start(self.broker)
         died = asyncio.ensure_future(self.machine.is_off.wait())
         await asyncio.wait([started, died], return_when=asyncio.FIRST_COMPLETED)

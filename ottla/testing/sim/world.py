@@ -56,6 +56,11 @@ class Machine:
         self._world.trace.record("start", process.name)
         return self._world.loop.spawn(process, _later(work))
 
+    def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> "asyncio.Task[T]":
+        """Run `work()` in the process that runs here, and return its task."""
+        assert self._process is not None, f"nothing runs on {self.name}"
+        return self._world.loop.spawn(self._process, _later(work))
+
     def kill(self) -> None:
         """End the process as `kill -9` does: what it wrote stays, synced or not."""
         self._end("kill")
