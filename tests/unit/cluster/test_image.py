@@ -1,5 +1,7 @@
 """The image of the cluster: every change is a new value, and stays cheap."""
 
+import timeit
+
 from ottla.base.uuids import ZERO_UUID
 from ottla.cluster.image import (
     BrokerImage,
@@ -89,6 +91,16 @@ def test_brokers_come_and_go_in_order_of_their_ids() -> None:
     assert broker is not None
     assert broker.host == "other"
     assert later.broker(1) is None
+
+
+def test_one_topic_among_ten_thousand_is_changed_in_less_than_a_millisecond() -> None:
+    """A cluster may have many topics, and elections come one after another."""
+    image = ClusterImage().with_topics(topic(f"t{number}", number + 1) for number in range(10_000))
+    best = min(
+        timeit.repeat(lambda: image.with_topics([topic("t5", 6)]), number=1, repeat=20)
+        + timeit.repeat(lambda: image.with_topics([topic("new", 99_999)]), number=1, repeat=20)
+    )
+    assert best < 0.001
 
 
 def test_cluster_id_and_controller_are_part_of_the_image() -> None:

@@ -1,0 +1,118 @@
+"""A world from one seed: machines, their lives, and what keeps the real world out."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from ottla.base.clock import RealClock
+from ottla.base.uuids import random_uuid
+from ottla.testing.sim.loop import SimulationBreach
+from ottla.testing.sim.world import Machine, World
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    """A world of one seed."""
+    with World(1) as made:
+        yield made
+
+
+def test_a_purpose_has_its_own_random_numbers() -> None:
+    """A stream depends on the seed and its name, not on what others have drawn."""
+    with World(1) as one, World(1) as same, World(2) as other:
+        one.stream("x").below(1000)
+        assert random_uuid(one.stream("y")) == random_uuid(same.stream("y"))
+        assert random_uuid(one.stream("y")) != random_uuid(one.stream("z"))
+        assert random_uuid(one.stream("y")) != random_uuid(other.stream("y"))
+
+
+async def write_for_ever(machine: Machine) -> None:
+    """Append a byte every millisecond, syncing every tenth."""
+    file = machine.files.open("/log", create=True)
+    machine.files.sync_directory("/")
+    count = file.size()
+    while True:
+        count += 1
+        file.append(b"x")
+        if count % 10 == 0:
+            file.sync()
+        await asyncio.sleep(0.001)
+
+
+def test_a_killed_process_leaves_what_it_wrote(world: World) -> None:
+    """The next life finds every byte, and its ports work."""
+    machine = world.machine("m")
+
+    async def main() -> None:
+        machine.start(lambda: write_for_ever(machine))
+        await asyncio.sleep(0.0255)
+        machine.kill()
+        assert machine.is_off.is_set()
+        found = machine.files.size("/log")
+        assert 24 <= found <= 26
+        machine.start(lambda: write_for_ever(machine))
+        await asyncio.sleep(0.01)
+        assert machine.files.size("/log") > found
+        assert machine.lives == 2
+
+    world.run(main())
+
+
+def test_power_that_goes_inside_a_call_ends_the_process_there(world: World) -> None:
+    """Nothing of it runs after that change, and what was synced is found."""
+    machine = world.machine("m")
+
+    async def main() -> None:
+        machine.files.faults.lose_power_at(100)
+        machine.start(lambda: write_for_ever(machine))
+        await machine.is_off.wait()
+        assert machine.files.faults.changes_count == 0
+        size = machine.files.size("/log")
+        assert 80 <= size <= 100
+
+    world.run(main())
+
+
+def test_a_process_may_be_given_more_to_do(world: World) -> None:
+    """What runs in it dies with it."""
+    machine = world.machine("m")
+    done: list[str] = []
+
+    async def main() -> None:
+        machine.start(lambda: write_for_ever(machine))
+
+        async def work(seconds: float) -> None:
+            await asyncio.sleep(seconds)
+            done.append(f"{seconds}")
+
+        await machine.run(lambda: work(0.1))
+        machine.run(lambda: work(0.2))
+        machine.kill()
+        await asyncio.sleep(1)
+
+    world.run(main())
+    assert done == ["0.1"]
+
+
+def test_our_own_code_cannot_reach_the_real_world(world: World) -> None:
+    """A module of Ottla that asks the machine for the time is told to use the port; others may ask."""
+
+    async def main() -> int:
+        return RealClock().time_ms()
+
+    with pytest.raises(SimulationBreach, match=r"ottla\.base\.clock calls time_ns"):
+        world.run(main())
+    assert time.time() > 0
+    thread = threading.Thread(target=int)
+    thread.start()
+    thread.join()
+
+
+def test_the_real_world_is_back_afterwards() -> None:
+    """The guard goes with the world."""
+    with World(1):
+        pass
+    assert RealClock().time_ms() > 0
