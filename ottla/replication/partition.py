@@ -229,6 +229,13 @@ class Partition:
             log.high_watermark = self.high_watermark
         return moved
 
+    def acknowledges_at_once(self, acks: int) -> bool:
+        """Tell whether an append that succeeds is as safe as `acks` asks for when it returns."""
+        isr = self.isr
+        if isr is None or self.log.config.flush_on_ack:
+            return False
+        return acks != ACKS_ALL or not isr.followers
+
     def is_acknowledged(self, acks: int, offset: int) -> bool:
         """Tell whether everything below `offset` is as safe as `acks` asks for."""
         if acks == ACKS_ALL:

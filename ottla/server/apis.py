@@ -39,6 +39,7 @@ from ottla.server.handlers import (
     produce,
     sync_group,
 )
+from ottla.server.produce_shortcut import ProduceShortcut
 
 
 class Row(NamedTuple):
@@ -53,10 +54,12 @@ class Row(NamedTuple):
     ends_with_connection: bool = False
     # A plain answer depends on nothing but the request, the image and the address of the broker.
     is_kept: bool = False
+    # Answers requests that have been seen before, but for their records, without the handler.
+    shortcut: type[ProduceShortcut] | None = None
 
 
 ROWS: tuple[Row, ...] = (
-    Row(produce, advertised_min=0, is_read_ahead=True),
+    Row(produce, advertised_min=0, is_read_ahead=True, shortcut=ProduceShortcut),
     Row(fetch, ends_with_connection=True),
     Row(list_offsets),
     Row(metadata, is_kept=True),

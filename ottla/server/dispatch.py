@@ -46,10 +46,11 @@ class Route:
         "is_plain",
         "response",
         "row",
+        "shortcut",
         "version",
     )
 
-    def __init__(self, row: Row, version: int) -> None:
+    def __init__(self, row: Row, version: int, broker: Broker) -> None:
         api = APIS[int(row.handler.API)]
         self.row = row
         self.version = version
@@ -58,9 +59,12 @@ class Route:
         self.is_async = inspect.iscoroutinefunction(self.handle)
         self.is_plain = not (self.is_async or self.is_kept)
         self.response: type[Any] = api.response
-        self.decode = schema.decoder(api.request, version)
+        self.decode: Callable[..., tuple[Any, int]] = schema.decoder(api.request, version)
         self.encode = schema.encoder(api.response, version)
         self.has_records = schema.has_records(api.response)
+        self.shortcut = (
+            row.shortcut(broker.replicas, version, self.encode) if row.shortcut else None
+        )
         is_flexible = version >= api.response.FLEXIBLE_HEADER_SINCE
         # From the correlation id to the header of the response.
         self.header: Callable[[int], bytes] = (_FLEXIBLE_HEADER if is_flexible else _HEADER).pack
@@ -118,26 +122,40 @@ class Dispatcher:
         known = connection.memo
         if known is None or known.route is not route or frame[8 : known.end] != known.tail:
             known = connection.memo = KnownHeader(route, frame)
+        if route.shortcut is not None:
+            body = route.shortcut.answer(frame, known.end, correlation_id)
+            if body is not None:
+                connection.send_one(body)
+                return
         context = RequestContext(
             self._broker, connection, key, version, correlation_id, known.client_id
         )
         if route.is_plain:
-            request, _ = route.decode(frame, known.end)
-            try:
-                result = route.handle(context, request)
-            except ApiError as error:
-                result = route.failure(error)
-            if type(result) is not route.response:
-                if result is not None:
-                    self._wait(route, context, result)
-            elif route.has_records:
-                connection.send(route.encode(result, route.header(correlation_id)))
-            else:
-                connection.send_one(route.encode(result, route.header(correlation_id)))
+            self._handle_plain(route, context, frame, known.end)
         elif route.is_async:
             self._start(route, context, bytes(frame), known.end)
         else:
             self._handle_kept(route, context, frame, known.end)
+
+    def _handle_plain(
+        self, route: Route, context: RequestContext, frame: memoryview, position: int
+    ) -> None:
+        request, _ = route.decode(frame, position)
+        try:
+            result = route.handle(context, request)
+        except ApiError as error:
+            result = route.failure(error)
+        if type(result) is not route.response:
+            if result is not None:
+                self._wait(route, context, result)
+            return
+        connection, header = context.connection, route.header(context.correlation_id)
+        if route.has_records:
+            connection.send(route.encode(result, header))
+            return
+        connection.send_one(route.encode(result, header))
+        if route.shortcut is not None:
+            route.shortcut.learn(frame, position, request, result)
 
     def _handle_kept(
         self, route: Route, context: RequestContext, frame: memoryview, position: int
@@ -173,7 +191,7 @@ class Dispatcher:
             if key == ApiKey.API_VERSIONS:
                 return None
             raise ProtocolError(f"{row.handler.API.name} is not served in version {version}")
-        route = self._routes[key << 16 | version] = Route(row, version)
+        route = self._routes[key << 16 | version] = Route(row, version, self._broker)
         return route
 
     def _wait(self, route: Route, context: RequestContext, future: "asyncio.Future[Any]") -> None:
