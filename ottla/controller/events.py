@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ottla.cluster.zk.port import SessionState
+from ottla.controller.elections import ElectionType, TopicPartition
 from ottla.controller.outbox import Delivered
 from ottla.controller.requests import ConfigRequest, PartitionsRequest, TopicRequest
 
@@ -91,9 +92,17 @@ class AlterConfigs(Request):
 
 
 @dataclass(frozen=True, slots=True)
+class ElectLeaders(Request):
+    """Elect leaders of these partitions, None for all that need it."""
+
+    kind: ElectionType
+    partitions: tuple[TopicPartition, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
 class Settle(Request):
     """Wait until this broker has been told everything decided so far."""
 
 
-Asked = CreateTopics | DeleteTopics | CreatePartitions | AlterConfigs | Settle
+Asked = CreateTopics | DeleteTopics | CreatePartitions | AlterConfigs | ElectLeaders | Settle
 Event = Elect | SessionChanged | BrokersChanged | NoticeDelivered | ChangesExpired | Asked

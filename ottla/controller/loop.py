@@ -16,6 +16,7 @@ from ottla.base.errors import ApiError, ErrorCode, StorageError
 from ottla.cluster.image import NO_CONTROLLER, BrokerImage, ClusterImage
 from ottla.cluster.zk.port import ConnectionSuspended, Coordination, SessionLost, SessionState
 from ottla.controller import creation, events, state
+from ottla.controller.elections import ElectionResult, ElectionType, TopicPartition
 from ottla.controller.office import Deliveries, Office, Surroundings
 from ottla.controller.requests import (
     BY_DEFAULT,
@@ -59,6 +60,7 @@ class Controller:
             events.DeleteTopics: _delete_topics,
             events.CreatePartitions: _create_partitions,
             events.AlterConfigs: _alter_configs,
+            events.ElectLeaders: _elect_leaders,
             events.Settle: _settle,
         }
 
@@ -258,6 +260,22 @@ class Controller:
         outcomes: list[Outcome] = await self._ask(event, None)
         return outcomes
 
+    async def elect_leaders(
+        self,
+        kind: ElectionType,
+        partitions: Sequence[TopicPartition] | None,
+        *,
+        timeout_ms: int | None = None,
+    ) -> list[ElectionResult]:
+        """Elect leaders and wait until brokers know them; errors as in `create_topics`.
+
+        None stands for every partition; those that need no election are then not in the results.
+        """
+        asked = None if partitions is None else tuple(partitions)
+        event = events.ElectLeaders(_future(), kind, asked)
+        results: list[ElectionResult] = await self._ask(event, timeout_ms)
+        return results
+
     async def ensure_topic(
         self, name: str, partitions: int | None = None, config: Mapping[str, str] | None = None
     ) -> None:
@@ -328,6 +346,10 @@ async def _create_partitions(office: Office, event: events.CreatePartitions) -> 
 
 async def _alter_configs(office: Office, event: events.AlterConfigs) -> None:
     _answer(event, await office.alter_configs(event.requests, event.validate_only))
+
+
+async def _elect_leaders(office: Office, event: events.ElectLeaders) -> None:
+    _answer(event, await office.elect_leaders(event.kind, event.partitions))
 
 
 async def _settle(office: Office, event: events.Settle) -> None:

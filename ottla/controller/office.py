@@ -31,7 +31,7 @@ from ottla.cluster.zk.port import (
     Result,
 )
 from ottla.cluster.znodes import ConfigNode, DeleteTopicsNode
-from ottla.controller import configs, creation, deletion, events, planner, state
+from ottla.controller import configs, creation, deletion, elections, events, planner, state
 from ottla.controller.outbox import BrokerPort, Delivered, Fence, Notice, Outbox
 from ottla.controller.requests import (
     ConfigRequest,
@@ -283,6 +283,42 @@ class Office:
         except ApiError as error:
             return Outcome(name, error)
         return Outcome(name, None)
+
+    # -- elections --------------------------------------------------------------------------------
+
+    async def elect_leaders(
+        self,
+        kind: elections.ElectionType,
+        asked: Sequence[elections.TopicPartition] | None,
+    ) -> events.Reply:
+        """Elect leaders; the reply has an ElectionResult for each partition.
+
+        None asks for every partition, and those that need no election are then left out.
+        """
+        before = self.image
+        results = await self._retried(partial(self._elect_leaders, kind, asked))
+        return events.Reply(results, self._send(before) if self.image is not before else ())
+
+    async def _elect_leaders(
+        self,
+        kind: elections.ElectionType,
+        asked: Sequence[elections.TopicPartition] | None,
+    ) -> list[elections.ElectionResult]:
+        partitions = self._every_partition() if asked is None else asked
+        after, results = elections.plan_elections(self.image, kind, partitions)
+        if after is not self.image:
+            await self._write_states(after)
+        if asked is not None:
+            return results
+        idle = ErrorCode.ELECTION_NOT_NEEDED
+        return [item for item in results if item.error is None or item.error.code is not idle]
+
+    def _every_partition(self) -> list[elections.TopicPartition]:
+        return [
+            (name, partition.partition)
+            for name, topic in self.image.topics.items()
+            for partition in topic.partitions
+        ]
 
     # -- deletion ---------------------------------------------------------------------------------
 

@@ -21,6 +21,7 @@ from ottla.server.handlers import (
     describe_log_dirs,
     describe_producers,
     describe_topic_partitions,
+    elect_leaders,
     fetch,
     find_coordinator,
     heartbeat,
@@ -89,6 +90,7 @@ ROWS: tuple[Row, ...] = (
     Row(describe_log_dirs),
     Row(describe_producers),
     Row(describe_topic_partitions),
+    Row(elect_leaders),
 )
 
 

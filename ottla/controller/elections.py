@@ -1,0 +1,103 @@
+"""Elections that somebody asks for: preferred leaders, and unclean ones where nobody is in sync. Pure.
+
+Follows ReplicationControlManager.electLeaders (KIP-183, KIP-460).
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from enum import IntEnum
+from typing import NamedTuple
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.cluster import election
+from ottla.cluster.image import ClusterImage, PartitionImage
+from ottla.controller.creation import leader_and_isr
+from ottla.controller.machines import PartitionStatus, move_partition, partition_status
+
+TopicPartition = tuple[str, int]
+
+
+class ElectionType(IntEnum):
+    """What a leader is elected by, with the codes of ElectLeaders."""
+
+    PREFERRED = 0
+    UNCLEAN = 1
+
+
+class ElectionResult(NamedTuple):
+    """What became of one partition's election; no error means that it has its new leader."""
+
+    topic: str
+    partition: int
+    error: ApiError | None
+
+
+def plan_elections(
+    image: ClusterImage, kind: ElectionType, asked: Iterable[TopicPartition]
+) -> tuple[ClusterImage, list[ElectionResult]]:
+    """Return the image with the leaders that could be elected, and what became of each partition."""
+    results = []
+    elected: dict[TopicPartition, PartitionImage] = {}
+    for topic, number in asked:
+        error = None
+        try:
+            # A partition that is named twice has its leader the second time.
+            known = elected.get((topic, number)) or _existing(image, topic, number)
+            elected[topic, number] = _elected(known, image, kind)
+        except ApiError as refusal:
+            error = refusal
+        results.append(ElectionResult(topic, number, error))
+    return _with(image, elected), results
+
+
+def _with(image: ClusterImage, elected: dict[TopicPartition, PartitionImage]) -> ClusterImage:
+    by_topic: dict[str, list[PartitionImage]] = {}
+    for (topic, _), partition in elected.items():
+        by_topic.setdefault(topic, []).append(partition)
+    if not by_topic:
+        return image
+    return image.with_topics(
+        image.topics[topic].with_partitions(changed) for topic, changed in by_topic.items()
+    )
+
+
+def _existing(image: ClusterImage, topic: str, number: int) -> PartitionImage:
+    if image.topic(topic) is None:
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {topic}")
+    found = image.partition(topic, number)
+    if found is None:
+        raise ApiError(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such partition as {topic}-{number}"
+        )
+    return found
+
+
+def _elected(partition: PartitionImage, image: ClusterImage, kind: ElectionType) -> PartitionImage:
+    status = partition_status(partition, image.brokers)
+    is_preferred = kind is ElectionType.PREFERRED
+    has_wanted = not is_preferred or partition.leader == partition.preferred_leader
+    if status is PartitionStatus.ONLINE and has_wanted:
+        raise ApiError(ErrorCode.ELECTION_NOT_NEEDED)
+    found = None
+    # One that never had a leader gets it with the first of its replicas that comes.
+    if status is not PartitionStatus.NEW:
+        replicas, state = partition.replicas, leader_and_isr(partition)
+        found = (
+            election.elect_preferred(replicas, state, image.brokers)
+            if is_preferred
+            else election.elect_for_offline(replicas, state, image.brokers, allow_unclean=True)
+        )
+    if found is None:
+        raise ApiError(
+            ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
+            if is_preferred
+            else ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
+        )
+    move_partition(status, PartitionStatus.ONLINE)
+    return replace(
+        partition,
+        leader=found.leader,
+        leader_epoch=found.leader_epoch,
+        isr=found.isr,
+        is_recovering=found.is_recovering,
+    )

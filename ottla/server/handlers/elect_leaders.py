@@ -1,0 +1,68 @@
+"""ElectLeaders (key 43), versions 0-2: elect leaders on request (KIP-183).
+
+v1: type of election and error of the whole request (KIP-460): 0 gives leadership back to the
+preferred replica, 1 elects any live replica where there is no leader. v2: flexible.
+
+Null asks for every partition, and only those with an election are answered. The answer is sent when
+brokers know the new leaders.
+
+Not done: nothing.
+"""
+
+from collections.abc import Iterable
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.controller.elections import ElectionType
+from ottla.server.context import RequestContext
+from ottla.wire.api_keys import ApiKey
+from ottla.wire.messages.elect_leaders import (
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    PartitionResult,
+    ReplicaElectionResult,
+)
+
+API = ApiKey.ELECT_LEADERS
+MIN_VERSION = 0
+MAX_VERSION = 2
+
+
+async def handle(context: RequestContext, request: ElectLeadersRequest) -> ElectLeadersResponse:
+    """Have the controller elect; what it refuses as a whole is told of every partition too."""
+    asked = None
+    if request.topic_partitions is not None:
+        asked = [
+            (item.topic, number) for item in request.topic_partitions for number in item.partitions
+        ]
+    try:
+        results = await context.broker.controller.elect_leaders(
+            _election_type(request), asked, timeout_ms=request.timeout_ms
+        )
+    except ApiError as error:
+        refused = [(topic, number, error) for topic, number in asked or ()]
+        return ElectLeadersResponse(
+            error_code=int(error.code), replica_election_results=_by_topic(refused)
+        )
+    return ElectLeadersResponse(replica_election_results=_by_topic(results))
+
+
+def _election_type(request: ElectLeadersRequest) -> ElectionType:
+    try:
+        return ElectionType(request.election_type)
+    except ValueError as error:
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}"
+        ) from error
+
+
+def _by_topic(
+    results: Iterable[tuple[str, int, ApiError | None]],
+) -> list[ReplicaElectionResult]:
+    topics: dict[str, ReplicaElectionResult] = {}
+    for topic, number, error in results:
+        found = topics.setdefault(topic, ReplicaElectionResult(topic=topic))
+        result = PartitionResult(partition_id=number, error_message=None)
+        if error is not None:
+            result.error_code, result.error_message = int(error.code), error.message
+        found.partition_result.append(result)
+    return list(topics.values())

@@ -1,0 +1,102 @@
+"""ElectLeaders: leadership goes where it belongs, and every partition hears why not."""
+
+from typing import Any
+
+import pytest
+
+from ottla.base.errors import ErrorCode
+from ottla.controller.requests import TopicRequest
+from ottla.server.handlers import elect_leaders
+from ottla.wire import schema
+from ottla.wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
+from tests.handlers.admin import AdminBroker, admin_broker
+
+PREFERRED, UNCLEAN = 0, 1
+
+
+async def elect(
+    broker: AdminBroker,
+    *partitions: tuple[str, int],
+    kind: int = PREFERRED,
+    version: int = 2,
+    timeout_ms: int = 1000,
+) -> tuple[str, dict[tuple[str, int], str]]:
+    """Ask for elections, for all if none is named; return the names of all errors."""
+    asked = [TopicPartitions(topic=topic, partitions=[number]) for topic, number in partitions]
+    request = ElectLeadersRequest(
+        election_type=kind, topic_partitions=asked or None, timeout_ms=timeout_ms
+    )
+    data = schema.encode(request, version)
+    decoded, _ = schema.decode(ElectLeadersRequest, version, data)
+    response = await elect_leaders.handle(broker.context(version), decoded)
+    answer: Any = schema.decode(type(response), version, schema.encode(response, version))[0]
+    return ErrorCode(answer.error_code).name, {
+        (topic.topic, item.partition_id): ErrorCode(item.error_code).name
+        for topic in answer.replica_election_results
+        for item in topic.partition_result
+    }
+
+
+async def two_brokers(broker: AdminBroker) -> None:
+    """Add broker 2, and topic `t` that prefers it and is led by it."""
+    await broker.world.start(2)
+    await broker.world.until(lambda: 2 in broker.image.brokers)
+    topic = TopicRequest("t", assignments=((0, (2, 1)),))
+    (result,) = await broker.controller.create_topics([topic])
+    assert result.error is None
+    await broker.world.kill(2)
+    await broker.world.until(lambda: broker.image.partition("t", 0).leader == 1)
+
+
+async def return_of_broker_2(broker: AdminBroker) -> None:
+    """Start broker 2 again; it is in sync as soon as it is said to be."""
+    await broker.world.start(2)
+    await broker.world.until(lambda: 2 in broker.image.brokers)
+
+
+@pytest.mark.parametrize("version", range(elect_leaders.MAX_VERSION + 1))
+async def test_partitions_with_the_right_leader_need_none(version: int) -> None:
+    """Each one that is named is answered, unknown ones too."""
+    async with admin_broker() as broker:
+        await broker.controller.create_topics([TopicRequest("t", 2, 1)])
+        answered = await elect(broker, ("t", 0), ("t", 9), ("no", 0), version=version)
+        unknown = "UNKNOWN_TOPIC_OR_PARTITION"
+        not_needed = "ELECTION_NOT_NEEDED"
+        assert answered == (
+            "NONE",
+            {("t", 0): not_needed, ("t", 9): unknown, ("no", 0): unknown},
+        )
+
+
+async def test_of_all_partitions_only_elections_are_told() -> None:
+    """Null stands for all; those that are as they should be are left out."""
+    async with admin_broker() as broker:
+        await broker.controller.create_topics([TopicRequest("t", 2, 1)])
+        assert await elect(broker) == ("NONE", {})
+        assert await elect(broker, kind=UNCLEAN) == ("NONE", {})
+
+
+async def test_a_preferred_leader_that_is_dead_or_behind_cannot_be() -> None:
+    """Broker 2 comes back, and has to catch up first."""
+    async with admin_broker() as broker:
+        await two_brokers(broker)
+        refused = ("NONE", {("t", 0): "PREFERRED_LEADER_NOT_AVAILABLE"})
+        assert await elect(broker, ("t", 0)) == refused
+        await return_of_broker_2(broker)
+        assert await elect(broker, ("t", 0)) == refused
+        assert await elect(broker) == refused
+        answered = await elect(broker, ("t", 0), kind=UNCLEAN)
+        assert answered == ("NONE", {("t", 0): "ELECTION_NOT_NEEDED"})
+
+
+@pytest.mark.parametrize(
+    ("kind", "timeout_ms", "code"),
+    [(7, 1000, "INVALID_REQUEST"), (PREFERRED, 0, "REQUEST_TIMED_OUT")],
+)
+async def test_a_request_that_is_refused_says_so_everywhere(
+    kind: int, timeout_ms: int, code: str
+) -> None:
+    """Old versions have no error of the whole request."""
+    async with admin_broker() as broker:
+        answered = await elect(broker, ("t", 0), kind=kind, timeout_ms=timeout_ms)
+        assert answered == (code, {("t", 0): code})
