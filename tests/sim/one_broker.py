@@ -4,6 +4,7 @@ Run `python -m tests.sim.one_broker SEED [on|off]` to replay a seed; it prints t
 """
 
 import asyncio
+import errno
 import sys
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
@@ -69,10 +70,13 @@ class Scenario(Setting):
         elif plan == 2:
             operation = ("append", "sync", "replace", "sync_directory")[self.rng.below(4)]
             faults.fail(operation, nth=1 + self.rng.below(60))
+        elif self.rng.below(2):
+            # A full disk stays full until somebody makes room.
+            faults.fail("append", nth=1 + self.rng.below(200), error=errno.ENOSPC, times=-1)
         try:
             await self._start()
         except StorageError:
-            assert plan == 2, "a broker starts on what a loss of power left"
+            assert plan >= 2, "a broker starts on what a loss of power left"
         await self._end(seconds)
         self.clock.move_wall(self.rng.below(3_600_000) - 1_800_000)
         await self.clock.sleep(0.01 + self.rng.below(100) / 1000)
