@@ -9,6 +9,7 @@ ephemeral nodes the journal holds are gone when the tree is opened again. Lives 
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from types import MappingProxyType
 
@@ -107,9 +108,11 @@ class EmbeddedTree:
             await session.close()
         if self._journal is None:
             return
-        if self._failure is None:
-            if self._unwritten:
-                self._begin_flush()
+        if self._unwritten:
+            self._begin_flush()
+        with suppress(StorageError):
+            # It has been logged, and those who wait for a change hear of it; what is unwritten
+            # beside are ephemeral nodes, which end here anyway.
             await self._settle()
         if self._snapshot is not None:
             await asyncio.wait([self._snapshot])

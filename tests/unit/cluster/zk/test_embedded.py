@@ -323,6 +323,23 @@ def test_after_a_failed_write_nothing_is_acknowledged(loop: SimLoop, operation: 
     assert "/safe" in found
 
 
+def test_a_tree_on_a_full_disk_closes_and_gives_the_directory_free(loop: SimLoop) -> None:
+    """Only ephemeral nodes are unwritten then: nobody needs to hear of it, and the lock must go."""
+    files = SimFileSystem()
+
+    async def main() -> None:
+        tree = open_tree(files, loop)
+        session = tree.session()
+        await session.create("/kept")
+        await session.create("/broker", ephemeral=True)
+        files.faults.fail("append", times=-1)
+        await tree.close()
+        await tree.close()
+
+    loop.run(main())
+    assert "/kept" in loop.run(contents(open_tree(files, loop).session()))
+
+
 def test_a_batch_whose_sync_failed_is_no_hole_later(loop: SimLoop) -> None:
     """After a restart it counts, so it is made durable before anything is written behind it."""
     for seed in range(20):
