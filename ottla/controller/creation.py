@@ -188,7 +188,7 @@ def write_topic(new: NewTopic, controller_epoch: int, *, config_exists: bool = F
     # Settings first, as in Kafka: whoever sees the topic finds them.
     operations: list[Operation] = [
         SetData(config_path, config) if config_exists else Create(config_path, config),
-        Create(TopicNode.path(topic.name), _encode_topic(topic)),
+        Create(TopicNode.path(topic.name), encode_topic(topic)),
         Create(PartitionsNode.path(topic.name)),
     ]
     for partition in topic.partitions:
@@ -225,7 +225,8 @@ def leader_and_isr(partition: PartitionImage) -> LeaderAndIsr:
     )
 
 
-def _encode_topic(topic: TopicImage) -> bytes:
+def encode_topic(topic: TopicImage) -> bytes:
+    """Return the content of a topic's node."""
     assignment = {
         item.partition: ReplicaAssignment(
             item.replicas, item.adding_replicas, item.removing_replicas
@@ -299,7 +300,7 @@ def _bad_assignment(reason: str) -> ApiError:
 
 def write_partitions(former: TopicImage, topic: TopicImage, controller_epoch: int) -> Write:
     """Return the write that takes a topic from `former` to more partitions."""
-    operations: list[Operation] = [SetData(TopicNode.path(topic.name), _encode_topic(topic))]
+    operations: list[Operation] = [SetData(TopicNode.path(topic.name), encode_topic(topic))]
     for partition in topic.partitions[len(former.partitions) :]:
         operations += create_partition(topic.name, partition, controller_epoch)
     return Write(tuple(operations), (topic,))

@@ -62,9 +62,18 @@ def start(
     return begun._moved(put_off, ReplicaStatus.DELETION_INELIGIBLE), orders
 
 
-def answered(deletion: Deletion, broker: int, failed: Container[int]) -> Deletion:
-    """Return the deletion after a broker has deleted its replicas, all but the `failed` ones."""
+def answered(
+    deletion: Deletion,
+    broker: int,
+    failed: Container[int],
+    stopped: Container[int] | None = None,
+) -> Deletion:
+    """Return the deletion after a broker has deleted its replicas, all but the `failed` ones.
+
+    None of `stopped` stands for every replica that it was told to delete.
+    """
     begun = deletion._those(ReplicaStatus.DELETION_STARTED, broker=broker)
+    begun = [key for key in begun if stopped is None or key[0] in stopped]
     done = [key for key in begun if key[0] not in failed]
     put_off = [key for key in begun if key[0] in failed]
     deletion = deletion._moved(done, ReplicaStatus.DELETION_SUCCESSFUL)

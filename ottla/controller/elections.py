@@ -6,13 +6,13 @@ Follows ReplicationControlManager.electLeaders (KIP-183, KIP-460).
 from collections.abc import Iterable
 from dataclasses import replace
 from enum import IntEnum
-from typing import NamedTuple
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.cluster import election
 from ottla.cluster.image import ClusterImage, PartitionImage
 from ottla.controller.creation import leader_and_isr
 from ottla.controller.machines import PartitionStatus, move_partition, partition_status
+from ottla.controller.requests import PartitionOutcome
 
 TopicPartition = tuple[str, int]
 
@@ -24,17 +24,9 @@ class ElectionType(IntEnum):
     UNCLEAN = 1
 
 
-class ElectionResult(NamedTuple):
-    """What became of one partition's election; no error means that it has its new leader."""
-
-    topic: str
-    partition: int
-    error: ApiError | None
-
-
 def plan_elections(
     image: ClusterImage, kind: ElectionType, asked: Iterable[TopicPartition]
-) -> tuple[ClusterImage, list[ElectionResult]]:
+) -> tuple[ClusterImage, list[PartitionOutcome]]:
     """Return the image with the leaders that could be elected, and what became of each partition."""
     results = []
     elected: dict[TopicPartition, PartitionImage] = {}
@@ -46,7 +38,7 @@ def plan_elections(
             elected[topic, number] = _elected(known, image, kind)
         except ApiError as refusal:
             error = refusal
-        results.append(ElectionResult(topic, number, error))
+        results.append(PartitionOutcome(topic, number, error))
     return _with(image, elected), results
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from ottla.cluster.zk.port import SessionState
 from ottla.controller.elections import ElectionType, TopicPartition
 from ottla.controller.outbox import Delivered
-from ottla.controller.requests import ConfigRequest, PartitionsRequest, TopicRequest
+from ottla.controller.requests import ConfigRequest, PartitionsRequest, Reassignment, TopicRequest
 
 
 class Reply(NamedTuple):
@@ -100,9 +100,19 @@ class ElectLeaders(Request):
 
 
 @dataclass(frozen=True, slots=True)
+class Reassign(Request):
+    """Begin or cancel moves of partitions."""
+
+    requests: tuple[Reassignment, ...]
+    may_change_factor: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Settle(Request):
     """Wait until this broker has been told everything decided so far."""
 
 
-Asked = CreateTopics | DeleteTopics | CreatePartitions | AlterConfigs | ElectLeaders | Settle
+Asked = (
+    CreateTopics | DeleteTopics | CreatePartitions | AlterConfigs | ElectLeaders | Reassign | Settle
+)
 Event = Elect | SessionChanged | BrokersChanged | NoticeDelivered | ChangesExpired | Asked

@@ -16,13 +16,15 @@ from ottla.base.errors import ApiError, ErrorCode, StorageError
 from ottla.cluster.image import NO_CONTROLLER, BrokerImage, ClusterImage
 from ottla.cluster.zk.port import ConnectionSuspended, Coordination, SessionLost, SessionState
 from ottla.controller import creation, events, state
-from ottla.controller.elections import ElectionResult, ElectionType, TopicPartition
+from ottla.controller.elections import ElectionType, TopicPartition
 from ottla.controller.office import Deliveries, Office, Surroundings
 from ottla.controller.requests import (
     BY_DEFAULT,
     ConfigRequest,
     Outcome,
+    PartitionOutcome,
     PartitionsRequest,
+    Reassignment,
     TopicRequest,
     TopicResult,
 )
@@ -61,6 +63,7 @@ class Controller:
             events.CreatePartitions: _create_partitions,
             events.AlterConfigs: _alter_configs,
             events.ElectLeaders: _elect_leaders,
+            events.Reassign: _reassign,
             events.Settle: _settle,
         }
 
@@ -98,6 +101,8 @@ class Controller:
             self._task.cancel()
             await asyncio.wait([self._task])
             self._task = None
+            # A task that was cancelled before its first step has not done it.
+            self._resign()
 
     async def _register(self) -> None:
         self.session.on_session(self._session_changed)
@@ -266,15 +271,30 @@ class Controller:
         partitions: Sequence[TopicPartition] | None,
         *,
         timeout_ms: int | None = None,
-    ) -> list[ElectionResult]:
+    ) -> list[PartitionOutcome]:
         """Elect leaders and wait until brokers know them; errors as in `create_topics`.
 
         None stands for every partition; those that need no election are then not in the results.
         """
         asked = None if partitions is None else tuple(partitions)
         event = events.ElectLeaders(_future(), kind, asked)
-        results: list[ElectionResult] = await self._ask(event, timeout_ms)
+        results: list[PartitionOutcome] = await self._ask(event, timeout_ms)
         return results
+
+    async def reassign(
+        self,
+        requests: Sequence[Reassignment],
+        *,
+        may_change_factor: bool = True,
+        timeout_ms: int | None = None,
+    ) -> list[PartitionOutcome]:
+        """Begin or cancel moves of partitions to other brokers (KIP-455); by topic, as they come.
+
+        Errors as in `create_topics`; what is under way is in the image.
+        """
+        event = events.Reassign(_future(), tuple(requests), may_change_factor)
+        outcomes: list[PartitionOutcome] = await self._ask(event, timeout_ms)
+        return outcomes
 
     async def ensure_topic(
         self, name: str, partitions: int | None = None, config: Mapping[str, str] | None = None
@@ -350,6 +370,10 @@ async def _alter_configs(office: Office, event: events.AlterConfigs) -> None:
 
 async def _elect_leaders(office: Office, event: events.ElectLeaders) -> None:
     _answer(event, await office.elect_leaders(event.kind, event.partitions))
+
+
+async def _reassign(office: Office, event: events.Reassign) -> None:
+    _answer(event, await office.reassign(event.requests, event.may_change_factor))
 
 
 async def _settle(office: Office, event: events.Settle) -> None:

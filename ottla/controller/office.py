@@ -31,12 +31,23 @@ from ottla.cluster.zk.port import (
     Result,
 )
 from ottla.cluster.znodes import ConfigNode, DeleteTopicsNode
-from ottla.controller import configs, creation, deletion, elections, events, planner, state
+from ottla.controller import (
+    configs,
+    creation,
+    deletion,
+    elections,
+    events,
+    planner,
+    reassignment,
+    state,
+)
 from ottla.controller.outbox import BrokerPort, Delivered, Fence, Notice, Outbox
 from ottla.controller.requests import (
     ConfigRequest,
     Outcome,
+    PartitionOutcome,
     PartitionsRequest,
+    Reassignment,
     TopicRequest,
     TopicResult,
 )
@@ -291,7 +302,7 @@ class Office:
         kind: elections.ElectionType,
         asked: Sequence[elections.TopicPartition] | None,
     ) -> events.Reply:
-        """Elect leaders; the reply has an ElectionResult for each partition.
+        """Elect leaders; the reply has a PartitionOutcome for each partition.
 
         None asks for every partition, and those that need no election are then left out.
         """
@@ -303,7 +314,7 @@ class Office:
         self,
         kind: elections.ElectionType,
         asked: Sequence[elections.TopicPartition] | None,
-    ) -> list[elections.ElectionResult]:
+    ) -> list[PartitionOutcome]:
         partitions = self._every_partition() if asked is None else asked
         after, results = elections.plan_elections(self.image, kind, partitions)
         if after is not self.image:
@@ -319,6 +330,44 @@ class Office:
             for name, topic in self.image.topics.items()
             for partition in topic.partitions
         ]
+
+    # -- reassignment -----------------------------------------------------------------------------
+
+    async def reassign(
+        self, asked: Sequence[Reassignment], may_change_factor: bool
+    ) -> events.Reply:
+        """Begin or cancel moves; the reply has a PartitionOutcome for each, by topic."""
+        before = self.image
+        by_topic: dict[str, list[Reassignment]] = {}
+        for request in asked:
+            by_topic.setdefault(request.topic, []).append(request)
+        outcomes: list[PartitionOutcome] = []
+        for requests in by_topic.values():
+            outcomes += await self._retried(
+                partial(self._reassign_topic, requests, may_change_factor)
+            )
+        if self.image is before:
+            return events.Reply(outcomes)
+        deliveries = self._send(before)
+        # Last, so that nobody is without the logs that others are to copy.
+        for broker_id, dropped in reassignment.dropped(before, self.image, by_topic).items():
+            notice = Notice(broker_id=broker_id, stop=dropped, delete=True)
+            deliveries += self._outbox.send([notice])
+        return events.Reply(outcomes, deliveries)
+
+    async def _reassign_topic(
+        self, requests: Sequence[Reassignment], may_change_factor: bool
+    ) -> list[PartitionOutcome]:
+        name = requests[0].topic
+        rules = reassignment.Rules(self.image.brokers, may_change_factor, self._is_unclean(name))
+        former = self.image.topic(name)
+        topic, outcomes = reassignment.plan_topic(former, requests, rules)
+        if former is not None and topic is not None and topic is not former:
+            write = reassignment.write_topic(former, topic, self.term.epoch)
+            await self._write(write.operations)
+            self.image = self.image.with_topics(write.topics)
+            _log.info("partitions reassigned topic=%s", name)
+        return outcomes
 
     # -- deletion ---------------------------------------------------------------------------------
 
@@ -399,8 +448,10 @@ class Office:
             return
         for name in {topic for topic, _ in notice.stop} & self._deletions.keys():
             failed = {partition for topic, partition in delivered.errors if topic == name}
+            # A reassignment may have taken other replicas of the topic away.
+            stopped = {partition for topic, partition in notice.stop if topic == name}
             self._deletions[name] = deletion.answered(
-                self._deletions[name], notice.broker_id, failed
+                self._deletions[name], notice.broker_id, failed, stopped
             )
         await self._proceed_with_deletions()
 

@@ -175,7 +175,7 @@ def write_states(before: ClusterImage, after: ClusterImage, controller_epoch: in
     for name, topic in after.topics.items():
         if before.topics.get(name) is topic:
             continue
-        write = _topic_states(before.topics[name], topic, controller_epoch)
+        write = topic_states(before.topics[name], topic, controller_epoch)
         batch = Write(
             batch.operations + write.operations,
             batch.topics + write.topics,
@@ -187,7 +187,8 @@ def write_states(before: ClusterImage, after: ClusterImage, controller_epoch: in
     return [*writes, batch] if batch.topics else writes
 
 
-def _topic_states(before: TopicImage, after: TopicImage, controller_epoch: int) -> Write:
+def topic_states(before: TopicImage, after: TopicImage, controller_epoch: int) -> Write:
+    """Return the write of a topic's partition states, as far as they differ."""
     operations: list[Operation] = []
     written: list[PartitionImage] = []
     parents: list[str] = []

@@ -55,6 +55,22 @@ class Outcome(NamedTuple):
     error: ApiError | None
 
 
+class PartitionOutcome(NamedTuple):
+    """What became of one partition; no error means that it is done, or begun."""
+
+    topic: str
+    partition: int
+    error: ApiError | None
+
+
+class Reassignment(NamedTuple):
+    """A partition and the replicas that it is to have, in order; None cancels a move (KIP-455)."""
+
+    topic: str
+    partition: int
+    replicas: tuple[int, ...] | None
+
+
 class Alteration(IntEnum):
     """Operations of IncrementalAlterConfigs (KIP-339), by their codes on the wire."""
 

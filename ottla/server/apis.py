@@ -9,6 +9,7 @@ from typing import NamedTuple
 from ottla.server.context import AdvertisedApi
 from ottla.server.handlers import (
     alter_configs,
+    alter_partition_reassignments,
     api_versions,
     create_partitions,
     create_topics,
@@ -32,6 +33,7 @@ from ottla.server.handlers import (
     list_config_resources,
     list_groups,
     list_offsets,
+    list_partition_reassignments,
     metadata,
     offset_commit,
     offset_delete,
@@ -91,6 +93,8 @@ ROWS: tuple[Row, ...] = (
     Row(describe_producers),
     Row(describe_topic_partitions),
     Row(elect_leaders),
+    Row(alter_partition_reassignments),
+    Row(list_partition_reassignments),
 )
 
 

@@ -1,0 +1,66 @@
+"""AlterPartitionReassignments (key 45), versions 0-1: move partitions to other brokers (KIP-455).
+
+v1: a change of the replication factor can be forbidden (KIP-860). Null replicas cancel a move.
+
+Every partition has its own answer, sent when brokers know what they have to do, not when the move
+is complete.
+
+Not done: a move to a broker that has to copy records first begins and can be cancelled, but is not
+completed until brokers follow each other; a single broker has no such moves.
+"""
+
+from collections.abc import Iterable
+
+from ottla.base.errors import ApiError
+from ottla.controller.requests import PartitionOutcome, Reassignment
+from ottla.server.context import RequestContext
+from ottla.wire.api_keys import ApiKey
+from ottla.wire.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartitionResponse,
+    ReassignableTopicResponse,
+)
+
+API = ApiKey.ALTER_PARTITION_REASSIGNMENTS
+MIN_VERSION = 0
+MAX_VERSION = 1
+
+
+async def handle(
+    context: RequestContext, request: AlterPartitionReassignmentsRequest
+) -> AlterPartitionReassignmentsResponse:
+    """Have the controller move; what it refuses as a whole is told of every partition too."""
+    asked = [
+        Reassignment(
+            topic.name,
+            item.partition_index,
+            None if item.replicas is None else tuple(item.replicas),
+        )
+        for topic in request.topics
+        for item in topic.partitions
+    ]
+    may_change_factor = request.allow_replication_factor_change
+    response = AlterPartitionReassignmentsResponse(
+        error_message=None, allow_replication_factor_change=may_change_factor
+    )
+    try:
+        outcomes = await context.broker.controller.reassign(
+            asked, may_change_factor=may_change_factor, timeout_ms=request.timeout_ms
+        )
+    except ApiError as error:
+        response.error_code, response.error_message = int(error.code), error.message
+        outcomes = [PartitionOutcome(item.topic, item.partition, error) for item in asked]
+    response.responses = _by_topic(outcomes)
+    return response
+
+
+def _by_topic(outcomes: Iterable[PartitionOutcome]) -> list[ReassignableTopicResponse]:
+    topics: dict[str, ReassignableTopicResponse] = {}
+    for topic, number, error in outcomes:
+        found = topics.setdefault(topic, ReassignableTopicResponse(name=topic))
+        result = ReassignablePartitionResponse(partition_index=number, error_message=None)
+        if error is not None:
+            result.error_code, result.error_message = int(error.code), error.message
+        found.partitions.append(result)
+    return list(topics.values())

@@ -1,0 +1,55 @@
+"""ListPartitionReassignments (key 46), version 0: moves that are under way (KIP-455).
+
+Null topics stand for all. What is not being moved, or does not exist, is left out.
+
+Not done: nothing.
+"""
+
+from ottla.base.errors import ErrorCode
+from ottla.controller import reassignment
+from ottla.server.context import RequestContext
+from ottla.wire.api_keys import ApiKey
+from ottla.wire.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+    OngoingPartitionReassignment,
+    OngoingTopicReassignment,
+)
+
+API = ApiKey.LIST_PARTITION_REASSIGNMENTS
+MIN_VERSION = 0
+MAX_VERSION = 0
+
+
+def handle(
+    context: RequestContext, request: ListPartitionReassignmentsRequest
+) -> ListPartitionReassignmentsResponse:
+    """Answer from what the controller knows, which may be more than brokers have been told."""
+    controller = context.broker.controller
+    if not controller.is_active:
+        code = ErrorCode.NOT_CONTROLLER
+        return ListPartitionReassignmentsResponse(error_code=int(code), error_message=code.message)
+    asked = None
+    if request.topics is not None:
+        asked = [
+            (item.name, number) for item in request.topics for number in item.partition_indexes
+        ]
+    moves = reassignment.ongoing(controller.image, asked)
+    return ListPartitionReassignmentsResponse(
+        error_message=None,
+        topics=[
+            OngoingTopicReassignment(
+                name=name,
+                partitions=[
+                    OngoingPartitionReassignment(
+                        partition_index=item.partition,
+                        replicas=list(item.replicas),
+                        adding_replicas=list(item.adding_replicas),
+                        removing_replicas=list(item.removing_replicas),
+                    )
+                    for item in partitions
+                ],
+            )
+            for name, partitions in moves.items()
+        ],
+    )
