@@ -1,0 +1,264 @@
+"""Elections, reassignments, log directories, offsets and producers through other people's tools."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import kafka
+import pytest
+from confluent_kafka import Consumer, ElectionType, KafkaError, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+from kafka import TopicPartition as PythonPartition
+from kafka.admin import ConfigResource as PythonResource
+from kafka.admin import ConfigResourceType, KafkaAdminClient
+from kafka.admin import NewTopic as PythonTopic
+from kafka.errors import (
+    ElectionNotNeededError,
+    GroupIdNotFoundError,
+    InvalidReplicationAssignmentError,
+    NoReassignmentInProgressError,
+)
+
+from ottla.testing.cluster import Cluster
+from tests.compat import java
+
+pytestmark = pytest.mark.compat
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    """A broker for this file; every test uses topics of its own."""
+    with Cluster() as running:
+        yield running
+
+
+def create(cluster: Cluster, name: str, partitions: int = 1) -> AdminClient:
+    """Create a topic; return librdkafka's administration client."""
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    admin.create_topics([NewTopic(name, partitions, 1)])[name].result()
+    return admin
+
+
+def write(cluster: Cluster, topic: str, count: int) -> None:
+    """Write records to partition 0 with an idempotent producer."""
+    settings = {"bootstrap.servers": cluster.bootstrap, "enable.idempotence": True}
+    producer = Producer(settings)
+    for number in range(count):
+        producer.produce(topic, b"%d" % number, partition=0)
+    assert producer.flush(30) == 0
+
+
+def commit(cluster: Cluster, group: str, topic: str) -> None:
+    """Store offset 1 of partition 0 for a group without members."""
+    consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": group})
+    consumer.commit(offsets=[TopicPartition(topic, 0, 1)], asynchronous=False)
+    consumer.close()
+
+
+# -- librdkafka -----------------------------------------------------------------------------------
+
+
+def test_librdkafka_replaces_all_settings_of_a_topic(cluster: Cluster) -> None:
+    """A setting that is not named is gone."""
+    admin = create(cluster, "rd-replace")
+    for settings in ({"retention.ms": "5", "segment.ms": "6"}, {"segment.ms": "7"}):
+        change = ConfigResource(ResourceType.TOPIC, "rd-replace", set_config=settings)
+        with pytest.warns(DeprecationWarning):
+            admin.alter_configs([change])[change].result()
+    resource = ConfigResource(ResourceType.TOPIC, "rd-replace")
+    found = admin.describe_configs([resource])[resource].result()
+    assert found["retention.ms"].is_default
+    assert found["segment.ms"].value == "7"
+
+
+def test_librdkafka_asks_for_elections(cluster: Cluster) -> None:
+    """Every partition has its own answer."""
+    admin = create(cluster, "rd-elect")
+    asked = [TopicPartition("rd-elect", 0), TopicPartition("rd-none", 0)]
+    answered = admin.elect_leaders(ElectionType.PREFERRED, asked).result()
+    codes = {place.topic: error.code() for place, error in answered.items()}
+    assert codes == {
+        "rd-elect": KafkaError.ELECTION_NOT_NEEDED,
+        "rd-none": KafkaError.UNKNOWN_TOPIC_OR_PART,
+    }
+
+
+# -- kafka-python ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def python_admin(cluster: Cluster) -> Iterator[KafkaAdminClient]:
+    """Return kafka-python's administration client."""
+    client = KafkaAdminClient(bootstrap_servers=cluster.bootstrap)
+    yield client
+    client.close()
+
+
+def test_kafka_python_replaces_all_settings(
+    cluster: Cluster, python_admin: KafkaAdminClient
+) -> None:
+    """It fills in what is set already; a request to go back to the default works as well."""
+    create(cluster, "py-replace")
+    resource = PythonResource(ConfigResourceType.TOPIC, "py-replace", configs={"retention.ms": "5"})
+    python_admin.alter_configs([resource], incremental=False)
+    other = PythonResource(ConfigResourceType.TOPIC, "py-replace", configs={"segment.ms": "6"})
+    python_admin.alter_configs([other], incremental=False)
+    asked = PythonResource(ConfigResourceType.TOPIC, "py-replace")
+    found = python_admin.describe_configs([asked], config_filter="all")["topic"]["py-replace"]
+    assert (found["retention.ms"]["value"], found["segment.ms"]["value"]) == ("5", "6")
+
+
+def test_kafka_python_lists_resources_and_pages_of_topics(
+    cluster: Cluster, python_admin: KafkaAdminClient
+) -> None:
+    """A page ends at its limit, and the cursor leads to the next."""
+    python_admin.create_topics([PythonTopic("py-pages", 3, 1)])
+    resources = python_admin.list_config_resources(["TOPIC", "BROKER"])
+    assert "py-pages" in resources["topic"]
+    assert resources["broker"] == ["1"]
+    first = python_admin.describe_topic_partitions(["py-pages"], response_partition_limit=2)
+    (topic,) = first["topics"]
+    assert [item["partition_index"] for item in topic["partitions"]] == [0, 1]
+    second = python_admin.describe_topic_partitions(["py-pages"], cursor=first["next_cursor"])
+    (topic,) = second["topics"]
+    assert [item["partition_index"] for item in topic["partitions"]] == [2]
+    assert second["next_cursor"] is None
+
+
+def test_kafka_python_describes_log_directories_and_producers(
+    cluster: Cluster, python_admin: KafkaAdminClient
+) -> None:
+    """The size of a log, and who has written to it."""
+    create(cluster, "py-where")
+    write(cluster, "py-where", 3)
+    (broker,) = python_admin.describe_log_dirs({"py-where": [0]})
+    (directory,) = broker["log_dirs"]
+    (topic,) = directory["topics"]
+    assert topic["partitions"][0]["partition_size"] > 0
+    assert directory["total_bytes"] > directory["usable_bytes"] > 0
+    place = PythonPartition("py-where", 0)
+    (producer,) = python_admin.describe_producers([place])[place].active_producers
+    assert (producer.producer_epoch, producer.last_sequence) == (0, 2)
+
+
+def test_kafka_python_deletes_offsets_of_a_group(
+    cluster: Cluster, python_admin: KafkaAdminClient
+) -> None:
+    """Of one partition; a group that does not exist is told."""
+    create(cluster, "py-forget")
+    commit(cluster, "py-group", "py-forget")
+    place = PythonPartition("py-forget", 0)
+    answered = python_admin.delete_group_offsets("py-group", [place])
+    assert answered == {place: kafka.errors.NoError}
+    with pytest.raises(GroupIdNotFoundError):
+        python_admin.delete_group_offsets("py-nobody", [place])
+
+
+def test_kafka_python_asks_for_moves_and_elections(
+    cluster: Cluster, python_admin: KafkaAdminClient
+) -> None:
+    """On one broker nothing can move."""
+    create(cluster, "py-move", 3)
+    here, there, nowhere = (PythonPartition("py-move", number) for number in range(3))
+    answered = python_admin.alter_partition_reassignments({here: [1], there: [2], nowhere: None})
+    assert answered == {
+        here: None,
+        there: InvalidReplicationAssignmentError,
+        nowhere: NoReassignmentInProgressError,
+    }
+    assert python_admin.list_partition_reassignments() == {}
+    elected = python_admin.elect_leaders(0, {"py-move": [0]}, raise_errors=False)
+    (topic,) = elected.replica_election_results
+    assert topic.partition_result[0].error_code == ElectionNotNeededError.errno
+
+
+# -- Kafka's own tools ----------------------------------------------------------------------------
+
+TOOLS = "org.apache.kafka.tools"
+
+
+@pytest.fixture(params=["3.9.2", "4.3.0"])
+def tool(cluster: Cluster, request: pytest.FixtureRequest) -> "Tool":
+    """Kafka's tools of one version."""
+    return Tool(cluster, request.param)
+
+
+class Tool:
+    """Runs Kafka's command-line tools against the broker."""
+
+    def __init__(self, cluster: Cluster, version: str) -> None:
+        self.version = version
+        self._bootstrap = ("--bootstrap-server", cluster.bootstrap)
+        self._class_path = java.kafka_class_path(version)
+
+    def __call__(self, command: str, *arguments: str, before: tuple[str, ...] = ()) -> str:
+        """Run a command to its end; `before` are options that go before others."""
+        main_class = f"{TOOLS}.{command}"
+        return java.run(self._class_path, main_class, *before, *self._bootstrap, *arguments)
+
+
+needs_java = pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not()))
+
+
+@pytest.mark.slow
+@needs_java
+def test_kafkas_tools_describe_topics_and_log_directories(cluster: Cluster, tool: Tool) -> None:
+    """kafka-topics asks page by page, kafka-log-dirs every broker."""
+    name = f"java-where-{tool.version}"
+    create(cluster, name, 2)
+    write(cluster, name, 3)
+    described = tool(
+        "TopicCommand", "--describe", "--topic", name, "--partition-size-limit-per-response", "1"
+    )
+    assert "PartitionCount: 2" in described
+    assert described.count("Leader: 1") == 2
+    assert "Elr: \t" in described
+    lines = tool("LogDirsCommand", "--describe", "--topic-list", name).splitlines()
+    found = json.loads(lines[-1])
+    (directory,) = found["brokers"][0]["logDirs"]
+    sizes = {item["partition"]: item["size"] for item in directory["partitions"]}
+    assert directory["error"] is None
+    assert sizes[f"{name}-0"] > sizes[f"{name}-1"] == 0
+
+
+@pytest.mark.slow
+@needs_java
+def test_kafkas_tools_see_producers_and_delete_offsets(cluster: Cluster, tool: Tool) -> None:
+    """kafka-transactions and kafka-consumer-groups."""
+    name = f"java-forget-{tool.version}"
+    create(cluster, name)
+    write(cluster, name, 3)
+    commit(cluster, name, name)
+    described = tool(
+        "TransactionsCommand", "describe-producers", "--topic", name, "--partition", "0"
+    )
+    assert "ProducerId" in described.splitlines()[0]
+    assert len(described.splitlines()) == 2
+    deleted = tool(
+        "consumer.group.ConsumerGroupCommand", "--delete-offsets", "--group", name, "--topic", name
+    )
+    assert "Successful" in deleted
+
+
+@pytest.mark.slow
+@needs_java
+def test_kafkas_tools_elect_and_reassign(cluster: Cluster, tool: Tool, tmp_path: Path) -> None:
+    """On one broker everything is as it should be, and the tools say so."""
+    name = f"java-move-{tool.version}"
+    create(cluster, name)
+    elected = tool(
+        "LeaderElectionCommand", "--election-type", "preferred", "--all-topic-partitions"
+    )
+    assert "Error" not in elected
+    elected = tool(
+        "LeaderElectionCommand", "--election-type", "unclean", "--topic", name, "--partition", "0"
+    )
+    assert f"Valid replica already elected for partitions {name}-0" in elected
+    plan = tmp_path / "plan.json"
+    moves = [{"topic": name, "partition": 0, "replicas": [1]}]
+    plan.write_text(json.dumps({"version": 1, "partitions": moves}))
+    command = "reassign.ReassignPartitionsCommand"
+    file = ("--reassignment-json-file", str(plan))
+    assert "Successfully started" in tool(command, "--execute", *file)
+    assert f"Reassignment of partition {name}-0 is completed." in tool(command, "--verify", *file)
+    assert "No partition reassignments found." in tool(command, "--list")
