@@ -37,6 +37,10 @@ class LogConfig:
     cleanup_policy: frozenset[str] = frozenset({"delete"})
     retention_bytes: int = -1
     retention_ms: int = 7 * DAY_MS
+    delete_retention_ms: int = DAY_MS
+    min_cleanable_dirty_ratio: float = 0.5
+    min_compaction_lag_ms: int = 0
+    max_compaction_lag_ms: int = LONG_MAX
     compression_type: str = _KEEP_CODEC
     max_message_bytes: int = 1024**2 + 12
     message_timestamp_type: str = CREATE_TIME
@@ -49,6 +53,7 @@ class LogConfig:
     opens_records: bool = field(init=False)
     trusts_headers: bool = field(init=False)
     codec: int | None = field(init=False)
+    roll_ms: int = field(init=False)
 
     def __post_init__(self) -> None:
         set_field = object.__setattr__
@@ -60,6 +65,9 @@ class LogConfig:
         set_field(self, "opens_records", compacted or bounded or self.strict_records)
         codec = _codec(self.compression_type)
         set_field(self, "codec", codec)
+        # What stays in the last segment is not compacted.
+        lag_ms = self.max_compaction_lag_ms if compacted else LONG_MAX
+        set_field(self, "roll_ms", min(self.segment_ms, lag_ms))
         set_field(
             self, "trusts_headers", not (self.opens_records or append_time or codec is not None)
         )
@@ -85,6 +93,10 @@ class LogConfig:
             cleanup_policy=frozenset(snapshot.strings("cleanup.policy")),
             retention_bytes=snapshot.integer("retention.bytes"),
             retention_ms=snapshot.integer("retention.ms"),
+            delete_retention_ms=snapshot.integer("delete.retention.ms"),
+            min_cleanable_dirty_ratio=snapshot["min.cleanable.dirty.ratio"],
+            min_compaction_lag_ms=snapshot.integer("min.compaction.lag.ms"),
+            max_compaction_lag_ms=snapshot.integer("max.compaction.lag.ms"),
             compression_type=snapshot.text("compression.type"),
             max_message_bytes=snapshot.integer("max.message.bytes"),
             message_timestamp_type=snapshot.text("message.timestamp.type"),

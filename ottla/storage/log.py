@@ -7,7 +7,7 @@ the log directory, and every later call raises it again. Follows UnifiedLog and 
 
 import struct
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -20,13 +20,7 @@ from ottla.storage import checkpoints, producers, recovery, retention, scan, txn
 from ottla.storage.config import LONG_MAX, LogConfig
 from ottla.storage.recovery import LoadedLog
 from ottla.storage.scan import TimestampedOffset
-from ottla.storage.segment import (
-    SNAPSHOT_SUFFIX,
-    FetchedRecords,
-    Segment,
-    base_offset_of,
-    file_name,
-)
+from ottla.storage.segment import FetchedRecords, Segment
 from ottla.storage.txn_index import AbortedTransaction
 from ottla.storage.validation import AppendInfo
 from ottla.wire.records import batch, control
@@ -85,7 +79,9 @@ class Log:
         self._flushed_ms = self._clock.time_ms()
         # Whoever was here before may have made names and ended before they were durable.
         self._unsynced_paths = dict.fromkeys((self.directory, surroundings.log_directory))
-        self._truncations = 0
+        # Compaction's place: records before it have been cleaned, all but the newest of each key.
+        self.first_dirty_offset = 0
+        self.truncations_count = 0
         self._doomed = retention.Doomed()
 
     @property
@@ -97,6 +93,11 @@ class Log:
     def segments_count(self) -> int:
         """How many segments the log has; the last one takes appends."""
         return len(self._segments)
+
+    @property
+    def segments(self) -> Sequence[Segment]:
+        """The segments, oldest first, for whoever plans their cleaning."""
+        return self._segments
 
     @property
     def first_segment_offset(self) -> int:
@@ -136,7 +137,7 @@ class Log:
             else:
                 duplicate = self.producers.check(header)
                 if duplicate is not None:
-                    return self._repeated(duplicate, header)
+                    return validation.repeated(duplicate, header, config, self.log_start_offset)
         base_offset = self.log_end_offset
         last_offset = base_offset + header.last_offset_delta
         # Both fields are outside the checksum.
@@ -155,20 +156,6 @@ class Log:
             header.records_count,
             size,
             header.max_timestamp,
-        )
-
-    def _repeated(self, written: producers.WrittenBatch, header: BatchHeader) -> AppendInfo:
-        """Return the answer that the first append of this batch got."""
-        append_time_ms = written.timestamp if self.config.has_log_append_time else -1
-        return AppendInfo(
-            written.base_offset,
-            written.last_offset,
-            append_time_ms,
-            self.log_start_offset,
-            True,
-            header.records_count,
-            0,
-            written.timestamp,
         )
 
     def _note_producer(
@@ -269,14 +256,8 @@ class Log:
 
     def _store_snapshot(self) -> None:
         """Write what is known of the producers, for records before the end of the log."""
-        state = self.producers
-        state.end_offset = self.log_end_offset
-        path = f"{self.directory}/{file_name(self.log_end_offset, SNAPSHOT_SUFFIX)}"
-        # Not synced: it carries a checksum, and an older one with more of the log does as well.
-        file = self._files.open(path, create=True)
-        file.truncate(0)
-        file.append(state.encode_snapshot())
-        file.close()
+        self.producers.end_offset = self.log_end_offset
+        recovery.store_snapshot(self._files, self.directory, self.producers)
 
     # Reading
 
@@ -406,16 +387,17 @@ class Log:
             self.log_start_offset = self.log_end_offset = offset
             self._after_truncation()
             self.epochs.clear()
-            self._remove_snapshots(lambda snapshot: True)
+            recovery.remove_snapshots(self._files, self.directory, lambda snapshot: True)
             self.producers = producers.ProducerState(offset)
 
     def _after_truncation(self) -> None:
         end = self.log_end_offset
-        self._truncations += 1
+        self.truncations_count += 1
         self.recovery_point = min(self.recovery_point, end)
+        self.first_dirty_offset = min(self.first_dirty_offset, end)
         self.epochs.truncate_from_end(end)
         self._store_epochs()
-        self._remove_snapshots(lambda snapshot: snapshot > end)
+        recovery.remove_snapshots(self._files, self.directory, lambda snapshot: snapshot > end)
 
     def advance_log_start_offset(self, offset: int) -> bool:
         """Move the start of the log forward; tell whether it moved. Retention deletes the segments."""
@@ -442,7 +424,9 @@ class Log:
             if count == len(self._segments):
                 self._roll(end, now_ms)
             self._remove_segments(0, count)
-            self._remove_snapshots(lambda snapshot: snapshot < self._bases[0])
+            recovery.remove_snapshots(
+                self._files, self.directory, lambda snapshot: snapshot < self._bases[0]
+            )
         self.advance_log_start_offset(max(self._bases[0], start))
         return count
 
@@ -454,11 +438,22 @@ class Log:
             segment.close()
         del self._segments[start:end], self._bases[start:end]
 
-    def _remove_snapshots(self, is_useless: Callable[[int], bool]) -> None:
-        for name in self._files.list(self.directory):
-            offset = base_offset_of(name, SNAPSHOT_SUFFIX)
-            if offset >= 0 and is_useless(offset):
-                self._files.remove(f"{self.directory}/{name}")
+    def replace_segments(self, replaced: Sequence[Segment], cleaned: Segment) -> None:
+        """Put in the place of neighbouring sealed segments what compaction has written of them.
+
+        Whatever happens in between, a start finds either all of it done or nothing.
+        """
+        at = self._bases.index(replaced[0].base_offset)
+        end = at + len(replaced)
+        assert self._segments[at:end] == list(replaced) and end < len(self._segments)
+        due_ms = self._clock.time_ms() + self.config.file_delete_delay_ms
+        with self._disk():
+            self._doomed.add(recovery.swap_in(self._files, replaced, cleaned), due_ms)
+            self._segments[at:end], self._bases[at:end] = [cleaned], [cleaned.base_offset]
+            merged = {segment.base_offset for segment in replaced[1:]}
+            recovery.remove_snapshots(
+                self._files, self.directory, lambda snapshot: snapshot in merged
+            )
 
     def remove_deleted(self, *, all_of_them: bool = False) -> None:
         """Remove the files of deleted segments whose time has come."""
@@ -489,7 +484,7 @@ class Log:
         `sealed_only` leaves the last segment alone: what rolling a segment owes to the disk.
         """
         end = self._active.base_offset if sealed_only else self.log_end_offset
-        truncations = self._truncations
+        truncations = self.truncations_count
         chosen = self._segments[:-1] if sealed_only else self._segments
         pending = [(each, each.file, each.size_bytes) for each in chosen if not each.is_synced]
         with self._disk():
@@ -502,7 +497,7 @@ class Log:
                     raise self._fail(error) from error
                 # The segment was taken out of the log meanwhile, or was made durable by another.
                 return self.recovery_point
-            if truncations != self._truncations:
+            if truncations != self.truncations_count:
                 return self.recovery_point
             segment.synced_bytes = max(segment.synced_bytes, size)
         self._flushed(end)

@@ -7,7 +7,7 @@ Follows org.apache.kafka.storage.internals.log.LogLoader.
 """
 
 import logging
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import chain, islice
 from typing import NamedTuple
 
@@ -30,7 +30,7 @@ from ottla.storage.segment import (
 )
 from ottla.wire.records.batch import CONTROL_BIT, BatchHeader
 
-_CLEANED_SUFFIX = ".cleaned"
+CLEANED_SUFFIX = ".cleaned"
 _SWAP_SUFFIX = ".swap"
 # Enough of the log's end to find the last five batches of the producers that are active.
 _EARLIER_BATCHES = 512
@@ -359,6 +359,23 @@ def replay(
                 segment.add_aborted(state.index_entry(ended))
 
 
+def store_snapshot(files: FileSystem, directory: str, state: ProducerState) -> None:
+    """Write what is known of the producers."""
+    # Not synced: it carries a checksum, and an older one with more of the log does as well.
+    file = files.open(f"{directory}/{file_name(state.end_offset, SNAPSHOT_SUFFIX)}", create=True)
+    file.truncate(0)
+    file.append(state.encode_snapshot())
+    file.close()
+
+
+def remove_snapshots(files: FileSystem, directory: str, is_useless: Callable[[int], bool]) -> None:
+    """Remove the snapshots at those offsets."""
+    for name in files.list(directory):
+        offset = base_offset_of(name, SNAPSHOT_SUFFIX)
+        if offset >= 0 and is_useless(offset):
+            files.remove(f"{directory}/{name}")
+
+
 def tidy(files: FileSystem, directory: str) -> None:
     """Remove what was on its way out, and finish or undo compaction's swaps.
 
@@ -366,12 +383,17 @@ def tidy(files: FileSystem, directory: str) -> None:
     whose offsets it covers, unless it came from the same unfinished split.
     """
     names = files.list(directory)
-    cleaned = [name for name in names if name.endswith(_CLEANED_SUFFIX)]
+    cleaned = [name for name in names if name.endswith(CLEANED_SUFFIX)]
     unfinished = min((_offset(name) for name in cleaned), default=None)
     swaps = [name for name in names if name.endswith(_SWAP_SUFFIX)]
     useless = [name for name in swaps if unfinished is not None and _offset(name) >= unfinished]
     deleted = [name for name in names if name.endswith((DELETED_SUFFIX, ".tmp"))]
-    for name in (*cleaned, *useless, *deleted):
+    for name in (*useless, *deleted):
+        files.remove(f"{directory}/{name}")
+    if useless:
+        # Without the unfinished files beside it, the next start would take a swap for a whole one.
+        files.sync_directory(directory)
+    for name in cleaned:
         files.remove(f"{directory}/{name}")
     finished = [name for name in swaps if name not in useless]
     if finished:
@@ -391,14 +413,40 @@ def _swap_in(files: FileSystem, directory: str, swaps: list[str]) -> None:
         base_offset = max(base_offset_of(name, suffix) for suffix in SUFFIXES)
         if first <= base_offset < max(ends, default=0):
             files.remove(f"{directory}/{name}")
-    for name in swaps:
+    # Or a crash could leave the old beside the new. The log comes first, or it is removed next time.
+    files.sync_directory(directory)
+    for name in sorted(swaps, key=lambda name: name not in logs):
         files.rename(f"{directory}/{name}", f"{directory}/{name.removesuffix(_SWAP_SUFFIX)}")
+    # The next cleaning would take what is still called a swap for its own unfinished work.
+    files.sync_directory(directory)
+
+
+def swap_in(files: FileSystem, replaced: Sequence[Segment], cleaned: Segment) -> list[str]:
+    """Give the `.cleaned` files of a segment their names, and take `replaced` out of their way.
+
+    Returns the new names of the old files. The files of `cleaned`, and their names, are durable
+    already. The folder is to be synced afterwards, before anything else is cleaned in it.
+    """
+    suffixes = [each for each in SUFFIXES if files.exists(cleaned.path(each + CLEANED_SUFFIX))]
+    # The log comes last: beside a `.cleaned` file no swap is taken for a whole one.
+    for suffix in reversed(suffixes):
+        files.rename(cleaned.path(suffix + CLEANED_SUFFIX), cleaned.path(suffix + _SWAP_SUFFIX))
+    files.sync_directory(cleaned.directory)
+    deleted = []
+    for segment in replaced:
+        deleted += segment.mark_deleted()
+        segment.close()
+    files.sync_directory(cleaned.directory)
+    for suffix in suffixes:
+        files.rename(cleaned.path(suffix + _SWAP_SUFFIX), cleaned.path(suffix))
+    return deleted
 
 
 def _next_offset(files: FileSystem, path: str, base_offset: int) -> int:
     file = files.open(path)
     try:
-        next_offset = base_offset
+        # Even an empty segment takes the place of the one that has its name.
+        next_offset = base_offset + 1
         for _, header in scan.headers(file.read_at, 0, file.size()):
             next_offset = header.last_offset + 1
         return next_offset

@@ -230,7 +230,7 @@ class Segment:
         if not self.size_bytes:
             return
         self._roll_bytes = min(config.segment_bytes, _POSITION_MAX)
-        age_ms = config.segment_ms - jitter_ms
+        age_ms = config.roll_ms - jitter_ms
         first = self.first_timestamp
         # Kafka measures by record time where records have one, so that a backfill rolls as well.
         if first >= 0:
@@ -261,14 +261,14 @@ class Segment:
             self._first_timestamp = found[1].max_timestamp
         return self._first_timestamp
 
-    def seal(self) -> None:
-        """Write the index files: nothing will be appended before the segment is opened again."""
+    def seal(self, ending: str = "") -> None:
+        """Write the index files, names with `ending`: nothing is appended until a later opening."""
         if not self.size_bytes:
             # Fifty partitions of a group topic that nobody used need no hundred empty files.
             return
         self.time_index.append(self.max_timestamp, self.max_timestamp_offset)
-        self._store(INDEX_SUFFIX, self.index.encode())
-        self._store(TIME_INDEX_SUFFIX, self.time_index.encode())
+        self._store(INDEX_SUFFIX + ending, self.index.encode())
+        self._store(TIME_INDEX_SUFFIX + ending, self.time_index.encode())
         self._recent_last, self._recent_positions = [], []
 
     def _store(self, suffix: str, data: bytes) -> None:
@@ -457,7 +457,7 @@ class Segment:
         start = self.locate(last.offset) if len(self._time_index) else 0
         self.max_timestamp, self.max_timestamp_offset = last
         for _, header in self.headers(start or 0):
-            if header.max_timestamp > self.max_timestamp:
+            if header.max_timestamp > self.max_timestamp and header.records_count:
                 self.max_timestamp = header.max_timestamp
                 self.max_timestamp_offset = header.last_offset
 
@@ -488,7 +488,9 @@ class Segment:
     def note_header(self, position: int, header: BatchHeader) -> Tail:
         """Take a batch of the file into the indexes; return where it ends."""
         last_offset, size = header.last_offset, header.size_bytes
-        self.note(position, size, header.base_offset, last_offset, header.max_timestamp)
+        # A batch that compaction has emptied keeps its timestamp, but no record has it.
+        newest = header.max_timestamp if header.records_count else NO_TIMESTAMP
+        self.note(position, size, header.base_offset, last_offset, newest)
         return Tail(last_offset + 1, position + size)
 
     def load_tail(self) -> Tail:

@@ -12,6 +12,7 @@ from ottla.base.buffers import Buffer
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.storage import scan
 from ottla.storage.config import LogConfig
+from ottla.storage.producers import WrittenBatch
 from ottla.wire.records import batch, records
 from ottla.wire.records.batch import (
     CONTROL_BIT,
@@ -251,6 +252,23 @@ def _stamp(
         data, 0, max_timestamp=newest, log_append_time=config.has_log_append_time
     )
     return data, batch.parse_header(data), append_time
+
+
+def repeated(
+    written: WrittenBatch, header: BatchHeader, config: LogConfig, log_start_offset: int
+) -> AppendInfo:
+    """Return the answer that the first append of a batch got."""
+    append_time_ms = written.timestamp if config.has_log_append_time else NO_TIMESTAMP
+    return AppendInfo(
+        written.base_offset,
+        written.last_offset,
+        append_time_ms,
+        log_start_offset,
+        True,
+        header.records_count,
+        0,
+        written.timestamp,
+    )
 
 
 def follower_batches(data: memoryview, next_offset: int) -> Iterator[tuple[int, BatchHeader]]:
