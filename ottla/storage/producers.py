@@ -213,6 +213,13 @@ class ProducerState:
 
     # Transactions
 
+    def has_open_transaction(self, producer_id: int, producer_epoch: int) -> bool:
+        """Tell whether the producer has a transaction open in this epoch."""
+        producer = self.producers.get(producer_id)
+        if producer is None or producer.transaction_first_offset < 0:
+            return False
+        return producer.epoch == producer_epoch
+
     def first_unstable_offset(self) -> int | None:
         """Return the first offset whose transaction is open or whose marker may be lost yet."""
         first = next(iter(self._open), None)
