@@ -23,7 +23,6 @@ DEFAULT_PROTOCOL_MAP = "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAIN
 _ONE_LOOP = inert("one event loop does this work")
 _ALONE = inert("there are no other brokers to talk to yet")
 _UNCOMPACTED = inert("there is no compaction yet")
-_NO_TRANSACTIONS = inert("there are no transactions yet")
 _broker = Rows(Scope.BROKER, dynamic=False).row
 
 _IDENTITY = (
@@ -482,42 +481,70 @@ _TRANSACTIONS = (
         "transaction.max.timeout.ms",
         INT,
         900_000,
-        _NO_TRANSACTIONS,
+        "Longest transaction.timeout.ms that a producer may ask for.",
         minimum=1,
     ),
     _broker(
         "transactional.id.expiration.ms",
         INT,
         7 * 24 * 3600 * 1000,
-        _NO_TRANSACTIONS,
+        "Milliseconds after which a transactional id that nobody has used is forgotten.",
+        minimum=1,
+    ),
+    _broker(
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms",
+        INT,
+        10_000,
+        "Milliseconds between looking for transactions whose time is up.",
+        minimum=1,
+    ),
+    _broker(
+        "transaction.remove.expired.transaction.cleanup.interval.ms",
+        INT,
+        3_600_000,
+        "Milliseconds between looking for transactional ids that have expired.",
+        minimum=1,
+    ),
+    _broker(
+        "transaction.partition.verification.enable",
+        BOOLEAN,
+        True,
+        "Whether a batch of a transaction is taken only for partitions that were added to it.",
+    ),
+    _broker(
+        "transaction.state.log.load.buffer.size",
+        INT,
+        5 * 1024**2,
+        "Bytes that are read at a time when the transactions of a partition are loaded.",
         minimum=1,
     ),
     _broker(
         "transaction.state.log.num.partitions",
         INT,
         50,
-        _NO_TRANSACTIONS,
+        "Partitions of __transaction_state when it is created.",
         minimum=1,
     ),
     _broker(
         "transaction.state.log.replication.factor",
         SHORT,
         3,
-        _NO_TRANSACTIONS,
+        "Replicas of __transaction_state when it is created. Where it is not set, as many as there "
+        "are brokers, and no more than this.",
         minimum=1,
     ),
     _broker(
         "transaction.state.log.min.isr",
         INT,
         2,
-        _NO_TRANSACTIONS,
+        "min.insync.replicas of __transaction_state when it is created, at most its replicas.",
         minimum=1,
     ),
     _broker(
         "transaction.state.log.segment.bytes",
         INT,
         100 * 1024**2,
-        _NO_TRANSACTIONS,
+        "Segment size of __transaction_state when it is created.",
         minimum=1,
     ),
 )

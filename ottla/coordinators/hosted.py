@@ -13,8 +13,9 @@ from typing import Protocol
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.coordinators.loading import Replayed
-from ottla.coordinators.ports import PartitionWriter
+from ottla.coordinators.ports import Marker, PartitionWriter, TransactionalProducer
 from ottla.coordinators.timers import MS_PER_S, Timers
+from ottla.wire.records import batch
 from ottla.wire.records.records import Record
 
 _log = logging.getLogger(__name__)
@@ -87,8 +88,12 @@ class HostedPartition:
         assert self._shard is None
         self._shard = shard
 
-    def append(self, records: Sequence[Record]) -> asyncio.Future[None]:
+    def append(
+        self, records: Sequence[Record], producer: TransactionalProducer | None = None
+    ) -> asyncio.Future[None]:
         """Append and replay; ApiError where nothing was written, else a future of the commit.
+
+        With `producer` the records count when its transaction is committed.
 
         The future fails with REQUEST_TIMED_OUT after the commit timeout, with the writer's
         ApiError or with NOT_COORDINATOR where the records may be lost.
@@ -103,10 +108,20 @@ class HostedPartition:
             list(records),
             self.leader_epoch,
             compression=settings.compression,
+            producer=producer,
         )
+        producer_id = batch.NO_PRODUCER_ID if producer is None else producer.producer_id
         for record in records:
-            self.shard.replay(record)
+            self.shard.replay(record, producer_id)
         return self._await_commit(written, settings)
+
+    def append_marker(self, marker: Marker) -> asyncio.Future[None]:
+        """Append the end of a transaction and replay it; as `append`."""
+        if self.status is not Status.ACTIVE:
+            raise ApiError(ErrorCode.NOT_COORDINATOR)
+        written = self.writer.append_marker(self.topic, self.partition, marker, self.leader_epoch)
+        self.shard.end_transaction(marker.producer_id, is_committed=marker.is_commit)
+        return self._await_commit(written, self.settings())
 
     def _await_commit(
         self, written: asyncio.Future[int], settings: RuntimeSettings

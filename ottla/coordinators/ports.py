@@ -5,9 +5,41 @@ the partition once, when it becomes its coordinator, and from then on only appen
 """
 
 import asyncio
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol
 
+from ottla.base.errors import ErrorCode
+from ottla.coordinators.replies import Reply
 from ottla.wire.records.records import Record
+
+
+class TransactionalProducer(NamedTuple):
+    """In whose transaction records are written."""
+
+    producer_id: int
+    producer_epoch: int
+
+
+class Marker(NamedTuple):
+    """How a producer's transaction ended; `coordinator_epoch` is that of its coordinator."""
+
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+    is_commit: bool
+
+
+class MarkerWriter(Protocol):
+    """The way to the partitions of a transaction, wherever their leaders are."""
+
+    def write(
+        self, marker: Marker, partitions: Sequence[tuple[str, int]]
+    ) -> Reply[Mapping[tuple[str, int], ErrorCode]]:
+        """Write the marker to each (topic, partition) and tell of each whether it is committed.
+
+        The future does not fail. A marker that is there already may be written again.
+        """
+        ...
 
 
 class PartitionWriter(Protocol):
@@ -21,15 +53,22 @@ class PartitionWriter(Protocol):
         leader_epoch: int | None = None,
         *,
         compression: int = 0,
+        producer: TransactionalProducer | None = None,
     ) -> asyncio.Future[int]:
         """Write `records` as one batch with acks=all; the future tells of the commit.
 
-        Raises ApiError where nothing was written: NOT_LEADER_OR_FOLLOWER (also where
+        With `producer` they belong to its transaction; INVALID_PRODUCER_EPOCH if it is fenced. Raises ApiError where nothing was written: NOT_LEADER_OR_FOLLOWER (also where
         `leader_epoch` is no longer the partition's), NOT_ENOUGH_REPLICAS, MESSAGE_TOO_LARGE,
         KAFKA_STORAGE_ERROR. The future completes with the offset of the last record as soon as
         the high watermark has passed it, at once where this is the only replica; it fails with
         ApiError where the records were written but may be lost again. It has no deadline.
         """
+        ...
+
+    def append_marker(
+        self, topic: str, partition: int, marker: Marker, leader_epoch: int | None = None
+    ) -> asyncio.Future[int]:
+        """Write a marker as `append` writes records; also TRANSACTION_COORDINATOR_FENCED."""
         ...
 
     def read(self, topic: str, partition: int, offset: int, max_bytes: int) -> bytes:

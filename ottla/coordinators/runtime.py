@@ -22,7 +22,7 @@ from ottla.base.errors import ApiError, ErrorCode, ProtocolError
 from ottla.base.tasks import Tasks
 from ottla.coordinators.hosted import HostedPartition, RuntimeSettings, Shard, Status
 from ottla.coordinators.loading import Loader
-from ottla.coordinators.ports import PartitionWriter
+from ottla.coordinators.ports import Marker, PartitionWriter, TransactionalProducer
 from ottla.coordinators.replies import Reply, after
 from ottla.wire.records.records import Record
 
@@ -34,10 +34,14 @@ S = TypeVar("S", bound=Shard)
 
 @dataclass(frozen=True, slots=True)
 class Decision(Generic[R]):
-    """What is to be written, and what is to be answered once that is committed."""
+    """What is to be written, and what is to be answered once that is committed.
+
+    With `producer` the records belong to its transaction.
+    """
 
     records: Sequence[Record]
     response: R
+    producer: TransactionalProducer | None = None
 
 
 class CoordinatorRuntime(Generic[S]):
@@ -107,10 +111,18 @@ class CoordinatorRuntime(Generic[S]):
             decided = decision(hosted.shard)  # type: ignore[arg-type]
             if not decided.records:
                 return decided.response
-            committed = hosted.append(decided.records)
+            committed = hosted.append(decided.records, decided.producer)
         except ApiError as error:
             return refuse(error.code)
         return after(committed, lambda: decided.response, refuse)
+
+    def end_transaction(self, partition: int, marker: Marker) -> Reply[ErrorCode]:
+        """Append and apply the end of a transaction that wrote here; NONE when it is committed."""
+        try:
+            committed = self._active(partition).append_marker(marker)
+        except ApiError as error:
+            return error.code
+        return after(committed, lambda: ErrorCode.NONE, lambda code: code)
 
     def read(
         self, partition: int, question: Callable[[S], R], refuse: Callable[[ErrorCode], R]

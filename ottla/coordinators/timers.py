@@ -41,6 +41,10 @@ class Timers:
         self._deadlines[key] = deadline
         deadline.handle = self._loop.call_at(at, self._fire, key, deadline)
 
+    def has(self, key: Hashable) -> bool:
+        """Tell whether the deadline is set."""
+        return key in self._deadlines
+
     def cancel(self, key: Hashable) -> None:
         """Forget the deadline; no error where there is none."""
         found = self._deadlines.pop(key, None)

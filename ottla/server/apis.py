@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 from ottla.server.context import AdvertisedApi
 from ottla.server.handlers import (
+    add_offsets_to_txn,
+    add_partitions_to_txn,
     alter_configs,
     alter_partition_reassignments,
     api_versions,
@@ -22,7 +24,9 @@ from ottla.server.handlers import (
     describe_log_dirs,
     describe_producers,
     describe_topic_partitions,
+    describe_transactions,
     elect_leaders,
+    end_txn,
     fetch,
     find_coordinator,
     heartbeat,
@@ -34,6 +38,7 @@ from ottla.server.handlers import (
     list_groups,
     list_offsets,
     list_partition_reassignments,
+    list_transactions,
     metadata,
     offset_commit,
     offset_delete,
@@ -41,6 +46,8 @@ from ottla.server.handlers import (
     offset_for_leader_epoch,
     produce,
     sync_group,
+    txn_offset_commit,
+    write_txn_markers,
 )
 from ottla.server.produce_shortcut import ProduceShortcut
 
@@ -81,6 +88,13 @@ ROWS: tuple[Row, ...] = (
     Row(list_groups),
     Row(delete_groups),
     Row(init_producer_id),
+    Row(add_partitions_to_txn),
+    Row(add_offsets_to_txn),
+    Row(end_txn),
+    Row(write_txn_markers),
+    Row(txn_offset_commit),
+    Row(describe_transactions),
+    Row(list_transactions),
     Row(create_topics),
     Row(delete_topics),
     Row(create_partitions),

@@ -13,9 +13,11 @@ if TYPE_CHECKING:
     from ottla.controller.loop import Controller
     from ottla.coordinators.group.service import GroupCoordinator
     from ottla.coordinators.producer_ids import ProducerIds
+    from ottla.coordinators.txn.service import TransactionCoordinator
     from ottla.replication.replicas import Replicas
     from ottla.server.config_store import ConfigStore
     from ottla.server.fetch_sessions import FetchSessions
+    from ottla.server.markers import ReplicaMarkers
 
 
 class AdvertisedApi(NamedTuple):
@@ -41,6 +43,8 @@ class Broker:
     image: ClusterImage
     replicas: "Replicas"
     groups: "GroupCoordinator"
+    transactions: "TransactionCoordinator"
+    markers: "ReplicaMarkers"
     producer_ids: "ProducerIds"
     controller: "Controller"
     configs: "ConfigStore"

@@ -11,13 +11,22 @@ from ottla.base.errors import ApiError, ErrorCode
 from ottla.replication.partition import READ_COMMITTED, Partition
 from ottla.server.context import Broker, RequestContext
 from ottla.server.fetch_sessions import PartitionFetch, Round
-from ottla.wire.messages.fetch import FetchRequest, LeaderIdAndEpoch, PartitionData
+from ottla.storage.log import Log
+from ottla.wire.messages.fetch import (
+    AbortedTransaction,
+    FetchRequest,
+    LeaderIdAndEpoch,
+    PartitionData,
+)
+from ottla.wire.records import batch
 
 # One response holds no more (but always one whole batch), so that no consumer makes the broker read
 # for long; a client that asked for more asks again.
 RESPONSE_BYTES_MAX = 8 * 1024 * 1024
 # Whoever waits for more than this is answered with it: the next batch may not fit any more.
 ENOUGH_BYTES = RESPONSE_BYTES_MAX // 2
+# More aborted transactions than this, and it is worth while to see which of them the records are of.
+_ABORTED_UNSORTED_MAX = 16
 _FIRST_VERSION_WITH_LEADER = 12
 _FIRST_VERSION_WITH_TOPIC_IDS = 13
 _UNKNOWN = -1
@@ -70,7 +79,7 @@ def read(
         except ApiError as error:
             reading.has_error = True
             answer = _failure(context, fetch, error)
-        if is_committed:
+        if is_committed and answer.aborted_transactions is None:
             answer.aborted_transactions = []
         if answer.records:
             size_bytes = len(answer.records)
@@ -95,6 +104,7 @@ def _read_partition(
     offset = fetch.offset
     max_bytes = min(fetch.max_bytes, left)
     records: Buffer = b""
+    aborted: list[AbortedTransaction] | None = None
     is_first = reading.size_bytes == 0
     is_inside = log.log_start_offset <= offset <= log.log_end_offset
     if not is_inside or (offset < end_offset and (is_first or max_bytes > 0)):
@@ -109,15 +119,29 @@ def _read_partition(
             reading.cold.append(Cold(partition, offset, max_bytes))
         else:
             records = fetched.records
+            if request.isolation_level == READ_COMMITTED and records:
+                aborted = _aborted(log, offset, end_offset, records)
     reading.partitions.append(partition)
     return PartitionData(
         partition_index=fetch.partition,
         high_watermark=high_watermark,
         last_stable_offset=stable_offset,
         log_start_offset=log.log_start_offset,
-        aborted_transactions=None,
+        aborted_transactions=aborted,
         records=records,
     )
+
+
+def _aborted(log: Log, offset: int, end_offset: int, records: Buffer) -> list[AbortedTransaction]:
+    """Return the aborted transactions that the records may be of: clients skip theirs (KIP-98)."""
+    found = log.aborted_transactions(offset, end_offset)
+    if len(found) > _ABORTED_UNSORTED_MAX:
+        end_offset = batch.end_offset(records)
+        found = [item for item in found if item.first_offset < end_offset]
+    return [
+        AbortedTransaction(producer_id=item.producer_id, first_offset=item.first_offset)
+        for item in found
+    ]
 
 
 def _failure(context: RequestContext, fetch: PartitionFetch, error: ApiError) -> PartitionData:

@@ -25,6 +25,7 @@ from ottla.controller.loop import Controller
 from ottla.controller.outbox import BrokerPort, MetadataUpdate
 from ottla.coordinators.group.service import OFFSETS_TOPIC, GroupCoordinator
 from ottla.coordinators.producer_ids import ProducerIds
+from ottla.coordinators.txn.service import STATE_TOPIC, TransactionCoordinator
 from ottla.net.buffers import ReceiveBuffers
 from ottla.net.endpoint import Endpoint
 from ottla.net.limits import Budget, Limits
@@ -38,6 +39,7 @@ from ottla.server.context import Broker
 from ottla.server.dispatch import Dispatcher
 from ottla.server.fetch_sessions import FetchSessions
 from ottla.server.local_broker import LocalBroker
+from ottla.server.markers import ReplicaMarkers
 from ottla.server.partition_writer import ReplicaWriter
 from ottla.storage.config import LogConfig
 from ottla.storage.disk import LogDirectories
@@ -215,10 +217,21 @@ class Node:
     def _start_coordinators(self) -> None:
         broker = self.broker
         broker.producer_ids = ProducerIds(broker.node_id, self._current_session, self._tasks)
+        writer = ReplicaWriter(broker.replicas, self._clock)
         broker.groups = GroupCoordinator(
-            writer=ReplicaWriter(broker.replicas),
+            writer=writer,
             clock=self._clock,
             rng=self._rng,
+            tasks=self._tasks,
+            options=lambda: broker.options,
+            image=lambda: broker.image,
+        )
+        broker.markers = ReplicaMarkers(broker.replicas, broker.groups, self._clock)
+        broker.transactions = TransactionCoordinator(
+            writer=writer,
+            markers=broker.markers,
+            producer_ids=broker.producer_ids,
+            clock=self._clock,
             tasks=self._tasks,
             options=lambda: broker.options,
             image=lambda: broker.image,
@@ -232,10 +245,14 @@ class Node:
     def _leading(self, partition: Partition) -> None:
         if partition.topic == OFFSETS_TOPIC:
             self.broker.groups.load(partition.partition, partition.leader_epoch)
+        elif partition.topic == STATE_TOPIC:
+            self.broker.transactions.load(partition.partition, partition.leader_epoch)
 
     def _ceasing(self, partition: Partition) -> None:
         if partition.topic == OFFSETS_TOPIC:
             self.broker.groups.unload(partition.partition)
+        elif partition.topic == STATE_TOPIC:
+            self.broker.transactions.unload(partition.partition)
 
     async def _listen(self) -> None:
         buffers = ReceiveBuffers()
@@ -347,6 +364,7 @@ class Node:
         for endpoint in self._endpoints:
             await endpoint.stop_accepting()
         self.broker.replicas.finish_waiting()
+        self.broker.transactions.close()
         self.broker.groups.close()
         await asyncio.gather(*(endpoint.close(DRAIN_SECONDS) for endpoint in self._endpoints))
 

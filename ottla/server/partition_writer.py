@@ -2,17 +2,23 @@
 
 import asyncio
 
+from ottla.base.clock import Clock
 from ottla.base.errors import ApiError, ErrorCode
-from ottla.replication.partition import ACKS_ALL
+from ottla.coordinators.ports import Marker, TransactionalProducer
+from ottla.replication.partition import ACKS_ALL, Partition
 from ottla.replication.replicas import Replicas
+from ottla.wire.records import batch, control
 from ottla.wire.records.records import Record, encode_batch
+
+_NOBODY = TransactionalProducer(batch.NO_PRODUCER_ID, -1)
 
 
 class ReplicaWriter:
     """Appends to and reads from the partitions that this broker leads."""
 
-    def __init__(self, replicas: Replicas) -> None:
+    def __init__(self, replicas: Replicas, clock: Clock) -> None:
         self._replicas = replicas
+        self._clock = clock
 
     def append(
         self,
@@ -22,30 +28,32 @@ class ReplicaWriter:
         leader_epoch: int | None = None,
         *,
         compression: int = 0,
+        producer: TransactionalProducer | None = None,
     ) -> "asyncio.Future[int]":
         """Write `records` as one batch with acks=all; the future tells of the commit."""
+        target = self._led(topic, partition, leader_epoch)
+        writer = producer or _NOBODY
+        encoded = encode_batch(
+            records,
+            compression=compression,
+            producer_id=writer.producer_id,
+            producer_epoch=writer.producer_epoch,
+            transactional=producer is not None,
+        )
+        return _append(target, encoded)
+
+    def append_marker(
+        self, topic: str, partition: int, marker: Marker, leader_epoch: int | None = None
+    ) -> "asyncio.Future[int]":
+        """Write a marker with acks=all; the future tells of the commit."""
+        target = self._led(topic, partition, leader_epoch)
+        return _append(target, encode_marker(marker, self._clock.time_ms()))
+
+    def _led(self, topic: str, partition: int, leader_epoch: int | None) -> Partition:
         target = self._replicas.get(topic, partition)
         if leader_epoch is not None and leader_epoch != target.leader_epoch:
             raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        batch = encode_batch(records, compression=compression)
-        info = target.append_as_leader(batch, acks=ACKS_ALL, from_client=False)
-        committed: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        if target.is_acknowledged(ACKS_ALL, info.last_offset + 1):
-            committed.set_result(info.last_offset)
-            return committed
-
-        def settle(done: "asyncio.Future[ErrorCode]") -> None:
-            if committed.done():
-                return
-            code = ErrorCode.NOT_LEADER_OR_FOLLOWER if done.cancelled() else done.result()
-            if code:
-                committed.set_exception(ApiError(code))
-            else:
-                committed.set_result(info.last_offset)
-
-        waiting = target.wait_for_acknowledgement(ACKS_ALL, info.last_offset + 1, None)
-        waiting.add_done_callback(settle)
-        return committed
+        return target
 
     def read(self, topic: str, partition: int, offset: int, max_bytes: int) -> bytes:
         """Return batches from the one that holds `offset` on, up to the log end offset."""
@@ -66,3 +74,35 @@ class ReplicaWriter:
         target = self._replicas.get(topic, partition)
         target.check_leader()
         return target.log.log_start_offset, target.log.log_end_offset
+
+
+def encode_marker(marker: Marker, timestamp: int) -> bytearray:
+    """Return the control batch of a marker; `timestamp` in ms."""
+    kind = control.ControlType.COMMIT if marker.is_commit else control.ControlType.ABORT
+    return control.encode_marker(
+        control.EndTransactionMarker(kind, marker.coordinator_epoch),
+        producer_id=marker.producer_id,
+        producer_epoch=marker.producer_epoch,
+        timestamp=timestamp,
+    )
+
+
+def _append(target: Partition, encoded: bytearray) -> "asyncio.Future[int]":
+    info = target.append_as_leader(encoded, acks=ACKS_ALL, from_client=False)
+    committed: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    if target.is_acknowledged(ACKS_ALL, info.last_offset + 1):
+        committed.set_result(info.last_offset)
+        return committed
+
+    def settle(done: "asyncio.Future[ErrorCode]") -> None:
+        if committed.done():
+            return
+        code = ErrorCode.NOT_LEADER_OR_FOLLOWER if done.cancelled() else done.result()
+        if code:
+            committed.set_exception(ApiError(code))
+        else:
+            committed.set_result(info.last_offset)
+
+    waiting = target.wait_for_acknowledgement(ACKS_ALL, info.last_offset + 1, None)
+    waiting.add_done_callback(settle)
+    return committed

@@ -7,7 +7,8 @@ import asyncio
 from dataclasses import dataclass, field
 
 from ottla.base.errors import ApiError, ErrorCode
-from ottla.wire.records import batch
+from ottla.coordinators.ports import Marker, TransactionalProducer
+from ottla.wire.records import batch, control
 from ottla.wire.records.records import Record, encode_batch, iterate_records
 
 
@@ -40,16 +41,43 @@ class MemoryPartitions:
         leader_epoch: int | None = None,
         *,
         compression: int = 0,
+        producer: TransactionalProducer | None = None,
     ) -> asyncio.Future[int]:
         """Write one batch."""
+        writer = producer or TransactionalProducer(batch.NO_PRODUCER_ID, -1)
+        encoded = encode_batch(
+            records,
+            compression=compression,
+            producer_id=writer.producer_id,
+            producer_epoch=writer.producer_epoch,
+            transactional=producer is not None,
+        )
+        return self._append(topic, partition, encoded, leader_epoch)
+
+    def append_marker(
+        self, topic: str, partition: int, marker: Marker, leader_epoch: int | None = None
+    ) -> asyncio.Future[int]:
+        """Write a marker."""
+        kind = control.ControlType.COMMIT if marker.is_commit else control.ControlType.ABORT
+        encoded = control.encode_marker(
+            control.EndTransactionMarker(kind, marker.coordinator_epoch),
+            producer_id=marker.producer_id,
+            producer_epoch=marker.producer_epoch,
+            timestamp=0,
+        )
+        return self._append(topic, partition, encoded, leader_epoch)
+
+    def _append(
+        self, topic: str, partition: int, encoded: bytearray, leader_epoch: int | None
+    ) -> asyncio.Future[int]:
         if self.refuses is not None:
             raise ApiError(self.refuses)
         log = self._log(topic, partition)
         if leader_epoch is not None and leader_epoch < log.leader_epoch:
             raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        encoded = encode_batch(records, base_offset=log.end_offset, compression=compression)
+        batch.patch_offset_and_epoch(encoded, 0, log.end_offset, 0)
         log.batches.append(bytes(encoded))
-        log.end_offset += len(records)
+        log.end_offset = batch.parse_header(encoded).last_offset + 1
         committed: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._waiting.append((log, committed, log.end_offset - 1))
         if not self.holds_commits:

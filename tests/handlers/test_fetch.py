@@ -17,6 +17,7 @@ from ottla.wire.messages.fetch import (
     ReplicaState,
 )
 from tests.handlers.logs import NODE, OTHER, LogsBroker, batch, through_codec, values
+from tests.handlers.transactions import transactions_broker
 
 VERSIONS = range(fetch.MIN_VERSION, fetch.MAX_VERSION + 1)
 
@@ -410,3 +411,19 @@ async def test_a_parked_session_fetch_is_woken(broker: LogsBroker) -> None:
 async def _turn() -> None:
     for _ in range(3):
         await asyncio.sleep(0)
+
+
+async def test_only_the_aborted_transactions_of_the_records_are_named() -> None:
+    """A log with many of them is not told from here to its end."""
+    async with transactions_broker() as running:
+        producer = await running.producer()
+        for number in range(20):
+            await running.add(producer, 0)
+            assert await running.send(producer, b"x" * 1000, sequence=number) == 0
+            assert await running.end(producer, is_commit=False) == 0
+        everything = await running.read()
+        assert [item.first_offset for item in everything.aborted_transactions] == list(
+            range(0, 40, 2)
+        )
+        few = await running.read(max_bytes=3000)
+        assert [item.first_offset for item in few.aborted_transactions] == [0, 2]

@@ -1,4 +1,4 @@
-"""FindCoordinator: where a group lives."""
+"""FindCoordinator: where a group or a transactional id lives."""
 
 import pytest
 
@@ -8,6 +8,7 @@ from ottla.cluster.image import BrokerImage, PartitionImage, TopicImage
 from ottla.server.handlers import find_coordinator
 from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
 from tests.handlers.groups import groups_broker
+from tests.handlers.transactions import transactions_broker
 
 
 @pytest.mark.parametrize("version", range(find_coordinator.MAX_VERSION + 1))
@@ -67,14 +68,20 @@ async def test_group_of_another_broker_is_sent_there():
         assert answer.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 
-@pytest.mark.parametrize(
-    ("key_type", "code"),
-    [(1, ErrorCode.COORDINATOR_NOT_AVAILABLE), (2, ErrorCode.INVALID_REQUEST)],
-)
-async def test_what_has_no_coordinator_yet_says_so(key_type, code):
-    """Transactions and share groups."""
-    async with groups_broker() as broker:
-        request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=["x"])
+async def test_transactional_id_has_a_coordinator_of_its_own():
+    """The first question creates __transaction_state."""
+    async with transactions_broker(is_loaded=False) as broker:
+        request = FindCoordinatorRequest(key_type=1, coordinator_keys=["tx"])
         answer = await broker.ask(find_coordinator, request, 6)
-        assert answer.coordinators[0].error_code == code
+        found = answer.coordinators[0]
+        assert (found.key, found.error_code, found.node_id, found.port) == ("tx", 0, 1, 7)
+        assert broker.image.topic(names.TRANSACTION_STATE_TOPIC) is not None
+
+
+async def test_share_groups_have_no_coordinator_yet():
+    """The answer says why."""
+    async with groups_broker() as broker:
+        request = FindCoordinatorRequest(key_type=2, coordinator_keys=["x"])
+        answer = await broker.ask(find_coordinator, request, 6)
+        assert answer.coordinators[0].error_code == ErrorCode.INVALID_REQUEST
         assert answer.coordinators[0].error_message

@@ -8,6 +8,7 @@ from ottla.base.errors import ErrorCode
 from ottla.server.handlers import init_producer_id
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest
 from tests.handlers.groups import groups_broker
+from tests.handlers.transactions import transactions_broker
 
 
 class Supply:
@@ -43,13 +44,61 @@ async def test_every_producer_gets_an_id_of_its_own(version):
         ]
 
 
-@pytest.mark.parametrize(
-    ("transactional_id", "code"),
-    [("tx", ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED), ("", ErrorCode.INVALID_REQUEST)],
-)
-async def test_transactional_ids_are_refused(transactional_id, code):
+async def test_empty_transactional_id_and_half_a_producer_are_refused():
     """With an error that no client tries again on."""
-    async with groups_broker() as broker:
-        request = InitProducerIdRequest(transactional_id=transactional_id)
-        answer = await broker.ask(init_producer_id, request, 5)
-        assert (answer.error_code, answer.producer_id) == (code, -1)
+    async with transactions_broker() as broker:
+        for fields in ({"transactional_id": ""}, {"producer_id": 5}, {"producer_epoch": 5}):
+            answer = await broker.init(**fields)
+            assert answer.error_code == ErrorCode.INVALID_REQUEST
+            assert (answer.producer_id, answer.producer_epoch) == (-1, -1)
+
+
+@pytest.mark.parametrize("timeout_ms", [0, -1, 900_001])
+async def test_transaction_timeout_must_be_within_the_limit(timeout_ms):
+    """transaction.max.timeout.ms."""
+    async with transactions_broker() as broker:
+        answer = await broker.init(timeout_ms=timeout_ms)
+        assert answer.error_code == ErrorCode.INVALID_TRANSACTION_TIMEOUT
+
+
+async def test_each_producer_of_a_transactional_id_gets_the_next_epoch():
+    """The id stays; other transactional ids have others."""
+    async with transactions_broker() as broker:
+        assert await broker.producer() == (1000, 0)
+        assert await broker.producer() == (1000, 1)
+        assert await broker.producer("other") == (1001, 0)
+
+
+async def test_ongoing_transaction_is_aborted_first():
+    """The caller comes again; its epoch is above the one that fenced the former producer."""
+    async with transactions_broker() as broker:
+        producer = await broker.producer()
+        await broker.add(producer, 0)
+        assert await broker.send(producer, b"a") == 0
+        assert (await broker.init()).error_code == ErrorCode.CONCURRENT_TRANSACTIONS
+        assert await broker.producer() == (1000, 2)
+        assert await broker.send(producer, b"b", sequence=1) == ErrorCode.INVALID_PRODUCER_EPOCH
+        found = await broker.read()
+        assert (found.last_stable_offset, found.high_watermark) == (2, 2)
+        assert [item.first_offset for item in found.aborted_transactions] == [0]
+
+
+@pytest.mark.parametrize(
+    ("version", "code"), [(3, ErrorCode.INVALID_PRODUCER_EPOCH), (4, ErrorCode.PRODUCER_FENCED)]
+)
+async def test_producer_that_goes_on_with_an_old_epoch_is_fenced(version, code):
+    """KIP-360; by the error that the version knows."""
+    async with transactions_broker() as broker:
+        await broker.producer()
+        await broker.producer()
+        request = InitProducerIdRequest(
+            transactional_id="tx", transaction_timeout_ms=1000, producer_id=1000, producer_epoch=0
+        )
+        answer = await broker.ask(init_producer_id, request, version)
+        assert answer.error_code == code
+
+
+async def test_transactional_id_of_another_broker_is_not_coordinated_here():
+    """Nothing is loaded."""
+    async with transactions_broker(is_loaded=False) as broker:
+        assert (await broker.init()).error_code == ErrorCode.NOT_COORDINATOR

@@ -16,6 +16,7 @@ from ottla.wire.messages.produce import (
     TopicProduceData,
 )
 from tests.handlers.logs import NODE, OTHER, LogsBroker, batch, through_codec, values
+from tests.handlers.transactions import transactions_broker
 
 VERSIONS = range(produce.MIN_VERSION, produce.MAX_VERSION + 1)
 
@@ -87,7 +88,11 @@ async def test_one_partition_may_fail_and_the_next_succeed(broker: LogsBroker) -
     ("fields", "records", "code"),
     [
         ({"acks": 2}, batch(b"a"), ErrorCode.INVALID_REQUIRED_ACKS),
-        ({"transactional_id": "tx"}, batch(b"a"), ErrorCode.INVALID_TXN_STATE),
+        (
+            {},
+            batch(b"a", transactional=True),
+            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        ),
         ({}, None, ErrorCode.INVALID_RECORD),
         ({}, b"", ErrorCode.INVALID_RECORD),
         ({}, b"short", ErrorCode.INVALID_RECORD),
@@ -224,3 +229,47 @@ async def test_many_wait_and_all_are_answered(broker: LogsBroker) -> None:
     broker.partition("t").follower_fetched(OTHER, 5, 0)
     answers = await asyncio.gather(*waiting)
     assert [only(answer).base_offset for answer in answers] == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("version", "code"),
+    [(10, ErrorCode.INVALID_TXN_STATE), (11, ErrorCode.TRANSACTION_ABORTABLE)],
+)
+async def test_partition_must_be_part_of_the_transaction(version: int, code: ErrorCode) -> None:
+    """KIP-890: before the transaction, outside of it, and after its end."""
+    async with transactions_broker() as running:
+        producer = await running.producer()
+        assert await running.send(producer, b"a", version=version) == code
+        await running.add(producer, 0)
+        assert await running.send(producer, b"a", number=1, version=version) == code
+        assert await running.send(producer, b"a", version=version) == 0
+        assert await running.end(producer) == 0
+        assert await running.send(producer, b"b", sequence=1, version=version) == code
+        assert (await running.read(1)).high_watermark == 0
+
+
+async def test_batch_of_a_stranger_is_refused() -> None:
+    """Another transactional id, and a producer that was fenced."""
+    async with transactions_broker() as running:
+        producer = await running.producer()
+        await running.add(producer, 0)
+        unknown = await running.send(producer, b"a", transactional_id="nobody")
+        assert unknown == ErrorCode.INVALID_PRODUCER_ID_MAPPING
+        await running.init()
+        assert await running.send(producer, b"a") == ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+async def test_verification_waits_for_the_coordinator() -> None:
+    """Clients come again, and do not ask for metadata first."""
+    async with transactions_broker() as running:
+        producer = await running.producer()
+        await running.add(producer, 0)
+        running.transactions.close()
+        assert await running.send(producer, b"a") == ErrorCode.NOT_ENOUGH_REPLICAS
+
+
+async def test_verification_can_be_turned_off() -> None:
+    """transaction.partition.verification.enable, as before KIP-890."""
+    async with transactions_broker(transaction_partition_verification_enable="false") as running:
+        producer = await running.producer()
+        assert await running.send(producer, b"a") == 0

@@ -14,13 +14,13 @@ from ottla.base.rng import Rng
 from ottla.base.tasks import Tasks
 from ottla.cluster import names
 from ottla.cluster.image import NO_LEADER, ClusterImage
-from ottla.coordinators.group import commits, queries
+from ottla.coordinators.group import commits, queries, transactional
 from ottla.coordinators.group.events import Event, Heartbeat, Join, Leave, Sync
 from ottla.coordinators.group.naming import fresh_text, partition_of
 from ottla.coordinators.group.refusals import commit_error, group_error
 from ottla.coordinators.group.settings import GroupSettings
 from ottla.coordinators.group.shard import GroupShard
-from ottla.coordinators.ports import PartitionWriter
+from ottla.coordinators.ports import Marker, PartitionWriter
 from ottla.coordinators.replies import R, Reply, Waiter, gathered
 from ottla.coordinators.runtime import CoordinatorRuntime
 from ottla.wire.messages.delete_groups import (
@@ -41,6 +41,7 @@ from ottla.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitR
 from ottla.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from ottla.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from ottla.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
 OFFSETS_TOPIC = names.GROUP_OFFSETS_TOPIC
 
@@ -219,6 +220,22 @@ class GroupCoordinator:
             lambda shard: commits.commit(shard, request, api_version),
             lambda code: commits.refused_commit(request, commit_error(code)),
         )
+
+    def commit_offsets_in_transaction(
+        self, request: TxnOffsetCommitRequest
+    ) -> Reply[TxnOffsetCommitResponse]:
+        """Store offsets that count when the producer's transaction is committed."""
+        if not request.group_id:
+            return transactional.refused(request, ErrorCode.INVALID_GROUP_ID)
+        return self._runtime.decide(
+            self.partition_for(request.group_id),
+            lambda shard: transactional.commit(shard, request),
+            lambda code: transactional.refused(request, commit_error(code)),
+        )
+
+    def end_transaction(self, partition: int, marker: Marker) -> Reply[ErrorCode]:
+        """Write a marker to a partition of __consumer_offsets: its offsets count, or are dropped."""
+        return self._runtime.end_transaction(partition, marker)
 
     def fetch_offsets(
         self, request: OffsetFetchRequestGroup, *, require_stable: bool

@@ -1,10 +1,9 @@
-"""FindCoordinator (key 10), versions 0-6: which broker coordinates a group.
+"""FindCoordinator (key 10), versions 0-6: which broker coordinates a group or a transactional id.
 
 v1: key type, error message. v3: flexible. v4: many keys (KIP-699). v5: as v4. v6: share groups.
-The first question creates __consumer_offsets.
+The first question creates __consumer_offsets, or __transaction_state.
 
-Not done: transactions (key type 1) are answered COORDINATOR_NOT_AVAILABLE, share groups (type 2)
-INVALID_REQUEST: neither has a coordinator yet.
+Not done: share groups (key type 2) are answered INVALID_REQUEST: they have no coordinator yet.
 """
 
 from ottla.base.errors import ApiError, ErrorCode
@@ -25,6 +24,11 @@ _GROUP = 0
 _TRANSACTION = 1
 _MANY_KEYS_VERSION = 4
 
+_TOPIC_OF = {
+    _GROUP: names.GROUP_OFFSETS_TOPIC,
+    _TRANSACTION: names.TRANSACTION_STATE_TOPIC,
+}
+
 
 async def handle(
     context: RequestContext, request: FindCoordinatorRequest
@@ -33,7 +37,10 @@ async def handle(
     is_batched = context.api_version >= _MANY_KEYS_VERSION
     keys = request.coordinator_keys if is_batched else [request.key]
     problem = await _problem(context, request.key_type)
-    found = [_refused(key, problem) if problem else _locate(context, key) for key in keys]
+    found = [
+        _refused(key, problem) if problem else _locate(context, request.key_type, key)
+        for key in keys
+    ]
     if is_batched:
         return FindCoordinatorResponse(coordinators=found)
     only = found[0]
@@ -47,24 +54,23 @@ async def handle(
 
 
 async def _problem(context: RequestContext, key_type: int) -> ApiError | None:
-    """Return why nothing can be found; have the topic of the groups exist otherwise."""
-    if key_type == _TRANSACTION:
-        message = "Transactions are not available: this broker has no transaction coordinator."
-        return ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, message)
-    if key_type != _GROUP:
+    """Return why nothing can be found; have the topic of the coordinators exist otherwise."""
+    topic = _TOPIC_OF.get(key_type)
+    if topic is None:
         return ApiError(ErrorCode.INVALID_REQUEST, f"There is no coordinator type {key_type}.")
-    if context.broker.image.topic(names.GROUP_OFFSETS_TOPIC) is None:
+    if context.broker.image.topic(topic) is None:
         try:
-            await context.broker.controller.ensure_topic(names.GROUP_OFFSETS_TOPIC)
+            await context.broker.controller.ensure_topic(topic)
         except ApiError as error:
-            message = f"{names.GROUP_OFFSETS_TOPIC} cannot be created: {error.message}"
+            message = f"{topic} cannot be created: {error.message}"
             return ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, message)
     return None
 
 
-def _locate(context: RequestContext, key: str) -> Coordinator:
-    image = context.broker.image
-    leader = image.broker(context.broker.groups.coordinator_for(key))
+def _locate(context: RequestContext, key_type: int, key: str) -> Coordinator:
+    broker = context.broker
+    coordinators = broker.groups if key_type == _GROUP else broker.transactions
+    leader = broker.image.broker(coordinators.coordinator_for(key))
     address = None if leader is None else context.address_of(leader)
     if leader is None or address is None:
         return _refused(key, ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE))

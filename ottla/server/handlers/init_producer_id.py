@@ -1,34 +1,57 @@
-"""InitProducerId (key 22), versions 0-6: a producer id for an idempotent producer.
+"""InitProducerId (key 22), versions 0-5: a producer id and epoch, which fence older producers.
 
-v2: flexible. v3: id and epoch of a producer that goes on (KIP-360), which a producer without a
-transactional id does not need: it gets a new id. v6: two-phase commit (KIP-939).
+v2: flexible. v3: id and epoch of a producer that goes on (KIP-360), which one without a transactional
+id does not need: it gets a new id. v4: PRODUCER_FENCED. v5: TRANSACTION_ABORTABLE, which does not
+happen here. An ongoing transaction of the id is aborted first: CONCURRENT_TRANSACTIONS until it is.
 
-Not done: transactional ids are refused with TRANSACTIONAL_ID_AUTHORIZATION_FAILED, the error that
-ends every client's attempts: there are no transactions yet.
+Not done: version 6, two-phase commit (KIP-939), which Kafka 4.3 marks as unstable.
 """
 
-from ottla.base.errors import ErrorCode
-from ottla.coordinators.replies import Reply, shaped
+import asyncio
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.coordinators.txn.machine import Producer
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 API = ApiKey.INIT_PRODUCER_ID
 MIN_VERSION = 0
-# Kafka 4.3 marks version 6 as unstable and does not tell clients of it.
 MAX_VERSION = 5
 
+_FENCED_VERSION = 4
 
-def handle(
-    context: RequestContext, request: InitProducerIdRequest
-) -> Reply[InitProducerIdResponse]:
-    """Return an id that no producer has had."""
-    if request.transactional_id is not None:
-        is_empty = request.transactional_id == ""
-        refused = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-        code = ErrorCode.INVALID_REQUEST if is_empty else refused
-        return InitProducerIdResponse(error_code=code, producer_epoch=-1)
-    return shaped(
-        context.broker.producer_ids.next_id(),
-        lambda producer_id: InitProducerIdResponse(producer_id=producer_id),
+
+async def handle(context: RequestContext, request: InitProducerIdRequest) -> InitProducerIdResponse:
+    """Return an id that no producer has had, or the next epoch of a transactional id."""
+    expected = Producer(request.producer_id, request.producer_epoch)
+    # Half a producer is none.
+    is_whole = (expected.producer_id == -1) == (expected.producer_epoch == -1)
+    if request.transactional_id == "" or not is_whole:
+        return _refused(ErrorCode.INVALID_REQUEST)
+    if request.transactional_id is None:
+        return await _idempotent(context)
+    outcome = await context.broker.transactions.init_producer_id(
+        request.transactional_id, request.transaction_timeout_ms, expected
     )
+    code = outcome.code
+    if code is ErrorCode.PRODUCER_FENCED and context.api_version < _FENCED_VERSION:
+        code = ErrorCode.INVALID_PRODUCER_EPOCH
+    if code is not ErrorCode.NONE or outcome.next is None:
+        return _refused(code)
+    return InitProducerIdResponse(
+        producer_id=outcome.next.producer_id, producer_epoch=outcome.next.producer_epoch
+    )
+
+
+async def _idempotent(context: RequestContext) -> InitProducerIdResponse:
+    reply = context.broker.producer_ids.next_id()
+    try:
+        producer_id = await reply if isinstance(reply, asyncio.Future) else reply
+    except ApiError as error:
+        return _refused(error.code)
+    return InitProducerIdResponse(producer_id=producer_id)
+
+
+def _refused(code: ErrorCode) -> InitProducerIdResponse:
+    return InitProducerIdResponse(error_code=code, producer_epoch=-1)

@@ -1,11 +1,11 @@
 """Produce (key 0), versions 3-13: append record batches.
 
 v3: record batches, transactional id. v5: log start offset. v7: zstd. v8: record errors (KIP-467).
-v9: flexible. v10: current leader and endpoints (KIP-951). v11, v12: transaction errors and implicit
-partitions (KIP-890), which change nothing here. v13: topic ids (KIP-516). Version 0 is advertised
+v9: flexible. v10: current leader and endpoints (KIP-951). v11: TRANSACTION_ABORTABLE (KIP-890). v13: topic ids (KIP-516). Version 0 is advertised
 and refused (KAFKA-18659).
 
-Not done: transactions. A transactional id is refused with INVALID_TXN_STATE.
+Not done: version 12 does not make partitions part of the transaction (KIP-890, transaction.version 2):
+they must have been added before, as in the versions below.
 """
 
 import asyncio
@@ -14,7 +14,9 @@ from functools import partial
 from typing import Any
 
 from ottla.base.errors import ApiError, ErrorCode, ProtocolError
+from ottla.coordinators.txn.machine import Producer
 from ottla.replication.partition import ACKS_ALL, Partition
+from ottla.server.admission import admit
 from ottla.server.context import Broker, RequestContext
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.produce import (
@@ -27,6 +29,7 @@ from ottla.wire.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
+from ottla.wire.records.batch import HEADER_SIZE, TRANSACTIONAL_BIT, parse_header
 
 API = ApiKey.PRODUCE
 MIN_VERSION = 3
@@ -35,6 +38,7 @@ MAX_VERSION = 13
 _ZSTD = 4
 _FIRST_VERSION_WITH_ZSTD = 7
 _FIRST_VERSION_WITH_LEADER = 10
+_FIRST_VERSION_WITH_ABORTABLE = 11
 _FIRST_VERSION_WITH_TOPIC_IDS = 13
 # Low byte of the batch's attributes.
 _ATTRIBUTES_POSITION = 22
@@ -63,7 +67,7 @@ def handle(
                     target = replicas.get_by_id(topic_id, item.index)
                 else:
                     target = replicas.get(name, item.index)
-                answers.append(_append(target, item, request, version, waits))
+                answers.append(_append(context, target, item, request, waits))
             except ApiError as error:
                 has_failed = True
                 answers.append(_failure(item.index, error))
@@ -81,28 +85,48 @@ def handle(
 
 
 def _refusal(request: ProduceRequest) -> ApiError | None:
+    if request.transactional_id is None and any(
+        _is_transactional(item.records)
+        for topic in request.topic_data
+        for item in topic.partition_data
+    ):
+        return ApiError(
+            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+            "A batch of a transaction needs the transactional id in the request.",
+        )
     if not -1 <= request.acks <= 1:
         return ApiError(ErrorCode.INVALID_REQUIRED_ACKS)
-    if request.transactional_id is not None:
-        return ApiError(
-            ErrorCode.INVALID_TXN_STATE, "Transactions are not served yet; leave the id out."
-        )
     return None
 
 
+def _is_transactional(records: Any) -> bool:
+    is_whole = records is not None and len(records) >= HEADER_SIZE
+    return is_whole and bool(records[_ATTRIBUTES_POSITION] & TRANSACTIONAL_BIT)
+
+
 def _append(
+    context: RequestContext,
     target: Partition,
     item: PartitionProduceData,
     request: ProduceRequest,
-    version: int,
     waits: Waits,
 ) -> PartitionProduceResponse:
     # Decoded record bytes are one view over the frame.
     records: Any = item.records
     if not records:
         raise ApiError(ErrorCode.INVALID_RECORD, "There is no record batch for the partition.")
+    version = context.api_version
     if version < _FIRST_VERSION_WITH_ZSTD and _has_zstd(records):
         raise ApiError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+    if request.transactional_id is not None and _is_transactional(records):
+        header = parse_header(records)
+        admit(
+            context.broker,
+            target,
+            request.transactional_id,
+            Producer(header.producer_id, header.producer_epoch),
+            knows_abortable=version >= _FIRST_VERSION_WITH_ABORTABLE,
+        )
     acks = request.acks
     info = target.append_as_leader(records, acks=acks)
     answer = PartitionProduceResponse(

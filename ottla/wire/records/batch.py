@@ -24,6 +24,8 @@ NO_TIMESTAMP = -1
 NO_LEADER_EPOCH = -1
 
 _CRC_START = 21
+_DELTA_POSITION = 23
+_UP_TO_DELTA = 27
 _ATTRIBUTES_POSITION = 21
 _MAX_TIMESTAMP_POSITION = 35
 COMPRESSION_MASK = 0x07
@@ -112,6 +114,16 @@ def parse_header(buffer: Buffer, position: int = 0) -> BatchHeader:
 def peek_size(buffer: Buffer, position: int = 0) -> int:
     """Return the whole size of the batch that starts here; at least 12 bytes must be there."""
     return int(_OFFSET_AND_LENGTH.unpack_from(buffer, position)[1]) + LOG_OVERHEAD
+
+
+def end_offset(buffer: Buffer) -> int:
+    """Return the offset behind consecutive batches, of which the last may be cut; 0 for none."""
+    position, last = 0, -1
+    while position + _UP_TO_DELTA <= len(buffer):
+        delta = int(_INT32.unpack_from(buffer, position + _DELTA_POSITION)[0])
+        last = peek_base_offset(buffer, position) + delta
+        position += peek_size(buffer, position)
+    return last + 1
 
 
 def peek_base_offset(buffer: Buffer, position: int = 0) -> int:

@@ -1,0 +1,210 @@
+"""The door to the transactions that this broker coordinates.
+
+A method returns its answer, or a future of it where it must wait. Errors are in the answer, never
+raised. Which partition of __transaction_state, and so which broker, coordinates a transactional id is
+decided by its name alone. Codes are those of the newest versions: handlers turn them into what
+older clients know.
+"""
+
+import asyncio
+from collections.abc import Callable, Collection, Iterator
+
+from ottla.base.clock import Clock
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.base.options import Snapshot
+from ottla.base.tasks import Tasks
+from ottla.cluster import names
+from ottla.cluster.image import NO_LEADER, ClusterImage
+from ottla.coordinators.group.naming import partition_of
+from ottla.coordinators.ports import MarkerWriter, PartitionWriter
+from ottla.coordinators.producer_ids import ProducerIds
+from ottla.coordinators.replies import Reply, shaped
+from ottla.coordinators.runtime import CoordinatorRuntime
+from ottla.coordinators.txn import machine
+from ottla.coordinators.txn.machine import Outcome, Producer
+from ottla.coordinators.txn.settings import TransactionSettings
+from ottla.coordinators.txn.shard import Question, TransactionShard
+from ottla.coordinators.txn.state import TopicPartition, Transaction
+
+STATE_TOPIC = names.TRANSACTION_STATE_TOPIC
+
+
+class TransactionCoordinator:
+    """The transactional ids of every partition of __transaction_state that this broker leads.
+
+    `load` and `unload` follow the leadership of the partitions; `options` and `image` are asked
+    anew for each request. Lives on the broker's loop.
+    """
+
+    def __init__(
+        self,
+        *,
+        writer: PartitionWriter,
+        markers: MarkerWriter,
+        producer_ids: ProducerIds,
+        clock: Clock,
+        tasks: Tasks,
+        options: Callable[[], Snapshot],
+        image: Callable[[], ClusterImage],
+    ) -> None:
+        self._producer_ids = producer_ids
+        self._options = options
+        self._image = image
+        self._clock = clock
+        self._settings_of: tuple[Snapshot | None, TransactionSettings] = (
+            None,
+            TransactionSettings(),
+        )
+        self._runtime: CoordinatorRuntime[TransactionShard] = CoordinatorRuntime(
+            STATE_TOPIC,
+            lambda host: TransactionShard(host, clock, self.settings, markers, self._is_gone),
+            writer=writer,
+            clock=clock,
+            tasks=tasks,
+            settings=lambda: self.settings().runtime,
+        )
+
+    def settings(self) -> TransactionSettings:
+        """Return the options in force, as transactions need them."""
+        snapshot = self._options()
+        if self._settings_of[0] is not snapshot:
+            self._settings_of = (snapshot, TransactionSettings.from_options(snapshot))
+        return self._settings_of[1]
+
+    def _is_gone(self, place: TopicPartition) -> bool:
+        """Tell whether a partition was deleted; an image without our own topic is too young to say."""
+        image = self._image()
+        return image.topic(STATE_TOPIC) is not None and image.partition(*place) is None
+
+    # -- leadership
+
+    def load(self, partition: int, leader_epoch: int) -> None:
+        """Coordinate the ids of a partition that this broker leads since `leader_epoch`.
+
+        Requests are answered COORDINATOR_LOAD_IN_PROGRESS until it is read; transactions whose
+        outcome was decided are then brought to their end.
+        """
+        self._runtime.load(partition, leader_epoch)
+
+    def unload(self, partition: int, leader_epoch: int | None = None) -> None:
+        """Stop coordinating a partition."""
+        self._runtime.unload(partition, leader_epoch)
+
+    def close(self) -> None:
+        """Unload every partition."""
+        self._runtime.close()
+
+    # -- where an id is
+
+    def partition_for(self, transactional_id: str) -> int:
+        """Return the partition of __transaction_state that holds an id."""
+        topic = self._image().topic(STATE_TOPIC)
+        count = len(topic.partitions) if topic is not None else 0
+        return partition_of(transactional_id, count or self.settings().state_partitions)
+
+    def coordinator_for(self, transactional_id: str) -> int:
+        """Return the broker that coordinates an id; -1 where none does at present."""
+        topic = self._image().topic(STATE_TOPIC)
+        if topic is None:
+            return NO_LEADER
+        partition = topic.partition(self.partition_for(transactional_id))
+        return NO_LEADER if partition is None else partition.leader
+
+    # -- a transaction
+
+    async def init_producer_id(
+        self, transactional_id: str, timeout_ms: int, expected: Producer
+    ) -> Outcome:
+        """Make the caller the id's only producer; `next` of the outcome has its id and epoch.
+
+        `expected` is the producer id and epoch of a caller that goes on (KIP-360).
+        """
+        if not 0 < timeout_ms <= self.settings().max_timeout_ms:
+            return Outcome(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
+        found = self.find(transactional_id)
+        if isinstance(found, ErrorCode):
+            return Outcome(found)
+        fresh_id = -1
+        if machine.needs_producer_id(found, expected):
+            try:
+                fresh_id = await self._fresh_id()
+            except ApiError as error:
+                return Outcome(error.code)
+
+        def question(transaction: Transaction | None, now_ms: int) -> Outcome:
+            current = transaction or machine.new_transaction(transactional_id, fresh_id, timeout_ms)
+            return machine.init_producer_id(current, expected, timeout_ms, fresh_id, now_ms)
+
+        reply = self._decide(transactional_id, question)
+        return await reply if isinstance(reply, asyncio.Future) else reply
+
+    async def _fresh_id(self) -> int:
+        reply = self._producer_ids.next_id()
+        return await reply if isinstance(reply, asyncio.Future) else reply
+
+    def add_partitions(
+        self, transactional_id: str, producer: Producer, partitions: Collection[TopicPartition]
+    ) -> Reply[ErrorCode]:
+        """Make partitions part of the producer's transaction."""
+        if not transactional_id:
+            return ErrorCode.INVALID_REQUEST
+
+        def question(transaction: Transaction | None, now_ms: int) -> Outcome:
+            return machine.add_partitions(transaction, producer, partitions, now_ms)
+
+        return shaped(self._decide(transactional_id, question), _code)
+
+    def end(
+        self, transactional_id: str, producer: Producer, *, is_commit: bool
+    ) -> Reply[ErrorCode]:
+        """Commit or abort; answered when that is decided for good, the markers follow."""
+        if not transactional_id:
+            return ErrorCode.INVALID_REQUEST
+
+        def question(transaction: Transaction | None, now_ms: int) -> Outcome:
+            return machine.end(transaction, producer, is_commit=is_commit, now_ms=now_ms)
+
+        return shaped(self._decide(transactional_id, question), _code)
+
+    def verify(
+        self, transactional_id: str, producer: Producer, partition: TopicPartition
+    ) -> ErrorCode:
+        """Tell whether a producer may write to a partition now (KIP-890), as `machine` says it."""
+        shard = self._runtime.find(self.partition_for(transactional_id))
+        if isinstance(shard, ErrorCode):
+            return shard
+        if shard.is_uncommitted(transactional_id):
+            return ErrorCode.CONCURRENT_TRANSACTIONS
+        return machine.verify_partition(
+            shard.transactions.get(transactional_id), producer, partition
+        )
+
+    def _decide(self, transactional_id: str, question: Question) -> Reply[Outcome]:
+        shard = self._runtime.find(self.partition_for(transactional_id))
+        if isinstance(shard, ErrorCode):
+            return Outcome(shard)
+        return shard.decide(transactional_id, question)
+
+    # -- looking
+
+    def find(self, transactional_id: str) -> Transaction | ErrorCode | None:
+        """Return what is known of an id; a code where this broker cannot say."""
+        shard = self._runtime.find(self.partition_for(transactional_id))
+        return shard if isinstance(shard, ErrorCode) else shard.transactions.get(transactional_id)
+
+    def transactions(self) -> Iterator[Transaction]:
+        """Go over all ids; those of partitions being loaded are missing."""
+        for _, shard in self._runtime.shards():
+            yield from shard.transactions.values()
+
+    def is_loading(self) -> bool:
+        """Tell whether a partition is being read."""
+        return self._runtime.is_loading()
+
+    def is_long(self, transaction: Transaction, duration_ms: int) -> bool:
+        """Tell whether a transaction began more than `duration_ms` ago."""
+        return self._clock.time_ms() - transaction.started_ms > duration_ms
+
+
+def _code(outcome: Outcome) -> ErrorCode:
+    return outcome.code

@@ -1,0 +1,242 @@
+"""The transactional ids of one partition of __transaction_state, and the shell around `machine`.
+
+`transactions` changes by replay of what is in the log. A prepared transaction is carried to its end
+from here: markers when the decision is committed, then the record that it is complete. After a load
+the decision is written again before its markers go, since what was read may not be committed.
+"""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+
+from ottla.base.clock import Clock
+from ottla.base.errors import ApiError
+from ottla.coordinators.group.refusals import group_error
+from ottla.coordinators.hosted import HostedPartition, Status
+from ottla.coordinators.ports import MarkerWriter
+from ottla.coordinators.replies import Reply, after
+from ottla.coordinators.txn import machine, records
+from ottla.coordinators.txn.machine import Outcome
+from ottla.coordinators.txn.records import Change
+from ottla.coordinators.txn.sending import RETRY_MS, Sending
+from ottla.coordinators.txn.settings import TransactionSettings
+from ottla.coordinators.txn.state import PREPARED, TopicPartition, Transaction, TransactionState
+from ottla.wire.records import batch
+from ottla.wire.records.records import Record
+
+_log = logging.getLogger(__name__)
+
+# Keeps a batch of tombstones far below any max.message.bytes.
+TOMBSTONES_MAX = 500
+_SLICE_SECONDS = 0.005
+_TIMEOUTS = "timeouts"
+_EXPIRY = "expiry"
+
+Question = Callable[[Transaction | None, int], Outcome]
+
+
+class TransactionShard:
+    """One partition's transactional ids. Lives as long as this leadership of the partition."""
+
+    def __init__(
+        self,
+        host: HostedPartition,
+        clock: Clock,
+        settings: Callable[[], TransactionSettings],
+        markers: MarkerWriter,
+        is_gone: Callable[[TopicPartition], bool],
+    ) -> None:
+        self.transactions: dict[str, Transaction] = {}
+        self._ongoing: dict[str, None] = {}
+        # Ids with records that may yet be lost, and how many of them.
+        self._uncommitted: Counter[str] = Counter()
+        self._sendings: dict[str, Sending] = {}
+        self._host = host
+        self._clock = clock
+        self._settings = settings
+        self._markers = markers
+        self._is_gone = is_gone
+
+    # -- replay
+
+    def replay(self, record: Record, producer_id: int = batch.NO_PRODUCER_ID) -> None:
+        """Apply one record, just appended or read from the log."""
+        change = records.decode(record)
+        if change is None:
+            return
+        self._ongoing.pop(change.transactional_id, None)
+        if change.transaction is None:
+            self.transactions.pop(change.transactional_id, None)
+            return
+        self.transactions[change.transactional_id] = change.transaction
+        if change.transaction.state is TransactionState.ONGOING:
+            self._ongoing[change.transactional_id] = None
+
+    def end_transaction(self, producer_id: int, *, is_committed: bool) -> None:
+        """Nothing: this topic is not written in transactions."""
+
+    # -- life
+
+    def on_loaded(self) -> None:
+        """Carry on with what the last coordinator left undone."""
+        for transaction in list(self.transactions.values()):
+            if transaction.state in PREPARED:
+                self._resume(transaction.transactional_id)
+        if self._ongoing:
+            self._watch()
+        self._schedule_expiry()
+
+    def on_unloaded(self) -> None:
+        """Send no more markers: they are the next coordinator's."""
+        for sending in self._sendings.values():
+            sending.stop()
+        self._sendings.clear()
+
+    # -- decisions
+
+    def decide(self, transactional_id: str, question: Question) -> Reply[Outcome]:
+        """Put a question of `machine`, store what comes of it, and answer when that is committed."""
+        transaction = self.transactions.get(transactional_id)
+        outcome = question(transaction, self._clock.time_ms())
+        committed = self._host.last_append()
+        if outcome.next is not None:
+            try:
+                committed = self._store(outcome.next)
+            except ApiError as error:
+                return Outcome(group_error(error.code))
+        if committed is None:
+            return outcome
+        return after(committed, lambda: outcome, lambda code: Outcome(group_error(code)))
+
+    def is_uncommitted(self, transactional_id: str) -> bool:
+        """Tell whether the state of the id may yet be lost."""
+        return transactional_id in self._uncommitted
+
+    def _store(self, transaction: Transaction) -> asyncio.Future[None]:
+        """Append and replay; ApiError where nothing was written."""
+        transactional_id = transaction.transactional_id
+        change = Change(transactional_id, transaction)
+        committed = self._host.append([records.encode(change, self._clock.time_ms())])
+        # The same, with what the log does not keep.
+        self.transactions[transactional_id] = transaction
+        self._uncommitted[transactional_id] += 1
+        if committed.done():
+            self._stored(transaction, committed)
+        else:
+            committed.add_done_callback(partial(self._stored, transaction))
+        return committed
+
+    def _stored(self, transaction: Transaction, committed: asyncio.Future[None]) -> None:
+        transactional_id = transaction.transactional_id
+        self._uncommitted[transactional_id] -= 1
+        if not self._uncommitted[transactional_id]:
+            del self._uncommitted[transactional_id]
+        is_failed = committed.exception() is not None
+        is_current = self.transactions.get(transactional_id) is transaction
+        if self._host.status is not Status.ACTIVE or not is_current:
+            return
+        if transaction.state is TransactionState.ONGOING:
+            self._watch()
+        elif transaction.state in PREPARED and is_failed:
+            self._retry(transactional_id, partial(self._resume, transactional_id))
+        elif transaction.state in PREPARED:
+            _log.debug("transactional_id=%r %s producer_id=%d epoch=%d partitions=%d",
+                      transactional_id, transaction.state.shown, transaction.producer_id,
+                      transaction.producer_epoch, len(transaction.partitions))  # fmt: skip
+            self._send(transaction)
+
+    # -- the end of a transaction
+
+    def _retry(self, transactional_id: str, action: Callable[[], None]) -> None:
+        self._host.timers.set(("prepared", transactional_id), RETRY_MS, action)
+
+    def _resume(self, transactional_id: str) -> None:
+        """Write the decision again; its markers follow when it is committed."""
+        transaction = self.transactions.get(transactional_id)
+        if transaction is None or transaction.state not in PREPARED:
+            return
+        try:
+            self._store(transaction)
+        except ApiError as error:
+            _log.warning("not resumed transactional_id=%r error=%s", transactional_id, error)
+            self._retry(transactional_id, partial(self._resume, transactional_id))
+
+    def _send(self, transaction: Transaction) -> None:
+        transactional_id = transaction.transactional_id
+        if transactional_id in self._sendings:
+            return
+        sending = Sending(
+            transaction,
+            self._host.leader_epoch,
+            self._markers,
+            self._host.timers,
+            is_gone=self._is_gone,
+            on_done=partial(self._complete, transaction),
+        )
+        self._sendings[transactional_id] = sending
+        sending.advance()
+
+    def _complete(self, transaction: Transaction) -> None:
+        transactional_id = transaction.transactional_id
+        self._sendings.pop(transactional_id, None)
+        try:
+            self._store(machine.complete(transaction, self._clock.time_ms()))
+        except ApiError as error:
+            _log.warning("not completed transactional_id=%r error=%s", transactional_id, error)
+            self._retry(transactional_id, partial(self._complete, transaction))
+
+    # -- time
+
+    def _watch(self) -> None:
+        """Look for transactions whose time is up, as long as there are any."""
+        if not self._host.timers.has(_TIMEOUTS):
+            delay_ms = self._settings().timeout_check_interval_ms
+            self._host.timers.set(_TIMEOUTS, delay_ms, self.abort_timed_out)
+
+    def abort_timed_out(self) -> None:
+        """Abort transactions whose time is up, and fence their producers."""
+        now_ms = self._clock.time_ms()
+        for transactional_id in list(self._ongoing):
+            transaction = self.transactions[transactional_id]
+            if not transaction.has_timed_out(now_ms):
+                continue
+            _log.info("transactional_id=%r timed out after %d ms, aborting",
+                      transactional_id, transaction.timeout_ms)  # fmt: skip
+            try:
+                self._store(machine.fenced(transaction, now_ms))
+            except ApiError as error:
+                _log.warning("not aborted transactional_id=%r error=%s", transactional_id, error)
+        if self._ongoing:
+            self._watch()
+
+    def _schedule_expiry(self) -> None:
+        delay_ms = self._settings().expiration_check_interval_ms
+        self._host.timers.set(_EXPIRY, delay_ms, self.expire)
+
+    def expire(self) -> None:
+        """Forget ids that nobody has used for long, a slice of time after the other."""
+        self._expire_some(list(self.transactions))
+
+    def _expire_some(self, left: list[str]) -> None:
+        now_ms, expiration_ms = self._clock.time_ms(), self._settings().id_expiration_ms
+        ends = self._clock.monotonic() + _SLICE_SECONDS
+        tombstones: list[Record] = []
+        while left and self._clock.monotonic() < ends and len(tombstones) < TOMBSTONES_MAX:
+            found = self.transactions.get(left.pop())
+            if found is not None and found.has_expired(now_ms, expiration_ms):
+                _log.info("transactional_id=%r expired", found.transactional_id)
+                tombstones.append(records.encode(Change(found.transactional_id, None), now_ms))
+        is_written = True
+        if tombstones:
+            try:
+                self._host.append(tombstones)
+            except ApiError as error:
+                is_written = False
+                _log.warning("tombstones not written partition=%d error=%s",
+                             self._host.partition, error)  # fmt: skip
+        if left and is_written:
+            self._host.timers.set(_EXPIRY, 0, partial(self._expire_some, left))
+        else:
+            self._schedule_expiry()

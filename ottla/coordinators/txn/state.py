@@ -1,0 +1,104 @@
+"""What is known of a transactional id: its producer, and the transaction it is in. A plain value.
+
+Follows org.apache.kafka.coordinator.transaction.TransactionMetadata and TransactionState.
+"""
+
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any, TypeAlias
+
+NO_PRODUCER_ID = -1
+NO_PRODUCER_EPOCH = -1
+NO_TIMESTAMP = -1
+EPOCH_MAX = 2**15 - 1
+
+TopicPartition: TypeAlias = tuple[str, int]
+
+
+class TransactionState(Enum):
+    """States by the names that tools show; `code` is what the log holds."""
+
+    # No transaction since the producer came.
+    EMPTY = ("Empty", 0)
+    # Partitions have been added; the producer writes.
+    ONGOING = ("Ongoing", 1)
+    # The outcome is decided: markers are being written.
+    PREPARE_COMMIT = ("PrepareCommit", 2)
+    PREPARE_ABORT = ("PrepareAbort", 3)
+    # Every marker is written.
+    COMPLETE_COMMIT = ("CompleteCommit", 4)
+    COMPLETE_ABORT = ("CompleteAbort", 5)
+    # The id has expired.
+    DEAD = ("Dead", 6)
+    # Between the bump of the epoch and the abort that follows it at once; never in the log.
+    PREPARE_EPOCH_FENCE = ("PrepareEpochFence", 7)
+
+    def __init__(self, shown: str, code: int) -> None:
+        self.shown = shown
+        self.code = code
+
+
+STATE_OF_CODE = {state.code: state for state in TransactionState}
+STATE_OF_NAME = {state.shown: state for state in TransactionState}
+
+_S = TransactionState
+
+PREVIOUS_STATES: dict[TransactionState, frozenset[TransactionState]] = {
+    _S.EMPTY: frozenset({_S.EMPTY, _S.COMPLETE_COMMIT, _S.COMPLETE_ABORT}),
+    _S.ONGOING: frozenset({_S.ONGOING, _S.EMPTY, _S.COMPLETE_COMMIT, _S.COMPLETE_ABORT}),
+    _S.PREPARE_COMMIT: frozenset({_S.ONGOING}),
+    _S.PREPARE_ABORT: frozenset({_S.ONGOING, _S.PREPARE_EPOCH_FENCE}),
+    _S.COMPLETE_COMMIT: frozenset({_S.PREPARE_COMMIT}),
+    _S.COMPLETE_ABORT: frozenset({_S.PREPARE_ABORT}),
+    _S.DEAD: frozenset({_S.EMPTY, _S.COMPLETE_COMMIT, _S.COMPLETE_ABORT}),
+    _S.PREPARE_EPOCH_FENCE: frozenset({_S.ONGOING}),
+}
+# Nothing is under way: a new producer may begin, or the id expire.
+AT_REST = frozenset({_S.EMPTY, _S.COMPLETE_COMMIT, _S.COMPLETE_ABORT})
+PREPARED = frozenset({_S.PREPARE_COMMIT, _S.PREPARE_ABORT})
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """A transactional id; times in ms since 1970.
+
+    `last_*` are the producer id and epoch before the latest bump that the producer itself asked for:
+    what a retry of that request names. The log does not keep them.
+    """
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int = NO_PRODUCER_EPOCH
+    timeout_ms: int = 0
+    state: TransactionState = TransactionState.EMPTY
+    partitions: frozenset[TopicPartition] = frozenset()
+    started_ms: int = NO_TIMESTAMP
+    updated_ms: int = NO_TIMESTAMP
+    last_producer_id: int = NO_PRODUCER_ID
+    last_producer_epoch: int = NO_PRODUCER_EPOCH
+
+    @property
+    def is_epoch_exhausted(self) -> bool:
+        """Tell whether the producer id has no epoch left but the one that fences it."""
+        return is_exhausted(self.producer_epoch)
+
+    def moved(self, state: TransactionState, now_ms: int, **changes: Any) -> "Transaction":
+        """Return the transaction in another state, along `PREVIOUS_STATES` only."""
+        assert self.state in PREVIOUS_STATES[state], (
+            f"{self.transactional_id}: {self.state} to {state}"
+        )
+        return replace(self, state=state, updated_ms=now_ms, **changes)
+
+    def has_timed_out(self, now_ms: int) -> bool:
+        """Tell whether the producer has had its time for this transaction."""
+        is_ongoing = self.state is TransactionState.ONGOING
+        return is_ongoing and self.started_ms + self.timeout_ms < now_ms
+
+    def has_expired(self, now_ms: int, expiration_ms: int) -> bool:
+        """Tell whether nobody has used the id for as long as it is kept."""
+        return self.state in AT_REST and self.updated_ms + expiration_ms <= now_ms
+
+
+def is_exhausted(epoch: int) -> bool:
+    """Tell whether no producer may get a higher epoch; the highest is kept for fencing."""
+    return epoch >= EPOCH_MAX - 1

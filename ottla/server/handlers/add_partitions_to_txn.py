@@ -1,0 +1,106 @@
+"""AddPartitionsToTxn (key 24), versions 0-5: make partitions part of a transaction.
+
+v2: PRODUCER_FENCED. v3: flexible. v4: several transactions, and verify_only, which asks whether the
+partitions are part of it already; for brokers (KIP-890). v5: TRANSACTION_ABORTABLE.
+
+Not done: nothing.
+"""
+
+from ottla.base.errors import ErrorCode
+from ottla.coordinators.replies import Reply, gathered, shaped
+from ottla.coordinators.txn.machine import Producer
+from ottla.server.context import RequestContext
+from ottla.wire.api_keys import ApiKey
+from ottla.wire.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTopicResult,
+    AddPartitionsToTxnTransaction,
+)
+
+API = ApiKey.ADD_PARTITIONS_TO_TXN
+MIN_VERSION = 0
+MAX_VERSION = 5
+
+_FENCED_VERSION = 2
+_MANY_TRANSACTIONS_VERSION = 4
+_ABORTABLE_VERSION = 5
+
+_Place = tuple[str, int]
+
+
+def handle(
+    context: RequestContext, request: AddPartitionsToTxnRequest
+) -> Reply[AddPartitionsToTxnResponse]:
+    """Add all partitions of a transaction, or none where one does not exist."""
+    if context.api_version >= _MANY_TRANSACTIONS_VERSION:
+        replies = [_result(context, item) for item in request.transactions]
+        return gathered(
+            replies, lambda results: AddPartitionsToTxnResponse(results_by_transaction=results)
+        )
+    only = AddPartitionsToTxnTransaction(
+        transactional_id=request.v3_and_below_transactional_id,
+        producer_id=request.v3_and_below_producer_id,
+        producer_epoch=request.v3_and_below_producer_epoch,
+        topics=request.v3_and_below_topics,
+    )
+    return shaped(
+        _result(context, only),
+        lambda result: AddPartitionsToTxnResponse(
+            results_by_topic_v3_and_below=result.topic_results
+        ),
+    )
+
+
+def _result(
+    context: RequestContext, item: AddPartitionsToTxnTransaction
+) -> Reply[AddPartitionsToTxnResult]:
+    transactional_id = item.transactional_id
+    places = _places(item.topics)
+    image = context.broker.image
+    unknown = {place for place in places if image.partition(*place) is None}
+    if unknown and not item.verify_only:
+        codes = {place: ErrorCode.OPERATION_NOT_ATTEMPTED for place in places}
+        codes |= dict.fromkeys(unknown, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return _answer(transactional_id, codes)
+    transactions = context.broker.transactions
+    producer = Producer(item.producer_id, item.producer_epoch)
+    version = context.api_version
+    if item.verify_only:
+        verdicts = {
+            place: _told(transactions.verify(transactional_id, producer, place), version)
+            for place in places
+        }
+        return _answer(transactional_id, verdicts)
+    return shaped(
+        transactions.add_partitions(transactional_id, producer, places),
+        lambda code: _answer(transactional_id, dict.fromkeys(places, _told(code, version))),
+    )
+
+
+def _places(topics: list[AddPartitionsToTxnTopic]) -> list[_Place]:
+    return [(topic.name, number) for topic in topics for number in topic.partitions]
+
+
+def _told(code: ErrorCode, version: int) -> ErrorCode:
+    """Return what clients of a version know the error by."""
+    if code is ErrorCode.PRODUCER_FENCED and version < _FENCED_VERSION:
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    if code is ErrorCode.TRANSACTION_ABORTABLE and version < _ABORTABLE_VERSION:
+        return ErrorCode.INVALID_TXN_STATE
+    return code
+
+
+def _answer(transactional_id: str, codes: dict[_Place, ErrorCode]) -> AddPartitionsToTxnResult:
+    topics: dict[str, AddPartitionsToTxnTopicResult] = {}
+    for (name, number), code in codes.items():
+        topic = topics.setdefault(name, AddPartitionsToTxnTopicResult(name=name))
+        topic.results_by_partition.append(
+            AddPartitionsToTxnPartitionResult(partition_index=number, partition_error_code=code)
+        )
+    return AddPartitionsToTxnResult(
+        transactional_id=transactional_id, topic_results=list(topics.values())
+    )

@@ -1,0 +1,101 @@
+"""TxnOffsetCommit (key 28), versions 0-4: store the offsets of a group as part of a transaction.
+
+v2: leader epoch (KIP-320). v3: flexible; member, generation and instance, which are checked (KIP-447).
+v4: TRANSACTION_ABORTABLE where the group is not part of an open transaction (KIP-890).
+
+Not done: version 5, which makes the group part of the transaction (KIP-890, transaction.version 2).
+"""
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.coordinators.group import transactional
+from ottla.coordinators.group.refusals import group_error
+from ottla.coordinators.group.service import OFFSETS_TOPIC
+from ottla.coordinators.replies import Reply, shaped
+from ottla.coordinators.txn.machine import Producer
+from ottla.server.admission import admit
+from ottla.server.context import RequestContext
+from ottla.wire.api_keys import ApiKey
+from ottla.wire.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestTopic,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+
+API = ApiKey.TXN_OFFSET_COMMIT
+MIN_VERSION = 0
+MAX_VERSION = 4
+
+_LOADING_VERSION = 2
+_ABORTABLE_VERSION = 4
+
+
+def handle(
+    context: RequestContext, request: TxnOffsetCommitRequest
+) -> Reply[TxnOffsetCommitResponse]:
+    """Refuse partitions that do not exist, and hand the others to the group's coordinator."""
+    known: list[TxnOffsetCommitRequestTopic] = []
+    refused: dict[str, list[int]] = {}
+    for topic in request.topics:
+        missing = _missing(context, topic)
+        if missing:
+            refused.setdefault(topic.name, []).extend(missing)
+            topic.partitions = [
+                item for item in topic.partitions if item.partition_index not in missing
+            ]
+        if topic.partitions:
+            known.append(topic)
+    request.topics = known
+    if not known:
+        return _merged(context, TxnOffsetCommitResponse(), refused)
+    return shaped(_commit(context, request), lambda answer: _merged(context, answer, refused))
+
+
+def _missing(context: RequestContext, topic: TxnOffsetCommitRequestTopic) -> set[int]:
+    image = context.broker.image
+    numbers = {item.partition_index for item in topic.partitions}
+    return {number for number in numbers if image.partition(topic.name, number) is None}
+
+
+def _commit(
+    context: RequestContext, request: TxnOffsetCommitRequest
+) -> Reply[TxnOffsetCommitResponse]:
+    broker = context.broker
+    try:
+        if request.group_id:
+            number = broker.groups.partition_for(request.group_id)
+            admit(
+                broker,
+                broker.replicas.get(OFFSETS_TOPIC, number),
+                request.transactional_id,
+                Producer(request.producer_id, request.producer_epoch),
+                knows_abortable=context.api_version >= _ABORTABLE_VERSION,
+            )
+    except ApiError as error:
+        return transactional.refused(request, group_error(error.code))
+    return broker.groups.commit_offsets_in_transaction(request)
+
+
+def _merged(
+    context: RequestContext, response: TxnOffsetCommitResponse, refused: dict[str, list[int]]
+) -> TxnOffsetCommitResponse:
+    """Add the refused partitions, and turn a code that crashed clients before 2.0 (KAFKA-7296)."""
+    if context.api_version < _LOADING_VERSION:
+        for topic in response.topics:
+            for item in topic.partitions:
+                if item.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+                    item.error_code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    by_name = {topic.name: topic for topic in response.topics}
+    for name, numbers in refused.items():
+        answered = by_name.get(name)
+        if answered is None:
+            answered = TxnOffsetCommitResponseTopic(name=name)
+            response.topics.append(answered)
+        answered.partitions += [
+            TxnOffsetCommitResponsePartition(
+                partition_index=number, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            )
+            for number in sorted(numbers)
+        ]
+    return response

@@ -1,0 +1,61 @@
+"""WriteTxnMarkers (key 27), version 1: end a transaction in partitions that this broker leads.
+
+v1: flexible. Sent by the coordinator of another broker, and by tools that end a transaction which its
+coordinator has forgotten (KIP-664).
+
+Not done: version 2, whose transaction version asks for a higher epoch in each marker (KIP-1228).
+"""
+
+from collections.abc import Mapping
+
+from ottla.base.errors import ErrorCode
+from ottla.coordinators.ports import Marker
+from ottla.coordinators.replies import Reply, gathered, shaped
+from ottla.server.context import RequestContext
+from ottla.wire.api_keys import ApiKey
+from ottla.wire.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+
+API = ApiKey.WRITE_TXN_MARKERS
+MIN_VERSION = 1
+MAX_VERSION = 1
+
+
+def handle(
+    context: RequestContext, request: WriteTxnMarkersRequest
+) -> Reply[WriteTxnMarkersResponse]:
+    """Write every marker; answered when all are committed."""
+    replies = [_write(context, marker) for marker in request.markers]
+    return gathered(replies, lambda results: WriteTxnMarkersResponse(markers=results))
+
+
+def _write(context: RequestContext, item: WritableTxnMarker) -> Reply[WritableTxnMarkerResult]:
+    marker = Marker(
+        item.producer_id, item.producer_epoch, item.coordinator_epoch, item.transaction_result
+    )
+    places = [(topic.name, number) for topic in item.topics for number in topic.partition_indexes]
+
+    def answer(codes: Mapping[tuple[str, int], ErrorCode]) -> WritableTxnMarkerResult:
+        return WritableTxnMarkerResult(
+            producer_id=item.producer_id,
+            topics=[
+                WritableTxnMarkerTopicResult(
+                    name=topic.name,
+                    partitions=[
+                        WritableTxnMarkerPartitionResult(
+                            partition_index=number, error_code=codes[(topic.name, number)]
+                        )
+                        for number in topic.partition_indexes
+                    ],
+                )
+                for topic in item.topics
+            ],
+        )
+
+    return shaped(context.broker.markers.write(marker, list(dict.fromkeys(places))), answer)

@@ -1,0 +1,49 @@
+"""AddOffsetsToTxn: the group's partition becomes part of the transaction."""
+
+import pytest
+
+from ottla.base.errors import ErrorCode
+from ottla.server.handlers import add_offsets_to_txn
+from ottla.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from tests.handlers.transactions import OFFSETS, transactions_broker
+
+
+def request(producer, transactional_id="tx"):
+    """Return the request for group `g`."""
+    return AddOffsetsToTxnRequest(
+        transactional_id=transactional_id,
+        producer_id=producer.producer_id,
+        producer_epoch=producer.producer_epoch,
+        group_id="g",
+    )
+
+
+@pytest.mark.parametrize("version", range(add_offsets_to_txn.MAX_VERSION + 1))
+async def test_partition_of_the_group_is_added(version):
+    """The same that holds the group's offsets."""
+    async with transactions_broker() as broker:
+        producer = await broker.producer()
+        answer = await broker.ask(add_offsets_to_txn, request(producer), version)
+        assert answer.error_code == 0
+        place = (OFFSETS, broker.groups.partition_for("g"))
+        assert broker.transactions.find("tx").partitions == {place}
+
+
+@pytest.mark.parametrize(
+    ("version", "code"), [(1, ErrorCode.INVALID_PRODUCER_EPOCH), (2, ErrorCode.PRODUCER_FENCED)]
+)
+async def test_former_producer_is_fenced(version, code):
+    """By the error that the version knows."""
+    async with transactions_broker() as broker:
+        producer = await broker.producer()
+        await broker.producer()
+        answer = await broker.ask(add_offsets_to_txn, request(producer), version)
+        assert answer.error_code == code
+
+
+async def test_empty_transactional_id_is_refused():
+    """It names nobody."""
+    async with transactions_broker() as broker:
+        producer = await broker.producer()
+        answer = await broker.ask(add_offsets_to_txn, request(producer, ""), 3)
+        assert answer.error_code == ErrorCode.INVALID_REQUEST

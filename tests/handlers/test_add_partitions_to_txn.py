@@ -1,0 +1,123 @@
+"""AddPartitionsToTxn: which partitions a transaction may write to."""
+
+import pytest
+
+from ottla.base.errors import ErrorCode
+from ottla.coordinators.txn.machine import Producer
+from ottla.server.handlers import add_partitions_to_txn
+from ottla.wire.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
+from tests.handlers.transactions import transactions_broker
+
+
+def many(*transactions):
+    """Return a request of version 4; (id, producer, verify, topic, partitions) each."""
+    return AddPartitionsToTxnRequest(
+        transactions=[
+            AddPartitionsToTxnTransaction(
+                transactional_id=transactional_id,
+                producer_id=producer.producer_id,
+                producer_epoch=producer.producer_epoch,
+                verify_only=verify,
+                topics=[AddPartitionsToTxnTopic(name=topic, partitions=partitions)],
+            )
+            for transactional_id, producer, verify, topic, partitions in transactions
+        ]
+    )
+
+
+def codes(answer):
+    """Return the codes by transactional id and partition."""
+    return {
+        (result.transactional_id, topic.name, item.partition_index): ErrorCode(
+            item.partition_error_code
+        ).name
+        for result in answer.results_by_transaction
+        for topic in result.topic_results
+        for item in topic.results_by_partition
+    }
+
+
+async def test_partitions_are_added_once_and_again():
+    """A repeated request changes nothing."""
+    async with transactions_broker() as broker:
+        producer = await broker.producer()
+        assert await broker.add(producer, 0) == 0
+        assert await broker.add(producer, 0, 1) == 0
+        assert await broker.add(producer, 0, 1) == 0
+        assert broker.transactions.find("tx").partitions == {("t", 0), ("t", 1)}
+
+
+@pytest.mark.parametrize("version", range(4))
+async def test_one_unknown_partition_keeps_the_others_out(version):
+    """The others were not attempted."""
+    async with transactions_broker() as broker:
+        producer = await broker.producer()
+        request = AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id="tx",
+            v3_and_below_producer_id=producer.producer_id,
+            v3_and_below_producer_epoch=producer.producer_epoch,
+            v3_and_below_topics=[AddPartitionsToTxnTopic(name="t", partitions=[0, 9])],
+        )
+        answer = await broker.ask(add_partitions_to_txn, request, version)
+        found = answer.results_by_topic_v3_and_below[0].results_by_partition
+        assert [ErrorCode(item.partition_error_code).name for item in found] == [
+            "OPERATION_NOT_ATTEMPTED",
+            "UNKNOWN_TOPIC_OR_PARTITION",
+        ]
+        assert broker.transactions.find("tx").partitions == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("version", "code"), [(1, "INVALID_PRODUCER_EPOCH"), (2, "PRODUCER_FENCED")]
+)
+async def test_former_producer_is_fenced(version, code):
+    """By the error that the version knows."""
+    async with transactions_broker() as broker:
+        producer = await broker.producer()
+        await broker.producer()
+        request = AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id="tx",
+            v3_and_below_producer_id=producer.producer_id,
+            v3_and_below_producer_epoch=producer.producer_epoch,
+            v3_and_below_topics=[AddPartitionsToTxnTopic(name="t", partitions=[0])],
+        )
+        answer = await broker.ask(add_partitions_to_txn, request, version)
+        found = answer.results_by_topic_v3_and_below[0].results_by_partition[0]
+        assert ErrorCode(found.partition_error_code).name == code
+
+
+async def test_who_is_not_known_is_refused():
+    """An unknown id, an id of another producer, and no id."""
+    async with transactions_broker() as broker:
+        producer = await broker.producer()
+        refused = ErrorCode.INVALID_PRODUCER_ID_MAPPING
+        assert await broker.add(producer, 0, transactional_id="nobody") == refused
+        assert await broker.add(Producer(5, 0), 0) == refused
+        assert await broker.add(producer, 0, transactional_id="") == ErrorCode.INVALID_REQUEST
+
+
+async def test_brokers_add_and_verify_several_at_once():
+    """Version 4: verify_only changes nothing; what is missing is told per version."""
+    async with transactions_broker() as broker:
+        producer, other = await broker.producer(), await broker.producer("other")
+        request = many(("tx", producer, False, "t", [0]), ("other", other, True, "t", [0]))
+        answer = await broker.ask(add_partitions_to_txn, request, 4)
+        assert codes(answer) == {("tx", "t", 0): "NONE", ("other", "t", 0): "INVALID_TXN_STATE"}
+        request = many(("tx", producer, True, "t", [0, 1]))
+        answer = await broker.ask(add_partitions_to_txn, request, 5)
+        assert codes(answer) == {("tx", "t", 0): "NONE", ("tx", "t", 1): "TRANSACTION_ABORTABLE"}
+        assert broker.transactions.find("tx").partitions == {("t", 0)}
+
+
+async def test_nothing_is_verified_for_somebody_else():
+    """A wrong producer id, and an old epoch."""
+    async with transactions_broker() as broker:
+        old = await broker.producer()
+        await broker.producer()
+        request = many(("tx", Producer(5, 0), True, "t", [0]), ("tx", old, True, "t", [1]))
+        answer = await broker.ask(add_partitions_to_txn, request, 5)
+        assert list(codes(answer).values()) == ["INVALID_PRODUCER_ID_MAPPING", "PRODUCER_FENCED"]

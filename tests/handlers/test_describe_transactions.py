@@ -1,0 +1,48 @@
+"""DescribeTransactions: what tools show of a transaction (KIP-664)."""
+
+from ottla.base.errors import ErrorCode
+from ottla.server.handlers import describe_transactions
+from ottla.wire.messages.describe_transactions import DescribeTransactionsRequest
+from tests.handlers.transactions import transactions_broker
+
+
+async def describe(broker, *transactional_ids):
+    """Return the descriptions."""
+    request = DescribeTransactionsRequest(transactional_ids=list(transactional_ids))
+    return (await broker.ask(describe_transactions, request, 0)).transaction_states
+
+
+async def test_ongoing_transaction_shows_its_partitions():
+    """And since when it is going on."""
+    async with transactions_broker() as broker:
+        producer = await broker.producer()
+        await broker.add(producer, 1, 0)
+        (found,) = await describe(broker, "tx")
+        assert (found.error_code, found.transactional_id) == (0, "tx")
+        assert found.transaction_state == "Ongoing"
+        assert found.transaction_timeout_ms == 60_000
+        assert found.transaction_start_time_ms == broker.clock.time_ms()
+        assert (found.producer_id, found.producer_epoch) == producer
+        assert [(topic.topic, topic.partitions) for topic in found.topics] == [("t", [0, 1])]
+
+
+async def test_id_that_has_not_begun_has_no_partitions():
+    """Its state is Empty."""
+    async with transactions_broker() as broker:
+        await broker.producer()
+        (found,) = await describe(broker, "tx")
+        assert (found.transaction_state, found.transaction_start_time_ms) == ("Empty", -1)
+        assert found.topics == []
+
+
+async def test_unknown_ids_are_told_one_by_one():
+    """An empty one is INVALID_REQUEST."""
+    async with transactions_broker() as broker:
+        found = await describe(broker, "nope", "")
+        assert [item.error_code for item in found] == [
+            ErrorCode.TRANSACTIONAL_ID_NOT_FOUND,
+            ErrorCode.INVALID_REQUEST,
+        ]
+    async with transactions_broker(is_loaded=False) as broker:
+        (refused,) = await describe(broker, "tx")
+        assert refused.error_code == ErrorCode.NOT_COORDINATOR

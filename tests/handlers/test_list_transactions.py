@@ -1,0 +1,49 @@
+"""ListTransactions: every transactional id of a broker, through filters (KIP-664, KIP-994)."""
+
+import pytest
+
+from ottla.base.errors import ErrorCode
+from ottla.server.handlers import list_transactions
+from ottla.wire.messages.list_transactions import ListTransactionsRequest
+from tests.handlers.transactions import transactions_broker
+
+
+async def listed(broker, version=1, **filters):
+    """Return the answer and the ids in it."""
+    answer = await broker.ask(list_transactions, ListTransactionsRequest(**filters), version)
+    return answer, {item.transactional_id for item in answer.transaction_states}
+
+
+@pytest.mark.parametrize("version", range(list_transactions.MAX_VERSION + 1))
+async def test_without_filters_all_are_listed(version):
+    """With producer id and state."""
+    async with transactions_broker() as broker:
+        producer = await broker.producer()
+        await broker.add(producer, 0)
+        await broker.producer("other")
+        answer, names = await listed(broker, version)
+        assert (answer.error_code, names) == (0, {"tx", "other"})
+        states = {
+            item.transactional_id: item.transaction_state for item in answer.transaction_states
+        }
+        assert states == {"tx": "Ongoing", "other": "Empty"}
+
+
+async def test_filters_narrow_the_list():
+    """By state, by producer id, by duration; states that nobody knows are named."""
+    async with transactions_broker() as broker:
+        producer = await broker.producer()
+        await broker.add(producer, 0)
+        await broker.producer("other")
+        answer, names = await listed(broker, state_filters=["Ongoing", "Bogus"])
+        assert (names, answer.unknown_state_filters) == ({"tx"}, ["Bogus"])
+        assert (await listed(broker, producer_id_filters=[1001]))[1] == {"other"}
+        assert "tx" not in (await listed(broker, duration_filter=0))[1]
+
+
+async def test_list_is_not_given_while_it_would_be_incomplete(monkeypatch):
+    """A partition is being read."""
+    async with transactions_broker() as broker:
+        monkeypatch.setattr(broker.transactions, "is_loading", lambda: True)
+        answer, _ = await listed(broker)
+        assert answer.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS

@@ -1,0 +1,170 @@
+"""TxnOffsetCommit: offsets that count with the transaction (KIP-98, KIP-447)."""
+
+import pytest
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.server.handlers import add_offsets_to_txn, offset_fetch, txn_offset_commit
+from ottla.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from ottla.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
+from ottla.wire.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
+from tests.handlers.groups import join_request
+from tests.handlers.transactions import transactions_broker
+
+
+async def add(broker, producer):
+    """Make group `g` part of the transaction."""
+    request = AddOffsetsToTxnRequest(
+        transactional_id="tx",
+        producer_id=producer.producer_id,
+        producer_epoch=producer.producer_epoch,
+        group_id="g",
+    )
+    assert (await broker.ask(add_offsets_to_txn, request, 3)).error_code == 0
+
+
+async def commit(broker, producer, *places, version=3, **fields):
+    """Commit (partition, offset) pairs of `t`; return the codes."""
+    request = TxnOffsetCommitRequest(
+        transactional_id="tx",
+        group_id=fields.pop("group_id", "g"),
+        producer_id=producer.producer_id,
+        producer_epoch=producer.producer_epoch,
+        topics=[
+            TxnOffsetCommitRequestTopic(
+                name="t",
+                partitions=[
+                    TxnOffsetCommitRequestPartition(
+                        partition_index=number, committed_offset=offset, committed_metadata="m"
+                    )
+                    for number, offset in places
+                ],
+            )
+        ],
+        **fields,
+    )
+    answer = await broker.ask(txn_offset_commit, request, version)
+    return [ErrorCode(item.error_code).name for topic in answer.topics for item in topic.partitions]
+
+
+async def stored(broker, *, require_stable=False):
+    """Return offset and code of partition 0."""
+    request = OffsetFetchRequest(
+        group_id="g",
+        topics=[OffsetFetchRequestTopic(name="t", partition_indexes=[0])],
+        require_stable=require_stable,
+    )
+    found = (await broker.ask(offset_fetch, request, 7)).topics[0].partitions[0]
+    return found.committed_offset, ErrorCode(found.error_code).name
+
+
+@pytest.mark.parametrize("version", range(txn_offset_commit.MAX_VERSION + 1))
+async def test_offsets_count_when_the_transaction_is_committed(version):
+    """Until then they are unstable."""
+    async with transactions_broker() as broker:
+        producer = await broker.producer()
+        await add(broker, producer)
+        assert await commit(broker, producer, (0, 7), version=version) == ["NONE"]
+        assert await stored(broker) == (-1, "NONE")
+        assert await stored(broker, require_stable=True) == (-1, "UNSTABLE_OFFSET_COMMIT")
+        assert await broker.end(producer) == 0
+        assert await stored(broker, require_stable=True) == (7, "NONE")
+
+
+async def test_offsets_of_an_aborted_transaction_are_dropped():
+    """What was stored before stays."""
+    async with transactions_broker() as broker:
+        producer = await broker.producer()
+        for offset, is_commit in ((7, True), (9, False)):
+            await add(broker, producer)
+            await commit(broker, producer, (0, offset))
+            assert await broker.end(producer, is_commit=is_commit) == 0
+        assert await stored(broker, require_stable=True) == (7, "NONE")
+
+
+@pytest.mark.parametrize(
+    ("version", "code"), [(3, "INVALID_TXN_STATE"), (4, "TRANSACTION_ABORTABLE")]
+)
+async def test_group_must_be_part_of_the_transaction(version, code):
+    """KIP-890: else no marker would ever decide the offsets."""
+    async with transactions_broker() as broker:
+        producer = await broker.producer()
+        await broker.add(producer, 0)
+        assert await commit(broker, producer, (0, 7), version=version) == [code]
+        assert await stored(broker, require_stable=True) == (-1, "NONE")
+
+
+async def test_former_producer_is_fenced():
+    """Its offsets do not count."""
+    async with transactions_broker() as broker:
+        producer = await broker.producer()
+        await add(broker, producer)
+        await broker.init()
+        assert await commit(broker, producer, (0, 7)) == ["INVALID_PRODUCER_EPOCH"]
+
+
+async def test_member_that_lost_its_partitions_cannot_commit():
+    """KIP-447: its generation is over; a client that names no member is not checked."""
+    async with transactions_broker() as broker:
+        broker.groups.join_group(
+            join_request(), api_version=3, client_id="c", client_host="/127.0.0.1"
+        )
+        producer = await broker.producer()
+        await add(broker, producer)
+        assert await commit(broker, producer, (0, 7), member_id="m", generation_id=1) == [
+            "UNKNOWN_MEMBER_ID"
+        ]
+        assert await commit(broker, producer, (0, 7)) == ["NONE"]
+
+
+async def test_generation_of_no_group_is_illegal():
+    """Somebody believes in a group that is gone."""
+    async with transactions_broker() as broker:
+        producer = await broker.producer()
+        await add(broker, producer)
+        found = await commit(broker, producer, (0, 7), member_id="m", generation_id=1)
+        assert found == ["ILLEGAL_GENERATION"]
+
+
+async def test_unknown_partitions_are_refused_beside_known_ones():
+    """A topic is named once in the answer."""
+    async with transactions_broker() as broker:
+        producer = await broker.producer()
+        await add(broker, producer)
+        assert await commit(broker, producer, (0, 7), (9, 1)) == [
+            "NONE",
+            "UNKNOWN_TOPIC_OR_PARTITION",
+        ]
+        assert await commit(broker, producer, (9, 1)) == ["UNKNOWN_TOPIC_OR_PARTITION"]
+
+
+async def test_empty_group_is_refused():
+    """INVALID_GROUP_ID."""
+    async with transactions_broker() as broker:
+        producer = await broker.producer()
+        assert await commit(broker, producer, (0, 7), group_id="") == ["INVALID_GROUP_ID"]
+
+
+@pytest.mark.parametrize(
+    ("version", "code"), [(1, "COORDINATOR_NOT_AVAILABLE"), (2, "COORDINATOR_LOAD_IN_PROGRESS")]
+)
+async def test_loading_is_told_to_clients_that_survive_it(version, code, monkeypatch):
+    """KAFKA-7296."""
+    async with transactions_broker() as broker:
+        producer = await broker.producer()
+        await add(broker, producer)
+        loading = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        monkeypatch.setattr(broker.groups._runtime, "_active", refuse(loading))
+        assert await commit(broker, producer, (0, 7), version=version) == [code]
+
+
+def refuse(code):
+    """Return a function that raises."""
+
+    def raising(_):
+        raise ApiError(code)
+
+    return raising

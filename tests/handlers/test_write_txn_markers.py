@@ -1,0 +1,82 @@
+"""WriteTxnMarkers: what the coordinator of another broker sends, and tools for hanging transactions."""
+
+from ottla.base.errors import ErrorCode
+from ottla.server.handlers import write_txn_markers
+from ottla.wire.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+)
+from tests.handlers.transactions import OFFSETS, transactions_broker
+
+
+def marker(producer, *places, epoch=0, is_commit=True):
+    """Return a marker for (topic, partition) pairs."""
+    return WritableTxnMarker(
+        producer_id=producer.producer_id,
+        producer_epoch=producer.producer_epoch,
+        coordinator_epoch=epoch,
+        transaction_result=is_commit,
+        topics=[
+            WritableTxnMarkerTopic(name=topic, partition_indexes=[number])
+            for topic, number in places
+        ],
+    )
+
+
+async def write(broker, *markers):
+    """Write markers; return the codes of each."""
+    answer = await broker.ask(write_txn_markers, WriteTxnMarkersRequest(markers=list(markers)), 1)
+    return [
+        [ErrorCode(item.error_code).name for topic in found.topics for item in topic.partitions]
+        for found in answer.markers
+    ]
+
+
+async def test_marker_ends_a_transaction():
+    """Without its coordinator, which is what tools need for one that hangs."""
+    async with transactions_broker() as broker:
+        producer = await broker.producer()
+        await broker.add(producer, 0)
+        await broker.send(producer, b"a")
+        assert await write(broker, marker(producer, ("t", 0), is_commit=False)) == [["NONE"]]
+        found = await broker.read()
+        assert found.last_stable_offset == 2
+        assert len(found.aborted_transactions) == 1
+
+
+async def test_marker_may_be_written_twice():
+    """A coordinator that did not hear the answer sends it again."""
+    async with transactions_broker() as broker:
+        producer = await broker.producer()
+        await broker.add(producer, 0)
+        await broker.send(producer, b"a")
+        both = [marker(producer, ("t", 0)), marker(producer, ("t", 0))]
+        assert await write(broker, *both) == [["NONE"], ["NONE"]]
+        assert await broker.committed_values() == [b"a"]
+
+
+async def test_stale_markers_are_refused():
+    """Of an older producer epoch, and of a coordinator that has been replaced."""
+    async with transactions_broker() as broker:
+        old = await broker.producer()
+        new = await broker.producer()
+        await broker.add(new, 0)
+        await broker.send(new, b"a")
+        assert await write(broker, marker(old, ("t", 0), epoch=5)) == [["INVALID_PRODUCER_EPOCH"]]
+        assert await write(broker, marker(new, ("t", 0), epoch=5)) == [["NONE"]]
+        refused = [["TRANSACTION_COORDINATOR_FENCED"]]
+        assert await write(broker, marker(new, ("t", 0), epoch=4)) == refused
+
+
+async def test_each_partition_has_its_own_answer():
+    """Also those of __consumer_offsets, which go through the groups' coordinator."""
+    async with transactions_broker() as broker:
+        producer = await broker.producer()
+        places = (("t", 0), ("t", 9), ("nope", 0), (OFFSETS, 1))
+        unknown = "UNKNOWN_TOPIC_OR_PARTITION"
+        assert await write(broker, marker(producer, *places)) == [
+            ["NONE", unknown, unknown, "NONE"]
+        ]
+        broker.groups.unload(1)
+        assert await write(broker, marker(producer, (OFFSETS, 1))) == [["NOT_COORDINATOR"]]

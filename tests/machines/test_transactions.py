@@ -1,0 +1,125 @@
+"""Transcripts of transactional ids: what happens, indented below it what comes of it.
+
+`txn_*.txt` are read line by line. Set OTTLA_REWRITE_TRANSCRIPTS=1 to write what the machine does now
+into the files, and review the difference like code.
+
+    init [timeout= id= epoch= fresh=]    (id, epoch: of a producer that goes on; fresh: an unused id)
+    add id= epoch= partitions=TOPIC-N,…
+    verify id= epoch= partition=TOPIC-N
+    commit id= epoch= · abort id= epoch=
+    complete (every marker is written) · time (look whether the time is up) · expire AFTER_MS
+    now MS · set epoch=N (as after N producers) · reload (what the log keeps)
+"""
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ottla.coordinators.txn import machine, records
+from ottla.coordinators.txn.machine import Outcome, Producer
+from ottla.coordinators.txn.records import Change
+from ottla.coordinators.txn.state import Transaction
+
+TRANSCRIPTS = sorted(Path(__file__).parent.glob("txn_*.txt"))
+REWRITE = os.environ.get("OTTLA_REWRITE_TRANSCRIPTS") == "1"
+
+
+class Player:
+    """Plays the event lines of one transcript; everything that is to be stored is."""
+
+    def __init__(self) -> None:
+        self.transaction: Transaction | None = None
+        self.now_ms = 0
+
+    def play(self, line: str) -> Iterator[str]:
+        """Perform one line and return what came of it."""
+        verb, *words = line.split()
+        if verb == "now":
+            self.now_ms = int(words[0])
+            return
+        if verb in ("set", "reload", "time", "expire", "complete", "verify"):
+            yield from self._look(verb, words)
+            return
+        outcome = self._decide(verb, dict(word.split("=", 1) for word in words))
+        if outcome.next is not None:
+            yield from self._store(outcome.next)
+        yield outcome.code.name
+
+    def _store(self, transaction: Transaction) -> Iterator[str]:
+        self.transaction = transaction
+        places = ",".join(f"{topic}-{number}" for topic, number in sorted(transaction.partitions))
+        said = f"store {transaction.state.shown} id={transaction.producer_id}"
+        said += f" epoch={transaction.producer_epoch} timeout={transaction.timeout_ms}"
+        said += f" started={transaction.started_ms} updated={transaction.updated_ms}"
+        yield said + (f" partitions={places}" if places else "")
+
+    def _decide(self, verb: str, values: dict[str, str]) -> Outcome:
+        producer = Producer(int(values.get("id", -1)), int(values.get("epoch", -1)))
+        found = self.transaction
+        if verb == "init":
+            timeout_ms, fresh = int(values.get("timeout", 1000)), int(values.get("fresh", -1))
+            assert machine.needs_producer_id(found, producer) == (fresh >= 0)
+            current = found or machine.new_transaction("tx", fresh, timeout_ms)
+            return machine.init_producer_id(current, producer, timeout_ms, fresh, self.now_ms)
+        if verb == "add":
+            places = [place(text) for text in values["partitions"].split(",")]
+            return machine.add_partitions(found, producer, places, self.now_ms)
+        assert verb in ("commit", "abort"), verb
+        return machine.end(found, producer, is_commit=verb == "commit", now_ms=self.now_ms)
+
+    def _look(self, verb: str, words: list[str]) -> Iterator[str]:
+        if verb == "verify":
+            values = dict(word.split("=", 1) for word in words)
+            producer = Producer(int(values["id"]), int(values["epoch"]))
+            found = place(values["partition"])
+            yield machine.verify_partition(self.transaction, producer, found).name
+            return
+        assert self.transaction is not None
+        if verb == "set":
+            epoch = int(words[0].removeprefix("epoch="))
+            self.transaction = replace(self.transaction, producer_epoch=epoch)
+        elif verb == "reload":
+            record = records.encode(Change("tx", self.transaction), self.now_ms)
+            change = records.decode(record)
+            assert change is not None
+            self.transaction = change.transaction
+        elif verb == "complete":
+            yield from self._store(machine.complete(self.transaction, self.now_ms))
+        elif verb == "expire":
+            yield "expired" if self.transaction.has_expired(self.now_ms, int(words[0])) else "stays"
+        elif self.transaction.has_timed_out(self.now_ms):
+            yield from self._store(machine.fenced(self.transaction, self.now_ms))
+        else:
+            yield "in time"
+
+
+def place(text: str) -> tuple[str, int]:
+    """Read topic-number."""
+    topic, _, number = text.rpartition("-")
+    return topic, int(number)
+
+
+def played(transcript: str) -> str:
+    """Play a transcript's events and return it with what they bring about."""
+    player = Player()
+    lines: list[str] = []
+    for line in transcript.splitlines():
+        if line.startswith("    "):
+            continue
+        lines.append(line)
+        if line and not line.startswith("#"):
+            lines += [f"    {said}" for said in player.play(line)]
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize("path", TRANSCRIPTS, ids=lambda path: path.stem)
+def test_transcript(path: Path) -> None:
+    """The machine does what the transcript says."""
+    expected = path.read_text(encoding="utf-8")
+    found = played(expected)
+    if REWRITE:
+        path.write_text(found, encoding="utf-8")
+    assert found == expected or REWRITE
