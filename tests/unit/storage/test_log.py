@@ -8,12 +8,20 @@ from typing import Any
 import pytest
 
 from ottla.base.errors import ApiError, ErrorCode, StorageError
-from ottla.storage.log import AppendInfo, Log
-from ottla.storage.txn_index import AbortedTransaction
+from ottla.storage.log import AppendInfo
 from ottla.testing.sim.files import SimFileSystem
-from ottla.wire.records import batch, control
+from ottla.wire.records import batch
 from ottla.wire.records.records import decode_batch, iterate_batches
-from tests.unit.storage.world import START_MS, World, make_batch, offsets, patched, read_all
+from tests.unit.storage.world import (
+    START_MS,
+    World,
+    fill,
+    make_batch,
+    offsets,
+    patched,
+    read_all,
+    small_segments,
+)
 
 HOUR_MS = 3_600_000
 
@@ -22,18 +30,6 @@ HOUR_MS = 3_600_000
 def world(tmp_path: Path) -> World:
     """A log directory of the test's own."""
     return World(tmp_path, file_delete_delay_ms=0)
-
-
-def small_segments(path: Path, **fields: Any) -> World:
-    """Return a world whose segments take about five batches of one record."""
-    config = {"segment_bytes": 450, "index_interval_bytes": 100, "file_delete_delay_ms": 0}
-    return World(path, **(config | fields))
-
-
-def fill(log: Log, count: int, **fields: Any) -> None:
-    """Append batches of one record."""
-    for _ in range(count):
-        log.append_as_leader(make_batch(**fields), 0)
 
 
 def refusal(call: Any, *arguments: Any, **fields: Any) -> ErrorCode:
@@ -393,70 +389,6 @@ def test_records_before_the_start_are_not_found_by_time(world: World) -> None:
     log.append_as_leader(make_batch(5), 0)
     log.advance_log_start_offset(3)
     assert log.offset_for_timestamp(0) == (START_MS, 3, 0)
-
-
-def end_transaction(log: Log, outcome: str, producer_id: int = 7) -> None:
-    """Append a coordinator's marker."""
-    marker = control.EndTransactionMarker(control.ControlType[outcome], 0)
-    data = control.encode_marker(
-        marker, producer_id=producer_id, producer_epoch=0, timestamp=START_MS
-    )
-    log.append_as_leader(data, 0, from_client=False)
-
-
-def test_readers_of_committed_records_stop_at_open_transactions(world: World) -> None:
-    """And go on when the marker is replicated; aborted ones are named."""
-    log = world.load()
-    fill(log, 1)
-    log.append_as_leader(make_batch(2, sequence=0, transactional=True), 0)
-    fill(log, 1)
-    assert log.last_stable_offset(4) == 1
-    end_transaction(log, "ABORT")
-    assert log.last_stable_offset(4) == 1
-    assert log.last_stable_offset(5) == 5
-    assert log.aborted_transactions(0, 5) == [AbortedTransaction(7, 1, 4, 5)]
-    assert log.aborted_transactions(0, 1) == []
-
-
-def test_transactions_survive_a_restart(tmp_path: Path) -> None:
-    """Clean or not: open ones stay open, aborted ones stay named."""
-    world = small_segments(tmp_path)
-    log = world.load()
-    for producer_id in range(20, 26):
-        data = make_batch(1, sequence=0, producer_id=producer_id, transactional=True)
-        log.append_as_leader(data, 0)
-        end_transaction(log, "ABORT" if producer_id % 2 else "COMMIT", producer_id)
-    log.append_as_leader(make_batch(sequence=0, transactional=True), 0)
-    aborted = log.aborted_transactions(0, 99)
-    assert len(aborted) == 3
-    log.abandon()
-    for clean in (False, True):
-        log = world.load(clean=clean)
-        assert log.aborted_transactions(0, 99) == aborted
-        assert log.last_stable_offset(log.log_end_offset) == 12
-        log.close()
-
-
-@pytest.mark.parametrize("clean", [False, True])
-@pytest.mark.parametrize("damage", [b"garbage", bytes(34), b""])
-def test_a_damaged_transaction_index_is_built_anew(
-    tmp_path: Path, damage: bytes, clean: bool
-) -> None:
-    """From the markers in the log; an empty one only where the segment is recovered anyway."""
-    world = small_segments(tmp_path)
-    log = world.load()
-    for producer_id in range(20, 26):
-        data = make_batch(1, sequence=0, producer_id=producer_id, transactional=True)
-        log.append_as_leader(data, 0)
-        end_transaction(log, "ABORT", producer_id)
-    aborted = log.aborted_transactions(0, 99)
-    log.close()
-    for name in world.names(".txnindex"):
-        (world.folder / name).write_bytes(damage)
-    log = world.load(clean=clean)
-    if damage or not clean:
-        assert log.aborted_transactions(0, 99) == aborted
-    assert offsets(log)[0] == 0
 
 
 def test_the_ends_of_epochs_are_known(world: World) -> None:

@@ -123,3 +123,15 @@ def patched(target: Any, name: str, replacement: Callable[..., Any]) -> Iterator
         yield
     finally:
         setattr(target, name, original)
+
+
+def small_segments(path: Path, **fields: Any) -> World:
+    """Return a world whose segments take about five batches of one record."""
+    config = {"segment_bytes": 450, "index_interval_bytes": 100, "file_delete_delay_ms": 0}
+    return World(path, **(config | fields))
+
+
+def fill(log: Log, count: int, **fields: Any) -> None:
+    """Append batches of one record."""
+    for _ in range(count):
+        log.append_as_leader(make_batch(**fields), 0)
