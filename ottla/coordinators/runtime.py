@@ -92,9 +92,12 @@ class CoordinatorRuntime(Generic[S]):
         _log.info("unloaded topic=%s partition=%d", self._topic, partition)
 
     def close(self) -> None:
-        """Unload everything."""
-        for partition in list(self._hosted):
-            self.unload(partition)
+        """Unload everything; one line in the log for all partitions."""
+        hosted, self._hosted = self._hosted, {}
+        for found in hosted.values():
+            found.close()
+        if hosted:
+            _log.info("unloaded topic=%s partitions=%d", self._topic, len(hosted))
 
     def decide(
         self,
