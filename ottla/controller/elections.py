@@ -3,7 +3,7 @@
 Follows ReplicationControlManager.electLeaders (KIP-183, KIP-460).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from enum import IntEnum
 
@@ -28,18 +28,32 @@ def plan_elections(
     image: ClusterImage, kind: ElectionType, asked: Iterable[TopicPartition]
 ) -> tuple[ClusterImage, list[PartitionOutcome]]:
     """Return the image with the leaders that could be elected, and what became of each partition."""
-    results = []
+    outcomes = []
     elected: dict[TopicPartition, PartitionImage] = {}
     for topic, number in asked:
-        error = None
-        try:
-            # A partition that is named twice has its leader the second time.
-            known = elected.get((topic, number)) or _existing(image, topic, number)
-            elected[topic, number] = _elected(known, image, kind)
-        except ApiError as refusal:
-            error = refusal
-        results.append(PartitionOutcome(topic, number, error))
-    return _with(image, elected), results
+        # A partition that is named twice has its leader the second time.
+        known = elected.get((topic, number)) or _existing(image, topic, number)
+        after = known if isinstance(known, ApiError) else _elected(known, image, kind)
+        # Returned, not raised: thousands of refusals are nothing special here.
+        error = after if isinstance(after, ApiError) else None
+        if isinstance(after, PartitionImage):
+            elected[topic, number] = after
+        outcomes.append(PartitionOutcome(topic, number, error))
+    return _with(image, elected), outcomes
+
+
+def in_need(image: ClusterImage, kind: ElectionType) -> Iterator[TopicPartition]:
+    """Go over the partitions that do not have the leader that this election would give them."""
+    for name, topic in image.topics.items():
+        for partition in topic.partitions:
+            if not _has_leader(partition, image, kind):
+                yield name, partition.partition
+
+
+def _has_leader(partition: PartitionImage, image: ClusterImage, kind: ElectionType) -> bool:
+    leader = partition.leader
+    is_wanted = kind is not ElectionType.PREFERRED or leader == partition.preferred_leader
+    return is_wanted and leader in image.brokers
 
 
 def _with(image: ClusterImage, elected: dict[TopicPartition, PartitionImage]) -> ClusterImage:
@@ -53,23 +67,24 @@ def _with(image: ClusterImage, elected: dict[TopicPartition, PartitionImage]) ->
     )
 
 
-def _existing(image: ClusterImage, topic: str, number: int) -> PartitionImage:
+def _existing(image: ClusterImage, topic: str, number: int) -> PartitionImage | ApiError:
     if image.topic(topic) is None:
-        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {topic}")
+        return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {topic}")
     found = image.partition(topic, number)
     if found is None:
-        raise ApiError(
+        return ApiError(
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such partition as {topic}-{number}"
         )
     return found
 
 
-def _elected(partition: PartitionImage, image: ClusterImage, kind: ElectionType) -> PartitionImage:
+def _elected(
+    partition: PartitionImage, image: ClusterImage, kind: ElectionType
+) -> PartitionImage | ApiError:
+    if _has_leader(partition, image, kind):
+        return ApiError(ErrorCode.ELECTION_NOT_NEEDED)
     status = partition_status(partition, image.brokers)
     is_preferred = kind is ElectionType.PREFERRED
-    has_wanted = not is_preferred or partition.leader == partition.preferred_leader
-    if status is PartitionStatus.ONLINE and has_wanted:
-        raise ApiError(ErrorCode.ELECTION_NOT_NEEDED)
     found = None
     # One that never had a leader gets it with the first of its replicas that comes.
     if status is not PartitionStatus.NEW:
@@ -80,7 +95,7 @@ def _elected(partition: PartitionImage, image: ClusterImage, kind: ElectionType)
             else election.elect_for_offline(replicas, state, image.brokers, allow_unclean=True)
         )
     if found is None:
-        raise ApiError(
+        return ApiError(
             ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
             if is_preferred
             else ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE

@@ -304,7 +304,7 @@ class Office:
     ) -> events.Reply:
         """Elect leaders; the reply has a PartitionOutcome for each partition.
 
-        None asks for every partition, and those that need no election are then left out.
+        None asks for every partition that needs an election.
         """
         before = self.image
         results = await self._retried(partial(self._elect_leaders, kind, asked))
@@ -315,21 +315,11 @@ class Office:
         kind: elections.ElectionType,
         asked: Sequence[elections.TopicPartition] | None,
     ) -> list[PartitionOutcome]:
-        partitions = self._every_partition() if asked is None else asked
-        after, results = elections.plan_elections(self.image, kind, partitions)
+        wanted = elections.in_need(self.image, kind) if asked is None else asked
+        after, outcomes = elections.plan_elections(self.image, kind, wanted)
         if after is not self.image:
             await self._write_states(after)
-        if asked is not None:
-            return results
-        idle = ErrorCode.ELECTION_NOT_NEEDED
-        return [item for item in results if item.error is None or item.error.code is not idle]
-
-    def _every_partition(self) -> list[elections.TopicPartition]:
-        return [
-            (name, partition.partition)
-            for name, topic in self.image.topics.items()
-            for partition in topic.partitions
-        ]
+        return outcomes
 
     # -- reassignment -----------------------------------------------------------------------------
 
@@ -343,9 +333,11 @@ class Office:
             by_topic.setdefault(request.topic, []).append(request)
         outcomes: list[PartitionOutcome] = []
         for requests in by_topic.values():
-            outcomes += await self._retried(
-                partial(self._reassign_topic, requests, may_change_factor)
-            )
+            for start in range(0, len(requests), reassignment.MOVES_MAX):
+                some = requests[start : start + reassignment.MOVES_MAX]
+                outcomes += await self._retried(
+                    partial(self._reassign_topic, some, may_change_factor)
+                )
         if self.image is before:
             return events.Reply(outcomes)
         deliveries = self._send(before)

@@ -24,6 +24,9 @@ from ottla.controller import planner
 from ottla.controller.creation import Write, encode_topic
 from ottla.controller.requests import PartitionOutcome, Reassignment
 
+# Partitions of one write: it must fit into a packet of ZooKeeper, and not hold up the loop.
+MOVES_MAX = 500
+
 
 class Rules(NamedTuple):
     """What a move is judged by.
@@ -41,33 +44,41 @@ def plan_topic(
 ) -> tuple[TopicImage | None, list[PartitionOutcome]]:
     """Return the topic with every move that can be begun or cancelled, and what became of each."""
     outcomes = []
+    moved: dict[int, PartitionImage] = {}
     for request in requests:
         error = None
         try:
-            topic = _planned(topic, request, rules)
+            former = moved.get(request.partition) or _existing(topic, request)
+            moved[request.partition] = _planned(former, request, rules)
         except ApiError as refusal:
-            error = refusal
+            # Without its traceback, which would keep alive all that is on the way here.
+            error = refusal.with_traceback(None)
         outcomes.append(PartitionOutcome(request.topic, request.partition, error))
+    if topic is not None:
+        changed = [item for number, item in moved.items() if item is not topic.partition(number)]
+        topic = topic.with_partitions(changed) if changed else topic
     return topic, outcomes
 
 
-def _planned(topic: TopicImage | None, request: Reassignment, rules: Rules) -> TopicImage:
+def _existing(topic: TopicImage | None, request: Reassignment) -> PartitionImage:
     if topic is None:
         raise ApiError(
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
             f"Unable to find a topic named {request.topic}.",
         )
-    former = topic.partition(request.partition)
-    if former is None:
+    found = topic.partition(request.partition)
+    if found is None:
         raise ApiError(
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
             f"Unable to find partition {request.topic}:{request.partition}.",
         )
+    return found
+
+
+def _planned(former: PartitionImage, request: Reassignment, rules: Rules) -> PartitionImage:
     if request.replicas is None:
-        partition = cancelled(former, rules)
-    else:
-        partition = begun(former, request.replicas, rules)
-    return topic if partition is former else topic.with_partitions([partition])
+        return cancelled(former, rules)
+    return begun(former, request.replicas, rules)
 
 
 def begun(partition: PartitionImage, target: tuple[int, ...], rules: Rules) -> PartitionImage:

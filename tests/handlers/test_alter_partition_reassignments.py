@@ -6,6 +6,7 @@ import pytest
 
 from ottla.base.errors import ErrorCode
 from ottla.cluster.image import PartitionImage
+from ottla.controller import reassignment
 from ottla.controller.requests import TopicRequest
 from ottla.server.handlers import alter_partition_reassignments
 from ottla.wire import schema
@@ -118,6 +119,18 @@ async def test_replicas_that_are_too_many_go() -> None:
         await broker.world.until(lambda: broker.world.controllers[2].is_active)
         image = broker.world.controllers[2].image
         assert image.partition("t", 0).replicas == (1,)
+
+
+async def test_many_moves_are_written_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every partition is answered and moved all the same."""
+    monkeypatch.setattr(reassignment, "MOVES_MAX", 2)
+    async with admin_broker() as broker:
+        await broker.controller.create_topics([TopicRequest("t", 5, 1)])
+        await second_broker(broker)
+        moves = [("t", number, [2]) for number in range(5)]
+        assert await reassign(broker, *moves) == ("NONE", {("t", n): "NONE" for n in range(5)})
+        topic = broker.image.topic("t")
+        assert [item.replicas for item in topic.partitions] == [(2, 1)] * 5
 
 
 async def test_the_number_of_replicas_can_be_held() -> None:

@@ -69,11 +69,15 @@ async def test_partitions_with_the_right_leader_need_none(version: int) -> None:
 
 
 async def test_of_all_partitions_only_elections_are_told() -> None:
-    """Null stands for all; those that are as they should be are left out."""
+    """Null stands for all; topics that are as they should be are named without partitions."""
     async with admin_broker() as broker:
         await broker.controller.create_topics([TopicRequest("t", 2, 1)])
         assert await elect(broker) == ("NONE", {})
         assert await elect(broker, kind=UNCLEAN) == ("NONE", {})
+        request = ElectLeadersRequest(topic_partitions=None)
+        answer = await elect_leaders.handle(broker.context(2), request)
+        (topic,) = answer.replica_election_results
+        assert (topic.topic, topic.partition_result) == ("t", [])
 
 
 async def test_a_preferred_leader_that_is_dead_or_behind_cannot_be() -> None:

@@ -3,8 +3,8 @@
 v1: type of election and error of the whole request (KIP-460): 0 gives leadership back to the
 preferred replica, 1 elects any live replica where there is no leader. v2: flexible.
 
-Null asks for every partition, and only those with an election are answered. The answer is sent when
-brokers know the new leaders.
+Null asks for every partition; every topic is answered, with the partitions that needed an election.
+The answer is sent when brokers know the new leaders.
 
 Not done: nothing.
 """
@@ -43,7 +43,8 @@ async def handle(context: RequestContext, request: ElectLeadersRequest) -> Elect
         return ElectLeadersResponse(
             error_code=int(error.code), replica_election_results=_by_topic(refused)
         )
-    return ElectLeadersResponse(replica_election_results=_by_topic(results))
+    every = context.broker.image.topics if asked is None else ()
+    return ElectLeadersResponse(replica_election_results=_by_topic(results, every))
 
 
 def _election_type(request: ElectLeadersRequest) -> ElectionType:
@@ -56,9 +57,10 @@ def _election_type(request: ElectLeadersRequest) -> ElectionType:
 
 
 def _by_topic(
-    results: Iterable[tuple[str, int, ApiError | None]],
+    results: Iterable[tuple[str, int, ApiError | None]], answered: Iterable[str] = ()
 ) -> list[ReplicaElectionResult]:
-    topics: dict[str, ReplicaElectionResult] = {}
+    """Return results by topic; those of `answered` are there without any as well."""
+    topics = {name: ReplicaElectionResult(topic=name) for name in answered}
     for topic, number, error in results:
         found = topics.setdefault(topic, ReplicaElectionResult(topic=topic))
         result = PartitionResult(partition_id=number, error_message=None)
