@@ -78,7 +78,7 @@ async def test_one_offset_goes_and_the_others_stay() -> None:
 async def test_what_does_not_exist_is_told_beside_what_does() -> None:
     """Unknown topics and partitions; a topic is named once in the answer."""
     async with groups_broker() as broker:
-        await broker.ask(offset_commit, commit_request((0, 5)), 9)
+        await broker.ask(offset_commit, commit_request((0, 5), (1, 6)), 9)
         unknown = "UNKNOWN_TOPIC_OR_PARTITION"
         answered = await delete(broker, ("t", 0), ("t", 9), ("nope", 0))
         assert answered == ("NONE", {("t", 0): "NONE", ("t", 9): unknown, ("nope", 0): unknown})
