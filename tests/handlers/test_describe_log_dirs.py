@@ -6,6 +6,8 @@ import pytest
 
 from ottla.base.errors import ErrorCode, StorageError
 from ottla.server.handlers import describe_log_dirs
+from ottla.storage.config import LogConfig
+from ottla.storage.disk import LogDirectories
 from ottla.testing.sim.files import UNLIMITED_BYTES
 from ottla.wire.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
 from tests.handlers.logs import LogsBroker
@@ -65,3 +67,23 @@ async def test_a_failed_directory_is_named_with_its_error(broker: LogsBroker) ->
     (result,) = (await describe(broker)).results
     assert result.error_code == ErrorCode.KAFKA_STORAGE_ERROR
     assert (result.log_dir, result.topics, result.total_bytes) == ("/data", [], -1)
+
+
+async def test_directories_fail_one_by_one(broker: LogsBroker) -> None:
+    """The logs of the others are told as before."""
+    directories = LogDirectories.open(
+        ["/x", "/y"], files=broker.files, clock=broker.clock, rng=broker.rng, broker_id=1
+    )
+    broker.replicas.directories = directories
+    for name in ("a", "b"):
+        directories.create(name, 0, bytes(16), LogConfig())
+    found = [
+        (result.log_dir, [topic.name for topic in result.topics])
+        for result in (await describe(broker)).results
+    ]
+    assert found == [("/x", ["a"]), ("/y", ["b"])]
+    directories.failed(StorageError("/x", "gone"))
+    first, second = (await describe(broker)).results
+    assert (first.error_code, first.topics) == (ErrorCode.KAFKA_STORAGE_ERROR, [])
+    assert (second.error_code, [topic.name for topic in second.topics]) == (0, ["b"])
+    directories.close()
