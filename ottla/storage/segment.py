@@ -302,6 +302,9 @@ class Segment:
         if recent and offset >= self._recent_start:
             at = bisect_left(recent, offset)
             return self._recent_positions[at] if at < len(recent) else None
+        if offset == self.base_offset and self.size_bytes:
+            # Where most consumers begin; no entry points to the first batch.
+            return 0
         place = self.index.lookup(offset)
         if place.is_exact:
             return place.position
