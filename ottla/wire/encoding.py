@@ -319,6 +319,12 @@ class _EncoderWriter:
         self.flush()
         count, content = self.local("tags"), self.local("content")
         outer = self.sink
+        # Nearly always there are none.
+        absent = " and ".join(_is_absent(field, f"{source}.{field.name}") for field in tagged)
+        self.write(f"if {absent}:")
+        self.write(f"    {outer}(b'\\x00')")
+        self.write("else:")
+        self.indent += 1
         self.write(f"{count} = 0")
         self.write(f"{content} = []")
         for field in tagged:
@@ -327,6 +333,7 @@ class _EncoderWriter:
         self.write(f"{outer}(uvarint({count}))")
         self.write(f"if {count}:")
         self.write(f"    {outer}(join({content}))")
+        self.indent -= 1
 
     def write_tag(self, field: Field, source: str, count: str, content: str, depth: int) -> None:
         """Write one tagged field into `content`: tag, size, value."""
@@ -392,6 +399,15 @@ class _EncoderWriter:
             else:
                 codes.append(code)
         return "".join(codes)
+
+
+def _is_absent(field: Field, value: str) -> str:
+    """Return the condition under which a tagged field is surely not written."""
+    if isinstance(field.type, Array) and field.is_fresh:
+        return f"not {value}"
+    if isinstance(field.type, Nested) or field.default is None:
+        return f"{value} is None"
+    return f"{value} == {field.default!r}"
 
 
 def _tag(field: Field) -> int:
