@@ -4,6 +4,7 @@ Built from an option snapshot when a topic is created or altered. What the appen
 batch (is the topic compacted, must records be opened) is worked out once, here.
 """
 
+import functools
 from dataclasses import dataclass, field
 
 from ottla.base.options import Snapshot
@@ -78,6 +79,8 @@ class LogConfig:
         return "delete" in self.cleanup_policy
 
     @classmethod
+    # Topics without settings of their own share a snapshot: a thousand logs then share this value.
+    @functools.lru_cache(maxsize=32)
     def from_options(cls, snapshot: Snapshot) -> "LogConfig":
         """Read the topic options; those that no log cares about are left alone."""
         return cls(
