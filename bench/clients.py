@@ -68,7 +68,7 @@ def consume(bootstrap: str, topic: str, count: int) -> dict[str, float]:
     begin = time.perf_counter()
     seen = size = 0
     while seen < count - len(first):
-        batch = consumer.consume(10_000, 5)
+        batch = consumer.consume(min(10_000, count - len(first) - seen), 5)
         assert batch, f"only {seen} of {count} records came"
         for message in batch:
             error = message.error()
