@@ -131,6 +131,7 @@ class LogDirectory:
         self.high_watermarks = checkpoints.load_offsets(
             files, self.file(checkpoints.HIGH_WATERMARK_FILE)
         )
+        cleaned = checkpoints.load_offsets(files, self.file(checkpoints.CLEANER_FILE))
         is_clean = self._take_clean_mark()
         for name in files.list(self.path):
             folder = self.file(name)
@@ -144,6 +145,7 @@ class LogDirectory:
                 log_starts.get(key, 0), recovery_points.get(key, 0), is_clean
             )
             self._load_log(key, folder, topic_config(key[0]), expected)
+            self.logs[key].first_dirty_offset = cleaned.get(key, 0)
 
     def _take_clean_mark(self) -> bool:
         """Tell whether the last owner closed the directory; a crash from here on is no clean end."""
@@ -236,7 +238,7 @@ class LogDirectory:
     # Checkpoints
 
     def checkpoint(self) -> None:
-        """Write how far each log is durable and where it begins."""
+        """Write how far each log is durable, where it begins and how far it is compacted."""
         logs = self.logs
         recovery_points = {key: log.recovery_point for key, log in logs.items()}
         self._store(checkpoints.RECOVERY_POINT_FILE, recovery_points)
@@ -246,6 +248,11 @@ class LogDirectory:
             if log.log_start_offset > log.first_segment_offset
         }
         self._store(checkpoints.LOG_START_FILE, starts)
+        cleaned = {
+            key: log.first_dirty_offset for key, log in logs.items() if log.config.is_compacted
+        }
+        if cleaned or checkpoints.CLEANER_FILE in self._stored:
+            self._store(checkpoints.CLEANER_FILE, cleaned)
 
     def store_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
         """Write the high watermarks of the logs that are here; others are left as they are."""

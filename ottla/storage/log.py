@@ -6,7 +6,7 @@ the log directory, and every later call raises it again. Follows UnifiedLog and 
 """
 
 import struct
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -20,7 +20,7 @@ from ottla.storage import checkpoints, producers, recovery, retention, scan, txn
 from ottla.storage.config import LONG_MAX, LogConfig
 from ottla.storage.recovery import LoadedLog
 from ottla.storage.scan import TimestampedOffset
-from ottla.storage.segment import FetchedRecords, Segment
+from ottla.storage.segment import TXN_INDEX_SUFFIX, FetchedRecords, Segment
 from ottla.storage.txn_index import AbortedTransaction
 from ottla.storage.validation import AppendInfo
 from ottla.wire.records import batch, control
@@ -169,6 +169,8 @@ class Log:
         if ended is not None and ended.is_aborted:
             with self._disk():
                 self._active.add_aborted(self.producers.index_entry(ended))
+                # A start cannot tell an index that is lost from one that was never needed.
+                self.expect_sync_of(self.directory, self._active.path(TXN_INDEX_SUFFIX))
 
     def append_as_follower(self, records: Buffer) -> AppendInfo:
         """Write batches as the leader sent them; a partial one at the end is left away.
@@ -365,6 +367,7 @@ class Log:
             floor = min(self.log_start_offset, offset)
             self.log_end_offset = max(self._active.truncate_to(offset), floor)
             self._active.clear_aborted(self.log_end_offset)
+            self.expect_sync_of(self.directory, self._active.path(TXN_INDEX_SUFFIX))
             # Or what was cut could come back after a crash.
             self._active.sync()
             self.log_start_offset = min(self.log_start_offset, self.log_end_offset)
@@ -438,22 +441,23 @@ class Log:
             segment.close()
         del self._segments[start:end], self._bases[start:end]
 
-    def replace_segments(self, replaced: Sequence[Segment], cleaned: Segment) -> None:
-        """Put in the place of neighbouring sealed segments what compaction has written of them.
+    def replace_segments(self, replaced: Sequence[Segment], cleaned: Segment) -> bool:
+        """Put in the place of neighbouring segments what compaction has written of them.
 
-        Whatever happens in between, a start finds either all of it done or nothing.
+        Whatever happens in between, a start finds all of it done or nothing. False, and nothing is
+        done, where they are no longer in the log or the last of them takes appends.
         """
-        at = self._bases.index(replaced[0].base_offset)
+        at = bisect_left(self._bases, replaced[0].base_offset)
         end = at + len(replaced)
-        assert self._segments[at:end] == list(replaced) and end < len(self._segments)
+        if self._segments[at:end] != list(replaced) or end == len(self._segments):
+            return False
         due_ms = self._clock.time_ms() + self.config.file_delete_delay_ms
         with self._disk():
             self._doomed.add(recovery.swap_in(self._files, replaced, cleaned), due_ms)
             self._segments[at:end], self._bases[at:end] = [cleaned], [cleaned.base_offset]
             merged = {segment.base_offset for segment in replaced[1:]}
-            recovery.remove_snapshots(
-                self._files, self.directory, lambda snapshot: snapshot in merged
-            )
+            recovery.remove_snapshots(self._files, self.directory, merged.__contains__)
+        return True
 
     def remove_deleted(self, *, all_of_them: bool = False) -> None:
         """Remove the files of deleted segments whose time has come."""
@@ -523,16 +527,17 @@ class Log:
         if self.epochs.is_dirty:
             self._store_epochs()
         while self._unsynced_paths:
-            sync_path(self._files, self._unsynced_paths.popitem()[0])
+            if self._files.exists(path := self._unsynced_paths.popitem()[0]):
+                sync_path(self._files, path)
 
     def _store_epochs(self) -> None:
         path = f"{self.directory}/{checkpoints.LEADER_EPOCH_FILE}"
         self._files.replace(path, checkpoints.encode_epochs(self.epochs.entries))
         self.epochs.is_dirty = False
 
-    def expect_sync_of(self, path: str) -> None:
-        """Have the next flush make the names in a folder, or a file, durable as well."""
-        self._unsynced_paths[path] = None
+    def expect_sync_of(self, *paths: str) -> None:
+        """Have the next flush make the names in folders, or files, durable as well."""
+        self._unsynced_paths |= dict.fromkeys(paths)
 
     def update_config(self, config: LogConfig) -> None:
         """Take new settings; the last segment follows them from the next append on."""

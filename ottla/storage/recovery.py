@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import chain, islice
 from typing import NamedTuple
 
-from ottla.base.files import File, FileSystem
+from ottla.base.files import File, FileSystem, sync_path
 from ottla.storage import checkpoints, scan
 from ottla.storage.config import LogConfig
 from ottla.storage.epochs import LeaderEpochs
@@ -281,6 +281,10 @@ class _Loading:
         place = Place(self.files, self.directory, start, end, self.now_ms)
         state, damaged = load_producers(place, self.segments, min(limit, end), rewrite)
         self.rebuilt += damaged
+        for segment in self.segments:
+            path = segment.path(TXN_INDEX_SUFFIX)
+            if segment.base_offset in rewrite and self.files.exists(path):
+                sync_path(self.files, path)
         state.remove_expired(self.now_ms, self.config.producer_id_expiration_ms)
         return state
 

@@ -1,0 +1,215 @@
+"""Compaction against a model: the newest record of each key is left, wherever the power goes."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ottla.base.rng import SeededRng
+from ottla.storage.cleaning import Settings
+from ottla.storage.compaction import KEY_BYTES
+from ottla.testing.sim.faults import PowerLoss
+from tests.unit.storage.compacted import Compacted
+from tests.unit.storage.world import read_all
+
+# Never over: deletions stay, so that the model need not know of time.
+FOR_EVER = 2**62
+
+KEYS = [b"a", b"b", b"key-that-is-so-long-that-a-digest-stands-for-it", b""]
+RECORDS = st.lists(
+    st.tuples(st.sampled_from(KEYS), st.sampled_from([b"x", b"value" * 5, None])),
+    min_size=1,
+    max_size=5,
+)
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("append"), RECORDS, st.sampled_from([0, 0, 1, 2, 3, 4])),
+        st.tuples(st.just("append"), RECORDS, st.just(0)),
+        st.tuples(st.just("transaction"), RECORDS, st.sampled_from(["COMMIT", "ABORT"])),
+        st.tuples(st.just("clean"), st.integers(1, 4), st.just(0)),
+        st.tuples(st.just("tick"), st.just(0), st.just(0)),
+        st.tuples(st.just("truncate"), st.integers(0, 6), st.just(0)),
+        st.tuples(st.just("restart"), st.booleans(), st.just(0)),
+    ),
+    min_size=2,
+    max_size=25,
+)
+
+Entry = tuple[int, bytes | None, bytes | None]
+
+
+class History:
+    """A compacted log, and all that was ever appended to it and counts."""
+
+    def __init__(self) -> None:
+        self.compacted = Compacted(
+            segment_bytes=500, delete_retention_ms=FOR_EVER, producer_id_expiration_ms=FOR_EVER
+        )
+        # Every record that was committed, by offset; an aborted one may be there or not.
+        self.entries: dict[int, tuple[bytes | None, bytes | None]] = {}
+        self.aborted: set[int] = set()
+        self.sequences: dict[int, int] = {}
+        self.durable = 0
+
+    def do(self, step: str, argument: Any, extra: Any) -> None:
+        """Carry out one step."""
+        compacted = self.compacted
+        if step == "append":
+            self.note(argument, compacted.append(*argument, compression=extra))
+        elif step == "transaction":
+            self.transaction(argument, extra)
+        elif step == "clean":
+            compacted.settings = Settings(memory_bytes=argument * KEY_BYTES)
+            self.durable = compacted.log.log_end_offset
+            compacted.clean()
+        elif step == "tick":
+            compacted.world.clock.now_ms += 10
+            compacted.log.remove_deleted()
+            compacted.directories.checkpoint()
+        elif step == "truncate":
+            self.truncate(argument)
+        else:
+            compacted.restart(clean=argument)
+
+    def note(self, records: list[tuple[bytes, bytes | None]], offset: int) -> None:
+        """Remember records that were appended."""
+        self.entries.update(enumerate(records, offset))
+
+    def transaction(self, records: list[tuple[bytes, bytes | None]], outcome: str) -> None:
+        """Append a transaction as a whole; its producer's sequence numbers go on."""
+        producer_id = 7 if outcome == "ABORT" else 8
+        fields = {"producer_id": producer_id, "producer_epoch": 0, "transactional": True}
+        sequence = self.sequences.get(producer_id, 0)
+        offset = self.compacted.append(*records, base_sequence=sequence, **fields)
+        self.sequences[producer_id] = sequence + len(records)
+        if outcome == "ABORT":
+            self.aborted.update(range(offset, offset + len(records)))
+        else:
+            self.note(records, offset)
+        self.compacted.end_transaction(producer_id, outcome)
+
+    def truncate(self, back: int) -> None:
+        """Cut off records that are not compacted (they were committed) nor transactional."""
+        log = self.compacted.log
+        end = log.log_end_offset
+        if any(header.has_producer_id for header in self.headers(max(0, end - back - 8))):
+            return
+        log.truncate_to(max(log.first_dirty_offset, end - back))
+        log.high_watermark = log.log_end_offset
+        self.durable = min(self.durable, log.log_end_offset)
+        self.forget_from(log.log_end_offset)
+
+    def headers(self, start: int) -> list[Any]:
+        """Return the headers of the batches that end at or after an offset."""
+        segments = self.compacted.log.segments
+        found = [header for each in segments for _, header in each.headers(0)]
+        return [header for header in found if header.last_offset >= start]
+
+    def forget_from(self, end: int) -> None:
+        """Forget what is no longer in the log."""
+        self.entries = {offset: entry for offset, entry in self.entries.items() if offset < end}
+        self.aborted = {offset for offset in self.aborted if offset < end}
+
+    def check(self) -> None:
+        """Hold the log against the model: offsets, values, keys, and reading from any offset."""
+        log = self.compacted.log
+        found = [(each.offset, each.key, each.value) for each in read_all(log)]
+        visible = [entry for entry in found if entry[0] not in self.aborted]
+        newest = {key: offset for offset, (key, _) in self.entries.items()}
+        for offset, key, value in visible:
+            assert self.entries[offset] == (key, value)
+        kept = {offset for offset, _, _ in visible}
+        assert set(newest.values()) <= kept
+        older = {o for o in kept if o < log.first_dirty_offset and o not in newest.values()}
+        assert all(newest[self.entries[o][0]] >= log.first_dirty_offset for o in older)
+        for start in range(log.log_start_offset, log.log_end_offset):
+            ahead = [entry for entry in found if entry[0] >= start]
+            assert [(e.offset, e.key, e.value) for e in read_all(log, start=start)] == ahead
+        self.check_order()
+
+    def check_order(self) -> None:
+        """Batches follow each other, and segments have what lies between their names."""
+        log = self.compacted.log
+        end = log.log_start_offset
+        for segment, behind in zip(log.segments, [*log.segments[1:], None], strict=True):
+            for _, header in segment.headers(0):
+                assert header.base_offset >= max(end, segment.base_offset)
+                end = header.last_offset + 1
+            assert behind is None or end <= behind.base_offset
+        assert end <= log.log_end_offset
+        for producer_id, sequence in self.sequences.items():
+            producer = log.producers.producers.get(producer_id)
+            if producer is not None and producer.batches:
+                assert producer.batches[-1].last_sequence == sequence - 1
+        assert log.last_stable_offset(log.log_end_offset) == log.log_end_offset
+
+
+@settings(max_examples=60, deadline=None)
+@given(steps=STEPS)
+def test_the_newest_record_of_each_key_is_left(steps: list[tuple[str, Any, Any]]) -> None:
+    """Through appends of all codecs, transactions, cuts, restarts and rounds with little memory."""
+    history = History()
+    for step, argument, extra in steps:
+        history.do(step, argument, extra)
+        history.check()
+    while history.compacted.clean():
+        history.check()
+    history.check()
+    found = read_all(history.compacted.log)
+    kept = [each.offset for each in found if each.offset not in history.aborted]
+    newest = {key: offset for offset, (key, _) in history.entries.items()}
+    assert kept == sorted(newest.values())
+    assert not [each for each in found if each.offset in history.aborted]
+
+
+@pytest.mark.slow
+@settings(max_examples=120, deadline=None)
+@given(
+    batches=st.lists(st.tuples(RECORDS, st.sampled_from(["plain", "ABORT", "COMMIT"])), min_size=6,
+                     max_size=16),
+    change=st.integers(1, 60),
+    seed=st.integers(0, 9),
+    again=st.integers(1, 25),
+    power=st.booleans(),
+)  # fmt: skip
+def test_a_round_that_is_cut_short_loses_nothing(
+    batches: list[tuple[Any, str]], change: int, seed: int, again: int, power: bool
+) -> None:
+    """Power or process gone at any change to the disk, in the round and in the start behind it."""
+    history = History()
+    for records, kind in batches:
+        if kind == "plain":
+            history.do("append", records, 0)
+        else:
+            history.do("transaction", records, kind)
+    history.compacted.log.roll()
+    history.compacted.log.flush()
+    history.compacted.directories.checkpoint()
+    end_it = history.compacted.lose_power if power else lambda _: history.compacted.restart()
+    history.compacted.files.faults.lose_power_at(change)
+    try:
+        while history.compacted.clean():
+            history.compacted.world.clock.now_ms += 10
+            history.compacted.log.remove_deleted()
+    except PowerLoss:
+        history.compacted.files.faults.lose_power_at(0)
+    cut_short_again(history, again, seed, power=power)
+    end_it(seed)
+    history.check()
+    while history.compacted.clean():
+        history.check()
+    end_it(seed + 1)
+    history.check()
+
+
+def cut_short_again(history: History, change: int, seed: int, *, power: bool) -> None:
+    """Start, and end that start at a change as well."""
+    world, files = history.compacted.world, history.compacted.files
+    world.files = files.power_loss(SeededRng(seed)) if power else files.kill()
+    world.files.faults.lose_power_at(change)  # type: ignore[attr-defined]
+    history.compacted.files = world.files  # type: ignore[assignment]
+    try:
+        history.compacted.open()
+    except PowerLoss:
+        return
