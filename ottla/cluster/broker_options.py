@@ -6,6 +6,7 @@ Follows org.apache.kafka.server.config.AbstractKafkaConfig.
 """
 
 from dataclasses import replace
+from sys import float_info
 
 from ottla.base.options import Option, OptionType, Scope
 from ottla.cluster import topic_options
@@ -22,7 +23,6 @@ LONG, DOUBLE, LIST = OptionType.LONG, OptionType.DOUBLE, OptionType.LIST
 DEFAULT_PROTOCOL_MAP = "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT"
 _ONE_LOOP = inert("one event loop does this work")
 _ALONE = inert("there are no other brokers to talk to yet")
-_UNCOMPACTED = inert("there is no compaction yet")
 _broker = Rows(Scope.BROKER, dynamic=False).row
 
 _IDENTITY = (
@@ -293,13 +293,15 @@ _LOG = (
         minimum=1,
     ),
     _broker("num.recovery.threads.per.data.dir", INT, 2, _ONE_LOOP, minimum=1, dynamic=True),
-    _broker("log.cleaner.enable", BOOLEAN, True, _UNCOMPACTED),
-    _broker("log.cleaner.threads", INT, 1, _UNCOMPACTED, minimum=0, dynamic=True),
+    _broker("log.cleaner.enable", BOOLEAN, True, "Compact logs whose cleanup.policy asks for it."),
+    _broker(
+        "log.cleaner.threads", INT, 1, inert("logs are compacted in turn"), minimum=0, dynamic=True
+    ),
     _broker(
         "log.cleaner.backoff.ms",
         LONG,
         15_000,
-        _UNCOMPACTED,
+        "Milliseconds to wait when no log needs compaction.",
         minimum=0,
         dynamic=True,
     ),
@@ -307,7 +309,15 @@ _LOG = (
         "log.cleaner.dedupe.buffer.size",
         LONG,
         128 * 1024**2,
-        _UNCOMPACTED,
+        "Bytes of memory for the keys of one round; a log with more keys takes several rounds.",
+        dynamic=True,
+    ),
+    _broker(
+        "log.cleaner.io.max.bytes.per.second",
+        DOUBLE,
+        float_info.max,
+        "Most bytes that compaction reads and writes in a second.",
+        minimum=1,
         dynamic=True,
     ),
     _broker(

@@ -20,7 +20,6 @@ LONG, DOUBLE, LIST = OptionType.LONG, OptionType.DOUBLE, OptionType.LIST
 COMPRESSION_TYPES = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 CLEANUP_POLICIES = ("compact", "delete")
 TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")
-_UNCOMPACTED = inert("there is no compaction yet")
 _TIERED = inert("there is no tiered storage")
 
 
@@ -150,7 +149,7 @@ _RETENTION = (
         LIST,
         ["delete"],
         "What becomes of old segments: delete (by retention), compact (every record must have a "
-        "key; nothing is deleted, and nothing compacted yet), both, or nothing at all.",
+        "key; the newest record of each key is kept), both, or nothing at all.",
         choices=CLEANUP_POLICIES,
         fallback="log.cleanup.policy",
     ),
@@ -189,7 +188,8 @@ _COMPACTION = (
         "delete.retention.ms",
         LONG,
         24 * 3600 * 1000,
-        _UNCOMPACTED,
+        "Milliseconds for which compaction keeps a record without a value, counted from the first "
+        "round that meets it; a consumer that takes no longer from the start sees every deletion.",
         minimum=0,
         fallback="log.cleaner.delete.retention.ms",
     ),
@@ -197,7 +197,7 @@ _COMPACTION = (
         "min.cleanable.dirty.ratio",
         DOUBLE,
         0.5,
-        _UNCOMPACTED,
+        "Part of a log's bytes that must not have been compacted yet for a new round to begin.",
         minimum=0,
         maximum=1,
         fallback="log.cleaner.min.cleanable.ratio",
@@ -206,7 +206,7 @@ _COMPACTION = (
         "min.compaction.lag.ms",
         LONG,
         0,
-        _UNCOMPACTED,
+        "Milliseconds for which a record is kept as it is before it may be compacted.",
         minimum=0,
         fallback="log.cleaner.min.compaction.lag.ms",
     ),
@@ -214,7 +214,8 @@ _COMPACTION = (
         "max.compaction.lag.ms",
         LONG,
         LONG_MAX,
-        _UNCOMPACTED,
+        "Milliseconds after which a record is compacted however little is dirty; the last segment "
+        "is rolled no later than that.",
         minimum=1,
         fallback="log.cleaner.max.compaction.lag.ms",
     ),

@@ -41,6 +41,8 @@ from ottla.server.fetch_sessions import FetchSessions
 from ottla.server.local_broker import LocalBroker
 from ottla.server.markers import ReplicaMarkers
 from ottla.server.partition_writer import ReplicaWriter
+from ottla.storage import cleaning
+from ottla.storage.cleaning import Cleaner
 from ottla.storage.config import LogConfig
 from ottla.storage.disk import LogDirectories
 
@@ -162,6 +164,8 @@ class Node:
         # Again, so that answers that need the controller are given before it stops.
         self._undo.push_async_callback(self._close_endpoints)
         self._tasks.spawn(self._maintain(), "maintenance")
+        if self._static.boolean("log.cleaner.enable"):
+            self._tasks.spawn(self._cleaner().run(), "log cleaner")
 
     async def _connect(self) -> Coordination:
         if self._tree is None:
@@ -351,6 +355,14 @@ class Node:
             if self._clock.monotonic() >= due:
                 due = self._clock.monotonic() + milliseconds / 1000
                 replicas.checkpoint_high_watermarks()
+
+    def _cleaner(self) -> Cleaner:
+        return Cleaner(
+            self.broker.replicas.directories,
+            files=self._files,
+            clock=self._clock,
+            settings=lambda: cleaning.Settings.from_options(self.broker.options),
+        )
 
     # -- stop -------------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from ottla.base.buffers import Buffer
 from ottla.base.clock import Clock
 from ottla.base.errors import ApiError, ErrorCode, StorageError
 from ottla.base.files import File, FileSystem
+from ottla.base.options import Snapshot
 from ottla.storage import compaction, scan, txn_index
 from ottla.storage.compaction import NewestOffsets, Progress, Survey, Survival, TransactionsSeen
 from ottla.storage.disk import LogDirectories
@@ -45,6 +46,15 @@ class Settings(NamedTuple):
     backoff_seconds: float = 15.0
     memory_bytes: int = 128 * 1024**2
     bytes_per_second: float = float("inf")
+
+    @classmethod
+    def from_options(cls, snapshot: Snapshot) -> "Settings":
+        """Read the broker options."""
+        return cls(
+            snapshot.integer("log.cleaner.backoff.ms") / 1000,
+            snapshot.integer("log.cleaner.dedupe.buffer.size"),
+            snapshot["log.cleaner.io.max.bytes.per.second"],
+        )
 
 
 class Cleaner:
