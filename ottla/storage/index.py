@@ -59,7 +59,8 @@ class OffsetIndex:
         if 0 <= appended < len(self._first) and self._first[appended] <= relative:
             return Place(self._positions[at], self._last[at] + self.base_offset, True)
         if at == 0:
-            return Place(0, -1, False)
+            # Where most consumers begin, the first batch does.
+            return Place(0, -1, relative == 0)
         return Place(self._positions[at - 1], self._last[at - 1] + self.base_offset, False)
 
     def floor(self, position: int) -> Place:

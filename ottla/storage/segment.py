@@ -302,12 +302,9 @@ class Segment:
         if recent and offset >= self._recent_start:
             at = bisect_left(recent, offset)
             return self._recent_positions[at] if at < len(recent) else None
-        if offset == self.base_offset and self.size_bytes:
-            # Where most consumers begin; no entry points to the first batch.
-            return 0
         place = self.index.lookup(offset)
         if place.is_exact:
-            return place.position
+            return place.position if self.size_bytes else None
         expected = place.last_offset
         for position, header in self.headers(place.position, read):
             if expected >= 0 and header.last_offset != expected:
@@ -368,7 +365,7 @@ class Segment:
         place = self.index.floor(end - HEADER_SIZE)
         at = place.position - position
         # Loaded entries are only hints until the log has confirmed them.
-        if at <= 0 or batch.parse_header(data, at).last_offset != place.last_offset:
+        if at <= 0 or batch.peek_last_offset(data, at) != place.last_offset:
             return 0
         return at
 

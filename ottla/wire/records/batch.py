@@ -35,6 +35,7 @@ CONTROL_BIT = 0x20
 DELETE_HORIZON_BIT = 0x40
 
 _OFFSET_AND_LENGTH = struct.Struct(">qi")
+_BASE_AND_DELTA = struct.Struct(">q15xi")
 _INT64 = struct.Struct(">q")
 _INT32 = struct.Struct(">i")
 _UINT32 = struct.Struct(">I")
@@ -129,6 +130,12 @@ def end_offset(buffer: Buffer) -> int:
 def peek_base_offset(buffer: Buffer, position: int = 0) -> int:
     """Return the first 8 bytes."""
     return int(_INT64.unpack_from(buffer, position)[0])
+
+
+def peek_last_offset(buffer: Buffer, position: int = 0) -> int:
+    """Return the offset of the last record slot; 27 bytes must be there."""
+    base_offset, delta = _BASE_AND_DELTA.unpack_from(buffer, position)
+    return int(base_offset + delta)
 
 
 def is_crc_valid(buffer: Buffer, position: int, header: BatchHeader) -> bool:

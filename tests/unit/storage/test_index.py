@@ -19,7 +19,7 @@ def make_index() -> OffsetIndex:
 @pytest.mark.parametrize(
     ("offset", "position", "exact"),
     [
-        (100, 0, False),
+        (100, 0, True),
         (104, 0, False),
         (105, 50, True),
         (109, 50, True),
@@ -32,7 +32,7 @@ def make_index() -> OffsetIndex:
     ],
 )
 def test_a_lookup_is_exact_inside_an_indexed_batch(offset: int, position: int, exact: bool) -> None:
-    """Between indexed batches the search starts at the one before; before all, at the beginning."""
+    """Or at the start of the segment; elsewhere it says from where to look."""
     place = make_index().lookup(offset)
     assert (place.position, place.is_exact) == (position, exact)
 
