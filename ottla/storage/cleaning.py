@@ -208,6 +208,8 @@ class Round:
         self._first_dirty = found.first_dirty_offset
         self._end = found.end_offset
         self._segments = [each for each in log.segments if each.base_offset < found.end_offset]
+        ends = [*(each.base_offset for each in self._segments[1:]), found.end_offset]
+        self._end_of = dict(zip(self._segments, ends, strict=True))
         start = self._segments[0].base_offset
         self._aborted = log.aborted_transactions(start, found.end_offset)
         self._transactions = TransactionsSeen(self._aborted)
@@ -236,14 +238,11 @@ class Round:
         """Find the newest offset of each key in the dirty part, or in as much as memory allows."""
         self.remove_leftovers()
         offsets = self.offsets
-        ends = [*(each.base_offset for each in self._segments[1:]), self._end]
-        pairs = [
-            pair for pair in zip(self._segments, ends, strict=True) if pair[1] > self._first_dirty
-        ]
-        start = pairs[0][0].base_offset
+        dirty = [each for each in self._segments if self._end_of[each] > self._first_dirty]
+        start = dirty[0].base_offset
         transactions = TransactionsSeen(e for e in self._aborted if e.last_offset >= start)
         moved = 0
-        for segment, end in pairs:
+        for segment in dirty:
             for _, header, data in self._batches(segment):
                 discardable = transactions.is_discardable(data, header)
                 if header.last_offset >= self._first_dirty:
@@ -254,7 +253,7 @@ class Round:
                 if moved >= _SLICE_BYTES:
                     yield moved
                     moved = 0
-            offsets.end_offset = end
+            offsets.end_offset = self._end_of[segment]
         yield moved
 
     def _note(self, data: Buffer, header: BatchHeader, *, has_keys: bool) -> bool:
@@ -301,12 +300,15 @@ class Round:
 
     def _batches(self, segment: Segment) -> Iterator[tuple[int, BatchHeader, memoryview]]:
         """Yield every batch of a segment; CORRUPT_MESSAGE if that is not all of the file."""
-        end = 0
+        end, next_offset, end_offset = 0, segment.base_offset, self._end_of[segment]
         # With a descriptor of its own: the segment's is the event loop's.
         with closing(self._files.open(segment.path(LOG_SUFFIX))) as file:
-            for found in scan.batches(file.read_at, 0, segment.size_bytes):
-                yield found
-                end = found[0] + found[1].size_bytes
+            for position, header, data in scan.batches(file.read_at, 0, segment.size_bytes):
+                # The checksum does not cover the offset.
+                if not next_offset <= header.base_offset <= header.last_offset < end_offset:
+                    break
+                yield position, header, data
+                next_offset, end = header.last_offset + 1, position + header.size_bytes
         if end != segment.size_bytes:
             raise ApiError(
                 ErrorCode.CORRUPT_MESSAGE, f"{segment.path(LOG_SUFFIX)} is damaged at byte {end}."
