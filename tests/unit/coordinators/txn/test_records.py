@@ -1,0 +1,38 @@
+"""The records of transactions in __transaction_state, there and back."""
+
+import pytest
+
+from ottla.base.errors import ProtocolError
+from ottla.coordinators.txn import records
+from ottla.coordinators.txn.records import Change
+from ottla.coordinators.txn.state import Transaction, TransactionState
+from ottla.wire.records.records import Record
+
+
+@pytest.mark.parametrize("state", list(TransactionState), ids=lambda state: state.shown)
+def test_transaction_comes_back_from_its_record(state):
+    """With its partitions, unless it has not begun."""
+    is_empty = state is TransactionState.EMPTY
+    places = frozenset() if is_empty else frozenset({("t", 0), ("t", 1), ("u", 5)})
+    change = Change("tx", Transaction("tx", 7, 1, 1000, state, places, 5, 6))
+    assert records.decode(records.encode(change, 1)) == change
+
+
+def test_tombstone_is_an_id_that_is_gone():
+    """No value."""
+    change = Change("tx", None)
+    assert records.encode(change, 1).value is None
+    assert records.decode(records.encode(change, 1)) == change
+
+
+def test_records_of_another_kind_are_passed_over_and_damage_is_told():
+    """A key of a later version; no key; a state that nobody knows."""
+    assert records.decode(Record(key=b"\0\x01", value=b"")) is None
+    with pytest.raises(ProtocolError):
+        records.decode(Record(key=None, value=b""))
+    change = Change("tx", Transaction("tx", 7))
+    good = records.encode(change, 1)
+    damaged = bytearray(good.value)
+    damaged[16] = 99
+    with pytest.raises(ProtocolError):
+        records.decode(good._replace(value=bytes(damaged)))

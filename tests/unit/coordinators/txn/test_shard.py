@@ -1,0 +1,295 @@
+"""One partition of transactional ids: storing, sending markers, time, and taking up what was left."""
+
+import asyncio
+
+import pytest
+
+from ottla.base.errors import ErrorCode
+from ottla.cluster import names
+from ottla.cluster.image import ClusterImage, PartitionImage, TopicImage
+from ottla.cluster.options import BROKER_OPTIONS
+from ottla.coordinators.txn.machine import Producer
+from ottla.coordinators.txn.sending import MARKERS_AT_ONCE
+from ottla.coordinators.txn.service import STATE_TOPIC, TransactionCoordinator
+from ottla.coordinators.txn.state import TransactionState
+
+
+def topic(name, partitions):
+    images = (PartitionImage(number, 1, 0, (1,), (1,)) for number in range(partitions))
+    return TopicImage(name, name.encode().ljust(16), tuple(images))
+
+
+class Markers:
+    """Writes markers, or answers what the test says."""
+
+    def __init__(self):
+        self.written = []
+        self.codes = {}
+        self.holds = None
+
+    def write(self, marker, partitions):
+        self.written += [(marker, place) for place in partitions]
+        codes = {place: self.codes.get(place, ErrorCode.NONE) for place in partitions}
+        if self.holds is None:
+            return codes
+        held = asyncio.get_running_loop().create_future()
+        self.holds.append((held, codes))
+        return held
+
+
+class Ids:
+    """Ids from 7 on."""
+
+    def __init__(self):
+        self.next = 6
+
+    def next_id(self):
+        self.next += 1
+        return self.next
+
+
+class Transactions:
+    """A coordinator of one partition."""
+
+    def __init__(self, world):
+        self.world = world
+        self.markers = Markers()
+        self.ids = Ids()
+        self.options = BROKER_OPTIONS.parse({})
+        self.image = ClusterImage().with_topics([topic(STATE_TOPIC, 1), topic("t", 300)])
+        self.coordinator = self.make()
+
+    def make(self):
+        coordinator = TransactionCoordinator(
+            writer=self.world.partitions,
+            markers=self.markers,
+            producer_ids=self.ids,
+            clock=self.world.clock,
+            tasks=self.world.tasks,
+            options=lambda: self.options,
+            image=lambda: self.image,
+        )
+        return coordinator
+
+    async def restart(self, leader_epoch=9):
+        self.coordinator.close()
+        self.coordinator = self.make()
+        self.coordinator.load(0, leader_epoch)
+        await self.world.clock.sleep(0.001)
+
+    async def begin(self, *numbers, timeout_ms=60_000):
+        outcome = await self.coordinator.init_producer_id("tx", timeout_ms, Producer())
+        producer = Producer(outcome.next.producer_id, outcome.next.producer_epoch)
+        places = [("t", number) for number in numbers]
+        assert self.coordinator.add_partitions("tx", producer, places) is ErrorCode.NONE
+        return producer
+
+    def state(self):
+        return self.coordinator.find("tx").state
+
+
+@pytest.fixture
+def transactions(world):
+    return Transactions(world)
+
+
+def run(world, transactions, scenario):
+    async def whole():
+        transactions.coordinator.load(0, 3)
+        await scenario()
+        transactions.coordinator.close()
+
+    world.loop.run(whole())
+
+
+def test_markers_carry_the_coordinators_epoch(world, transactions):
+    """One to each partition, then the transaction is complete."""
+
+    async def scenario():
+        producer = await transactions.begin(1, 0)
+        assert transactions.coordinator.end("tx", producer, is_commit=True) is ErrorCode.NONE
+        assert [place for _, place in transactions.markers.written] == [("t", 0), ("t", 1)]
+        marker = transactions.markers.written[0][0]
+        assert marker == (7, 0, 3, True)
+        assert transactions.state() is TransactionState.COMPLETE_COMMIT
+
+    run(world, transactions, scenario)
+
+
+def test_markers_wait_for_the_commit_of_the_decision(world, transactions):
+    """A decision that may be lost must not be carried out."""
+
+    async def scenario():
+        producer = await transactions.begin(0)
+        world.partitions.holds_commits = True
+        answer = transactions.coordinator.end("tx", producer, is_commit=True)
+        await asyncio.sleep(0)
+        assert not answer.done()
+        assert transactions.markers.written == []
+        verdict = transactions.coordinator.verify("tx", producer, ("t", 0))
+        assert verdict is ErrorCode.CONCURRENT_TRANSACTIONS
+        world.partitions.holds_commits = False
+        world.partitions.commit()
+        assert await answer is ErrorCode.NONE
+        assert len(transactions.markers.written) == 1
+
+    run(world, transactions, scenario)
+
+
+def test_partition_is_not_writable_before_its_addition_is_committed(world, transactions):
+    """Else the records could outlive the transaction."""
+
+    async def scenario():
+        producer = await transactions.begin(0)
+        world.partitions.holds_commits = True
+        answer = transactions.coordinator.add_partitions("tx", producer, [("t", 1)])
+        again = transactions.coordinator.add_partitions("tx", producer, [("t", 1)])
+        verdict = transactions.coordinator.verify("tx", producer, ("t", 1))
+        assert verdict is ErrorCode.CONCURRENT_TRANSACTIONS
+        world.partitions.commit()
+        assert [await answer, await again] == [ErrorCode.NONE, ErrorCode.NONE]
+        await asyncio.sleep(0)
+        assert transactions.coordinator.verify("tx", producer, ("t", 1)) is ErrorCode.NONE
+
+    run(world, transactions, scenario)
+
+
+def test_partitions_that_fail_are_tried_again(world, transactions):
+    """The others are not kept waiting, and are not written twice."""
+
+    async def scenario():
+        producer = await transactions.begin(0, 1)
+        transactions.markers.codes[("t", 0)] = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        transactions.coordinator.end("tx", producer, is_commit=False)
+        await world.clock.sleep(0.25)
+        assert transactions.state() is TransactionState.PREPARE_ABORT
+        transactions.markers.codes.clear()
+        await world.clock.sleep(0.2)
+        assert transactions.state() is TransactionState.COMPLETE_ABORT
+        places = [place for _, place in transactions.markers.written]
+        assert places.count(("t", 1)) == 1
+        assert places.count(("t", 0)) > 2
+
+    run(world, transactions, scenario)
+
+
+def test_many_partitions_are_written_a_piece_at_a_time(world, transactions):
+    """Other requests are served in between."""
+
+    async def scenario():
+        producer = await transactions.begin(*range(300))
+        transactions.coordinator.end("tx", producer, is_commit=True)
+        assert len(transactions.markers.written) == MARKERS_AT_ONCE
+        await world.clock.sleep(0.01)
+        assert len(transactions.markers.written) == 300
+        assert transactions.state() is TransactionState.COMPLETE_COMMIT
+
+    run(world, transactions, scenario)
+
+
+def test_fenced_coordinator_sends_no_more(world, transactions):
+    """A later one has taken over and does it."""
+
+    async def scenario():
+        producer = await transactions.begin(0)
+        transactions.markers.codes[("t", 0)] = ErrorCode.TRANSACTION_COORDINATOR_FENCED
+        transactions.coordinator.end("tx", producer, is_commit=True)
+        await world.clock.sleep(1)
+        assert len(transactions.markers.written) == 1
+        assert transactions.state() is TransactionState.PREPARE_COMMIT
+
+    run(world, transactions, scenario)
+
+
+def test_next_coordinator_brings_a_decided_transaction_to_its_end(world, transactions):
+    """The markers were held back; those of the next one carry its epoch."""
+
+    async def scenario():
+        producer = await transactions.begin(0)
+        transactions.markers.holds = []
+        transactions.coordinator.end("tx", producer, is_commit=True)
+        transactions.markers.holds = None
+        await transactions.restart(leader_epoch=9)
+        assert [marker.coordinator_epoch for marker, _ in transactions.markers.written] == [3, 9]
+        assert transactions.state() is TransactionState.COMPLETE_COMMIT
+
+    run(world, transactions, scenario)
+
+
+def test_image_that_knows_nothing_deletes_nothing(world, transactions):
+    """A broker that starts loads before it hears of topics; the markers must not be left out."""
+
+    async def scenario():
+        producer = await transactions.begin(0)
+        transactions.markers.holds = []
+        transactions.coordinator.end("tx", producer, is_commit=True)
+        transactions.markers.holds = None
+        transactions.image = ClusterImage()
+        await transactions.restart()
+        assert len(transactions.markers.written) == 2
+
+    run(world, transactions, scenario)
+
+
+def test_transaction_whose_time_is_up_is_aborted(world, transactions):
+    """By a coordinator that has loaded it as well; its producer is fenced."""
+
+    async def scenario():
+        producer = await transactions.begin(0, timeout_ms=5000)
+        await transactions.restart()
+        await world.clock.sleep(9)
+        assert transactions.state() is TransactionState.ONGOING
+        await world.clock.sleep(2)
+        assert transactions.state() is TransactionState.COMPLETE_ABORT
+        assert transactions.markers.written[0][0] == (7, 1, 9, False)
+        found = transactions.coordinator.end("tx", producer, is_commit=True)
+        assert found is ErrorCode.PRODUCER_FENCED
+
+    run(world, transactions, scenario)
+
+
+def test_id_that_nobody_uses_is_forgotten(world, transactions):
+    """After transactional.id.expiration.ms, from the log as well."""
+
+    async def scenario():
+        transactions.options = BROKER_OPTIONS.parse({"transactional.id.expiration.ms": "1000"})
+        await transactions.coordinator.init_producer_id("tx", 1000, Producer())
+        await world.clock.sleep(3601)
+        assert transactions.coordinator.find("tx") is None
+        assert world.partitions.records(names.TRANSACTION_STATE_TOPIC, 0)[-1].value is None
+        await transactions.restart()
+        assert transactions.coordinator.find("tx") is None
+
+    run(world, transactions, scenario)
+
+
+def test_what_cannot_be_written_is_told(world, transactions):
+    """And changes nothing."""
+
+    async def scenario():
+        producer = await transactions.begin(0)
+        world.partitions.refuses = ErrorCode.NOT_ENOUGH_REPLICAS
+        found = transactions.coordinator.end("tx", producer, is_commit=True)
+        assert found is ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert transactions.state() is TransactionState.ONGOING
+
+    run(world, transactions, scenario)
+
+
+def test_completion_that_cannot_be_written_is_tried_again(world, transactions):
+    """The markers are there; nobody waits for it but the next transaction."""
+
+    async def scenario():
+        producer = await transactions.begin(0)
+        transactions.markers.holds = []
+        transactions.coordinator.end("tx", producer, is_commit=True)
+        world.partitions.refuses = ErrorCode.NOT_ENOUGH_REPLICAS
+        for held, codes in transactions.markers.holds:
+            held.set_result(codes)
+        await world.clock.sleep(0.5)
+        assert transactions.state() is TransactionState.PREPARE_COMMIT
+        world.partitions.refuses = None
+        await world.clock.sleep(0.5)
+        assert transactions.state() is TransactionState.COMPLETE_COMMIT
+
+    run(world, transactions, scenario)
