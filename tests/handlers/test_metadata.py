@@ -70,6 +70,16 @@ async def test_a_topic_comes_into_being_when_asked_for(broker: LogsBroker, versi
     assert len(answer.topics[0].partitions) == 1
 
 
+async def test_while_creation_is_off_not_even_the_brokers_own_topics_are_made(
+    broker: LogsBroker,
+) -> None:
+    """Whoever needs them has the coordinator make them."""
+    broker.options = BROKER_OPTIONS.parse({"auto.create.topics.enable": "false"})
+    answer = await broker.ask(metadata, request(GROUP_OFFSETS_TOPIC), 9)
+    assert answer.topics[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert answer.topics[0].is_internal
+
+
 @pytest.mark.parametrize("version", [1, 13])
 async def test_creation_can_be_forbidden(broker: LogsBroker, version: int) -> None:
     """By the client, or by auto.create.topics.enable."""
@@ -130,6 +140,32 @@ async def test_topics_are_found_by_id_from_version_12(broker: LogsBroker) -> Non
     assert answer.topics[1].topic_id == ids[1]
 
 
+async def test_each_topic_is_told_once(broker: LogsBroker) -> None:
+    """However often it is asked for; where there are ids, names alone are not looked at."""
+    topic = broker.create("t")
+    broker.create("u")
+    answer = await broker.ask(metadata, request("t", "u", "t"), 12)
+    assert [item.name for item in answer.topics] == ["t", "u"]
+    by_id = MetadataRequestTopic(name=None, topic_id=topic.topic_id)
+    both = MetadataRequest(topics=[by_id, MetadataRequestTopic(name="u"), by_id])
+    answer = await broker.ask(metadata, both, 12)
+    assert [item.name for item in answer.topics] == ["t"]
+
+
+@pytest.mark.parametrize("version", [10, 11])
+async def test_ids_are_refused_before_version_12(broker: LogsBroker, version: int) -> None:
+    """INVALID_REQUEST for all that is asked, though the request has room for ids."""
+    topic = broker.create("t")
+    named = MetadataRequestTopic(name="t")
+    for odd in (
+        MetadataRequestTopic(name="t", topic_id=topic.topic_id),
+        MetadataRequestTopic(name=None),
+    ):
+        answer = await broker.ask(metadata, MetadataRequest(topics=[named, odd]), version)
+        assert {item.error_code for item in answer.topics} == {ErrorCode.INVALID_REQUEST}
+        assert (answer.brokers, answer.cluster_id) == ([], None)
+
+
 async def test_a_partition_without_leader_says_so(broker: LogsBroker) -> None:
     """LEADER_NOT_AVAILABLE, and the replicas that are gone are offline."""
     broker.create("t", leader=9, replicas=(NODE, 9))
@@ -161,6 +197,11 @@ async def test_authorized_operations_are_told_when_asked_for(broker: LogsBroker)
     )
     answer = await broker.ask(metadata, asked, 8)
     assert answer.cluster_authorized_operations == operations.ON_CLUSTER
+    assert answer.topics[0].topic_authorized_operations == operations.ON_TOPIC
+    missing = request(
+        "no", allow_auto_topic_creation=False, include_topic_authorized_operations=True
+    )
+    answer = await broker.ask(metadata, missing, 8)
     assert answer.topics[0].topic_authorized_operations == operations.ON_TOPIC
     plain = await broker.ask(metadata, request("t"), 8)
     assert plain.topics[0].topic_authorized_operations == operations.NOT_ASKED

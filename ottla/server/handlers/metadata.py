@@ -13,6 +13,7 @@ Not done: nothing; without an authorizer every operation is authorized.
 import asyncio
 
 from ottla.base.errors import ApiError, ErrorCode
+from ottla.base.uuids import ZERO_UUID
 from ottla.cluster.image import ClusterImage, PartitionImage, TopicImage
 from ottla.cluster.names import is_internal, validate_topic_name
 from ottla.server import operations
@@ -42,6 +43,10 @@ def handle(
     context: RequestContext, request: MetadataRequest
 ) -> "MetadataResponse | asyncio.Future[MetadataResponse]":
     """Answer from the image; a future only if a topic has to be created first."""
+    if request.topics:
+        if context.api_version < _FIRST_VERSION_WITH_IDS and not _has_names_only(request.topics):
+            return _refusal(request.topics)
+        request.topics = _wanted(request.topics)
     missing = _topics_to_create(context, request)
     if missing:
         work = _create_and_answer(context, request, missing)
@@ -49,15 +54,36 @@ def handle(
     return _answer(context, request, {})
 
 
+def _has_names_only(asked: list[MetadataRequestTopic]) -> bool:
+    return all(item.name is not None and item.topic_id == ZERO_UUID for item in asked)
+
+
+def _refusal(asked: list[MetadataRequestTopic]) -> MetadataResponse:
+    """Versions 10 and 11 have ids in their requests, but nothing may be asked by them."""
+    code = int(ErrorCode.INVALID_REQUEST)
+    topics = [
+        MetadataResponseTopic(error_code=code, name=item.name or "", topic_id=item.topic_id)
+        for item in asked
+    ]
+    return MetadataResponse(topics=topics)
+
+
+def _wanted(asked: list[MetadataRequestTopic]) -> list[MetadataRequestTopic]:
+    """Return each topic once; where there are ids, names are not looked at, as in Kafka."""
+    if any(item.topic_id != ZERO_UUID for item in asked):
+        ids = dict.fromkeys(item.topic_id for item in asked if item.topic_id != ZERO_UUID)
+        return [MetadataRequestTopic(name=None, topic_id=topic_id) for topic_id in ids]
+    return list({item.name: item for item in asked}.values())
+
+
 def _topics_to_create(context: RequestContext, request: MetadataRequest) -> list[str]:
     if not request.topics or not request.allow_auto_topic_creation:
         return []
     topics = context.broker.image.topics
     missing = [item.name for item in request.topics if item.name and item.name not in topics]
-    if missing and not context.broker.options.boolean("auto.create.topics.enable"):
-        # Kafka's brokers create their own topics all the same.
-        return [name for name in missing if is_internal(name)]
-    return missing
+    if missing and context.broker.options.boolean("auto.create.topics.enable"):
+        return missing
+    return []
 
 
 async def _create_and_answer(
@@ -125,7 +151,7 @@ def _topics(
         found = [_asked_topic(item, image, reachable, version, errors) for item in asked]
     if request.include_topic_authorized_operations:
         for topic in found:
-            if not topic.error_code:
+            if topic.error_code != ErrorCode.UNKNOWN_TOPIC_ID:
                 topic.topic_authorized_operations = operations.ON_TOPIC
     return found
 
@@ -142,8 +168,7 @@ def _asked_topic(
         if topic is not None:
             return _topic(topic, image, reachable, version)
         code = ErrorCode.UNKNOWN_TOPIC_ID
-        name = None if version >= _FIRST_VERSION_WITH_IDS else ""
-        return MetadataResponseTopic(error_code=int(code), name=name, topic_id=asked.topic_id)
+        return MetadataResponseTopic(error_code=int(code), name=None, topic_id=asked.topic_id)
     topic = image.topic(asked.name)
     if topic is not None:
         return _topic(topic, image, reachable, version)
