@@ -25,6 +25,11 @@ class AdminBroker:
         return self.world.port(1).image
 
     @property
+    def options(self) -> Any:
+        """The broker's options in force."""
+        return self.configs.broker
+
+    @property
     def controller(self) -> Any:
         """The controller of this broker."""
         return self.world.controllers[1]

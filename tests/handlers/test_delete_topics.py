@@ -92,8 +92,15 @@ async def test_a_topic_that_is_named_twice_is_not_deleted() -> None:
     """Neither twice by name, nor once by name and once by id."""
     async with admin_broker() as broker:
         await make(broker, "a", "b")
-        results = await delete(broker, "a", "a", "b", broker.image.topics["b"].topic_id)
+        topic_id = broker.image.topics["b"].topic_id
+        results = await delete(broker, "a", "a", "b", topic_id, UNKNOWN_ID, UNKNOWN_ID)
         assert {item.error_code for item in results} == {ErrorCode.INVALID_REQUEST}
+        # One answer for each way in which something was named twice.
+        assert [(item.name, item.topic_id) for item in results] == [
+            ("a", ZERO_UUID),
+            ("b", topic_id),
+            (None, UNKNOWN_ID),
+        ]
         assert set(broker.image.topics) == {"a", "b"}
 
 
@@ -108,6 +115,18 @@ async def test_deletion_can_be_turned_off(version: int, code: ErrorCode) -> None
         (result,) = await delete(broker, "a", version=version)
         assert result.error_code == code
         assert "a" in broker.image.topics
+
+
+async def test_while_deletion_is_off_nothing_is_looked_up() -> None:
+    """The answer repeats what was asked, whether it exists or not."""
+    async with admin_broker(delete_topic_enable="false") as broker:
+        await make(broker, "a")
+        results = await delete(broker, "a", UNKNOWN_ID)
+        assert {item.error_code for item in results} == {ErrorCode.TOPIC_DELETION_DISABLED}
+        assert [(item.name, item.topic_id) for item in results] == [
+            ("a", ZERO_UUID),
+            (None, UNKNOWN_ID),
+        ]
 
 
 async def test_a_request_without_time_deletes_nothing() -> None:

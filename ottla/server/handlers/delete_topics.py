@@ -10,6 +10,7 @@ Not done: nothing; without quotas nothing is throttled.
 """
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from ottla.base.errors import ApiError, ErrorCode
@@ -43,7 +44,14 @@ class _Named(NamedTuple):
 
 async def handle(context: RequestContext, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
     """Have the controller delete what is named once and exists."""
-    named = _named(context, request)
+    states = request.topics
+    if context.api_version < _FIRST_VERSION_WITH_STATES:
+        states = [DeleteTopicState(name=name) for name in request.topic_names]
+    if context.broker.options.boolean("delete.topic.enable"):
+        named = _named(states, context.broker.image)
+    else:
+        refusal = _disabled(context.api_version)
+        named = [_Named(state.name, state.topic_id, None, refusal) for state in states]
     topics = [item.topic for item in named if item.error is None and item.topic is not None]
     errors = await _delete(context, topics, request.timeout_ms) if topics else {}
     return DeleteTopicsResponse(
@@ -51,28 +59,36 @@ async def handle(context: RequestContext, request: DeleteTopicsRequest) -> Delet
     )
 
 
-def _named(context: RequestContext, request: DeleteTopicsRequest) -> list[_Named]:
-    image = context.broker.image
-    if context.api_version < _FIRST_VERSION_WITH_STATES:
-        states = [DeleteTopicState(name=name) for name in request.topic_names]
-    else:
-        states = request.topics
-    found = [_find(state, image) for state in states]
-    times = Counter(item.topic for item in found if item.topic is not None)
-    answered: dict[tuple[str | None, bytes], _Named] = {}
-    for item in found:
-        if item.topic is not None and times[item.topic] > 1:
-            refusal = ApiError(ErrorCode.INVALID_REQUEST, "The topic is named more than once.")
-            item = item._replace(error=refusal)
-        answered[item.name, item.topic_id] = item
-    return list(answered.values())
+def _disabled(api_version: int) -> ApiError:
+    known = api_version >= _FIRST_VERSION_WITH_DISABLED
+    code = ErrorCode.TOPIC_DELETION_DISABLED if known else ErrorCode.INVALID_REQUEST
+    return ApiError(code, "This cluster deletes no topics: delete.topic.enable is off.")
 
 
-def _find(state: DeleteTopicState, image: ClusterImage) -> _Named:
-    name, topic_id = state.name, state.topic_id
-    if (name is None) == (topic_id == ZERO_UUID):
-        refusal = ApiError(ErrorCode.INVALID_REQUEST, "Either a topic's name or its id is needed.")
-        return _Named(name, topic_id, None, refusal)
+def _named(states: Iterable[DeleteTopicState], image: ClusterImage) -> list[_Named]:
+    """Find what is meant; nothing that is named twice is deleted, in whatever way."""
+    found: list[_Named] = []
+    for (name, topic_id), count in Counter((item.name, item.topic_id) for item in states).items():
+        if (name is None) == (topic_id == ZERO_UUID):
+            refusal = ApiError(ErrorCode.INVALID_REQUEST, "Name the topic or give its id.")
+            found += [_Named(name, topic_id, None, refusal)] * count
+        elif count > 1:
+            found.append(_Named(name, topic_id, None, _twice()))
+        else:
+            found.append(_find(name, topic_id, image))
+    named: dict[object, _Named] = {}
+    for number, item in enumerate(found):
+        # What names no topic has no other way to be named.
+        key = number if item.topic is None else item.topic
+        named[key] = item._replace(error=_twice()) if key in named else item
+    return list(named.values())
+
+
+def _twice() -> ApiError:
+    return ApiError(ErrorCode.INVALID_REQUEST, "The topic is named more than once.")
+
+
+def _find(name: str | None, topic_id: bytes, image: ClusterImage) -> _Named:
     if name is None:
         topic = image.topic_by_id(topic_id)
         if topic is None:
@@ -89,12 +105,7 @@ async def _delete(
         outcomes = await context.broker.controller.delete_topics(topics, timeout_ms=timeout_ms)
     except ApiError as error:
         return dict.fromkeys(topics, error)
-    errors = {outcome.name: outcome.error for outcome in outcomes}
-    if context.api_version < _FIRST_VERSION_WITH_DISABLED:
-        for name, reason in errors.items():
-            if reason is not None and reason.code is ErrorCode.TOPIC_DELETION_DISABLED:
-                errors[name] = ApiError(ErrorCode.INVALID_REQUEST, reason.message)
-    return errors
+    return {outcome.name: outcome.error for outcome in outcomes}
 
 
 def _answer(item: _Named, error: ApiError | None) -> DeletableTopicResult:
