@@ -48,6 +48,7 @@ async def test_refusal_fits_into_every_version(version):
         answer = await broker.ask(join_group, join_request("", member_id="m"), version)
         assert (answer.error_code, answer.member_id) == (ErrorCode.INVALID_GROUP_ID, "m")
         assert answer.generation_id == -1
+        assert answer.protocol_name == (None if version >= 7 else "")
 
 
 async def test_host_of_a_member_is_written_as_java_does():

@@ -13,7 +13,13 @@ async def test_member_gets_its_assignment(version):
     """Protocol type and name come with it since version 5."""
     async with groups_broker() as broker:
         member, generation = await broker.stable()
-        request = SyncGroupRequest(group_id="g", member_id=member, generation_id=generation)
+        request = SyncGroupRequest(
+            group_id="g",
+            member_id=member,
+            generation_id=generation,
+            protocol_type="consumer" if version >= 5 else None,
+            protocol_name="range" if version >= 5 else None,
+        )
         answer = await broker.ask(sync_group, request, version)
         assert (answer.error_code, answer.assignment) == (0, b"all")
         assert answer.protocol_name == ("range" if version >= 5 else None)
@@ -30,5 +36,22 @@ async def test_other_protocol_than_the_groups_is_refused():
             protocol_type="consumer",
             protocol_name="sticky",
         )
+        answer = await broker.ask(sync_group, request, 5)
+        assert answer.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+
+
+@pytest.mark.parametrize("missing", ["protocol_type", "protocol_name"])
+async def test_since_version_5_a_member_says_what_it_has_joined(missing):
+    """Without it, it cannot be right."""
+    async with groups_broker() as broker:
+        member, generation = await broker.stable()
+        request = SyncGroupRequest(
+            group_id="g",
+            member_id=member,
+            generation_id=generation,
+            protocol_type="consumer",
+            protocol_name="range",
+        )
+        setattr(request, missing, None)
         answer = await broker.ask(sync_group, request, 5)
         assert answer.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL

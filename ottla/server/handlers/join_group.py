@@ -7,7 +7,7 @@ The answer waits until the generation has all its members.
 Not done: nothing.
 """
 
-from ottla.coordinators.replies import Reply
+from ottla.coordinators.replies import Reply, shaped
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
@@ -16,13 +16,22 @@ API = ApiKey.JOIN_GROUP
 MIN_VERSION = 0
 MAX_VERSION = 9
 
+_FIRST_VERSION_WITH_NULL = 7
+
 
 def handle(context: RequestContext, request: JoinGroupRequest) -> Reply[JoinGroupResponse]:
     """Hand the join to the group's coordinator."""
-    return context.broker.groups.join_group(
+    reply = context.broker.groups.join_group(
         request,
         api_version=context.api_version,
         client_id=context.client_id or "",
         # Java prints an address without a name like this, and tools show it as it is.
         client_host=f"/{context.connection.peer_address[0]}",
     )
+    return reply if context.api_version < _FIRST_VERSION_WITH_NULL else shaped(reply, _without_name)
+
+
+def _without_name(response: JoinGroupResponse) -> JoinGroupResponse:
+    """Say null where no protocol was chosen; older versions have to say an empty name."""
+    response.protocol_name = response.protocol_name or None
+    return response

@@ -6,6 +6,7 @@ The answer waits until the leader's assignments are stored.
 Not done: nothing.
 """
 
+from ottla.base.errors import ErrorCode
 from ottla.coordinators.replies import Reply
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
@@ -15,7 +16,12 @@ API = ApiKey.SYNC_GROUP
 MIN_VERSION = 0
 MAX_VERSION = 5
 
+_FIRST_VERSION_WITH_PROTOCOL = 5
+
 
 def handle(context: RequestContext, request: SyncGroupRequest) -> Reply[SyncGroupResponse]:
-    """Hand the sync to the group's coordinator."""
+    """Hand the sync to the group's coordinator; it must say what its sender has joined."""
+    is_named = request.protocol_type is not None and request.protocol_name is not None
+    if context.api_version >= _FIRST_VERSION_WITH_PROTOCOL and not is_named:
+        return SyncGroupResponse(error_code=int(ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
     return context.broker.groups.sync_group(request)
