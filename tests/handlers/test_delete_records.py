@@ -63,3 +63,18 @@ async def test_some_topics_keep_their_records(
     if config is not None:
         broker.create(topic, config=config)
     assert (await delete(broker, 0, topic=topic)).error_code == code
+
+
+async def test_what_is_said_last_of_a_partition_counts(broker: LogsBroker) -> None:
+    """It is answered once; a topic without partitions not at all."""
+    broker.create("t")
+    broker.write("t", b"a", b"b", b"c")
+    partitions = [DeleteRecordsPartition(partition_index=0, offset=offset) for offset in (3, 1)]
+    topics = [
+        DeleteRecordsTopic(name="t", partitions=partitions),
+        DeleteRecordsTopic(name="t", partitions=[]),
+    ]
+    asked = DeleteRecordsRequest(topics=topics, timeout_ms=1000)
+    answer = await broker.ask(delete_records, asked, 2)
+    assert [item.low_watermark for item in answer.topics[0].partitions] == [1]
+    assert len(answer.topics) == 1

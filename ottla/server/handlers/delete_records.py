@@ -26,12 +26,16 @@ _NO_LOW_WATERMARK = -1
 
 def handle(context: RequestContext, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
     """Move each partition's log start; segments that end before it go with the next retention."""
+    wanted: dict[str, dict[int, DeleteRecordsPartition]] = {}
+    for topic in request.topics:
+        for item in topic.partitions:
+            # As in Kafka, what is said last of a partition counts, and is answered once.
+            wanted.setdefault(topic.name, {})[item.partition_index] = item
     topics = [
         DeleteRecordsTopicResult(
-            name=topic.name,
-            partitions=[_delete(context, topic.name, item) for item in topic.partitions],
+            name=name, partitions=[_delete(context, name, item) for item in items.values()]
         )
-        for topic in request.topics
+        for name, items in wanted.items()
     ]
     return DeleteRecordsResponse(topics=topics)
 

@@ -57,29 +57,31 @@ NOTHING = Found()
 
 
 def handle(context: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
-    """Answer each partition; a partition named twice is INVALID_REQUEST."""
-    named: dict[tuple[str, int], int] = {}
+    """Answer each partition once; one that is named twice is INVALID_REQUEST."""
+    named: dict[str, dict[int, ListOffsetsPartition | None]] = {}
     for topic in request.topics:
         for item in topic.partitions:
-            key = (topic.name, item.partition_index)
-            named[key] = named.get(key, 0) + 1
+            items = named.setdefault(topic.name, {})
+            items[item.partition_index] = None if item.partition_index in items else item
     topics = [
         ListOffsetsTopicResponse(
-            name=topic.name,
+            name=name,
             partitions=[
-                _answer(
-                    context,
-                    request.isolation_level,
-                    topic.name,
-                    item,
-                    is_twice=named[(topic.name, item.partition_index)] > 1,
-                )
-                for item in topic.partitions
+                _twice(index)
+                if item is None
+                else _answer(context, request.isolation_level, name, item)
+                for index, item in items.items()
             ],
         )
-        for topic in request.topics
+        for name, items in named.items()
     ]
     return ListOffsetsResponse(topics=topics)
+
+
+def _twice(index: int) -> ListOffsetsPartitionResponse:
+    return ListOffsetsPartitionResponse(
+        partition_index=index, error_code=int(ErrorCode.INVALID_REQUEST)
+    )
 
 
 def _answer(
@@ -87,12 +89,8 @@ def _answer(
     isolation_level: int,
     topic: str,
     item: ListOffsetsPartition,
-    *,
-    is_twice: bool,
 ) -> ListOffsetsPartitionResponse:
     try:
-        if is_twice:
-            raise ApiError(ErrorCode.INVALID_REQUEST)
         if item.timestamp < 0 and context.api_version < _FIRST_VERSION_OF.get(item.timestamp, 99):
             raise ApiError(ErrorCode.UNSUPPORTED_VERSION)
         partition = context.broker.replicas.get(topic, item.partition_index)
