@@ -294,7 +294,9 @@ class ConfigStore:
             row = BROKER_OPTIONS.rows[name]
             if row.default is not None:
                 found.append(_synonym(row, row.default, ConfigSource.DEFAULT_CONFIG))
-        return found
+        # Kafka leaves out what stands before the first that has the option's own name.
+        own = [index for index, synonym in enumerate(found) if synonym.name in names[:1]]
+        return found[own[0] :] if own else []
 
 
 def _synonym(row: Option, value: object, source: ConfigSource) -> Synonym:

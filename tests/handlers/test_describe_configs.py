@@ -60,11 +60,12 @@ async def test_a_topics_option_has_value_source_and_type() -> None:
 
 async def test_synonyms_tell_every_place_that_could_give_the_value() -> None:
     """The first one counts: the topic, then the broker's settings, then the default."""
-    async with admin_broker(log_retention_minutes="2") as broker:
+    async with admin_broker(log_retention_ms="9", log_retention_minutes="2") as broker:
         await with_topic(broker, retention_ms="5")
         config = only(describe(broker, TOPIC, "t", ["retention.ms"], include_synonyms=True))
         assert [(item.name, item.value, item.source) for item in config.synonyms] == [
             ("retention.ms", "5", 1),
+            ("log.retention.ms", "9", 4),
             ("log.retention.minutes", "2", 4),
             ("log.retention.hours", "168", 5),
         ]

@@ -235,17 +235,28 @@ async def test_the_default_of_all_brokers_shows_only_what_is_set(tree: Tree) -> 
     assert found.source is ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
 
 
-async def test_a_coarser_name_explains_a_value_that_is_not_set(tree: Tree) -> None:
-    """log.retention.ms is empty, its synonym says what counts instead."""
+async def test_a_coarser_name_does_not_explain_a_value_that_is_not_set(tree: Tree) -> None:
+    """As in Kafka, nothing is said of log.retention.hours unless log.retention.ms is set too."""
     tree.static = {"log.retention.hours": "1"}
     store = await tree.store()
     (found,) = [item for item in store.describe_broker() if item.row.name == "log.retention.ms"]
     assert (found.value, found.source) == (None, ConfigSource.DEFAULT_CONFIG)
-    assert [(item.name, item.value, item.source) for item in found.synonyms] == [
-        ("log.retention.hours", "1", ConfigSource.STATIC_BROKER_CONFIG),
-        ("log.retention.hours", "168", ConfigSource.DEFAULT_CONFIG),
+    assert found.synonyms == []
+    assert (retention(store).value, retention(store).source) == (
+        "3600000",
+        ConfigSource.DEFAULT_CONFIG,
+    )
+    tree.static = {"log.retention.ms": "5", "log.retention.hours": "1"}
+    (found,) = [
+        item
+        for item in (await tree.store()).describe_broker()
+        if item.row.name == "log.retention.ms"
     ]
-    assert retention(store).value == "3600000"
+    assert [(item.name, item.value) for item in found.synonyms] == [
+        ("log.retention.ms", "5"),
+        ("log.retention.hours", "1"),
+        ("log.retention.hours", "168"),
+    ]
 
 
 async def test_settings_of_a_topic_to_be_are_explained_like_those_of_one_that_is(
