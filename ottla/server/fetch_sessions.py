@@ -195,7 +195,7 @@ class FetchSessions:
 
     def _create(self, partitions_count: int, uses_topic_ids: bool) -> Session | None:
         now = self._clock.monotonic()
-        if not partitions_count or not self._make_room(partitions_count, now):
+        if not self._make_room(partitions_count, now):
             return None
         session_id = NO_SESSION
         while session_id == NO_SESSION or session_id in self._sessions:

@@ -42,6 +42,13 @@ def test_a_sessionless_fetch_opens_none(sessions: FetchSessions) -> None:
     assert len(sessions) == 0
 
 
+def test_a_session_may_begin_without_partitions(sessions: FetchSessions) -> None:
+    """They may come with the next fetch."""
+    session_id = begin(sessions, request(0))
+    assert session_id != 0
+    assert begin(sessions, request(1, session_id=session_id, epoch=1)) == session_id
+
+
 def test_epochs_follow_each_other(sessions: FetchSessions) -> None:
     """1, 2, 3, and from the largest back to 1."""
     session_id = begin(sessions, request(1))
