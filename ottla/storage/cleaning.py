@@ -28,8 +28,10 @@ from ottla.storage.segment import LOG_SUFFIX, TXN_INDEX_SUFFIX, Segment
 from ottla.wire.records import batch
 from ottla.wire.records.batch import BatchHeader
 
-# What is read between two looks at the event loop.
-_SLICE_BYTES = 512 * 1024
+# What is done between two looks at the event loop: so many bytes, of which a record counts for more.
+# The loop would get the interpreter in between as well, but with others waiting not at once.
+_SLICE_COST = 512 * 1024
+_RECORD_COST = 200
 _WRITE_BYTES = 1024 * 1024
 _PAUSE_SECONDS_MIN = 0.05
 
@@ -241,7 +243,7 @@ class Round:
         dirty = [each for each in self._segments if self._end_of[each] > self._first_dirty]
         start = dirty[0].base_offset
         transactions = TransactionsSeen(e for e in self._aborted if e.last_offset >= start)
-        moved = 0
+        moved = cost = 0
         for segment in dirty:
             for _, header, data in self._batches(segment):
                 discardable = transactions.is_discardable(data, header)
@@ -250,9 +252,10 @@ class Round:
                     if not self._note(data, header, has_keys=has_keys):
                         return
                 moved += header.size_bytes
-                if moved >= _SLICE_BYTES:
+                cost += header.size_bytes + header.records_count * _RECORD_COST
+                if cost >= _SLICE_COST:
                     yield moved
-                    moved = 0
+                    moved = cost = 0
             offsets.end_offset = self._end_of[segment]
         yield moved
 
@@ -274,7 +277,8 @@ class Round:
             self._files, self.directory, first.base_offset, self._config, self._now_ms
         )
         target = _Target(self._files, cleaned)
-        moved, is_changed = 0, len(segments) > 1
+        moved = cost = 0
+        is_changed = len(segments) > 1
         with closing(target):
             for segment in segments:
                 size = segment.size_bytes
@@ -285,9 +289,10 @@ class Round:
                     moved += header.size_bytes
                     if kept is not None:
                         moved += target.add(kept)
-                    if moved >= _SLICE_BYTES:
+                    cost += header.size_bytes + header.records_count * _RECORD_COST
+                    if cost >= _SLICE_COST:
                         yield moved
-                        moved = 0
+                        moved = cost = 0
             indexed, self._transactions.indexed = self._transactions.indexed, []
             self.bytes_before += sum(each.size_bytes for each in segments)
             self.bytes_after += cleaned.size_bytes
