@@ -137,7 +137,7 @@ class Log:
             else:
                 duplicate = self.producers.check(header)
                 if duplicate is not None:
-                    return validation.repeated(duplicate, header, config, self.log_start_offset)
+                    return validation.repeated(duplicate, header, self.log_start_offset)
         base_offset = self.log_end_offset
         last_offset = base_offset + header.last_offset_delta
         # Both fields are outside the checksum.

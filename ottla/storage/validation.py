@@ -15,6 +15,7 @@ from ottla.storage.config import LogConfig
 from ottla.storage.producers import WrittenBatch
 from ottla.wire.records import batch, records
 from ottla.wire.records.batch import (
+    COMPRESSION_MASK,
     CONTROL_BIT,
     HEADER_SIZE,
     LOG_APPEND_TIME_BIT,
@@ -25,12 +26,14 @@ from ottla.wire.records.batch import (
     BatchHeader,
     crc32c,
 )
+from ottla.wire.records.compression import NAMES
 
 # Up to the byte that tells the format, and the smallest size a batch of any format ever had.
 _MAGIC_POSITION = 16
 _UP_TO_MAGIC = 17
 _LENGTH_MIN = 14
 _CRC_START = 21
+_CODEC_MAX = max(NAMES)
 
 # Bound once: they are called for every batch.
 _unpack_header = batch.HEADER.unpack_from
@@ -56,6 +59,10 @@ class AppendInfo(NamedTuple):
 # A batch that may be written: its bytes, its header, and the broker's time (ms) if that counts. A plain
 # tuple, as one is made for every batch.
 Checked = tuple[bytearray | memoryview, BatchHeader, int]
+
+
+class UnreadableBatchError(ApiError):
+    """There is no single whole batch to check; Kafka refuses that before it looks for the log."""
 
 
 def check(data: Buffer, config: LogConfig, now_ms: int, *, from_client: bool) -> Checked:
@@ -92,6 +99,7 @@ def check(data: Buffer, config: LogConfig, now_ms: int, *, from_client: bool) ->
         and count == delta + 1
         and count > 0
         and not attributes & CONTROL_BIT
+        and attributes & COMPRESSION_MASK <= _CODEC_MAX
         and (producer_id < 0 or sequence >= 0)
     )
     if not is_sound:
@@ -137,7 +145,7 @@ def _check_frame(data: Buffer, header: BatchHeader) -> None:
 
 def _unreadable(data: Buffer) -> ApiError:
     """Return why `data` does not begin with a whole batch of format v2."""
-    nothing = _invalid("There is no whole record batch in the request.")
+    nothing = _unread("There is no whole record batch in the request.")
     if len(data) < LOG_OVERHEAD:
         return nothing
     size = batch.peek_size(data)
@@ -151,7 +159,7 @@ def _unreadable(data: Buffer) -> ApiError:
     if size > len(data):
         return nothing
     if magic < MAGIC:
-        return _invalid(f"Record format {magic} is not accepted; it must be {MAGIC}.")
+        return _unread(f"Record format {magic} is not accepted; it must be {MAGIC}.")
     return ApiError(ErrorCode.CORRUPT_MESSAGE, "The batch is shorter than its header.")
 
 
@@ -163,7 +171,7 @@ def _check_single(rest: memoryview) -> None:
     if size - LOG_OVERHEAD < _LENGTH_MIN or rest[_MAGIC_POSITION] > MAGIC:
         raise ApiError(ErrorCode.CORRUPT_MESSAGE, "Garbage follows the batch.")
     if size <= len(rest):
-        raise _invalid("A produce request holds one record batch for a partition, not more.")
+        raise _unread("A produce request holds one record batch for a partition, not more.")
 
 
 def _check_header(header: BatchHeader, *, from_client: bool) -> None:
@@ -172,6 +180,9 @@ def _check_header(header: BatchHeader, *, from_client: bool) -> None:
         raise _invalid(
             f"The batch says it holds {count} records and spans {header.last_offset_delta + 1} offsets."
         )
+    codec = header.attributes & COMPRESSION_MASK
+    if codec > _CODEC_MAX:
+        raise ApiError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"There is no codec {codec}.")
     if from_client:
         if header.attributes & CONTROL_BIT:
             raise _invalid("Clients may not write control records.")
@@ -200,19 +211,30 @@ def _walk(
     """Open every record; ApiError names those that are refused."""
     bounds = None
     if not config.has_log_append_time:
-        if header.attributes & LOG_APPEND_TIME_BIT:
-            raise ApiError(
-                ErrorCode.INVALID_TIMESTAMP,
-                "The batch says that the broker set its timestamps; this topic takes the producer's.",
-            )
         bounds = (
             now_ms - config.message_timestamp_before_max_ms,
             now_ms + config.message_timestamp_after_max_ms,
         )
+        if header.attributes & LOG_APPEND_TIME_BIT:
+            _judge_append_time(header.max_timestamp, bounds)
+            bounds = None
     require_keys = config.is_compacted and not header.attributes & CONTROL_BIT
     return records.validate_records(
         data, 0, header, require_keys=require_keys, timestamp_bounds=bounds
     )
+
+
+def _judge_append_time(timestamp: int, bounds: tuple[int, int]) -> None:
+    """Judge a batch that gives all its records one time, which is the broker's to do.
+
+    Kafka takes it if that time is one that a producer may give, and forgets who gave it.
+    """
+    if timestamp == NO_TIMESTAMP or not bounds[0] <= timestamp <= bounds[1]:
+        raise ApiError(
+            ErrorCode.INVALID_TIMESTAMP,
+            f"The batch says that the broker set its timestamps, to {timestamp}; "
+            "this topic takes the producer's.",
+        )
 
 
 def _rebuild(
@@ -246,7 +268,9 @@ def _stamp(
     else:
         assert summary is not None
         newest, append_time = summary.max_timestamp, NO_TIMESTAMP
-        if newest == header.max_timestamp:
+        if header.attributes & LOG_APPEND_TIME_BIT:
+            newest = header.max_timestamp
+        elif newest == header.max_timestamp:
             return data, header, append_time
     batch.patch_max_timestamp(
         data, 0, max_timestamp=newest, log_append_time=config.has_log_append_time
@@ -254,15 +278,12 @@ def _stamp(
     return data, batch.parse_header(data), append_time
 
 
-def repeated(
-    written: WrittenBatch, header: BatchHeader, config: LogConfig, log_start_offset: int
-) -> AppendInfo:
-    """Return the answer that the first append of a batch got."""
-    append_time_ms = written.timestamp if config.has_log_append_time else NO_TIMESTAMP
+def repeated(written: WrittenBatch, header: BatchHeader, log_start_offset: int) -> AppendInfo:
+    """Return the answer for a batch that is there already; its time is told as Kafka tells it."""
     return AppendInfo(
         written.base_offset,
         written.last_offset,
-        append_time_ms,
+        written.timestamp,
         log_start_offset,
         True,
         header.records_count,
@@ -297,6 +318,10 @@ def _bad_checksum() -> ApiError:
 
 def _invalid(reason: str) -> ApiError:
     return ApiError(ErrorCode.INVALID_RECORD, reason)
+
+
+def _unread(reason: str) -> ApiError:
+    return UnreadableBatchError(ErrorCode.INVALID_RECORD, reason)
 
 
 def _too_large(size: int, config: LogConfig) -> ApiError:

@@ -120,7 +120,7 @@ def test_other_record_formats_are_refused(magic: int, code: ErrorCode) -> None:
         (put(23, -1, 4), ErrorCode.INVALID_RECORD),
         (put(21, batch.CONTROL_BIT, 2), ErrorCode.INVALID_RECORD),
         (put(43, 7, 8), ErrorCode.INVALID_RECORD),
-        (put(21, batch.LOG_APPEND_TIME_BIT, 2), ErrorCode.INVALID_TIMESTAMP),
+        (put(21, 5, 2), ErrorCode.UNSUPPORTED_COMPRESSION_TYPE),
     ],
     ids=[
         "base offset",
@@ -130,7 +130,7 @@ def test_other_record_formats_are_refused(magic: int, code: ErrorCode) -> None:
         "negative delta",
         "control batch",
         "producer without a sequence number",
-        "broker's timestamps",
+        "codec",
     ],
 )
 def test_a_header_that_cannot_be_is_refused(
@@ -223,6 +223,29 @@ def test_a_lower_bound_for_timestamps_opens_the_records() -> None:
         check(encode_batch(records), message_timestamp_before_max_ms=1000)
     assert [each.batch_index for each in error.value.record_errors] == [1]
     check(make_batch(timestamp=-1), message_timestamp_before_max_ms=1000)
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "code"),
+    [
+        (START_MS, None),
+        (START_MS + 10**9, ErrorCode.INVALID_TIMESTAMP),
+        (-1, ErrorCode.INVALID_TIMESTAMP),
+    ],
+)
+def test_a_time_that_only_the_broker_gives_is_taken_for_the_producers(
+    timestamp: int, code: ErrorCode | None
+) -> None:
+    """If a producer may give it, it stays the newest of the batch, and nobody knows whose it was."""
+    data = encode_batch([Record(None, b"v", timestamp=START_MS - 5)])
+    batch.patch_max_timestamp(data, 0, max_timestamp=timestamp, log_append_time=True)
+    if code is not None:
+        assert refusal(data) == code
+        return
+    checked, header, append_time_ms = check(data)
+    assert (header.has_log_append_time, header.max_timestamp) == (False, timestamp)
+    assert append_time_ms == -1
+    batch.check_crc(checked, 0, header)
 
 
 @pytest.mark.parametrize("codec", CODECS.values(), ids=CODECS)
