@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ottla.base.errors import ErrorCode, ProtocolError
-from ottla.cluster.names import GROUP_OFFSETS_TOPIC
+from ottla.cluster.names import GROUP_OFFSETS_TOPIC, INTERNAL_TOPICS
 from ottla.server.handlers import produce
 from ottla.wire.messages.produce import (
     PartitionProduceData,
@@ -120,6 +120,48 @@ async def test_zstd_needs_version_7(broker: LogsBroker, version: int, is_refused
     answer = await broker.ask(produce, request(broker, batch(b"a", compression=4)), version)
     code = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE if is_refused else ErrorCode.NONE
     assert only(answer).error_code == code
+
+
+@pytest.mark.parametrize("name", sorted(INTERNAL_TOPICS))
+async def test_the_brokers_own_topics_are_not_written_to(broker: LogsBroker, name: str) -> None:
+    """INVALID_TOPIC_EXCEPTION: a record of somebody else's would break its coordinator."""
+    broker.create(name)
+    answer = await broker.ask(produce, request(broker, batch(b"a"), topic=name), 9)
+    assert only(answer).error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+
+
+async def test_an_unknown_topic_is_told_before_a_wrong_acks(broker: LogsBroker) -> None:
+    """Kafka looks for the partition first."""
+    answer = await broker.ask(produce, request(broker, batch(b"a"), topic="no", acks=2), 9)
+    assert only(answer).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+@pytest.mark.parametrize(
+    ("records", "start"),
+    [
+        (batch(b"a", producer_id=7, producer_epoch=0, base_sequence=-1), 1),
+        (batch(b"a") + batch(b"b"), -1),
+        (bytes(batch(b"a")[:-1] + b"?"), -1),
+        (batch(b"x" * 2_000_000), -1),
+    ],
+    ids=["sequence", "two batches", "checksum", "too large"],
+)
+async def test_what_the_log_refuses_comes_with_its_start(
+    broker: LogsBroker, records: Any, start: int
+) -> None:
+    """Unless it was refused for its size, its checksum or for being no batch."""
+    broker.create("t")
+    broker.write("t", b"a", b"b")
+    broker.partition("t").delete_records(1)
+    answer = only(await broker.ask(produce, request(broker, records), 9))
+    assert (answer.base_offset, answer.log_start_offset) == (-1, start)
+    assert answer.error_code != 0
+
+
+async def test_a_topic_without_partitions_is_not_answered(broker: LogsBroker) -> None:
+    """There is nothing to say about it."""
+    asked = ProduceRequest(acks=1, topic_data=[TopicProduceData(name="t")])
+    assert (await broker.ask(produce, asked, 9)).responses == []
 
 
 async def test_acks_0_has_no_answer(broker: LogsBroker) -> None:

@@ -14,10 +14,12 @@ from functools import partial
 from typing import Any
 
 from ottla.base.errors import ApiError, ErrorCode, ProtocolError
+from ottla.cluster.names import is_internal
 from ottla.coordinators.txn.machine import Producer
 from ottla.replication.partition import ACKS_ALL, Partition
 from ottla.server.admission import admit
 from ottla.server.context import Broker, RequestContext
+from ottla.storage.validation import UnreadableBatchError
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -43,6 +45,18 @@ _FIRST_VERSION_WITH_TOPIC_IDS = 13
 # Low byte of the batch's attributes.
 _ATTRIBUTES_POSITION = 22
 
+# What a log refuses without telling where it starts, in Kafka; with all else it does.
+_WITHOUT_LOG_START = frozenset(
+    {
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+)
+
 Waits = list[tuple[PartitionProduceResponse, "asyncio.Future[ErrorCode]"]]
 
 
@@ -67,13 +81,15 @@ def handle(
                     target = replicas.get_by_id(topic_id, item.index)
                 else:
                     target = replicas.get(name, item.index)
-                answers.append(_append(context, target, item, request, waits))
+                answer = _append(context, target, item, request, waits)
             except ApiError as error:
-                has_failed = True
-                answers.append(_failure(item.index, error))
-        responses.append(
-            TopicProduceResponse(name=name, topic_id=topic_id, partition_responses=answers)
-        )
+                answer = _failure(item.index, error)
+            has_failed = has_failed or answer.error_code != 0
+            answers.append(answer)
+        if answers:
+            responses.append(
+                TopicProduceResponse(name=name, topic_id=topic_id, partition_responses=answers)
+            )
     if request.acks == 0:
         if has_failed:
             raise ProtocolError("a produce request with acks=0 failed; closing tells the client")
@@ -94,8 +110,6 @@ def _refusal(request: ProduceRequest) -> ApiError | None:
             ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
             "A batch of a transaction needs the transactional id in the request.",
         )
-    if not -1 <= request.acks <= 1:
-        return ApiError(ErrorCode.INVALID_REQUIRED_ACKS)
     return None
 
 
@@ -128,7 +142,19 @@ def _append(
             knows_abortable=version >= _FIRST_VERSION_WITH_ABORTABLE,
         )
     acks = request.acks
-    info = target.append_as_leader(records, acks=acks)
+    if not -1 <= acks <= 1:
+        raise ApiError(ErrorCode.INVALID_REQUIRED_ACKS)
+    if is_internal(target.topic):
+        raise ApiError(
+            ErrorCode.INVALID_TOPIC_EXCEPTION, "Only the broker itself writes to its own topics."
+        )
+    try:
+        info = target.append_as_leader(records, acks=acks)
+    except ApiError as error:
+        failure = _failure(item.index, error)
+        if not (error.code in _WITHOUT_LOG_START or isinstance(error, UnreadableBatchError)):
+            failure.log_start_offset = target.log.log_start_offset
+        return failure
     answer = PartitionProduceResponse(
         index=item.index,
         base_offset=info.base_offset,
