@@ -4,8 +4,8 @@ v0: the ranges. v1: throttle time. v2: as v1. v3: client software name and versi
 fields (KIP-511, KIP-584). v4: a feature whose lowest version is 0 may be listed (KAFKA-17011).
 A request of a later version gets a version 0 answer with UNSUPPORTED_VERSION (in `dispatch`).
 
-Not done: no feature is finalized, so none is listed; `transaction.version` would make clients use
-transactions that are not served (KIP-890). zk_migration_ready is always false.
+Not done: no feature is finalized, so none is listed; `transaction.version` 2 would have
+clients leave out AddPartitionsToTxn (KIP-890). zk_migration_ready is always false.
 """
 
 import re
