@@ -30,6 +30,7 @@ _ABORTED_UNSORTED_MAX = 16
 _FIRST_VERSION_WITH_LEADER = 12
 _FIRST_VERSION_WITH_TOPIC_IDS = 13
 _UNKNOWN = -1
+_UNKNOWN_PARTITION = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 
 
 class Cold(NamedTuple):
@@ -149,7 +150,8 @@ def _failure(context: RequestContext, fetch: PartitionFetch, error: ApiError) ->
         partition_index=fetch.partition,
         error_code=int(error.code),
         high_watermark=_UNKNOWN,
-        aborted_transactions=None,
+        # Kafka says null where it has looked into a log.
+        aborted_transactions=[] if error.code in _UNKNOWN_PARTITION else None,
         records=b"",
     )
     is_elsewhere = error.code in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)

@@ -13,6 +13,7 @@ from ottla.base.rng import Rng
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
 
 NO_SESSION = 0
+NO_EPOCH = -1
 INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
 _EPOCH_MAX = 2**31 - 1
@@ -49,7 +50,8 @@ class PartitionFetch:
         """Take what a request says about this partition."""
         self.offset = wanted.fetch_offset
         self.max_bytes = wanted.partition_max_bytes
-        self.leader_epoch = wanted.current_leader_epoch
+        # Anything below 0 is no epoch, which only Fetch sees so; others know -1 alone.
+        self.leader_epoch = max(wanted.current_leader_epoch, NO_EPOCH)
 
     def must_tell(self, answer: PartitionData) -> bool:
         """Tell whether an incremental answer has to mention the partition, and note what it says."""

@@ -98,12 +98,14 @@ async def test_unknown_topics_are_refused(broker: LogsBroker, version: int) -> N
     answer = await broker.ask(fetch, request(broker, ("nope", 0, 0), max_wait_ms=60_000), version)
     unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert only(answer).error_code == (unknown if version < 13 else ErrorCode.UNKNOWN_TOPIC_ID)
+    assert only(answer).aborted_transactions == []
 
 
 @pytest.mark.parametrize(
     ("epoch", "code"),
     [
         (-1, ErrorCode.NONE),
+        (-2, ErrorCode.NONE),
         (3, ErrorCode.NONE),
         (2, ErrorCode.FENCED_LEADER_EPOCH),
         (4, ErrorCode.UNKNOWN_LEADER_EPOCH),
