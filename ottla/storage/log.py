@@ -337,10 +337,14 @@ class Log:
         return None
 
     def offset_of_max_timestamp(self) -> TimestampedOffset | None:
-        """Return the first of the newest records; None if no record has a timestamp."""
+        """Return the first of the newest records; None if no record has a timestamp.
+
+        As in Kafka, it may be one before the log's start, while its segment is still there.
+        """
         with self._disk():
-            newest = max(segment.newest.timestamp for segment in self._segments)
-        return self.offset_for_timestamp(newest) if newest >= 0 else None
+            segment = max(self._segments, key=lambda segment: segment.newest.timestamp)
+            newest = segment.newest.timestamp
+            return segment.find_timestamp(newest, segment.base_offset) if newest >= 0 else None
 
     def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
         """Return the largest epoch up to `leader_epoch` and where it ends; (-1, -1) if unknown."""

@@ -385,6 +385,15 @@ def test_an_empty_log_has_no_times(world: World) -> None:
     assert log.offset_of_max_timestamp() is None
 
 
+def test_the_newest_record_counts_even_before_the_start(world: World) -> None:
+    """While its segment is there, as in Kafka."""
+    log = world.load()
+    fill(log, 1, timestamp=START_MS + 5)
+    fill(log, 1, timestamp=START_MS)
+    log.advance_log_start_offset(1)
+    assert log.offset_of_max_timestamp() == (START_MS + 5, 0, 0)
+
+
 def test_records_before_the_start_are_not_found_by_time(world: World) -> None:
     """The search begins at the start of the log, inside a batch if it lies there."""
     log = world.load()
