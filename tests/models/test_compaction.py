@@ -1,5 +1,6 @@
 """Compaction against a model: the newest record of each key is left, wherever the power goes."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -112,7 +113,15 @@ class History:
         self.aborted = {offset for offset in self.aborted if offset < end}
 
     def check(self) -> None:
-        """Hold the log against the model: offsets, values, keys, and reading from any offset."""
+        """Hold the log against the model, and read it from any offset."""
+        found = self.check_records()
+        log = self.compacted.log
+        for start in range(log.log_start_offset, log.log_end_offset):
+            ahead = [entry for entry in found if entry[0] >= start]
+            assert [(e.offset, e.key, e.value) for e in read_all(log, start=start)] == ahead
+
+    def check_records(self) -> list[Entry]:
+        """Hold offsets, keys and values against the model; return what there is."""
         log = self.compacted.log
         found = [(each.offset, each.key, each.value) for each in read_all(log)]
         visible = [entry for entry in found if entry[0] not in self.aborted]
@@ -123,10 +132,8 @@ class History:
         assert set(newest.values()) <= kept
         older = {o for o in kept if o < log.first_dirty_offset and o not in newest.values()}
         assert all(newest[self.entries[o][0]] >= log.first_dirty_offset for o in older)
-        for start in range(log.log_start_offset, log.log_end_offset):
-            ahead = [entry for entry in found if entry[0] >= start]
-            assert [(e.offset, e.key, e.value) for e in read_all(log, start=start)] == ahead
         self.check_order()
+        return found
 
     def check_order(self) -> None:
         """Batches follow each other, and segments have what lies between their names."""
@@ -213,3 +220,55 @@ def cut_short_again(history: History, change: int, seed: int, *, power: bool) ->
         history.compacted.open()
     except PowerLoss:
         return
+
+
+def crowded() -> History:
+    """Return a history whose cleaning merges segments and drops an aborted transaction."""
+    history = History()
+    for number in range(6):
+        history.do("append", [(KEYS[number % 2], b"%d" % number * 10), (KEYS[2], b"x")], 0)
+    history.do("transaction", [(b"a", b"y" * 100)], "ABORT")
+    history.do("transaction", [(b"c", b"z" * 100)], "COMMIT")
+    for number in range(4):
+        history.do("append", [(KEYS[number % 2], b"%d" % number * 10)], 0)
+    compacted = history.compacted
+    compacted.log.roll()
+    compacted.log.flush()
+    compacted.directories.checkpoint()
+    assert compacted.log.segments_count > 3
+    return history
+
+
+def clean_twice(history: History) -> None:
+    """Clean up to where half of the log is committed, and then all of it."""
+    log = history.compacted.log
+    for committed in (log.log_end_offset // 2, log.log_end_offset):
+        log.high_watermark = committed
+        assert asyncio.run(history.compacted.cleaner.clean_dirtiest())
+        log.remove_deleted()
+
+
+def changes_of_two_rounds() -> int:
+    """Return how many changes to the disk `clean_twice` makes."""
+    history = crowded()
+    before = history.compacted.files.faults.changes_count
+    clean_twice(history)
+    return history.compacted.files.faults.changes_count - before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
+def test_power_may_go_at_every_change_of_a_round(seed: int) -> None:
+    """Whatever subset of the unsynced names and bytes survives: the newest records are there."""
+    for change in range(1, changes_of_two_rounds() + 1):
+        history = crowded()
+        history.compacted.files.faults.lose_power_at(change)
+        with pytest.raises(PowerLoss):
+            clean_twice(history)
+        cut_short_again(history, 1 + (change * 7 + seed) % 23, seed, power=True)
+        history.compacted.lose_power(seed + change)
+        history.check_records()
+        while history.compacted.clean():
+            history.check_records()
+        history.compacted.lose_power(seed)
+        history.check_records()
