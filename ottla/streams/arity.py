@@ -1,0 +1,41 @@
+"""Users' functions take the value, or the key and the value: told apart once, when a topology is built."""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from ottla.streams.errors import TopologyError
+
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def _accepts(function: Callable[..., Any]) -> tuple[int, int | None]:
+    """Return how many positional arguments a function needs and takes (None: any number)."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (ValueError, TypeError):
+        # Builtins that do not tell, such as int and str, take one value.
+        return 1, 1
+    places = [each for each in parameters if each.kind in _POSITIONAL]
+    needed = sum(each.default is inspect.Parameter.empty for each in places)
+    if any(each.kind is inspect.Parameter.VAR_POSITIONAL for each in parameters):
+        return needed, None
+    return needed, len(places)
+
+
+def with_key(function: Callable[..., Any], count: int, what: str) -> Callable[..., Any]:
+    """Return `function` as one that takes `count` arguments, the key first.
+
+    A function that takes one argument fewer gets all but the key. TopologyError for any other.
+    """
+    if not callable(function):
+        raise TypeError(f"{what} is a function, not {function!r}")
+    needed, taken = _accepts(function)
+    if needed == count or (taken is None and needed < count):
+        return function
+    if needed <= count - 1 and (taken is None or taken >= count - 1):
+        return lambda _key, *values: function(*values)
+    raise TopologyError(
+        f"{what} takes {count - 1} arguments, or {count} with the key first; "
+        f"{getattr(function, '__name__', function)!r} takes {needed}"
+    )

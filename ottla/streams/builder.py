@@ -1,0 +1,152 @@
+"""StreamsBuilder: where a topology starts; it makes streams and tables of topics."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from ottla.streams.building.flows import StreamFlow, source_table
+from ottla.streams.dsl import KStream, KTable
+from ottla.streams.errors import TopologyError
+from ottla.streams.ktable import GlobalKTable
+from ottla.streams.lowering import lower
+from ottla.streams.operators.tables import TableSource
+from ottla.streams.operators.views import global_view
+from ottla.streams.options import Consumed, Kept, Materialized
+from ottla.streams.plan import (
+    GlobalStoreNode,
+    Graph,
+    OperatorNode,
+    Plan,
+    SourceNode,
+    StoreNode,
+)
+from ottla.streams.processor import ProcessorSupplier, TimestampExtractor
+from ottla.streams.serdes import Serde
+from ottla.streams.stores.builders import StoreBuilder
+from ottla.streams.topology import Topology
+
+Topics = str | Iterable[str] | re.Pattern[str]
+
+
+class StreamsBuilder:
+    """Collects what the DSL's calls build; `build()` gives the topology."""
+
+    def __init__(self) -> None:
+        self._graph = Graph()
+
+    def stream(
+        self,
+        topics: Topics,
+        consumed: Consumed[Any, Any] | None = None,
+        *,
+        key: Serde[Any] | None = None,
+        value: Serde[Any] | None = None,
+        timestamp: TimestampExtractor | None = None,
+        offset_reset: str | None = None,
+        name: str | None = None,
+    ) -> KStream[Any, Any]:
+        """Read a topic, several topics, or all topics that match a pattern, as a stream."""
+        options = consumed or Consumed(key, value, timestamp, offset_reset, name)
+        named = self._graph.named(options.name, "KSTREAM-SOURCE-")
+        node = _source(named, topics, options)
+        self._graph.add(replace(node, mergeable=True))
+        return KStream(StreamFlow(self._graph, named, named, options.key, options.value))
+
+    def table(
+        self,
+        topic: str,
+        consumed: Consumed[Any, Any] | None = None,
+        *,
+        key: Serde[Any] | None = None,
+        value: Serde[Any] | None = None,
+        timestamp: TimestampExtractor | None = None,
+        materialized: Kept = None,
+        name: str | None = None,
+    ) -> KTable[Any, Any]:
+        """Read a topic as a table: the last record of each key counts."""
+        graph, kept = self._graph, Materialized.of(materialized)
+        options = _with_serdes(consumed or Consumed(key, value, timestamp, None, name), kept)
+        store_name = kept.name or graph.new_store_name(f"{topic}-")
+        source = graph.named(options.name, "KSTREAM-SOURCE-", "-source")
+        named = graph.named(options.name, "KTABLE-SOURCE-")
+        graph.add(_source(source, topic, options))
+        store = kept.builder("timestamped_key_value", store_name)
+        store = replace(store, key=options.key, value=options.value)
+        queryable = kept.name is not None
+        operator = TableSource(store, materialized=queryable)
+        versioned = store.kind == "versioned"
+        graph.add(OperatorNode(named, (source,), operator, output_versioned=versioned))
+        return KTable(source_table(graph, named, (options.key, options.value), queryable))
+
+    def global_table(
+        self,
+        topic: str,
+        consumed: Consumed[Any, Any] | None = None,
+        *,
+        key: Serde[Any] | None = None,
+        value: Serde[Any] | None = None,
+        timestamp: TimestampExtractor | None = None,
+        materialized: Kept = None,
+        name: str | None = None,
+    ) -> GlobalKTable[Any, Any]:
+        """Read all partitions of a topic as a table that every task has whole."""
+        graph, kept = self._graph, Materialized.of(materialized)
+        options = _with_serdes(consumed or Consumed(key, value, timestamp, None, name), kept)
+        store_name = kept.name or graph.new_store_name(f"{topic}-")
+        store = kept.builder("timestamped_key_value", store_name)
+        if store.kind == "versioned":
+            raise TopologyError("global tables cannot be versioned")
+        store = replace(store, key=options.key, value=options.value)
+        self._add_global(topic, options, store, TableSource(store, materialized=True))
+        return GlobalKTable(global_view(store_name), store_name)
+
+    def add_global_store(
+        self,
+        store: StoreBuilder,
+        topic: str,
+        supplier: ProcessorSupplier,
+        consumed: Consumed[Any, Any] | None = None,
+    ) -> "StreamsBuilder":
+        """Add a store that a processor fills from a whole topic and that every processor may read."""
+        self._add_global(topic, consumed or Consumed(store.key, store.value), store, supplier)
+        return self
+
+    def _add_global(
+        self,
+        topic: str,
+        options: Consumed[Any, Any],
+        store: StoreBuilder,
+        supplier: ProcessorSupplier,
+    ) -> None:
+        graph = self._graph
+        source = graph.named(options.name, "KSTREAM-SOURCE-", "-source")
+        named = graph.named(options.name, "KTABLE-SOURCE-")
+        node = _source(source, topic, options)
+        graph.add(GlobalStoreNode(named, (), node, named, supplier, store))
+
+    def add_state_store(self, store: StoreBuilder) -> "StreamsBuilder":
+        """Add a store that processors name."""
+        self._graph.add(StoreNode(f"store {store.name}", (), store))
+        return self
+
+    def plan(self) -> Plan:
+        """Return the logical plan of what was built."""
+        return self._graph.plan()
+
+    def build(self) -> Topology:
+        """Return the topology of what was built."""
+        return lower(self.plan())
+
+
+def _source(name: str, topics: Topics, options: Consumed[Any, Any]) -> SourceNode:
+    if isinstance(topics, re.Pattern):
+        places: tuple[tuple[str, ...], str | None] = ((), topics.pattern)
+    else:
+        places = (topics,) if isinstance(topics, str) else tuple(topics), None
+    extractor, reset = options.timestamp_extractor, options.offset_reset
+    return SourceNode(name, (), *places, options.key, options.value, extractor, reset)
+
+
+def _with_serdes(options: Consumed[Any, Any], kept: Materialized[Any, Any]) -> Consumed[Any, Any]:
+    return replace(options, key=options.key or kept.key, value=options.value or kept.value)

@@ -1,0 +1,157 @@
+"""Steps of joins of streams: with streams within windows, with tables and with global tables."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from ottla.streams.building.flows import (
+    StreamFlow,
+    TableFlow,
+    name_repartition,
+    repartition_node,
+)
+from ottla.streams.operators.stateless import PassThrough
+from ottla.streams.operators.stream_joins import JoinWindowed, StreamJoin
+from ottla.streams.operators.table_joins import StreamTableJoin
+from ottla.streams.operators.views import View
+from ottla.streams.options import Joined, StreamJoined
+from ottla.streams.plan import OperatorNode
+from ottla.streams.serdes import Serde
+from ottla.streams.stores.builders import StoreBuilder
+from ottla.streams.windows import JoinWindows
+
+Joiner = Callable[[Any, Any, Any], Any]
+
+
+def _repartitioned(
+    flow: StreamFlow,
+    prefix: str,
+    key: Serde[Any] | None,
+    value: Serde[Any] | None,
+) -> StreamFlow:
+    """Put a stream behind a repartition topic; one that was, under its own name, is used again."""
+    graph = flow.graph
+    serdes = key or flow.key, value or flow.value
+    names = name_repartition(graph, prefix)
+    shared = graph.shared_repartitions.get(flow.name)
+    if shared is None or flow.name != prefix:
+        node = repartition_node(names, flow.node, serdes)
+        graph.add(node)
+        shared = graph.shared_repartitions[flow.name] = node.name
+    return StreamFlow(graph, names.source, shared, *serdes)
+
+
+def join_streams(
+    left: StreamFlow,
+    right: StreamFlow,
+    joiner: Joiner,
+    windows: JoinWindows,
+    outer: tuple[bool, bool],
+    options: StreamJoined,
+) -> StreamFlow:
+    """Add a join within windows; `outer`: whether left and right records stay without a partner."""
+    name = options.name
+    if left.repartition_required:
+        prefix = left.name if name is None else f"{name}-left"
+        left = _repartitioned(left, prefix, options.key, options.value)
+    if right.repartition_required:
+        prefix = right.name if name is None else f"{name}-right"
+        right = _repartitioned(right, prefix, options.key, options.other_value)
+    return _join(left, right, joiner, windows, outer, options)
+
+
+def _join(
+    left: StreamFlow,
+    right: StreamFlow,
+    joiner: Joiner,
+    windows: JoinWindows,
+    outer: tuple[bool, bool],
+    options: StreamJoined,
+) -> StreamFlow:
+    graph, (left_outer, right_outer), base = left.graph, outer, options.store_name
+    suffixes = (
+        "-outer-this-join" if right_outer else "-this-join",
+        "-outer-other-join" if left_outer else "-other-join",
+    )
+    name = options.name
+    windowed = (
+        graph.named(name, "KSTREAM-WINDOWED-", "-this-windowed"),
+        graph.named(name, "KSTREAM-WINDOWED-", "-other-windowed"),
+    )
+    numbered = (
+        graph.new_name("KSTREAM-OUTERTHIS-" if right_outer else "KSTREAM-JOINTHIS-"),
+        graph.new_name("KSTREAM-OUTEROTHER-" if left_outer else "KSTREAM-JOINOTHER-"),
+    )
+    sides = numbered if name is None else (name + suffixes[0], name + suffixes[1])
+    merged = graph.named(name, "KSTREAM-MERGE-", "-merge")
+    store_names = numbered if base is None else (base + suffixes[0], base + suffixes[1])
+    key = options.key or left.key or right.key
+    values = options.value or left.value, options.other_value or right.value
+    stores = tuple(
+        StoreBuilder(
+            f"{store_name}-store",
+            "join_window",
+            key,
+            value,
+            windows.size_ms + windows.grace_period_ms,
+            windows.size_ms,
+            logging_enabled=options.logging_enabled,
+        )
+        for store_name, value in zip(store_names, values, strict=True)
+    )
+    waiting = None
+    if left_outer or right_outer:
+        waiting = StoreBuilder(_outer_store(base, numbered[0], right_outer), "outer_join", key)
+    graph.add(OperatorNode(windowed[0], (left.node,), JoinWindowed(stores[0])))
+    graph.add(OperatorNode(windowed[1], (right.node,), JoinWindowed(stores[1])))
+    this_join = StreamJoin(windows, joiner, True, left_outer, stores[1], waiting)
+    other_join = StreamJoin(windows, joiner, False, right_outer, stores[0], waiting)
+    relaxed = left_outer or right_outer
+    graph.add(OperatorNode(sides[0], (windowed[0],), this_join, takes_null_keys=relaxed))
+    graph.add(OperatorNode(sides[1], (windowed[1],), other_join, takes_null_keys=relaxed))
+    graph.add(OperatorNode(merged, sides, PassThrough()))
+    return StreamFlow(graph, merged, merged, key, None)
+
+
+def _outer_store(base: str | None, numbered: str, right_outer: bool) -> str:
+    if base is not None:
+        return base + ("-outer-shared-join" if right_outer else "-left-shared-join") + "-store"
+    return f"KSTREAM-OUTERSHARED-{numbered[-10:]}-store"
+
+
+def join_table(
+    flow: StreamFlow, table: TableFlow, joiner: Joiner, left: bool, options: Joined[Any, Any]
+) -> StreamFlow:
+    """Add a join with a table."""
+    graph = flow.graph
+    if flow.repartition_required:
+        flow = _repartitioned(flow, options.name or flow.name, options.key, options.value)
+    prefix = "KSTREAM-LEFTJOIN-" if left else "KSTREAM-JOIN-"
+    name = graph.named(options.name, prefix)
+    buffer = None
+    if options.grace_ms is not None:
+        serdes = options.key or flow.key, options.value or flow.value
+        buffer = StoreBuilder(
+            f"{name}-Buffer", "join_buffer", *serdes, retention_ms=options.grace_ms
+        )
+    view = table.view()
+    operator = StreamTableJoin(view, joiner, left, None, buffer)
+    graph.add(OperatorNode(name, (flow.node,), operator, view.stores, takes_null_keys=left))
+    key = options.key or flow.key
+    return replace(flow, name=name, node=name, key=key, value=None, repartition_required=False)
+
+
+def join_global_table(
+    flow: StreamFlow,
+    view: View,
+    selector: Callable[[Any, Any], Any],
+    joiner: Joiner,
+    left: bool,
+    name: str | None,
+) -> StreamFlow:
+    """Add a join with a global table, by a key that is found in the stream's records."""
+    named = flow.graph.named(name, "KSTREAM-LEFTJOIN-")
+    operator = StreamTableJoin(view, joiner, left, selector)
+    node = OperatorNode(named, (flow.node,), operator, takes_null_keys=left)
+    flow.graph.add(node)
+    return replace(flow, name=named, node=named, value=None)

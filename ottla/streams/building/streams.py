@@ -1,0 +1,121 @@
+"""Steps of streams: branches, merges, repartitions, sinks and the table a stream can be."""
+
+from dataclasses import replace
+from typing import Any
+
+from ottla.streams.arity import with_key
+from ottla.streams.building.flows import (
+    StreamFlow,
+    TableFlow,
+    name_repartition,
+    repartition_node,
+    source_table,
+)
+from ottla.streams.operators.stateless import Branch, PassThrough, SelectKey
+from ottla.streams.operators.tables import TableSource
+from ottla.streams.options import Materialized, Produced, Repartitioned
+from ottla.streams.plan import OperatorNode, SinkNode
+from ottla.streams.processor import ProcessorSupplier, TopicNameExtractor
+
+
+def select_key(flow: StreamFlow, mapper: Any, name: str | None) -> StreamFlow:
+    """Add a step that gives new keys."""
+    operator = SelectKey(with_key(mapper, 2, "a key selector"))
+    named = flow.graph.named(name, "KSTREAM-KEY-SELECT-")
+    return flow.then(named, operator, key=None, repartition_required=True)
+
+
+def merge(flow: StreamFlow, other: StreamFlow, name: str | None) -> StreamFlow:
+    """Add the step where two streams meet."""
+    named = flow.graph.named(name, "KSTREAM-MERGE-")
+    flow.graph.add(OperatorNode(named, (flow.node, other.node), PassThrough()))
+    required = flow.repartition_required or other.repartition_required
+    return replace(
+        flow,
+        name=named,
+        node=named,
+        key=flow.key if flow.key == other.key else None,
+        value=flow.value if flow.value == other.value else None,
+        repartition_required=required,
+    )
+
+
+def repartition(flow: StreamFlow, options: Repartitioned[Any, Any]) -> StreamFlow:
+    """Add a repartition topic of its own."""
+    prefix = options.name or flow.graph.new_name("KSTREAM-REPARTITION-")
+    serdes = options.key or flow.key, options.value or flow.value
+    names = name_repartition(flow.graph, prefix)
+    node = repartition_node(
+        names, flow.node, serdes, options.partitioner, options.number_of_partitions
+    )
+    flow.graph.add(node)
+    return StreamFlow(flow.graph, names.source, names.source, *serdes)
+
+
+def to(flow: StreamFlow, topic: str | TopicNameExtractor, options: Produced[Any, Any]) -> None:
+    """Add a sink."""
+    name = flow.graph.named(options.name, "KSTREAM-SINK-")
+    target = topic if isinstance(topic, str) else with_key(topic, 2, "a topic name extractor")
+    serdes = options.key or flow.key, options.value or flow.value
+    flow.graph.add(SinkNode(name, (flow.node,), target, *serdes, options.partitioner))
+
+
+def to_table(flow: StreamFlow, materialized: Materialized[Any, Any], name: str | None) -> TableFlow:
+    """Add the step that reads a stream as a table, behind a repartition topic if its key changed."""
+    graph = flow.graph
+    named = graph.named(name, "KSTREAM-TOTABLE-")
+    store_name = materialized.name or graph.new_store_name("KSTREAM-TOTABLE-")
+    serdes = materialized.key or flow.key, materialized.value or flow.value
+    parent = flow.node
+    if flow.repartition_required:
+        names = name_repartition(graph, named)
+        graph.add(repartition_node(names, flow.node, serdes))
+        parent = names.source
+    queryable = materialized.name is not None
+    store = replace(materialized.builder("timestamped_key_value", store_name))
+    store = replace(store, key=serdes[0], value=serdes[1])
+    operator = TableSource(store, materialized=queryable)
+    graph.add(OperatorNode(named, (parent,), operator, output_versioned=store.kind == "versioned"))
+    return source_table(graph, named, serdes, queryable)
+
+
+def split(flow: StreamFlow, name: str | None) -> str:
+    """Add the step that sends records to branches; return its name."""
+    named = flow.graph.named(name, "KSTREAM-BRANCH-")
+    flow.graph.add(OperatorNode(named, (flow.node,), Branch()))
+    return named
+
+
+def branch(flow: StreamFlow, splitter: str, predicate: Any, name: str | None) -> StreamFlow:
+    """Add a branch; without a predicate it is the default one."""
+    operator: Branch = flow.graph.operator(splitter)
+    if predicate is None:
+        child = splitter + (name or "0")
+        flow.graph.change_operator(splitter, default_child=child)
+    else:
+        tests = with_key(predicate, 2, "a predicate")
+        child = splitter + (name or str(len(operator.predicates) + 1))
+        flow.graph.change_operator(
+            splitter,
+            predicates=(*operator.predicates, tests),
+            children=(*operator.children, child),
+        )
+    flow.graph.new_name("KSTREAM-BRANCH-")
+    flow.graph.add(OperatorNode(child, (splitter,), PassThrough()))
+    return replace(flow, name=child, node=child)
+
+
+def process(
+    flow: StreamFlow, supplier: ProcessorSupplier, stores: tuple[str, ...], name: str
+) -> StreamFlow:
+    """Add a user's processor, which may change keys."""
+    flow.graph.add(OperatorNode(name, (flow.node,), supplier, stores))
+    return StreamFlow(flow.graph, name, name, None, None, True)
+
+
+def process_values(
+    flow: StreamFlow, supplier: ProcessorSupplier, stores: tuple[str, ...], name: str
+) -> StreamFlow:
+    """Add a user's processor that keeps the keys."""
+    flow.graph.add(OperatorNode(name, (flow.node,), supplier, stores))
+    return replace(flow, name=name, node=name, value=None)

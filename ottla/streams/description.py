@@ -1,0 +1,121 @@
+"""Kafka's description text of a topology, letter by letter.
+
+Kafka prints some names in the order of its hash sets and of trees that were filled while their order
+changed; both are followed here, because people compare these texts.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+_MASK = (1 << 32) - 1
+
+
+@dataclass(frozen=True)
+class DescribedNode:
+    """A node as the text needs it: `names` are a source's topics, a sink's topic, a processor's stores."""
+
+    name: str
+    kind: str
+    parents: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    other: str | None = None
+    """A source's pattern or the name of a sink's topic function."""
+    is_global: bool = False
+
+
+@dataclass(frozen=True)
+class TopologyDescription:
+    """The text of a topology; `str()` gives it."""
+
+    text: str
+    subtopology_count: int
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass
+class _Placed:
+    node: DescribedNode
+    size: int = 1
+    predecessors: list["_Placed"] = field(default_factory=list)
+    successors: list["_Placed"] = field(default_factory=list)
+
+    @property
+    def rank(self) -> tuple[int, str]:
+        return -self.size, self.node.name
+
+    def grow(self, count: int) -> None:
+        self.size += count
+        for each in self.predecessors:
+            each.grow(count)
+
+
+def _java_hash(text: str) -> int:
+    found = 0
+    for character in text:
+        found = (31 * found + ord(character)) & _MASK
+    return found ^ (found >> 16)
+
+
+def _hash_set_order(names: Iterable[str]) -> list[str]:
+    """Return names in the order in which a Java HashSet of them is walked."""
+    unique = list(dict.fromkeys(names))
+    size = 16
+    while len(unique) > size * 3 // 4:
+        size *= 2
+    return sorted(unique, key=lambda name: _java_hash(name) & (size - 1))
+
+
+def _insert(places: list[_Placed], new: _Placed) -> None:
+    low, high = 0, len(places)
+    while low < high:
+        middle = (low + high) // 2
+        if places[middle].rank < new.rank:
+            low = middle + 1
+        else:
+            high = middle
+    places.insert(low, new)
+
+
+def _place(nodes: Sequence[DescribedNode]) -> list[_Placed]:
+    by_name = {node.name: _Placed(node) for node in nodes}
+    for name in _hash_set_order(by_name):
+        placed = by_name[name]
+        for parent_name in placed.node.parents:
+            parent = by_name[parent_name]
+            _insert(placed.predecessors, parent)
+            _insert(parent.successors, placed)
+            parent.grow(placed.size)
+    return sorted(by_name.values(), key=lambda placed: placed.rank)
+
+
+def _names(places: Sequence[_Placed]) -> str:
+    return ", ".join(each.node.name for each in places) or "none"
+
+
+def _text(placed: _Placed) -> str:
+    node = placed.node
+    listed = ", ".join(_hash_set_order(node.names))
+    below = f"      --> {_names(placed.successors)}"
+    above = f"      <-- {_names(placed.predecessors)}"
+    if node.kind == "source":
+        return f"Source: {node.name} (topics: {node.other or f'[{listed}]'})\n{below}"
+    if node.kind == "sink":
+        target = f"topic: {listed}" if node.other is None else f"extractor class: {node.other}"
+        return f"Sink: {node.name} ({target})\n{above}"
+    return f"Processor: {node.name} (stores: [{listed}])\n{below}\n{above}"
+
+
+def describe(groups: Sequence[Sequence[DescribedNode]]) -> TopologyDescription:
+    """Return the text of sub-topologies, in their order."""
+    parts = ["Topologies:\n "]
+    for number, nodes in enumerate(groups):
+        lines = "".join(f"    {_text(placed)}\n" for placed in _place(nodes))
+        if any(node.is_global for node in nodes):
+            parts.append(
+                f"  Sub-topology: {number} for global store (will not generate tasks)\n{lines}"
+            )
+        else:
+            parts.append(f"  Sub-topology: {number}\n{lines}\n")
+    return TopologyDescription("".join(parts), len(groups))

@@ -1,0 +1,45 @@
+"""Lengths of time as users write them: `"5 min"`, `timedelta(minutes=5)` or milliseconds as an int."""
+
+import re
+from datetime import timedelta
+
+Duration = str | int | timedelta
+
+_UNITS = {
+    "ms": 1,
+    "s": 1_000,
+    "sec": 1_000,
+    "second": 1_000,
+    "m": 60_000,
+    "min": 60_000,
+    "minute": 60_000,
+    "h": 3_600_000,
+    "hour": 3_600_000,
+    "d": 86_400_000,
+    "day": 86_400_000,
+}
+_PATTERN = re.compile(r"\s*(\d+)\s*([a-z]+)\s*")
+
+
+def milliseconds(duration: Duration) -> int:
+    """Return a duration in milliseconds; ValueError for what is no duration or negative."""
+    if isinstance(duration, timedelta):
+        found = round(duration / timedelta(milliseconds=1))
+    elif isinstance(duration, str):
+        found = _parse(duration)
+    else:
+        found = duration
+    if found < 0:
+        raise ValueError(f"a duration is not negative: {duration!r}")
+    return found
+
+
+def _parse(text: str) -> int:
+    match = _PATTERN.fullmatch(text)
+    if match is None:
+        raise ValueError(f"not a duration: {text!r}; write a number and a unit, like '5 min'")
+    count, unit = match.groups()
+    scale = _UNITS.get(unit) or _UNITS.get(unit.removesuffix("s"))
+    if scale is None:
+        raise ValueError(f"unknown unit in {text!r}; units are ms, s, min, h and d")
+    return int(count) * scale

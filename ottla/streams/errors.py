@@ -1,0 +1,13 @@
+"""What goes wrong in a pipeline, as Kafka Streams names it; the last line says what to do."""
+
+
+class StreamsError(Exception):
+    """A pipeline cannot go on (Kafka's StreamsException)."""
+
+
+class TopologyError(StreamsError):
+    """A topology is not well formed; raised while it is built (Kafka's TopologyException)."""
+
+
+class DeserializationError(StreamsError):
+    """A record of a source topic is not what its serde reads; names topic, partition and offset."""

@@ -1,0 +1,124 @@
+"""Operators of streams that keep the types of key and value, branches among them; `KStream` has them all."""
+
+from collections.abc import Callable
+from typing import Any, Generic, Self, TypeVar
+
+from ottla.streams.arity import with_key
+from ottla.streams.building import streams
+from ottla.streams.building.flows import StreamFlow
+from ottla.streams.operators import stateless
+from ottla.streams.options import Branched, Name, Of1Or2, Produced, Repartitioned, name_of
+from ottla.streams.processor import ProcessorSupplier, StreamPartitioner, TopicNameExtractor
+from ottla.streams.serdes import Serde
+
+K = TypeVar("K")
+V = TypeVar("V")
+S = TypeVar("S")
+
+
+class StreamOperators(Generic[K, V]):
+    """What a stream can do and stay a stream of the same keys and values."""
+
+    def __init__(self, flow: StreamFlow) -> None:
+        self.flow = flow
+
+    def _then(
+        self, name: Name, prefix: str, operator: ProcessorSupplier, **changes: Any
+    ) -> StreamFlow:
+        named = self.flow.graph.named(name_of(name), f"KSTREAM-{prefix}-")
+        return self.flow.then(named, operator, **changes)
+
+    def filter(self, predicate: Of1Or2[Any], *, named: Name = None) -> Self:
+        """Keep the records for which the predicate holds."""
+        test = with_key(predicate, 2, "a predicate")
+        return type(self)(self._then(named, "FILTER", stateless.Filter(test)))
+
+    def filter_not(self, predicate: Of1Or2[Any], *, named: Name = None) -> Self:
+        """Drop the records for which the predicate holds."""
+        test = with_key(predicate, 2, "a predicate")
+        return type(self)(self._then(named, "FILTER", stateless.Filter(test, negate=True)))
+
+    def peek(self, action: Of1Or2[Any], *, named: Name = None) -> Self:
+        """Show each record to an action; the stream stays as it is."""
+        return type(self)(
+            self._then(named, "PEEK", stateless.Peek(with_key(action, 2, "an action")))
+        )
+
+    def foreach(self, action: Of1Or2[Any], *, named: Name = None) -> None:
+        """Show each record to an action and end the stream."""
+        operator = stateless.Peek(with_key(action, 2, "an action"), ends=True)
+        self._then(named, "FOREACH", operator)
+
+    def split(self, named: Name = None) -> "BranchedKStream[Self]":
+        """Send each record to the first branch whose predicate holds."""
+        return BranchedKStream(type(self), self.flow, streams.split(self.flow, name_of(named)))
+
+    def merge(self, other: Self, *, named: Name = None) -> Self:
+        """Put the records of two streams into one."""
+        return type(self)(streams.merge(self.flow, other.flow, name_of(named)))
+
+    def repartition(
+        self,
+        repartitioned: Repartitioned[K, V] | None = None,
+        *,
+        key: Serde[K] | None = None,
+        value: Serde[V] | None = None,
+        name: str | None = None,
+        number_of_partitions: int | None = None,
+        partitioner: StreamPartitioner | None = None,
+    ) -> Self:
+        """Send the stream through an internal topic, by key."""
+        options = Repartitioned(key, value, name, number_of_partitions, partitioner)
+        return type(self)(streams.repartition(self.flow, repartitioned or options))
+
+    def to(
+        self,
+        topic: str | TopicNameExtractor,
+        produced: Produced[K, V] | None = None,
+        *,
+        key: Serde[K] | None = None,
+        value: Serde[V] | None = None,
+        partitioner: StreamPartitioner | None = None,
+        named: Name = None,
+    ) -> None:
+        """Write the stream to a topic, or to the one a function of the record names."""
+        options = Produced(key, value, partitioner, name_of(named))
+        streams.to(self.flow, topic, produced or options)
+
+
+class BranchedKStream(Generic[S]):
+    """A stream that is being split; the branches come out by name."""
+
+    def __init__(self, make: Callable[[StreamFlow], S], flow: StreamFlow, splitter: str) -> None:
+        self._make = make
+        self._flow = flow
+        self._splitter = splitter
+        self._branches: dict[str, S] = {}
+
+    def branch(
+        self, predicate: Of1Or2[Any], branched: Branched[S] | str | None = None
+    ) -> "BranchedKStream[S]":
+        """Add a branch for the records that no earlier one took and for which the predicate holds."""
+        self._add(predicate, branched)
+        return self
+
+    def default_branch(self, branched: Branched[S] | str | None = None) -> dict[str, S]:
+        """Add a branch for all others; return the branches by name."""
+        self._add(None, branched)
+        return self._branches
+
+    def no_default_branch(self) -> dict[str, S]:
+        """Drop all others; return the branches by name."""
+        return self._branches
+
+    def _add(self, predicate: Any, branched: Branched[S] | str | None) -> None:
+        options = Branched(branched) if isinstance(branched, str) else branched or Branched()
+        flow = streams.branch(self._flow, self._splitter, predicate, options.name)
+        stream: S | None = self._make(flow)
+        if options.consumer is not None and stream is not None:
+            options.consumer(stream)
+            return
+        if options.chain is not None and stream is not None:
+            stream = options.chain(stream)
+        if stream is not None:
+            self._branches[flow.name] = stream

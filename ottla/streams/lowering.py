@@ -1,0 +1,107 @@
+"""From a plan to the topology that a task runs: each step becomes its nodes and stores."""
+
+from functools import singledispatch
+
+from ottla.streams.operators.stateless import Filter
+from ottla.streams.plan import (
+    GlobalStoreNode,
+    OperatorNode,
+    Plan,
+    PlanNode,
+    RepartitionNode,
+    SinkNode,
+    SourceNode,
+    StoreNode,
+)
+from ottla.streams.topology import Source, Topology
+
+
+def lower(plan: Plan) -> Topology:
+    """Return the topology of a plan."""
+    topology = Topology()
+    for node in plan.nodes:
+        _lower(node, topology)
+    return topology
+
+
+@singledispatch
+def _lower(node: PlanNode, topology: Topology) -> None:
+    raise TypeError(f"no lowering of {type(node).__name__}")
+
+
+@_lower.register
+def _lower_source(node: SourceNode, topology: Topology) -> None:
+    topology.add(_source(node))
+
+
+def _source(node: SourceNode, *, is_global: bool = False) -> Source:
+    return Source(
+        node.name,
+        node.topics,
+        node.pattern,
+        node.key,
+        node.value,
+        node.timestamp_extractor,
+        node.offset_reset,
+        is_global,
+    )
+
+
+@_lower.register
+def _lower_operator(node: OperatorNode, topology: Topology) -> None:
+    topology.add_processor(node.name, node.operator, *node.parents)
+    topology.connect_processor_and_state_stores(node.name, *node.stores)
+
+
+@_lower.register
+def _lower_repartition(node: RepartitionNode, topology: Topology) -> None:
+    topology.internal_topics[node.topic] = node.partitions
+    parents = node.parents
+    if node.key_filter is not None:
+        keeps = node.keeps_null_keys
+        supplier = Filter(lambda key, _: keeps or key is not None)
+        topology.add_processor(node.key_filter, supplier, *parents)
+        parents = (node.key_filter,)
+    topology.add_sink(
+        node.sink,
+        node.topic,
+        *parents,
+        key=node.key,
+        value=node.value,
+        partitioner=node.partitioner,
+        carries_changes=node.carries_changes,
+    )
+    topology.add(
+        Source(
+            node.name,
+            (node.topic,),
+            key=node.key,
+            value=node.value,
+            carries_changes=node.carries_changes,
+        )
+    )
+
+
+@_lower.register
+def _lower_sink(node: SinkNode, topology: Topology) -> None:
+    if node.internal and isinstance(node.topic, str):
+        topology.internal_topics[node.topic] = None
+    topology.add_sink(
+        node.name,
+        node.topic,
+        *node.parents,
+        key=node.key,
+        value=node.value,
+        partitioner=node.partitioner,
+    )
+
+
+@_lower.register
+def _lower_global_store(node: GlobalStoreNode, topology: Topology) -> None:
+    source = _source(node.source, is_global=True)
+    topology.add_global_store(node.store, source, node.processor, node.supplier)
+
+
+@_lower.register
+def _lower_store(node: StoreNode, topology: Topology) -> None:
+    topology.add_state_store(node.store)

@@ -1,0 +1,133 @@
+"""Aggregations by key, of streams and of grouped tables."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ottla.streams.errors import StreamsError
+from ottla.streams.operators.views import forward_change
+from ottla.streams.processor import Processor, ProcessorContext
+from ottla.streams.records import Change, Record
+from ottla.streams.stores.builders import StoreBuilder
+
+AnyProcessor = Processor[Any, Any, Any, Any]
+Initializer = Callable[[], Any]
+Aggregator = Callable[[Any, Any, Any], Any]
+"""Takes key, value and aggregate; gives the new aggregate, None to remove it."""
+
+
+@dataclass(frozen=True)
+class StreamAggregate:
+    """Folds the values of each key; without initializer the first value starts (reduce)."""
+
+    store: StoreBuilder
+    initializer: Initializer | None
+    aggregator: Aggregator
+    send_old_values: bool = False
+
+    @property
+    def stores(self) -> tuple[StoreBuilder, ...]:
+        """The table's store."""
+        return (self.store,)
+
+    def __call__(self) -> AnyProcessor:
+        """Make the processor."""
+        return _StreamAggregateProcessor(self)
+
+
+class _StreamAggregateProcessor(AnyProcessor):
+    def __init__(self, operator: StreamAggregate) -> None:
+        self._operator = operator
+
+    def init(self, context: ProcessorContext) -> None:
+        super().init(context)
+        self._store = context.store(self._operator.store.name)
+
+    def process(self, record: Record[Any, Any]) -> None:
+        if record.key is None or record.value is None:
+            return
+        entry = self._store.get(record.key)
+        timestamp = record.timestamp if entry is None else max(record.timestamp, entry.timestamp)
+        old = self._current(record.key)
+        start = entry.value if entry is not None else self._start()
+        if start is None and self._operator.initializer is None:
+            new = record.value
+        else:
+            new = self._operator.aggregator(record.key, record.value, start)
+        is_latest = self._store.put_at(record.key, new, timestamp)
+        if is_latest is not None:
+            aged = record.with_timestamp(timestamp)
+            forward_change(
+                self.context, aged, Change(new, old, is_latest), self._operator.send_old_values
+            )
+
+    def _start(self) -> Any:
+        return None if self._operator.initializer is None else self._operator.initializer()
+
+    def _current(self, key: Any) -> Any:
+        # Its own copy: an aggregator may change the aggregate that it is given in place.
+        if not self._operator.send_old_values:
+            return None
+        entry = self._store.get(key)
+        return self._start() if entry is None else entry.value
+
+
+@dataclass(frozen=True)
+class TableAggregate:
+    """Folds the entries of each group: the subtractor takes the old value out, the adder the new in.
+
+    Without initializer the first value starts (reduce).
+    """
+
+    store: StoreBuilder
+    initializer: Initializer | None
+    adder: Aggregator
+    subtractor: Aggregator
+    send_old_values: bool = False
+
+    @property
+    def stores(self) -> tuple[StoreBuilder, ...]:
+        """The table's store."""
+        return (self.store,)
+
+    def __call__(self) -> AnyProcessor:
+        """Make the processor."""
+        return _TableAggregateProcessor(self)
+
+
+class _TableAggregateProcessor(AnyProcessor):
+    def __init__(self, operator: TableAggregate) -> None:
+        self._operator = operator
+
+    def init(self, context: ProcessorContext) -> None:
+        super().init(context)
+        self._store = context.store(self._operator.store.name)
+
+    def process(self, record: Record[Any, Any]) -> None:
+        if record.key is None:
+            name = self._operator.store.name
+            raise StreamsError(f"a record for the table {name} has no key; filter before grouping")
+        change: Change[Any] = record.value
+        entry = self._store.get(record.key)
+        aggregate = None if entry is None else entry.value
+        timestamp = record.timestamp
+        if change.old_value is not None and entry is not None:
+            aggregate = self._operator.subtractor(record.key, change.old_value, aggregate)
+            timestamp = max(timestamp, entry.timestamp)
+        if change.new_value is not None:
+            if entry is not None and (aggregate is not None or self._operator.initializer):
+                timestamp = max(timestamp, entry.timestamp)
+            aggregate = self._add(record.key, change.new_value, aggregate)
+        send_old = self._operator.send_old_values
+        before = self._store.get(record.key) if send_old else None
+        is_latest = self._store.put_at(record.key, aggregate, timestamp)
+        if is_latest is not None:
+            changed = Change(aggregate, before.value if before else None, is_latest)
+            forward_change(self.context, record.with_timestamp(timestamp), changed, send_old)
+
+    def _add(self, key: Any, value: Any, aggregate: Any) -> Any:
+        if aggregate is None:
+            if self._operator.initializer is None:
+                return value
+            aggregate = self._operator.initializer()
+        return self._operator.adder(key, value, aggregate)

@@ -1,0 +1,101 @@
+"""Aggregations by key and session: a record joins the sessions it touches into one."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ottla.streams.operators.aggregates import Aggregator, Initializer
+from ottla.streams.operators.views import forward_change
+from ottla.streams.operators.windowed import EmitOnClose, OnLate
+from ottla.streams.processor import Processor, ProcessorContext
+from ottla.streams.records import NO_TIMESTAMP, Change, Record, SessionWindow, Windowed
+from ottla.streams.stores.builders import StoreBuilder
+from ottla.streams.windows import SessionWindows
+
+AnyProcessor = Processor[Any, Any, Any, Any]
+Merger = Callable[[Any, Any, Any], Any]
+
+
+@dataclass(frozen=True)
+class SessionAggregate:
+    """Folds the values of each key and session; sessions that were merged get a tombstone."""
+
+    windows: SessionWindows
+    store: StoreBuilder
+    initializer: Initializer
+    aggregator: Aggregator
+    merger: Merger
+    on_close: bool = False
+    send_old_values: bool = False
+    on_late: OnLate | None = None
+
+    @property
+    def stores(self) -> tuple[StoreBuilder, ...]:
+        """The table's store."""
+        return (self.store,)
+
+    def __call__(self) -> AnyProcessor:
+        """Make the processor."""
+        return _SessionAggregateProcessor(self)
+
+
+class _SessionAggregateProcessor(AnyProcessor):
+    def __init__(self, operator: SessionAggregate) -> None:
+        self._operator = operator
+        self._stream_time = NO_TIMESTAMP
+
+    def init(self, context: ProcessorContext) -> None:
+        super().init(context)
+        self._store = context.store(self._operator.store.name)
+        self._emit = EmitOnClose(context)
+
+    def process(self, record: Record[Any, Any]) -> None:
+        if record.key is None:
+            return
+        windows, time = self._operator.windows, record.timestamp
+        gap = windows.inactivity_gap_ms
+        self._stream_time = max(self._stream_time, time)
+        close_time = self._stream_time - windows.grace_period_ms - gap
+        touched = list(self._store.find_sessions(record.key, time - gap, time + gap))
+        aggregate = self._operator.initializer()
+        start = end = time
+        for session, value in touched:
+            aggregate = self._operator.merger(record.key, aggregate, value)
+            start, end = min(start, session.window.start), max(end, session.window.end)
+        if end < close_time:
+            if self._operator.on_late is not None:
+                self._operator.on_late(record)
+        else:
+            if (start, end) != (time, time):
+                self._remove(record.key, touched)
+            self._put(record, Windowed(record.key, SessionWindow(start, end)), aggregate)
+        self._forward_closed(record, close_time)
+
+    def _remove(self, key: Any, sessions: list[tuple[Windowed[Any], Any]]) -> None:
+        for session, _ in sessions:
+            # Read again: the merger may have changed the value that it was given in place.
+            old = self._store.fetch_session(key, *session.window)
+            self._store.remove(session)
+            self._update(session, old, None)
+
+    def _put(self, record: Record[Any, Any], session: Windowed[Any], aggregate: Any) -> None:
+        new = self._operator.aggregator(record.key, record.value, aggregate)
+        self._store.put(session, new)
+        self._update(session, None, new)
+
+    def _update(self, session: Windowed[Any], old: Any, new: Any) -> None:
+        if self._operator.on_close:
+            return
+        changed = Record(session, Change(new, old), session.window.end)
+        forward_change(self.context, changed, changed.value, self._operator.send_old_values)
+
+    def _forward_closed(self, record: Record[Any, Any], close_time: int) -> None:
+        if not self._operator.on_close or not self._emit.is_due(close_time):
+            return
+        low, high = max(0, self._emit.last_close), close_time - 1
+        if high < 0 or high < low:
+            return
+        for session, value in list(self._store.find_ended(low, high)):
+            change: Change[Any] = Change(value, None)
+            self.context.forward(Record(session, change, session.window.end, record.headers))
+        self._emit.last_close = close_time

@@ -1,0 +1,217 @@
+"""Operators of tables: sources, filters, mappings and the new keys of a grouping.
+
+Each takes changes (new and old value) and forwards changes; a tombstone is a new value of None.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from ottla.streams.operators.views import forward_change
+from ottla.streams.processor import Processor, ProcessorContext
+from ottla.streams.records import Change, Record
+from ottla.streams.stores.builders import StoreBuilder
+
+AnyProcessor = Processor[Any, Any, Any, Any]
+
+
+@dataclass(frozen=True)
+class TableSource:
+    """Reads a topic, or a stream, as a table; keeps it in a store if somebody reads or asks for it."""
+
+    store: StoreBuilder
+    materialized: bool = False
+    send_old_values: bool = False
+
+    @property
+    def stores(self) -> tuple[StoreBuilder, ...]:
+        """The table's store."""
+        return (self.store,) if self.materialized else ()
+
+    def __call__(self) -> AnyProcessor:
+        """Make the processor."""
+        return _TableSourceProcessor(self)
+
+
+class _TableSourceProcessor(AnyProcessor):
+    def __init__(self, operator: TableSource) -> None:
+        self._operator = operator
+        self._store: Any = None
+
+    def init(self, context: ProcessorContext) -> None:
+        super().init(context)
+        if self._operator.materialized:
+            self._store = context.store(self._operator.store.name)
+
+    def process(self, record: Record[Any, Any]) -> None:
+        if record.key is None:
+            return
+        if self._store is None:
+            self.context.forward(record.with_value(Change(record.value, None)))
+            return
+        old = self._store.get(record.key) if self._operator.send_old_values else None
+        is_latest = self._store.put_at(record.key, record.value, record.timestamp)
+        if is_latest is not None:
+            change = Change(record.value, old.value if old else None, is_latest)
+            forward_change(self.context, record, change, self._operator.send_old_values)
+
+
+@dataclass(frozen=True)
+class TableMap:
+    """Gives each entry of a table a new value; None takes it out (filter is one of these).
+
+    `drops_unseen`: a change from nothing to nothing is not forwarded, as Kafka's filter does.
+    """
+
+    mapper: Callable[[Any, Any], Any]
+    store: StoreBuilder | None = None
+    send_old_values: bool = False
+    drops_unseen: bool = False
+    versioned_semantics: bool = False
+
+    @property
+    def stores(self) -> tuple[StoreBuilder, ...]:
+        """The store of the result, if it has one."""
+        return () if self.store is None else (self.store,)
+
+    def value_of(self, key: Any, value: Any) -> Any:
+        """Return the new value of an entry."""
+        return None if value is None else self.mapper(key, value)
+
+    def __call__(self) -> AnyProcessor:
+        """Make the processor."""
+        return _TableMapProcessor(self)
+
+
+class _TableMapProcessor(AnyProcessor):
+    def __init__(self, operator: TableMap) -> None:
+        self._operator = operator
+        self._store: Any = None
+
+    def init(self, context: ProcessorContext) -> None:
+        super().init(context)
+        if self._operator.store is not None:
+            self._store = context.store(self._operator.store.name)
+
+    def process(self, record: Record[Any, Any]) -> None:
+        operator = self._operator
+        change: Change[Any] = record.value
+        new = operator.value_of(record.key, change.new_value)
+        old = self._old(record.key, change)
+        unseen = operator.send_old_values and new is None and old is None
+        if operator.drops_unseen and unseen and not operator.versioned_semantics:
+            return
+        is_latest: bool | None = change.is_latest
+        if self._store is not None:
+            is_latest = self._store.put_at(record.key, new, record.timestamp)
+        if is_latest is not None:
+            changed = Change(new, old, is_latest)
+            forward_change(self.context, record, changed, operator.send_old_values)
+
+    def _old(self, key: Any, change: Change[Any]) -> Any:
+        if not self._operator.send_old_values:
+            return None
+        if self._store is None:
+            return self._operator.value_of(key, change.old_value)
+        entry = self._store.get(key)
+        return entry.value if entry else None
+
+
+class ValueTransformer(Protocol):
+    """Makes new values with the help of stores; one a task (Kafka's ValueTransformerWithKey)."""
+
+    def init(self, context: ProcessorContext) -> None:
+        """Start."""
+
+    def transform(self, key: Any, value: Any) -> Any:
+        """Return the new value; the value may be None."""
+
+    def close(self) -> None:
+        """End."""
+
+
+@dataclass(frozen=True)
+class TableTransform:
+    """Gives each entry of a table a new value with the help of stores; also asked for tombstones."""
+
+    supplier: Callable[[], ValueTransformer]
+    store: StoreBuilder | None = None
+    send_old_values: bool = False
+
+    @property
+    def stores(self) -> tuple[StoreBuilder, ...]:
+        """The store of the result, if it has one."""
+        return () if self.store is None else (self.store,)
+
+    def __call__(self) -> AnyProcessor:
+        """Make the processor."""
+        return _TableTransformProcessor(self)
+
+
+class _TableTransformProcessor(AnyProcessor):
+    def __init__(self, operator: TableTransform) -> None:
+        self._operator = operator
+        self._transformer = operator.supplier()
+        self._store: Any = None
+
+    def init(self, context: ProcessorContext) -> None:
+        super().init(context)
+        self._transformer.init(context)
+        if self._operator.store is not None:
+            self._store = context.store(self._operator.store.name)
+
+    def process(self, record: Record[Any, Any]) -> None:
+        change: Change[Any] = record.value
+        send_old = self._operator.send_old_values
+        new = self._transformer.transform(record.key, change.new_value)
+        is_latest: bool | None = change.is_latest
+        old = None
+        if self._store is not None:
+            entry = self._store.get(record.key) if send_old else None
+            old = entry.value if entry else None
+            is_latest = self._store.put_at(record.key, new, record.timestamp)
+        elif send_old:
+            old = self._transformer.transform(record.key, change.old_value)
+        if is_latest is not None:
+            forward_change(self.context, record, Change(new, old, is_latest), send_old)
+
+    def close(self) -> None:
+        self._transformer.close()
+
+
+@dataclass(frozen=True)
+class TableRepartitionMap:
+    """Gives each entry of a table the key of its group; the old group hears that it left."""
+
+    selector: Callable[[Any, Any], tuple[Any, Any]]
+    versioned_semantics: bool = False
+
+    def __call__(self) -> AnyProcessor:
+        """Make the processor."""
+        return _TableRepartitionMapProcessor(self)
+
+
+class _TableRepartitionMapProcessor(AnyProcessor):
+    def __init__(self, operator: TableRepartitionMap) -> None:
+        self._operator = operator
+
+    def _pair(self, key: Any, value: Any) -> tuple[Any, Any] | None:
+        pair = None if value is None else self._operator.selector(key, value)
+        return None if pair is None or pair[0] is None or pair[1] is None else pair
+
+    def process(self, record: Record[Any, Any]) -> None:
+        change: Change[Any] = record.value
+        if self._operator.versioned_semantics and not change.is_latest:
+            return
+        new = self._pair(record.key, change.new_value)
+        old = self._pair(record.key, change.old_value)
+        if old is not None and new is not None and old[0] == new[0]:
+            self._forward(record, new[0], Change(new[1], old[1], change.is_latest))
+            return
+        if old is not None:
+            self._forward(record, old[0], Change(None, old[1], change.is_latest))
+        if new is not None:
+            self._forward(record, new[0], Change(new[1], None, change.is_latest))
+
+    def _forward(self, record: Record[Any, Any], key: Any, change: Change[Any]) -> None:
+        self.context.forward(Record(key, change, record.timestamp, record.headers))

@@ -1,0 +1,97 @@
+"""Views: how one operator reads the table of another, from its store or through what is above it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from ottla.streams.processor import ProcessorContext
+from ottla.streams.records import Change, Record, ValueAndTimestamp
+
+Entry = ValueAndTimestamp[Any]
+
+
+class Getter(Protocol):
+    """Reads a table by key (Kafka's KTableValueGetter)."""
+
+    versioned: bool
+
+    def get(self, key: Any) -> Entry | None:
+        """Return what the table has now."""
+
+
+@dataclass(frozen=True)
+class View:
+    """The stores that a reader of a table must be connected to, and how it opens its getter."""
+
+    stores: tuple[str, ...]
+    open: Callable[[ProcessorContext], Getter]
+
+
+@dataclass
+class _Function:
+    """A getter that is a function."""
+
+    get: Callable[[Any], Entry | None]
+    versioned: bool = False
+
+
+def store_view(name: str) -> View:
+    """Return the view of a table with a store; a store of tables is a getter."""
+    return View((name,), lambda context: context.store(name))
+
+
+def global_view(name: str) -> View:
+    """Return the view of a global table; its store is open to all."""
+    return View((), lambda context: context.store(name))
+
+
+def window_view(name: str) -> View:
+    """Return the view of a table of time windows."""
+
+    def open_store(context: ProcessorContext) -> Getter:
+        store = context.store(name)
+        return _Function(lambda windowed: store.fetch(windowed.key, windowed.window.start))
+
+    return View((name,), open_store)
+
+
+def session_view(name: str) -> View:
+    """Return the view of a table of sessions; the time of a session's value is its end."""
+
+    def open_store(context: ProcessorContext) -> Getter:
+        store = context.store(name)
+
+        def get(windowed: Any) -> Entry | None:
+            value = store.fetch_session(windowed.key, *windowed.window)
+            return None if value is None else ValueAndTimestamp(value, windowed.window.end)
+
+        return _Function(get)
+
+    return View((name,), open_store)
+
+
+def mapped_view(parent: View, change: Callable[[Any, Entry], Entry | None]) -> View:
+    """Return the view of a table that is another one, changed entry by entry."""
+
+    def open_parent(context: ProcessorContext) -> Getter:
+        above = parent.open(context)
+
+        def get(key: Any) -> Entry | None:
+            entry = above.get(key)
+            return None if entry is None else change(key, entry)
+
+        return _Function(get)
+
+    return View(parent.stores, open_parent)
+
+
+def forward_change(
+    context: ProcessorContext,
+    record: Record[Any, Any],
+    change: Change[Any],
+    send_old_values: bool,
+) -> None:
+    """Forward a table's change; the old value only where somebody asked for it."""
+    if not send_old_values:
+        change = Change(change.new_value, None, change.is_latest)
+    context.forward(record.with_value(change))

@@ -1,0 +1,153 @@
+"""Aggregations by key and window: tumbling and hopping windows, and what all windows share.
+
+An operator's stream time is the largest time it has seen itself; a window takes records until stream time
+passes its end and the grace.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ottla.streams.operators.aggregates import Aggregator, Initializer
+from ottla.streams.operators.views import forward_change
+from ottla.streams.processor import Processor, ProcessorContext
+from ottla.streams.records import (
+    NO_TIMESTAMP,
+    Change,
+    Record,
+    TimeWindow,
+    ValueAndTimestamp,
+    Windowed,
+)
+from ottla.streams.stores.builders import StoreBuilder
+from ottla.streams.windows import SlidingWindows, TimeWindows, UnlimitedWindows
+
+AnyProcessor = Processor[Any, Any, Any, Any]
+OnLate = Callable[[Record[Any, Any]], None]
+
+
+@dataclass(frozen=True)
+class WindowAggregate:
+    """Folds the values of each key and window.
+
+    `on_close` emits a window once, when it is closed (KIP-825); `on_late` is told of each record that
+    came too late for a window.
+    """
+
+    windows: TimeWindows | UnlimitedWindows | SlidingWindows
+    store: StoreBuilder
+    initializer: Initializer
+    aggregator: Aggregator
+    on_close: bool = False
+    send_old_values: bool = False
+    on_late: OnLate | None = None
+
+    @property
+    def stores(self) -> tuple[StoreBuilder, ...]:
+        """The table's store."""
+        return (self.store,)
+
+    def __call__(self) -> AnyProcessor:
+        """Make the processor."""
+        return _WindowAggregateProcessor(self)
+
+
+class EmitOnClose:
+    """When windows that closed are due: at most once an interval of the wall clock, as in Kafka."""
+
+    def __init__(self, context: ProcessorContext) -> None:
+        self._context = context
+        self._next_ms = 0
+        self.last_close = NO_TIMESTAMP
+
+    def is_due(self, close_time: int) -> bool:
+        """Return whether windows that closed by this time are to be looked for."""
+        now = self._context.current_system_time_ms()
+        if now < self._next_ms:
+            return False
+        self._next_ms = now + self._context.emit_interval_ms
+        return self.last_close < close_time
+
+
+class TimeWindowProcessor(AnyProcessor):
+    """What processors of time windows share: stream time, updates and results on close."""
+
+    def __init__(self, operator: WindowAggregate) -> None:
+        self._operator = operator
+        self._stream_time = NO_TIMESTAMP
+
+    def init(self, context: ProcessorContext) -> None:
+        """Open the store."""
+        super().init(context)
+        self._store = context.store(self._operator.store.name)
+        self._emit = EmitOnClose(context)
+
+    def _close_time(self, timestamp: int) -> int:
+        self._stream_time = max(self._stream_time, timestamp)
+        return self._stream_time - self._operator.windows.grace_period_ms
+
+    def _late(self, record: Record[Any, Any]) -> None:
+        if self._operator.on_late is not None:
+            self._operator.on_late(record)
+
+    def _fold(
+        self, record: Record[Any, Any], window: TimeWindow, entry: ValueAndTimestamp[Any] | None
+    ) -> None:
+        """Add a record to a window that has `entry`, store and forward the result."""
+        operator = self._operator
+        if entry is None or entry.value is None:
+            start, timestamp = operator.initializer(), record.timestamp
+            old = operator.initializer() if operator.send_old_values else None
+        else:
+            start, timestamp = entry.value, max(record.timestamp, entry.timestamp)
+            # Its own copy: an aggregator may change the aggregate that it is given in place.
+            held = self._store.fetch(record.key, window.start) if operator.send_old_values else None
+            old = entry.value if held is None else held.value
+        new = operator.aggregator(record.key, record.value, start)
+        self._put(record, window, new, timestamp)
+        self._update(record, window, old, new, timestamp)
+
+    def _put(self, record: Record[Any, Any], window: TimeWindow, new: Any, timestamp: int) -> None:
+        entry = None if new is None else ValueAndTimestamp(new, timestamp)
+        self._store.put(record.key, entry, window.start)
+
+    def _update(
+        self, record: Record[Any, Any], window: TimeWindow, old: Any, new: Any, timestamp: int
+    ) -> None:
+        if self._operator.on_close:
+            return
+        key = Windowed(record.key, window)
+        changed = Record(key, Change(new, old), timestamp, record.headers)
+        forward_change(self.context, changed, changed.value, self._operator.send_old_values)
+
+    def _forward_closed(self, record: Record[Any, Any], close_time: int) -> None:
+        if not self._operator.on_close or not self._emit.is_due(close_time):
+            return
+        low, high = self._closed_starts(close_time)
+        if high < 0 or high < low:
+            return
+        for key, entry in list(self._store.fetch_all(low, high)):
+            change: Change[Any] = Change(entry.value, None)
+            self.context.forward(Record(key, change, entry.timestamp, record.headers))
+        self._emit.last_close = close_time
+
+    def _closed_starts(self, close_time: int) -> tuple[int, int]:
+        """Return the first and the last start of windows that closed since the last time."""
+        size_ms, last = self._operator.windows.size_ms, self._emit.last_close
+        low = 0 if last == NO_TIMESTAMP else max(0, last - size_ms) + 1
+        return low, close_time - size_ms
+
+
+class _WindowAggregateProcessor(TimeWindowProcessor):
+    def process(self, record: Record[Any, Any]) -> None:
+        if record.key is None:
+            return
+        windows = self._operator.windows
+        assert not isinstance(windows, SlidingWindows)
+        close_time = self._close_time(record.timestamp)
+        for window in windows.windows_for(record.timestamp):
+            if window.end > close_time:
+                self._fold(record, window, self._store.fetch(record.key, window.start))
+            else:
+                self._late(record)
+        self._forward_closed(record, close_time)

@@ -1,0 +1,99 @@
+"""The values that flow through a topology: records, changes of tables, windowed keys.
+
+All are immutable; a processor that changes one makes another.
+"""
+
+from collections.abc import Sequence
+from typing import Generic, NamedTuple, TypeVar
+
+K = TypeVar("K")
+V = TypeVar("V")
+NewK = TypeVar("NewK")
+NewV = TypeVar("NewV")
+
+Header = tuple[str, bytes | None]
+
+NO_TIMESTAMP = -1
+
+
+class Record(NamedTuple, Generic[K, V]):
+    """A key, a value, a timestamp in milliseconds and headers (Kafka's processor.api.Record)."""
+
+    key: K
+    value: V
+    timestamp: int
+    headers: Sequence[Header] = ()
+
+    def with_key(self, key: NewK) -> "Record[NewK, V]":
+        """Return this record under another key."""
+        return Record(key, self.value, self.timestamp, self.headers)
+
+    def with_value(self, value: NewV) -> "Record[K, NewV]":
+        """Return this record with another value."""
+        return Record(self.key, value, self.timestamp, self.headers)
+
+    def with_timestamp(self, timestamp: int) -> "Record[K, V]":
+        """Return this record at another time."""
+        return Record(self.key, self.value, timestamp, self.headers)
+
+    def with_headers(self, headers: Sequence[Header]) -> "Record[K, V]":
+        """Return this record with other headers."""
+        return Record(self.key, self.value, self.timestamp, headers)
+
+
+class Change(NamedTuple, Generic[V]):
+    """What a table's update says: the new value and, where somebody asked for it, the old one.
+
+    `is_latest` is false only behind a versioned table, for an update that is older than its latest.
+    """
+
+    new_value: V | None
+    old_value: V | None
+    is_latest: bool = True
+
+
+class ValueAndTimestamp(NamedTuple, Generic[V]):
+    """A value of a table and the time at which it was set."""
+
+    value: V
+    timestamp: int
+
+
+class VersionedRecord(NamedTuple, Generic[V]):
+    """One version of a value, valid from `timestamp` until `valid_to` (None: still)."""
+
+    value: V
+    timestamp: int
+    valid_to: int | None
+
+
+class RecordMetadata(NamedTuple):
+    """Where the record that is being processed was read."""
+
+    topic: str
+    partition: int
+    offset: int
+
+
+class TimeWindow(NamedTuple):
+    """From `start` up to, without, `end` in milliseconds."""
+
+    start: int
+    end: int
+
+
+class SessionWindow(NamedTuple):
+    """From `start` up to, and with, `end` in milliseconds: the times of a session's outer records."""
+
+    start: int
+    end: int
+
+
+class Windowed(NamedTuple, Generic[K]):
+    """A key within a window: the key of every windowed table."""
+
+    key: K
+    window: TimeWindow | SessionWindow
+
+    def __str__(self) -> str:
+        return f"[{self.key}@{self.window.start}/{self.window.end}]"

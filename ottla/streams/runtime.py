@@ -1,0 +1,418 @@
+"""The task: a topology that takes records one by one, with its stores, its clocks and its punctuators.
+
+A task is pure Python and single-threaded. It reads and writes bytes: its caller feeds records of topics,
+takes what the sinks and changelogs put out, and tells the wall clock. Of the records that wait it takes
+the one with the smallest time first; at the same time the source that was added first.
+
+Not done: commits (nothing is lost or doubled here), caching, standby tasks.
+"""
+
+import heapq
+import itertools
+import re
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from ottla.streams.durations import Duration, milliseconds
+from ottla.streams.errors import DeserializationError, StreamsError
+from ottla.streams.processor import Processor, Punctuation, TimestampedRecord
+from ottla.streams.records import NO_TIMESTAMP, Header, Record, RecordMetadata
+from ottla.streams.serdes import Serde, changes, resolve
+from ottla.streams.stores.builders import DefaultSerdes, StateStore, StoreBuilder
+from ottla.streams.topology import ProcessorNode, Sink, Source, Topology
+
+
+class TopicRecord(NamedTuple):
+    """A record of a topic, as bytes."""
+
+    key: bytes | None
+    value: bytes | None
+    timestamp: int
+    headers: Sequence[Header] = ()
+    partition: int = 0
+    offset: int = 0
+
+
+class ProducedRecord(NamedTuple):
+    """A record that a task wrote; partition None: as the key says."""
+
+    topic: str
+    key: bytes | None
+    value: bytes | None
+    timestamp: int
+    headers: Sequence[Header]
+    partition: int | None = None
+
+
+@dataclass(frozen=True)
+class TaskSettings:
+    """What a task is told about its application."""
+
+    application_id: str
+    defaults: DefaultSerdes = field(default_factory=DefaultSerdes)
+    emit_interval_ms: int = 0
+    """Kafka looks for closed windows once a second of wall-clock time; 0 looks at every record."""
+    partitions: int = 1
+    """The number of partitions of topics that a partitioner chooses among."""
+
+
+class _Schedule:
+    """A punctuator: when it is due next, and what is called."""
+
+    def __init__(self, due: int, interval_ms: int, callback: Callable[[int], Any]) -> None:
+        self.due = due
+        self.callback = callback
+        self.is_cancelled = False
+        self._interval_ms = interval_ms
+
+    def cancel(self) -> None:
+        """Do not call it any more."""
+        self.is_cancelled = True
+
+    def advance(self, now: int) -> None:
+        """Set the next time; those that were missed are left out, as in Kafka."""
+        missed = max(0, (now - self.due) // self._interval_ms)
+        self.due += (missed + 1) * self._interval_ms
+
+
+class _Punctuators:
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, int, _Schedule]] = []
+        self._numbers = itertools.count()
+
+    def add(self, schedule: _Schedule) -> None:
+        heapq.heappush(self._heap, (schedule.due, next(self._numbers), schedule))
+
+    def run(self, now: int) -> None:
+        while self._heap and self._heap[0][0] <= now:
+            _, _, schedule = heapq.heappop(self._heap)
+            if schedule.is_cancelled:
+                continue
+            schedule.callback(now)
+            if not schedule.is_cancelled:
+                schedule.advance(now)
+                self.add(schedule)
+
+
+Deliver = Callable[[Record[Any, Any]], None]
+
+
+class NodeContext:
+    """What one processor sees of its task."""
+
+    def __init__(self, task: "Task", name: str, stores: frozenset[str]) -> None:
+        self._task = task
+        self._name = name
+        self._stores = stores
+        self._children: dict[str, Deliver] = {}
+        self._deliveries: tuple[Deliver, ...] = ()
+        self.application_id = task.settings.application_id
+        self.default_serdes = task.settings.defaults
+        self.emit_interval_ms = task.settings.emit_interval_ms
+
+    def add_child(self, name: str, deliver: Deliver) -> None:
+        """Forward to a node as well."""
+        self._children[name] = deliver
+        self._deliveries = tuple(self._children.values())
+
+    @property
+    def record_metadata(self) -> RecordMetadata | None:
+        """Where the current record was read; None in a punctuator."""
+        return self._task.metadata
+
+    def forward(self, record: Record[Any, Any], child: str | None = None) -> None:
+        """Send a record to all children, or to one by its name."""
+        if child is None:
+            for deliver in self._deliveries:
+                deliver(record)
+        elif child in self._children:
+            self._children[child](record)
+        else:
+            known = ", ".join(self._children) or "none"
+            raise StreamsError(f"{self._name} has no child {child}; its children are: {known}")
+
+    def schedule(
+        self, interval: Duration, punctuation: Punctuation, callback: Callable[[int], Any]
+    ) -> _Schedule:
+        """Call back with the time whenever the interval passed on one of the two clocks."""
+        interval_ms = milliseconds(interval)
+        if interval_ms < 1:
+            raise ValueError("a punctuator's interval is at least a millisecond")
+        return self._task.schedule(interval_ms, punctuation, callback)
+
+    def store(self, name: str) -> Any:
+        """Return a store that is connected to this processor, or a global one."""
+        if name in self._stores or name in self._task.topology.global_stores:
+            return self._task.stores[name]
+        known = ", ".join(sorted(self._stores)) or "none"
+        raise StreamsError(
+            f"processor {self._name} is not connected to store {name}; its stores are: {known}"
+        )
+
+    def current_stream_time_ms(self) -> int:
+        """Return the largest time of any record this task took; -1 before the first."""
+        return self._task.stream_time
+
+    def current_system_time_ms(self) -> int:
+        """Return the wall clock."""
+        return self._task.clock()
+
+    def commit(self) -> None:
+        """Ask for a commit soon; this task's caller commits after every record."""
+
+    @contextmanager
+    def as_of(self, metadata: RecordMetadata | None) -> Iterator[None]:
+        """Let a record that waited go on as the one that was read there."""
+        before, self._task.metadata = self._task.metadata, metadata
+        try:
+            yield
+        finally:
+            self._task.metadata = before
+
+
+class _Reader:
+    """A source: makes records of bytes and hands them to its children."""
+
+    def __init__(self, source: Source, context: NodeContext, order: int) -> None:
+        self.order = order
+        self.context = context
+        self._source = source
+        defaults = context.default_serdes
+        self._key: Serde[Any] = resolve(source.key, defaults.key)
+        value = resolve(source.value, defaults.value)
+        self._value: Serde[Any] = changes(value) if source.carries_changes else value
+
+    def read(self, topic: str, raw: TopicRecord) -> Record[Any, Any] | None:
+        """Return the record with its time; None for one that is to be dropped."""
+        try:
+            key, value = self._key.from_bytes(raw.key), self._value.from_bytes(raw.value)
+        except (ValueError, TypeError, KeyError) as error:
+            place = f"{topic}-{raw.partition} at offset {raw.offset}"
+            raise DeserializationError(
+                f"the record of {place} is not what {self._key} and {self._value} read: {error}"
+            ) from error
+        extractor = self._source.timestamp_extractor
+        timestamp = raw.timestamp
+        if extractor is not None:
+            seen = TimestampedRecord(key, value, timestamp, topic, raw.partition, raw.offset)
+            timestamp = extractor(seen)
+        elif timestamp < 0:
+            raise StreamsError(
+                f"a record of {topic} has no time; give the source a timestamp extractor"
+            )
+        return None if timestamp < 0 else Record(key, value, timestamp, raw.headers)
+
+
+@dataclass
+class _Waiting:
+    """The records of a partition that were added and not taken yet; the first one is read."""
+
+    reader: _Reader
+    topic: str
+    records: deque[TopicRecord] = field(default_factory=deque)
+    head: Record[Any, Any] | None = None
+    head_metadata: RecordMetadata | None = None
+
+    def fill(self) -> None:
+        while self.head is None and self.records:
+            raw = self.records.popleft()
+            self.head = self.reader.read(self.topic, raw)
+            self.head_metadata = RecordMetadata(self.topic, raw.partition, raw.offset)
+
+
+class Task:
+    """A running topology. `output` takes what sinks and changelogs write; `clock` is the wall clock."""
+
+    def __init__(
+        self,
+        topology: Topology,
+        settings: TaskSettings,
+        output: Callable[[ProducedRecord], None],
+        clock: Callable[[], int],
+    ) -> None:
+        self.topology = topology
+        self.settings = settings
+        self.clock = clock
+        self.stream_time = NO_TIMESTAMP
+        self.metadata: RecordMetadata | None = None
+        self.stores: dict[str, StateStore] = {}
+        self._output = output
+        self._now = NO_TIMESTAMP
+        self._processors: list[Processor[Any, Any, Any, Any]] = []
+        self._contexts: dict[str, NodeContext] = {}
+        self._readers: dict[str, _Reader] = {}
+        self._patterns: list[tuple[re.Pattern[str], _Reader]] = []
+        self._global_topics: set[str] = set()
+        self._waiting: dict[tuple[str, int], _Waiting] = {}
+        self._punctuators = {each: _Punctuators() for each in Punctuation}
+        for builder in (*topology.stores.values(), *topology.global_stores.values()):
+            self.stores[builder.name] = builder.build(settings.defaults, self._changelog(builder))
+        self._build()
+
+    def topic_name(self, topic: str) -> str:
+        """Return the name of a topic; internal ones carry the application's name."""
+        internal = topic in self.topology.internal_topics
+        return f"{self.settings.application_id}-{topic}" if internal else topic
+
+    def _changelog(
+        self, builder: StoreBuilder
+    ) -> Callable[[bytes, bytes | None, int | None], None] | None:
+        if not builder.logging_enabled:
+            return None
+        topic = f"{self.settings.application_id}-{builder.name}-changelog"
+
+        def log(key: bytes, value: bytes | None, timestamp: int | None) -> None:
+            time = self._now if timestamp is None else timestamp
+            self._output(ProducedRecord(topic, key, value, time, ()))
+
+        return log
+
+    def _build(self) -> None:
+        for name, node in self.topology.nodes.items():
+            stores = frozenset(self.topology.connected.get(name, ()))
+            self._contexts[name] = NodeContext(self, name, stores)
+            if isinstance(node, Source):
+                self._add_source(node)
+            elif isinstance(node, Sink):
+                self._connect(name, node.parents, _Writer(self, node).write)
+            else:
+                self._add_processor(node)
+        for name, processor in self._named_processors():
+            processor.init(self._contexts[name])
+
+    def _named_processors(self) -> list[tuple[str, Processor[Any, Any, Any, Any]]]:
+        names = [
+            name for name, node in self.topology.nodes.items() if isinstance(node, ProcessorNode)
+        ]
+        return list(zip(names, self._processors, strict=True))
+
+    def _add_source(self, source: Source) -> None:
+        reader = _Reader(source, self._contexts[source.name], len(self._contexts))
+        for topic in source.topics:
+            self._readers[self.topic_name(topic)] = reader
+            if source.is_global:
+                self._global_topics.add(topic)
+        if source.pattern is not None:
+            self._patterns.append((re.compile(source.pattern), reader))
+
+    def _add_processor(self, node: ProcessorNode) -> None:
+        processor = node.supplier()
+        self._processors.append(processor)
+        self._connect(node.name, node.parents, processor.process)
+
+    def _connect(self, name: str, parents: Sequence[str], deliver: Deliver) -> None:
+        for parent in parents:
+            self._contexts[parent].add_child(name, deliver)
+
+    def reads(self, topic: str) -> bool:
+        """Return whether a source reads a topic."""
+        return self._reader(topic) is not None
+
+    def _reader(self, topic: str) -> _Reader | None:
+        if topic in self._readers:
+            return self._readers[topic]
+        return next((reader for each, reader in self._patterns if each.fullmatch(topic)), None)
+
+    def add(self, topic: str, raw: TopicRecord) -> None:
+        """Give a record of a topic; those of global topics are taken at once."""
+        reader = self._reader(topic)
+        if reader is None:
+            raise StreamsError(f"no source reads topic {topic}")
+        if topic in self._global_topics:
+            record = reader.read(topic, raw)
+            if record is not None:
+                self._deliver(reader, record, RecordMetadata(topic, raw.partition, raw.offset))
+            return
+        place = topic, raw.partition
+        waiting = self._waiting.setdefault(place, _Waiting(reader, topic))
+        waiting.records.append(raw)
+        waiting.fill()
+
+    def process_next(self) -> bool:
+        """Take the record that is next in time; return False if none waits."""
+        ready = [
+            (each.head.timestamp, each.reader.order, place, each)
+            for place, each in self._waiting.items()
+            if each.head is not None
+        ]
+        if not ready:
+            return False
+        waiting = min(ready, key=lambda entry: entry[:3])[3]
+        record, metadata = waiting.head, waiting.head_metadata
+        assert record is not None
+        assert metadata is not None
+        waiting.head = None
+        waiting.fill()
+        self.stream_time = max(self.stream_time, record.timestamp)
+        self._deliver(waiting.reader, record, metadata)
+        return True
+
+    def _deliver(self, reader: _Reader, record: Record[Any, Any], metadata: RecordMetadata) -> None:
+        self.metadata, self._now = metadata, record.timestamp
+        try:
+            reader.context.forward(record)
+        finally:
+            self.metadata = None
+
+    def write(self, record: ProducedRecord) -> None:
+        """Hand what a sink wrote to the task's caller."""
+        self._output(record)
+
+    def schedule(
+        self, interval_ms: int, punctuation: Punctuation, callback: Callable[[int], Any]
+    ) -> _Schedule:
+        """Add a punctuator: on stream time it is due with the first record."""
+        due = 0
+        if punctuation is Punctuation.WALL_CLOCK_TIME:
+            due = self.clock() + interval_ms
+        schedule = _Schedule(due, interval_ms, callback)
+        self._punctuators[punctuation].add(schedule)
+        return schedule
+
+    def punctuate_stream_time(self) -> None:
+        """Call the punctuators that are due by stream time."""
+        if self.stream_time != NO_TIMESTAMP:
+            self._now = self.stream_time
+            self._punctuators[Punctuation.STREAM_TIME].run(self.stream_time)
+
+    def punctuate_wall_clock_time(self) -> None:
+        """Call the punctuators that are due by the wall clock."""
+        self._now = self.clock()
+        self._punctuators[Punctuation.WALL_CLOCK_TIME].run(self.clock())
+
+    def close(self) -> None:
+        """End the processors, then the stores."""
+        for processor in self._processors:
+            processor.close()
+        for store in self.stores.values():
+            store.close()
+
+
+class _Writer:
+    """A sink: makes bytes of records."""
+
+    def __init__(self, task: Task, sink: Sink) -> None:
+        defaults = task.settings.defaults
+        self._task = task
+        self._sink = sink
+        self._key: Serde[Any] = resolve(sink.key, defaults.key)
+        value = resolve(sink.value, defaults.value)
+        self._value: Serde[Any] = changes(value) if sink.carries_changes else value
+
+    def write(self, record: Record[Any, Any]) -> None:
+        sink = self._sink
+        named = sink.topic if isinstance(sink.topic, str) else sink.topic(record.key, record.value)
+        topic = self._task.topic_name(named)
+        partition = None
+        if sink.partitioner is not None:
+            count = self._task.settings.partitions
+            partition = sink.partitioner(topic, record.key, record.value, count)
+        if record.timestamp < 0:
+            raise StreamsError(f"a record for {topic} has no time; forward it with one")
+        key, value = self._key.to_bytes(record.key), self._value.to_bytes(record.value)
+        self._task.write(
+            ProducedRecord(topic, key, value, record.timestamp, record.headers, partition)
+        )

@@ -1,0 +1,136 @@
+"""Key-value stores, with and without the time at which a value was set."""
+
+import struct
+from collections.abc import Iterator
+from typing import Generic, TypeVar
+
+from ottla.streams.records import ValueAndTimestamp
+from ottla.streams.serdes import Serde
+from ottla.streams.stores.ordered import Changelog, MemoryBytes, OrderedBytes
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+_TIME = struct.Struct(">q")
+
+
+class KeyValueStore(Generic[K, V]):
+    """One value a key, walked in the order of the keys' bytes (Kafka's KeyValueStore)."""
+
+    def __init__(
+        self,
+        name: str,
+        key: Serde[K],
+        value: Serde[V],
+        changelog: Changelog | None = None,
+        held: OrderedBytes | None = None,
+    ) -> None:
+        self.name = name
+        self._key = key
+        self._value = value
+        self._changelog = changelog
+        self._held = MemoryBytes() if held is None else held
+
+    def get(self, key: K) -> V | None:
+        """Return the value of a key."""
+        return self._value.from_bytes(self._held.get(self._key.serialize(key)))
+
+    def put(self, key: K, value: V | None) -> None:
+        """Set the value of a key; None removes it."""
+        key_bytes = self._key.serialize(key)
+        data = self._value.to_bytes(value)
+        self._held.put(key_bytes, data)
+        if self._changelog is not None:
+            self._changelog(key_bytes, data, None)
+
+    def put_if_absent(self, key: K, value: V | None) -> V | None:
+        """Set the value of a key that has none; return the value it had."""
+        found = self.get(key)
+        if found is None:
+            self.put(key, value)
+        return found
+
+    def put_all(self, entries: list[tuple[K, V | None]]) -> None:
+        """Set many keys, in order."""
+        for key, value in entries:
+            self.put(key, value)
+
+    def delete(self, key: K) -> V | None:
+        """Remove a key; return the value it had."""
+        found = self.get(key)
+        self.put(key, None)
+        return found
+
+    def range(self, low: K | None, high: K | None) -> Iterator[tuple[K, V]]:
+        """Walk the keys from `low` to `high`, both included; None is no bound."""
+        return self._scan(low, high, reverse=False)
+
+    def reverse_range(self, low: K | None, high: K | None) -> Iterator[tuple[K, V]]:
+        """Walk the keys from `high` down to `low`."""
+        return self._scan(low, high, reverse=True)
+
+    def all(self) -> Iterator[tuple[K, V]]:
+        """Walk all keys."""
+        return self._scan(None, None, reverse=False)
+
+    def reverse_all(self) -> Iterator[tuple[K, V]]:
+        """Walk all keys from the last to the first."""
+        return self._scan(None, None, reverse=True)
+
+    def _scan(self, low: K | None, high: K | None, *, reverse: bool) -> Iterator[tuple[K, V]]:
+        bounds = self._key.to_bytes(low), self._key.to_bytes(high)
+        for key, value in self._held.scan(*bounds, reverse=reverse):
+            yield self._key.deserialize(key), self._value.deserialize(value)
+
+    def approximate_num_entries(self) -> int:
+        """Return the number of keys; here it is exact."""
+        return len(self._held)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class TimestampedKeyValueStore(KeyValueStore[K, ValueAndTimestamp[V]], Generic[K, V]):
+    """One value and its time a key (Kafka's TimestampedKeyValueStore); the store of a table."""
+
+    versioned = False
+
+    def __init__(
+        self,
+        name: str,
+        key: Serde[K],
+        value: Serde[V],
+        changelog: Changelog | None = None,
+        held: OrderedBytes | None = None,
+    ) -> None:
+        super().__init__(name, key, timestamped(value), changelog, held)
+        self._plain = value
+
+    def put(self, key: K, value: ValueAndTimestamp[V] | None) -> None:
+        """Set value and time of a key; None removes it."""
+        if value is None:
+            super().put(key, None)
+        else:
+            self.put_at(key, value.value, value.timestamp)
+
+    def put_at(self, key: K, value: V | None, timestamp: int) -> bool | None:
+        """Set what a key has from a time on; return whether that is its latest value: always."""
+        key_bytes = self._key.serialize(key)
+        data = self._plain.to_bytes(value)
+        self._held.put(key_bytes, None if data is None else _TIME.pack(timestamp) + data)
+        if self._changelog is not None:
+            # A tombstone has no time of its own: it gets the record's.
+            self._changelog(key_bytes, data, None if data is None else timestamp)
+        return True
+
+
+def timestamped(value: Serde[V]) -> Serde[ValueAndTimestamp[V]]:
+    """Return the serde of a value behind its time."""
+
+    def write(entry: ValueAndTimestamp[V]) -> bytes:
+        return _TIME.pack(entry.timestamp) + value.serialize(entry.value)
+
+    def read(data: bytes) -> ValueAndTimestamp[V]:
+        return ValueAndTimestamp(value.deserialize(data[8:]), _TIME.unpack_from(data)[0])
+
+    return Serde(write, read, f"timestamped({value!r})")

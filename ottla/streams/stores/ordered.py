@@ -1,0 +1,136 @@
+"""The port behind every store: an ordered map of bytes, and its in-memory form.
+
+Stores keep bytes, as Kafka's do: what a pipeline does to an object after it was put changes nothing here.
+"""
+
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+Changelog = Callable[[bytes, bytes | None, int | None], None]
+"""Takes every write as key, value and time (None: that of the record being processed)."""
+
+
+class OrderedBytes(Protocol):
+    """A map of bytes that can be walked in the order of its keys."""
+
+    def get(self, key: bytes) -> bytes | None:
+        """Return the value of a key."""
+
+    def put(self, key: bytes, value: bytes | None) -> None:
+        """Set the value of a key; None removes it."""
+
+    def scan(
+        self, low: bytes | None = None, high: bytes | None = None, *, reverse: bool = False
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """Walk the keys from `low` to `high`, both included, as they are when the walk starts."""
+
+    def __len__(self) -> int:
+        """Return the number of keys."""
+
+
+class MemoryBytes:
+    """An ordered map in memory; writes are cheap, the order is made when somebody walks."""
+
+    def __init__(self) -> None:
+        self._values: dict[bytes, bytes] = {}
+        # Sorted; may hold keys that were removed. `_fresh` are the keys that are not in it yet.
+        self._keys: list[bytes] = []
+        self._fresh: set[bytes] = set()
+        self._removed: set[bytes] = set()
+
+    def get(self, key: bytes) -> bytes | None:
+        """Return the value of a key."""
+        return self._values.get(key)
+
+    def put(self, key: bytes, value: bytes | None) -> None:
+        """Set the value of a key; None removes it."""
+        if value is None:
+            if self._values.pop(key, None) is not None:
+                self._forget(key)
+            return
+        if key not in self._values:
+            if key in self._removed:
+                self._removed.remove(key)
+            else:
+                self._fresh.add(key)
+        self._values[key] = value
+
+    def _forget(self, key: bytes) -> None:
+        if key in self._fresh:
+            self._fresh.remove(key)
+        else:
+            self._removed.add(key)
+
+    def _settle(self) -> None:
+        if len(self._removed) * 2 > len(self._keys):
+            self._keys = [key for key in self._keys if key not in self._removed]
+            self._removed.clear()
+        if len(self._fresh) > 8:
+            self._keys.extend(self._fresh)
+            self._keys.sort()
+        else:
+            for key in self._fresh:
+                insort(self._keys, key)
+        self._fresh.clear()
+
+    def scan(
+        self, low: bytes | None = None, high: bytes | None = None, *, reverse: bool = False
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """Walk the keys from `low` to `high`, both included, as they are when the walk starts."""
+        self._settle()
+        first = 0 if low is None else bisect_left(self._keys, low)
+        # No key lies between a key and itself with a zero byte behind it.
+        last = len(self._keys) if high is None else bisect_left(self._keys, high + b"\0")
+        keys = self._keys[first:last]
+        found = [(key, self._values[key]) for key in keys if key in self._values]
+        return reversed(found) if reverse else iter(found)
+
+    def __len__(self) -> int:
+        """Return the number of keys."""
+        return len(self._values)
+
+
+class Segments:
+    """Ordered maps, one a stretch of time, so that what is too old can be dropped as a whole.
+
+    What is older than the retention is never seen, as in Kafka's segmented stores; time is the latest
+    that was put.
+    """
+
+    def __init__(self, retention_ms: int, make: Callable[[], OrderedBytes] = MemoryBytes) -> None:
+        self._retention_ms = retention_ms
+        self._interval_ms = max(retention_ms // 2, 60_000)
+        self._make = make
+        self._segments: dict[int, OrderedBytes] = {}
+        self._latest = -1
+
+    @property
+    def first_visible(self) -> int:
+        """The earliest time that is still seen."""
+        return max(0, self._latest - self._retention_ms + 1)
+
+    def put(self, time: int, key: bytes, value: bytes | None) -> bool:
+        """Set a key of a time; return whether that time was live."""
+        self._latest = max(self._latest, time)
+        oldest = (self._latest - self._retention_ms) // self._interval_ms
+        segment = time // self._interval_ms
+        if segment < oldest:
+            return False
+        if segment not in self._segments:
+            self._segments[segment] = self._make()
+            for each in [each for each in self._segments if each < oldest]:
+                del self._segments[each]
+        self._segments[segment].put(key, value)
+        return True
+
+    def get(self, time: int, key: bytes) -> bytes | None:
+        """Return the value of a key of a time."""
+        segment = self._segments.get(time // self._interval_ms)
+        return None if segment is None or time < self.first_visible else segment.get(key)
+
+    def between(self, time_from: int, time_to: int, *, reverse: bool) -> list[OrderedBytes]:
+        """Return the maps that hold a stretch of time, in its order."""
+        low, high = time_from // self._interval_ms, time_to // self._interval_ms
+        found = sorted((each for each in self._segments if low <= each <= high), reverse=reverse)
+        return [self._segments[each] for each in found]

@@ -1,0 +1,107 @@
+"""Versioned stores (KIP-889): the values a key had, as far back as the history is retained."""
+
+import struct
+from collections.abc import Iterator
+from typing import Generic, TypeVar
+
+from ottla.streams.records import ValueAndTimestamp, VersionedRecord
+from ottla.streams.serdes import Serde
+from ottla.streams.stores.ordered import Changelog, MemoryBytes, OrderedBytes
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+_TIME = struct.Struct(">q")
+_FOREVER = (1 << 63) - 1
+_TOMBSTONE, _VALUE = b"\0", b"\1"
+
+
+class VersionedKeyValueStore(Generic[K, V]):
+    """Versions of values by key (Kafka's VersionedKeyValueStore); as the store of a table it says
+    which updates are older than the latest.
+    """
+
+    versioned = True
+
+    def __init__(
+        self,
+        name: str,
+        key: Serde[K],
+        value: Serde[V],
+        changelog: Changelog | None = None,
+        *,
+        history_retention_ms: int,
+        held: OrderedBytes | None = None,
+    ) -> None:
+        self.name = name
+        self._key = key
+        self._value = value
+        self._changelog = changelog
+        self._history_ms = history_retention_ms
+        self._held = MemoryBytes() if held is None else held
+        self._latest = -1
+
+    def put(self, key: K, value: V | None, timestamp: int) -> int | None:
+        """Set what a key has from a time on; return until when (-1: still), None if it is too old."""
+        key_bytes = self._key.serialize(key)
+        data = self._value.to_bytes(value)
+        if self._changelog is not None:
+            # Also what is too old: whoever restores drops it again.
+            self._changelog(key_bytes, data, timestamp)
+        if timestamp < self._latest - self._history_ms:
+            return None
+        self._latest = max(self._latest, timestamp)
+        mark = _TOMBSTONE if data is None else _VALUE + data
+        self._held.put(key_bytes + _TIME.pack(timestamp), mark)
+        self._prune(key_bytes)
+        later = [each for each, _ in self._versions(key_bytes) if each > timestamp]
+        return min(later) if later else -1
+
+    def put_at(self, key: K, value: V | None, timestamp: int) -> bool | None:
+        """As `put`; return whether it is now the latest version, None if it is too old."""
+        valid_to = self.put(key, value, timestamp)
+        return None if valid_to is None else valid_to == -1
+
+    def delete(self, key: K, timestamp: int) -> VersionedRecord[V] | None:
+        """Say that a key has no value from a time on; return what it had."""
+        found = self.get_as_of(key, timestamp)
+        return None if self.put(key, None, timestamp) is None else found
+
+    def get(self, key: K) -> ValueAndTimestamp[V] | None:
+        """Return the latest value of a key."""
+        for timestamp, data in self._versions(self._key.serialize(key)):
+            if data is None:
+                return None
+            return ValueAndTimestamp(self._value.deserialize(data), timestamp)
+        return None
+
+    def get_as_of(self, key: K, as_of: int) -> VersionedRecord[V] | None:
+        """Return what a key had at a time; None also if that is before the retained history."""
+        valid_to: int | None = None
+        for timestamp, data in self._versions(self._key.serialize(key)):
+            if timestamp <= as_of:
+                too_old = valid_to is not None and as_of < self._latest - self._history_ms
+                if data is None or too_old:
+                    return None
+                return VersionedRecord(self._value.deserialize(data), timestamp, valid_to)
+            valid_to = timestamp
+        return None
+
+    def _versions(self, key: bytes) -> Iterator[tuple[int, bytes | None]]:
+        """Walk the versions of a key, the latest first; None is a tombstone."""
+        low, high = key + _TIME.pack(0), key + _TIME.pack(_FOREVER)
+        for stored, mark in self._held.scan(low, high, reverse=True):
+            if len(stored) == len(low) and stored.startswith(key):
+                timestamp = _TIME.unpack_from(stored, len(key))[0]
+                yield timestamp, None if mark == _TOMBSTONE else mark[1:]
+
+    def _prune(self, key: bytes) -> None:
+        """Forget versions that ended before the history."""
+        successor: int | None = None
+        for timestamp, _ in list(self._versions(key)):
+            if successor is not None and successor < self._latest - self._history_ms:
+                self._held.put(key + _TIME.pack(timestamp), None)
+            successor = timestamp
+
+    def close(self) -> None:
+        """Nothing is open."""

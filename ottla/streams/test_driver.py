@@ -1,0 +1,259 @@
+"""TopologyTestDriver: runs a topology in the test that calls it, record by record, in virtual time.
+
+Nothing is started and nothing waits: a record that is piped in has been through the whole topology, its
+repartition topics included, when the call returns. Time on the wall moves only when it is told to.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Generic, TypeVar
+
+from ottla.streams.durations import Duration, milliseconds
+from ottla.streams.records import Header, Record
+from ottla.streams.runtime import ProducedRecord, Task, TaskSettings, TopicRecord
+from ottla.streams.serdes import Serde
+from ottla.streams.stores.builders import DefaultSerdes
+from ottla.streams.topology import Topology
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+_NOTHING: Any = object()
+
+
+class TestInputTopic(Generic[K, V]):
+    """Pipes records into a topic; records without a time get the topic's, which may advance."""
+
+    __test__ = False
+
+    def __init__(
+        self,
+        driver: "TopologyTestDriver",
+        topic: str,
+        serdes: tuple[Serde[K], Serde[V]],
+        start: int,
+        auto_advance_ms: int,
+    ) -> None:
+        self._driver = driver
+        self._topic = topic
+        self._key, self._value = serdes
+        self._time = start
+        self._auto_advance_ms = auto_advance_ms
+
+    def pipe_input(
+        self,
+        key: K | V | None,
+        value: V | None = _NOTHING,
+        timestamp: int | None = None,
+        headers: Sequence[Header] = (),
+    ) -> None:
+        """Pipe a key and a value, or a value alone: `pipe_input(value)`."""
+        if value is _NOTHING:
+            key, value = None, key
+        if timestamp is None:
+            timestamp = self._time
+            self._time += self._auto_advance_ms
+        key_bytes = self._key.to_bytes(key)  # type: ignore[arg-type]
+        self._driver.pipe(
+            self._topic, TopicRecord(key_bytes, self._value.to_bytes(value), timestamp, headers)
+        )
+
+    def pipe_record(self, record: Record[K, V | None]) -> None:
+        """Pipe a record with its time and headers."""
+        self.pipe_input(record.key, record.value, record.timestamp, record.headers)
+
+    def pipe_key_value_list(
+        self,
+        records: Iterable[tuple[K | None, V | None]],
+        start: int | None = None,
+        advance: Duration = 0,
+    ) -> None:
+        """Pipe keys and values; from a start each comes `advance` after the one before."""
+        step = milliseconds(advance)
+        for number, (key, value) in enumerate(records):
+            self.pipe_input(key, value, None if start is None else start + number * step)
+
+    def pipe_value_list(
+        self, values: Iterable[V | None], start: int | None = None, advance: Duration = 0
+    ) -> None:
+        """Pipe values without keys."""
+        self.pipe_key_value_list(((None, value) for value in values), start, advance)
+
+    def advance_time(self, advance: Duration) -> None:
+        """Move the time that records get."""
+        self._time += milliseconds(advance)
+
+
+class TestOutputTopic(Generic[K, V]):
+    """Reads what was written to a topic, each record once, the first one first."""
+
+    __test__ = False
+
+    def __init__(
+        self, driver: "TopologyTestDriver", topic: str, serdes: tuple[Serde[K], Serde[V]]
+    ) -> None:
+        self._driver = driver
+        self._topic = topic
+        self._key, self._value = serdes
+
+    def read_record(self) -> Record[K | None, V | None]:
+        """Read a record; LookupError if there is none."""
+        queue = self._driver.produced(self._topic)
+        if not queue:
+            raise LookupError(f"topic {self._topic} has no more records")
+        raw = queue.popleft()
+        key, value = self._key.from_bytes(raw.key), self._value.from_bytes(raw.value)
+        return Record(key, value, raw.timestamp, raw.headers)
+
+    def read_key_value(self) -> tuple[K | None, V | None]:
+        """Read a record's key and value."""
+        record = self.read_record()
+        return record.key, record.value
+
+    def read_value(self) -> V | None:
+        """Read a record's value."""
+        return self.read_record().value
+
+    def read_records_to_list(self) -> list[Record[K | None, V | None]]:
+        """Read all records."""
+        return [self.read_record() for _ in range(self.queue_size)]
+
+    def read_key_values_to_list(self) -> list[tuple[K | None, V | None]]:
+        """Read all keys and values."""
+        return [self.read_key_value() for _ in range(self.queue_size)]
+
+    def read_key_values_to_map(self) -> dict[K | None, V | None]:
+        """Read all records; the last value of each key counts."""
+        return dict(self.read_key_values_to_list())
+
+    def read_values_to_list(self) -> list[V | None]:
+        """Read all values."""
+        return [self.read_value() for _ in range(self.queue_size)]
+
+    @property
+    def queue_size(self) -> int:
+        """How many records were written and not read yet."""
+        return len(self._driver.produced(self._topic))
+
+    def is_empty(self) -> bool:
+        """Return whether nothing is left to read."""
+        return self.queue_size == 0
+
+
+class TopologyTestDriver:
+    """Runs a topology in this thread. All topics have one partition.
+
+    `start` is where the wall clock stands; `emit_interval_ms=1000` looks for closed windows once a second
+    of it, as Kafka does, where 0 looks at every record.
+    """
+
+    __test__ = False
+
+    def __init__(
+        self,
+        topology: Topology,
+        *,
+        application_id: str = "test",
+        start: int = 0,
+        default_key_serde: Serde[Any] | None = None,
+        default_value_serde: Serde[Any] | None = None,
+        emit_interval_ms: int = 0,
+    ) -> None:
+        plain = DefaultSerdes()
+        self._defaults = DefaultSerdes(
+            default_key_serde or plain.key, default_value_serde or plain.value
+        )
+        self._now = start
+        self._offsets: dict[str, int] = {}
+        self._produced: dict[str, deque[ProducedRecord]] = {}
+        self._pending: deque[ProducedRecord] = deque()
+        settings = TaskSettings(application_id, self._defaults, emit_interval_ms)
+        self._task = Task(topology, settings, self._pending.append, lambda: self._now)
+
+    def __enter__(self) -> "TopologyTestDriver":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def create_input_topic(
+        self,
+        topic: str,
+        key: Serde[K] | None = None,
+        value: Serde[V] | None = None,
+        *,
+        start: int | None = None,
+        auto_advance: Duration = 0,
+    ) -> TestInputTopic[K, V]:
+        """Return where records are piped in; without a start their time is the wall clock's."""
+        first = self._now if start is None else start
+        serdes = key or self._defaults.key, value or self._defaults.value
+        return TestInputTopic(self, topic, serdes, first, milliseconds(auto_advance))
+
+    def create_output_topic(
+        self, topic: str, key: Serde[K] | None = None, value: Serde[V] | None = None
+    ) -> TestOutputTopic[K, V]:
+        """Return where records are read."""
+        serdes = key or self._defaults.key, value or self._defaults.value
+        return TestOutputTopic(self, topic, serdes)
+
+    def pipe(self, topic: str, record: TopicRecord) -> None:
+        """Pipe a record's bytes into a topic and let the topology run until nothing is left to do."""
+        if not self._task.reads(topic):
+            raise ValueError(f"no source reads topic {topic}")
+        self._add(topic, record)
+        self._run()
+
+    def _add(self, topic: str, record: TopicRecord) -> None:
+        offset = self._offsets.get(topic, 0)
+        self._offsets[topic] = offset + 1
+        self._task.add(topic, record._replace(offset=offset))
+
+    def _run(self) -> None:
+        self._collect()
+        while self._task.process_next():
+            self._task.punctuate_stream_time()
+            self._collect()
+
+    def _collect(self) -> None:
+        """Keep what was written; what a source reads goes in again."""
+        while self._pending:
+            record = self._pending.popleft()
+            self._produced.setdefault(record.topic, deque()).append(record)
+            if self._task.reads(record.topic):
+                key, value = record.key, record.value
+                self._add(record.topic, TopicRecord(key, value, record.timestamp, record.headers))
+
+    def advance_wall_clock_time(self, advance: Duration) -> None:
+        """Move the wall clock; punctuators that are due are called once."""
+        self._now += milliseconds(advance)
+        self._task.punctuate_wall_clock_time()
+        self._run()
+
+    def produced(self, topic: str) -> deque[ProducedRecord]:
+        """Return what was written to a topic and not read yet."""
+        return self._produced.setdefault(topic, deque())
+
+    @property
+    def produced_topic_names(self) -> set[str]:
+        """The topics that anything was written to: sinks', repartition topics and changelogs."""
+        return set(self._produced)
+
+    def get_state_store(self, name: str) -> Any:
+        """Return a store by name; LookupError if there is none."""
+        return self._task.stores[name]
+
+    @property
+    def state_stores(self) -> Mapping[str, Any]:
+        """All stores by name, the global ones among them."""
+        return self._task.stores
+
+    def close(self) -> None:
+        """End the topology."""
+        self._task.close()

@@ -1,0 +1,245 @@
+"""A topology: sources, processors, stores and sinks, by name; what a task runs.
+
+`StreamsBuilder.build()` makes one of a plan; the Processor API makes one by hand. Nodes that share a path
+or a store form a sub-topology.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ottla.streams.arity import with_key
+from ottla.streams.description import DescribedNode, TopologyDescription, describe
+from ottla.streams.errors import TopologyError
+from ottla.streams.processor import (
+    ProcessorSupplier,
+    StreamPartitioner,
+    TimestampExtractor,
+    TopicNameExtractor,
+    supplied_stores,
+)
+from ottla.streams.serdes import Serde
+from ottla.streams.stores.builders import StoreBuilder
+
+
+@dataclass(frozen=True)
+class Source:
+    """Reads topics, by name or by a pattern; `internal` topics carry the application's name."""
+
+    name: str
+    topics: tuple[str, ...] = ()
+    pattern: str | None = None
+    key: Serde[Any] | None = None
+    value: Serde[Any] | None = None
+    timestamp_extractor: TimestampExtractor | None = None
+    offset_reset: str | None = None
+    is_global: bool = False
+    carries_changes: bool = False
+    """Values are changes of a table: an internal topic between its grouping and its aggregation."""
+
+
+@dataclass(frozen=True)
+class ProcessorNode:
+    """Runs a processor on what its parents forward."""
+
+    name: str
+    supplier: ProcessorSupplier
+    parents: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Sink:
+    """Writes what its parents forward to a topic, or to the one that `topic` gives for a record."""
+
+    name: str
+    topic: str | TopicNameExtractor
+    parents: tuple[str, ...]
+    key: Serde[Any] | None = None
+    value: Serde[Any] | None = None
+    partitioner: StreamPartitioner | None = None
+    carries_changes: bool = False
+
+
+TopologyNode = Source | ProcessorNode | Sink
+
+
+@dataclass
+class Topology:
+    """The graph of nodes and stores; every addition is checked at once (TopologyError)."""
+
+    nodes: dict[str, TopologyNode] = field(default_factory=dict)
+    stores: dict[str, StoreBuilder] = field(default_factory=dict)
+    global_stores: dict[str, StoreBuilder] = field(default_factory=dict)
+    connected: dict[str, list[str]] = field(default_factory=dict)
+    """The stores of each processor, in the order they were connected."""
+    internal_topics: dict[str, int | None] = field(default_factory=dict)
+    """Repartition topics without the application's name, and their partitions where given."""
+    _groups: dict[str, str] = field(default_factory=dict)
+    _users: dict[str, str] = field(default_factory=dict)
+
+    def add_source(
+        self,
+        name: str,
+        *topics: str | re.Pattern[str],
+        key: Serde[Any] | None = None,
+        value: Serde[Any] | None = None,
+        timestamp_extractor: TimestampExtractor | None = None,
+        offset_reset: str | None = None,
+    ) -> "Topology":
+        """Add a source of one or more topics, or of one pattern of topics."""
+        if len(topics) == 1 and isinstance(topics[0], re.Pattern):
+            places: tuple[tuple[str, ...], str | None] = ((), topics[0].pattern)
+        else:
+            places = tuple(_topic_name(each) for each in topics), None
+        source = Source(name, *places, key, value, timestamp_extractor, offset_reset)
+        self.add(source)
+        return self
+
+    def add(self, source: Source) -> None:
+        """Add a source that is described already."""
+        self._check_name(source.name)
+        if not source.topics and source.pattern is None:
+            raise TopologyError(f"source {source.name} reads no topic")
+        for topic in source.topics:
+            self._check_topic(topic)
+        self.nodes[source.name] = source
+        self._groups[source.name] = source.name
+
+    def add_processor(self, name: str, supplier: ProcessorSupplier, *parents: str) -> "Topology":
+        """Add a processor below others, with the stores it brings along."""
+        if not callable(supplier):
+            raise TypeError(
+                f"processor {name} is given as a class or a function that makes one, not {supplier!r}"
+            )
+        self._add_child(ProcessorNode(name, supplier, parents))
+        for store in supplied_stores(supplier):
+            self.add_state_store(store, name)
+        return self
+
+    def add_sink(
+        self,
+        name: str,
+        topic: str | TopicNameExtractor,
+        *parents: str,
+        key: Serde[Any] | None = None,
+        value: Serde[Any] | None = None,
+        partitioner: StreamPartitioner | None = None,
+        carries_changes: bool = False,
+    ) -> "Topology":
+        """Add a sink; a function of the value, or of key and value, may give the topic."""
+        target = topic if isinstance(topic, str) else with_key(topic, 2, "a topic name extractor")
+        self._add_child(Sink(name, target, parents, key, value, partitioner, carries_changes))
+        return self
+
+    def _add_child(self, node: ProcessorNode | Sink) -> None:
+        self._check_name(node.name)
+        if not node.parents:
+            raise TopologyError(f"{node.name} has no parent; name one or more nodes above it")
+        for parent in node.parents:
+            if parent not in self.nodes:
+                raise TopologyError(f"parent {parent} of {node.name} is not added yet")
+            if isinstance(self.nodes[parent], Sink):
+                raise TopologyError(f"{node.name} stands below the sink {parent}")
+        self.nodes[node.name] = node
+        self._groups[node.name] = node.name
+        self._unite(node.name, node.parents)
+
+    def add_state_store(self, builder: StoreBuilder, *processors: str) -> "Topology":
+        """Add a store and connect it; the same description may be added again."""
+        known = self.stores.get(builder.name)
+        if (known is not None and known != builder) or builder.name in self.global_stores:
+            raise TopologyError(f"another store is named {builder.name} already")
+        self.stores[builder.name] = builder
+        for processor in processors:
+            self.connect_processor_and_state_stores(processor, builder.name)
+        return self
+
+    def connect_processor_and_state_stores(self, processor: str, *stores: str) -> "Topology":
+        """Let a processor use stores that were added before."""
+        if not isinstance(self.nodes.get(processor), ProcessorNode):
+            raise TopologyError(f"{processor} is no processor that was added")
+        for store in stores:
+            if store in self.global_stores:
+                raise TopologyError(f"the global store {store} is open to every processor")
+            if store not in self.stores:
+                raise TopologyError(f"store {store} is not added yet")
+            names = self.connected.setdefault(processor, [])
+            if store not in names:
+                names.append(store)
+            self._unite(processor, [self._users.setdefault(store, processor)])
+        return self
+
+    def add_global_store(
+        self,
+        builder: StoreBuilder,
+        source: Source,
+        processor_name: str,
+        supplier: ProcessorSupplier,
+    ) -> "Topology":
+        """Add a store that a processor fills from a whole topic and that every processor may read.
+
+        `source` names the one topic; its records are taken as they come, before all others.
+        """
+        if len(source.topics) != 1:
+            raise TopologyError(f"the global store {builder.name} is filled from one topic")
+        if builder.name in self.stores or builder.name in self.global_stores:
+            raise TopologyError(f"another store is named {builder.name} already")
+        self.add(source)
+        self._add_child(ProcessorNode(processor_name, supplier, (source.name,)))
+        self.nodes[source.name] = replace(source, is_global=True)
+        self.global_stores[builder.name] = builder.with_logging_disabled()
+        self.connected[processor_name] = [builder.name]
+        return self
+
+    def _check_name(self, name: str) -> None:
+        if name in self.nodes:
+            raise TopologyError(f"another node is named {name} already")
+
+    def _check_topic(self, topic: str) -> None:
+        for node in self.nodes.values():
+            if isinstance(node, Source) and topic in node.topics:
+                raise TopologyError(f"topic {topic} is read by source {node.name} already")
+
+    def _root(self, name: str) -> str:
+        while self._groups[name] != name:
+            name = self._groups[name]
+        return name
+
+    def _unite(self, name: str, others: Iterable[str]) -> None:
+        for other in others:
+            self._groups[self._root(other)] = self._root(name)
+
+    def subtopologies(self) -> list[list[TopologyNode]]:
+        """Return the nodes by sub-topology, those of global stores among them."""
+        found: dict[str, list[TopologyNode]] = {}
+        for node in self.nodes.values():
+            found.setdefault(self._root(node.name), []).append(node)
+        return list(found.values())
+
+    def describe(self) -> TopologyDescription:
+        """Describe the sub-topologies in Kafka's words."""
+        return describe(
+            [[self._described(node) for node in group] for group in self.subtopologies()]
+        )
+
+    def _described(self, node: TopologyNode) -> DescribedNode:
+        if isinstance(node, Source):
+            return DescribedNode(
+                node.name, "source", (), node.topics, node.pattern, is_global=node.is_global
+            )
+        if isinstance(node, Sink):
+            if isinstance(node.topic, str):
+                return DescribedNode(node.name, "sink", node.parents, (node.topic,))
+            return DescribedNode(
+                node.name, "sink", node.parents, (), getattr(node.topic, "__qualname__", "function")
+            )
+        return DescribedNode(
+            node.name, "processor", node.parents, tuple(self.connected.get(node.name, ()))
+        )
+
+
+def _topic_name(topic: str | re.Pattern[str]) -> str:
+    if not isinstance(topic, str):
+        raise TopologyError("a source reads topics by their names or by one pattern, not by both")
+    return topic

@@ -1,0 +1,166 @@
+"""Windows in time: tumbling, hopping, unlimited, sliding, session and join windows.
+
+Each is an immutable value in milliseconds; the grace is how long after its end a window takes late records.
+"""
+
+from dataclasses import dataclass, replace
+
+from ottla.streams.durations import Duration, milliseconds
+from ottla.streams.records import TimeWindow
+
+_FOREVER = (1 << 63) - 1
+
+
+def _check(holds: bool, sentence: str) -> None:
+    if not holds:
+        raise ValueError(sentence)
+
+
+@dataclass(frozen=True)
+class TimeWindows:
+    """Windows of one size that start every `advance_ms`: tumbling where the two are equal."""
+
+    size_ms: int
+    advance_ms: int
+    grace_period_ms: int = 0
+
+    @classmethod
+    def of(cls, size: Duration) -> "TimeWindows":
+        """Return tumbling windows without grace."""
+        size_ms = milliseconds(size)
+        _check(size_ms > 0, "a window is longer than nothing")
+        return cls(size_ms, size_ms)
+
+    @classmethod
+    def of_size_with_no_grace(cls, size: Duration) -> "TimeWindows":
+        """Return tumbling windows that take no late records."""
+        return cls.of(size)
+
+    @classmethod
+    def of_size_and_grace(cls, size: Duration, after_window_end: Duration) -> "TimeWindows":
+        """Return tumbling windows that take late records for a while."""
+        return cls.of(size).grace(after_window_end)
+
+    def grace(self, after_window_end: Duration) -> "TimeWindows":
+        """Return these windows with another grace."""
+        return replace(self, grace_period_ms=milliseconds(after_window_end))
+
+    def advance_by(self, advance: Duration) -> "TimeWindows":
+        """Return hopping windows: one starts every `advance`, which is at most the size."""
+        advance_ms = milliseconds(advance)
+        _check(0 < advance_ms <= self.size_ms, "windows advance by more than 0, at most their size")
+        return replace(self, advance_ms=advance_ms)
+
+    def windows_for(self, timestamp: int) -> list[TimeWindow]:
+        """Return the windows that hold a time, the earliest first."""
+        late = max(0, timestamp - self.size_ms + self.advance_ms)
+        first = late // self.advance_ms * self.advance_ms
+        starts = range(first, timestamp + 1, self.advance_ms)
+        return [TimeWindow(start, start + self.size_ms) for start in starts]
+
+
+@dataclass(frozen=True)
+class UnlimitedWindows:
+    """One window that starts at `start_ms` and never ends."""
+
+    start_ms: int = 0
+    grace_period_ms: int = 0
+    size_ms: int = _FOREVER
+
+    @classmethod
+    def of(cls) -> "UnlimitedWindows":
+        """Return the window that holds all times from 0."""
+        return cls()
+
+    def start_on(self, start_ms: int) -> "UnlimitedWindows":
+        """Return the window that starts at a time."""
+        _check(start_ms >= 0, "a window starts at 0 or later")
+        return replace(self, start_ms=start_ms)
+
+    def windows_for(self, timestamp: int) -> list[TimeWindow]:
+        """Return the window, if the time is not before it."""
+        return [TimeWindow(self.start_ms, _FOREVER)] if timestamp >= self.start_ms else []
+
+
+@dataclass(frozen=True)
+class SlidingWindows:
+    """Windows of records that are at most `time_difference_ms` apart, ends included."""
+
+    time_difference_ms: int
+    grace_period_ms: int = 0
+
+    @classmethod
+    def of_time_difference_with_no_grace(cls, time_difference: Duration) -> "SlidingWindows":
+        """Return sliding windows that take no late records."""
+        return cls(milliseconds(time_difference))
+
+    @classmethod
+    def of_time_difference_and_grace(
+        cls, time_difference: Duration, after_window_end: Duration
+    ) -> "SlidingWindows":
+        """Return sliding windows that take late records for a while."""
+        return cls(milliseconds(time_difference), milliseconds(after_window_end))
+
+    @property
+    def size_ms(self) -> int:
+        """The length of a window."""
+        return self.time_difference_ms
+
+
+@dataclass(frozen=True)
+class SessionWindows:
+    """Sessions of a key: they end where nothing came for longer than the inactivity gap."""
+
+    inactivity_gap_ms: int
+    grace_period_ms: int = 0
+
+    @classmethod
+    def of_inactivity_gap_with_no_grace(cls, inactivity_gap: Duration) -> "SessionWindows":
+        """Return sessions that take no late records."""
+        gap = milliseconds(inactivity_gap)
+        _check(gap > 0, "an inactivity gap is longer than nothing")
+        return cls(gap)
+
+    @classmethod
+    def of_inactivity_gap_and_grace(
+        cls, inactivity_gap: Duration, after_window_end: Duration
+    ) -> "SessionWindows":
+        """Return sessions that take late records for a while."""
+        grace = milliseconds(after_window_end)
+        return replace(cls.of_inactivity_gap_with_no_grace(inactivity_gap), grace_period_ms=grace)
+
+
+@dataclass(frozen=True)
+class JoinWindows:
+    """How far the other record may be before and after this one, to be joined with it."""
+
+    before_ms: int
+    after_ms: int
+    grace_period_ms: int = 0
+
+    @classmethod
+    def of_time_difference_with_no_grace(cls, time_difference: Duration) -> "JoinWindows":
+        """Return a window of the same length to both sides, without grace."""
+        difference = milliseconds(time_difference)
+        return cls(difference, difference)
+
+    @classmethod
+    def of_time_difference_and_grace(
+        cls, time_difference: Duration, after_window_end: Duration
+    ) -> "JoinWindows":
+        """Return a window of the same length to both sides that takes late records for a while."""
+        grace = milliseconds(after_window_end)
+        return replace(cls.of_time_difference_with_no_grace(time_difference), grace_period_ms=grace)
+
+    def before(self, time_difference: Duration) -> "JoinWindows":
+        """Return the window with another length into the past."""
+        return replace(self, before_ms=milliseconds(time_difference))
+
+    def after(self, time_difference: Duration) -> "JoinWindows":
+        """Return the window with another length into the future."""
+        return replace(self, after_ms=milliseconds(time_difference))
+
+    @property
+    def size_ms(self) -> int:
+        """The length of the window to both sides."""
+        return self.before_ms + self.after_ms

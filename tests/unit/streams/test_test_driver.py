@@ -1,0 +1,207 @@
+"""TopologyTestDriver: records in, records out, virtual time, stores and errors."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from ottla.streams import (
+    DeserializationError,
+    Processor,
+    Punctuation,
+    Record,
+    Serdes,
+    Stores,
+    StreamsBuilder,
+    StreamsError,
+    TimeWindows,
+    Topology,
+    TopologyError,
+    TopologyTestDriver,
+)
+
+
+class WordCount(Processor[str, str, str, int]):
+    """Counts words; tells the counts every second of stream time."""
+
+    stores = (Stores.key_value("Counts", Serdes.string(), Serdes.long()),)
+
+    def init(self, context: Any) -> None:
+        """Open the store."""
+        super().init(context)
+        self.counts = context.store("Counts")
+        context.schedule("1 s", Punctuation.STREAM_TIME, self.tell)
+
+    def tell(self, now: int) -> None:
+        """Forward every count."""
+        for word, count in self.counts.all():
+            self.context.forward(Record(word, count, now))
+
+    def process(self, record: Record[str, str]) -> None:
+        """Count each word."""
+        for word in record.value.lower().split():
+            self.counts.put(word, (self.counts.get(word) or 0) + 1)
+
+
+def word_count() -> Topology:
+    """Return the word count of the Processor API."""
+    topology = Topology()
+    topology.add_source("Source", "lines", key=Serdes.string(), value=Serdes.string())
+    topology.add_processor("Process", WordCount, "Source")
+    return topology.add_sink("Sink", "counts", "Process", key=Serdes.string(), value=Serdes.long())
+
+
+def test_a_processor_counts_words_and_tells_them_on_stream_time() -> None:
+    """The first record makes the first tick; the next one comes a second of stream time later."""
+    with TopologyTestDriver(word_count()) as driver:
+        lines = driver.create_input_topic("lines", Serdes.string(), Serdes.string())
+        counts = driver.create_output_topic("counts", Serdes.string(), Serdes.long())
+        lines.pipe_input("k", "all streams lead to Kafka", 10)
+        assert counts.queue_size == 5
+        counts.read_records_to_list()
+        lines.pipe_input("k", "to Kafka", 900)
+        assert counts.is_empty()
+        lines.pipe_input("k", "streams", 1000)
+        assert counts.read_key_values_to_map()["kafka"] == 2
+        assert driver.get_state_store("Counts").get("streams") == 2
+
+
+@dataclass
+class Click:
+    """A visit of a page."""
+
+    page: str
+    at: int
+
+
+def test_time_comes_from_the_record_where_an_extractor_says_so() -> None:
+    """Windows follow the extracted time; headers go through to the sink."""
+    builder = StreamsBuilder()
+    clicks = builder.stream(
+        "clicks", value=Serdes.json(Click), timestamp=lambda record: record.value.at
+    )
+    counted = clicks.group_by(lambda click: click.page).windowed_by(TimeWindows.of("1 min")).count()
+    counted.to_stream(lambda key, _: [key.key, key.window.start]).to("counts")
+    with TopologyTestDriver(builder.build()) as driver:
+        topic = driver.create_input_topic("clicks", value=Serdes.json(Click))
+        topic.pipe_input(None, Click("home", 61_000), 0, [("from", b"test")])
+        record = driver.create_output_topic("counts", value=Serdes.long()).read_record()
+    assert record == Record(["home", 60_000], 1, 61_000, [("from", b"test")])
+
+
+def test_an_aggregate_that_is_changed_in_place_still_has_an_old_value() -> None:
+    """Stores keep bytes, so a regrouped table takes out what really was there before.
+
+    As in Kafka, what was there before the first record is the initializer's value.
+    """
+    builder = StreamsBuilder()
+
+    def add(value: str, seen: list[str]) -> list[str]:
+        seen.append(value)
+        return seen
+
+    lists = builder.stream("in").group_by_key().aggregate(list, add)
+    sizes = lists.group_by(lambda key, seen: (len(seen), key)).count()
+    sizes.to_stream().to("sizes")
+    with TopologyTestDriver(builder.build()) as driver:
+        driver.create_input_topic("in").pipe_key_value_list([("a", "x"), ("a", "y")])
+        out = driver.create_output_topic("sizes", value=Serdes.long())
+        assert out.read_key_values_to_list() == [(0, None), (1, 1), (1, 0), (2, 1)]
+
+
+def test_wall_clock_punctuators_follow_the_driver_alone() -> None:
+    """Time stands still until it is advanced; a cancelled punctuator is silent."""
+    calls: list[int] = []
+
+    class Ticking(Processor[Any, Any, Any, Any]):
+        def init(self, context: Any) -> None:
+            super().init(context)
+            self.ticking = context.schedule(100, Punctuation.WALL_CLOCK_TIME, calls.append)
+
+        def process(self, record: Record[Any, Any]) -> None:
+            self.ticking.cancel()
+
+    topology = Topology().add_source("s", "in").add_processor("p", Ticking, "s")
+    with TopologyTestDriver(topology, start=1000) as driver:
+        driver.advance_wall_clock_time(99)
+        driver.advance_wall_clock_time(1)
+        driver.advance_wall_clock_time("1 s")
+        driver.create_input_topic("in").pipe_input("value")
+        driver.advance_wall_clock_time("1 s")
+    assert calls == [1100, 2100]
+
+
+def test_times_of_a_list_advance() -> None:
+    """Records of a list start at a time and follow one another."""
+    builder = StreamsBuilder()
+    builder.stream("in").to("out")
+    with TopologyTestDriver(builder.build()) as driver:
+        topic = driver.create_input_topic("in", start=5, auto_advance=2)
+        topic.pipe_value_list(["a", "b"])
+        topic.pipe_value_list(["c", "d"], 100, 10)
+        records = driver.create_output_topic("out").read_records_to_list()
+    assert [each.timestamp for each in records] == [5, 7, 100, 110]
+
+
+def test_an_empty_topic_says_so() -> None:
+    """Reading what is not there is an error that names the topic."""
+    with (
+        TopologyTestDriver(word_count()) as driver,
+        pytest.raises(LookupError, match="counts has no more records"),
+    ):
+        driver.create_output_topic("counts").read_value()
+
+
+def test_a_record_that_its_serde_does_not_read_names_its_place() -> None:
+    """Topic, partition and offset say where to look."""
+    builder = StreamsBuilder()
+    builder.stream("in", value=Serdes.json()).to("out")
+    driver = TopologyTestDriver(builder.build())
+    topic = driver.create_input_topic("in", value=Serdes.string())
+    with pytest.raises(DeserializationError, match="in-0 at offset 0"):
+        topic.pipe_input("k", "{", 0)
+
+
+def test_a_store_is_open_to_connected_processors_alone() -> None:
+    """The error lists what the processor may use."""
+
+    class Curious(Processor[Any, Any, Any, Any]):
+        def init(self, context: Any) -> None:
+            context.store("Counts")
+
+    topology = word_count().add_processor("other", Curious, "Source")
+    with pytest.raises(StreamsError, match="not connected to store Counts"):
+        TopologyTestDriver(topology)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda t: t.add_source("Source", "x"), "another node is named Source"),
+        (lambda t: t.add_source("Again", "lines"), "read by source Source already"),
+        (lambda t: t.add_processor("p", WordCount, "nobody"), "parent nobody of p is not added"),
+        (lambda t: t.add_sink("x", "y"), "x has no parent"),
+        (lambda t: t.add_sink("x", "y", "Sink"), "below the sink Sink"),
+        (
+            lambda t: t.connect_processor_and_state_stores("Process", "no"),
+            "store no is not added yet",
+        ),
+    ],
+)
+def test_a_topology_that_is_not_well_formed_is_refused(change: Any, sentence: str) -> None:
+    """Each addition is checked at once, in a sentence that names the nodes."""
+    with pytest.raises(TopologyError, match=sentence):
+        change(word_count())
+
+
+def test_late_records_are_told_to_who_asks() -> None:
+    """`on_late` sees what Kafka only counts."""
+    late: list[Record[Any, Any]] = []
+    builder = StreamsBuilder()
+    windows = builder.stream("in").group_by_key().windowed_by(TimeWindows.of(10))
+    windows.on_late(late.append).count()
+    with TopologyTestDriver(builder.build()) as driver:
+        topic = driver.create_input_topic("in")
+        topic.pipe_input("a", 1, 25)
+        topic.pipe_input("a", 2, 3)
+    assert [each.value for each in late] == [2]
