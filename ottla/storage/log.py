@@ -79,8 +79,7 @@ class Log:
         self._flushed_ms = self._clock.time_ms()
         # Whoever was here before may have made names and ended before they were durable.
         self._unsynced_paths = dict.fromkeys((self.directory, surroundings.log_directory))
-        # Compaction's place: records before it have been cleaned, all but the newest of each key.
-        self.first_dirty_offset = 0
+        self.first_dirty_offset = 0  # Records before it have been compacted.
         self.truncations_count = 0
         self._doomed = retention.Doomed()
 
@@ -169,7 +168,6 @@ class Log:
         if ended is not None and ended.is_aborted:
             with self._disk():
                 self._active.add_aborted(self.producers.index_entry(ended))
-                # A start cannot tell an index that is lost from one that was never needed.
                 self.expect_sync_of(self.directory, self._active.path(TXN_INDEX_SUFFIX))
 
     def append_as_follower(self, records: Buffer) -> AppendInfo:
@@ -446,14 +444,13 @@ class Log:
         del self._segments[start:end], self._bases[start:end]
 
     def replace_segments(self, replaced: Sequence[Segment], cleaned: Segment) -> bool:
-        """Put in the place of neighbouring segments what compaction has written of them.
+        """Swap neighbouring segments for what compaction has written of them, wholly or not at all.
 
-        Whatever happens in between, a start finds all of it done or nothing. False, and nothing is
-        done, where they are no longer in the log or the last of them takes appends.
+        False where they are no longer in the log, or the last of them takes appends.
         """
         at = bisect_left(self._bases, replaced[0].base_offset)
         end = at + len(replaced)
-        if self._segments[at:end] != list(replaced) or end == len(self._segments):
+        if end == len(self._segments) or self._segments[at:end] != list(replaced):
             return False
         due_ms = self._clock.time_ms() + self.config.file_delete_delay_ms
         with self._disk():
