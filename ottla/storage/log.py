@@ -448,15 +448,14 @@ class Log:
 
         False where they are no longer in the log, or the last of them takes appends.
         """
-        at = bisect_left(self._bases, replaced[0].base_offset)
-        end = at + len(replaced)
+        end = len(replaced) + (at := bisect_left(self._bases, replaced[0].base_offset))
         if end == len(self._segments) or self._segments[at:end] != list(replaced):
             return False
         due_ms = self._clock.time_ms() + self.config.file_delete_delay_ms
         with self._disk():
             self._doomed.add(recovery.swap_in(self._files, replaced, cleaned), due_ms)
             self._segments[at:end], self._bases[at:end] = [cleaned], [cleaned.base_offset]
-            merged = {segment.base_offset for segment in replaced[1:]}
+            merged = [segment.base_offset for segment in replaced[1:]]
             recovery.remove_snapshots(self._files, self.directory, merged.__contains__)
         return True
 
