@@ -7,7 +7,7 @@ from typing import Any
 from ottla.streams.errors import TopologyError
 from ottla.streams.operators.views import Entry, Getter, View, forward_change
 from ottla.streams.processor import Processor, ProcessorContext
-from ottla.streams.records import NO_TIMESTAMP, Change, Record, ValueAndTimestamp
+from ottla.streams.records import Change, Record, ValueAndTimestamp
 from ottla.streams.stores.buffers import Held
 from ottla.streams.stores.builders import StoreBuilder
 
@@ -41,7 +41,6 @@ class StreamTableJoin:
 class _StreamTableJoinProcessor(AnyProcessor):
     def __init__(self, operator: StreamTableJoin) -> None:
         self._operator = operator
-        self._stream_time = NO_TIMESTAMP
         self._buffer: Any = None
 
     def init(self, context: ProcessorContext) -> None:
@@ -57,7 +56,6 @@ class _StreamTableJoinProcessor(AnyProcessor):
         return record.key if mapper is None else mapper(record.key, record.value)
 
     def process(self, record: Record[Any, Any]) -> None:
-        self._stream_time = max(self._stream_time, record.timestamp)
         if record.value is None or (self._table_key(record) is None and not self._operator.left):
             return
         if self._buffer is None:
@@ -65,10 +63,10 @@ class _StreamTableJoinProcessor(AnyProcessor):
         elif record.key is None:
             # Nothing can come for it.
             self._join(record)
-        elif not self._buffer.put(self._stream_time, Held(record, self.context.record_metadata)):
+        elif not self._buffer.put(Held(record, self.context.record_metadata)):
             self._join(record)
         else:
-            for held in self._buffer.due(self._stream_time):
+            for held in self._buffer.due():
                 with self.context.as_of(held.metadata):
                     self._join(held.record)
 

@@ -91,7 +91,10 @@ class SuppressBuffer:
 
 
 class JoinBuffer:
-    """Records of a stream that wait for a table to catch up, in the order of their time."""
+    """Records of a stream that wait for a table to catch up, in the order of their time.
+
+    Its time is that of the records it took: what a join drops does not count.
+    """
 
     def __init__(self, name: str, key: Serde[Any], value: Serde[Any], grace_ms: int) -> None:
         self.name = name
@@ -99,11 +102,13 @@ class JoinBuffer:
         self._grace_ms = grace_ms
         self._held: list[tuple[int, bytes, int, Held]] = []
         self._sequence = 0
+        self._latest = -1
 
-    def put(self, stream_time: int, held: Held) -> bool:
+    def put(self, held: Held) -> bool:
         """Take a record; return False for one that is too late to wait."""
-        if stream_time - self._grace_ms > held.record.timestamp:
+        if self._latest - self._grace_ms > held.record.timestamp:
             return False
+        self._latest = max(self._latest, held.record.timestamp)
         self._sequence += 1
         key = self._key.serialize(held.record.key)
         entry = (held.record.timestamp, key, self._sequence, held)
@@ -111,9 +116,9 @@ class JoinBuffer:
         self._held.insert(bisect_right(self._held, entry[:3], key=lambda each: each[:3]), entry)
         return True
 
-    def due(self, stream_time: int) -> Iterator[Held]:
+    def due(self) -> Iterator[Held]:
         """Take out the records whose grace is over."""
-        while self._held and self._held[0][0] <= stream_time - self._grace_ms:
+        while self._held and self._held[0][0] <= self._latest - self._grace_ms:
             yield self._held.pop(0)[3]
 
     def close(self) -> None:

@@ -95,11 +95,18 @@ class Segments:
     """Ordered maps, one a stretch of time, so that what is too old can be dropped as a whole.
 
     What is older than the retention is never seen, as in Kafka's segmented stores; time is the latest
-    that was put.
+    that was put. `edge_is_seen`: what is just as old still is, as in Kafka's stores by time.
     """
 
-    def __init__(self, retention_ms: int, make: Callable[[], OrderedBytes] = MemoryBytes) -> None:
+    def __init__(
+        self,
+        retention_ms: int,
+        *,
+        edge_is_seen: bool = False,
+        make: Callable[[], OrderedBytes] = MemoryBytes,
+    ) -> None:
         self._retention_ms = retention_ms
+        self._edge = 0 if edge_is_seen else 1
         self._interval_ms = max(retention_ms // 2, 60_000)
         self._make = make
         self._segments: dict[int, OrderedBytes] = {}
@@ -108,7 +115,7 @@ class Segments:
     @property
     def first_visible(self) -> int:
         """The earliest time that is still seen."""
-        return max(0, self._latest - self._retention_ms + 1)
+        return max(0, self._latest - self._retention_ms + self._edge)
 
     def put(self, time: int, key: bytes, value: bytes | None) -> bool:
         """Set a key of a time; return whether that time was live."""

@@ -47,7 +47,7 @@ class WindowStore(Generic[K, V]):
         self._key = key
         self._value = value
         self._changelog = changelog
-        self._segments = Segments(keeping.retention_ms)
+        self._segments = Segments(keeping.retention_ms, edge_is_seen=keeping.by_time)
         self._window_size_ms = keeping.window_size_ms
         self._retain_duplicates = keeping.retain_duplicates
         self._by_time = keeping.by_time

@@ -31,7 +31,9 @@ import org.apache.kafka.streams.Topology;
 import org.apache.kafka.streams.TopologyTestDriver;
 import org.apache.kafka.streams.kstream.*;
 import org.apache.kafka.streams.processor.PunctuationType;
+import org.apache.kafka.streams.processor.api.ContextualFixedKeyProcessor;
 import org.apache.kafka.streams.processor.api.ContextualProcessor;
+import org.apache.kafka.streams.processor.api.FixedKeyRecord;
 import org.apache.kafka.streams.processor.api.ProcessorContext;
 import org.apache.kafka.streams.processor.api.Record;
 import org.apache.kafka.streams.state.KeyValueStore;
@@ -280,7 +282,48 @@ public class Scenarios {
         }
     }
 
+    static class Twice extends ContextualFixedKeyProcessor<String, String, String> {
+        @Override
+        public void process(FixedKeyRecord<String, String> record) {
+            context().forward(record.withValue(record.value() + "1"));
+            context().forward(record.withValue(record.value() + "2").withTimestamp(record.timestamp() + 1));
+        }
+    }
+
+    static class Numbered implements ValueTransformerWithKey<String, String, String> {
+        KeyValueStore<String, String> store;
+
+        @Override
+        public void init(org.apache.kafka.streams.processor.ProcessorContext context) {
+            store = context.getStateStore("seen");
+        }
+
+        @Override
+        public String transform(String key, String value) {
+            String old = store.get(key);
+            store.put(key, old == null ? "i" : old + "i");
+            return value == null ? null : value + store.get(key);
+        }
+
+        @Override
+        public void close() {
+        }
+    }
+
+    static void seen(StreamsBuilder b) {
+        b.addStateStore(Stores.keyValueStoreBuilder(Stores.inMemoryKeyValueStore("seen"), Serdes.String(), Serdes.String()));
+    }
+
     static void processors() {
+        ALL.put("process_values", b -> in(b).processValues(Twice::new).groupByKey().count().toStream().mapValues(v -> v.toString()).to("out"));
+        ALL.put("transform_values", b -> {
+            seen(b);
+            out(left(b).transformValues(Numbered::new, "seen"));
+        });
+        ALL.put("transform_values_stored", b -> {
+            seen(b);
+            out(left(b).transformValues(Numbered::new, Materialized.as("kept"), "seen").groupBy((k, v) -> new KeyValue<>(v, k)).count());
+        });
         ALL.put("process", b -> {
             b.addStateStore(Stores.keyValueStoreBuilder(Stores.inMemoryKeyValueStore("seen"), Serdes.String(), Serdes.String()));
             in(b).process(Counter::new, "seen").to("out");

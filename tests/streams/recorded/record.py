@@ -18,11 +18,14 @@ from tests.streams.recorded.topologies import SCENARIOS
 KAFKA = "4.1.1"
 TRANSCRIPTS = Path(__file__).parent / "transcripts"
 _EVENTS = 70
+# Seeds that found a difference stay.
+_SEEDS = {"sliding_on_close": "s1", "stream_table_grace": "s1"}
 
 
 def events(name: str, seed: str) -> list[str]:
     """Return the scripted events of a scenario."""
-    rng = random.Random(f"{seed} of {name}")
+    own = _SEEDS.get(name, seed) if seed == "events" else seed
+    rng = random.Random(f"{own} of {name}")
     topics = _topics(name)
     now, lines = 0, []
     for _ in range(_EVENTS):

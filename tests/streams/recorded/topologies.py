@@ -8,6 +8,7 @@ from ottla.streams import (
     Branched,
     BufferConfig,
     EmitStrategy,
+    FixedKeyProcessor,
     Grouped,
     Joined,
     JoinWindows,
@@ -155,6 +156,43 @@ class Counter(Processor[str, str, str, str]):
             self.seen.delete(record.key)
         else:
             self.seen.put(record.key, (self.seen.get(record.key) or "") + record.value)
+
+
+class Twice(FixedKeyProcessor[str, str, str]):
+    """Forwards each value twice, the second time a little later."""
+
+    def process(self, record: Record[str, str]) -> None:
+        """Forward two values."""
+        value = shown_null(record.value)
+        self.context.forward(record.with_value(value + "1"))
+        self.context.forward(record.with_value(value + "2").with_timestamp(record.timestamp + 1))
+
+
+class Numbered:
+    """Says with each value how often its key was asked for."""
+
+    def init(self, context: Any) -> None:
+        """Open the store."""
+        self.seen = context.store("seen")
+
+    def transform(self, key: str, value: str | None) -> str | None:
+        """Count, also for tombstones."""
+        self.seen.put(key, (self.seen.get(key) or "") + "i")
+        return None if value is None else value + self.seen.get(key)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def _transform_values(b: StreamsBuilder) -> None:
+    b.add_state_store(SEEN)
+    out(left(b).transform_values(Numbered, "seen"))
+
+
+def _transform_values_stored(b: StreamsBuilder) -> None:
+    b.add_state_store(SEEN)
+    numbered = left(b).transform_values(Numbered, "seen", materialized="kept")
+    out(numbered.group_by(lambda k, v: (v, k)).count())
 
 
 def _split(b: StreamsBuilder) -> None:
@@ -501,5 +539,16 @@ SCENARIOS |= {
     ),
     "stream_self_join": _stream_self_join,
     "rekeyed_joined_twice": _rekeyed_joined_twice,
+    "process_values": lambda b: (
+        from_in(b)
+        .process_values(Twice)
+        .group_by_key()
+        .count()
+        .to_stream()
+        .map_values(str)
+        .to("out")
+    ),
+    "transform_values": _transform_values,
+    "transform_values_stored": _transform_values_stored,
     "process": _process,
 }

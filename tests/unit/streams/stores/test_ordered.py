@@ -1,0 +1,46 @@
+"""The ordered map of bytes is a sorted dictionary, and segments forget what is too old."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ottla.streams.stores.ordered import MemoryBytes, Segments
+
+KEYS = st.binary(max_size=2)
+WRITES = st.lists(st.tuples(KEYS, st.one_of(st.none(), st.binary(max_size=1)), st.booleans()))
+
+
+@given(WRITES, KEYS, KEYS)
+def test_a_walk_sees_what_a_sorted_dictionary_has(
+    writes: list[tuple[bytes, bytes | None, bool]], low: bytes, high: bytes
+) -> None:
+    """Whatever was put, removed and walked before, in any order."""
+    held, model = MemoryBytes(), {}
+    for key, value, walks in writes:
+        held.put(key, value)
+        model[key] = value
+        if walks:
+            list(held.scan())
+    expected = sorted((key, value) for key, value in model.items() if value is not None)
+    assert list(held.scan()) == expected
+    assert list(held.scan(reverse=True)) == expected[::-1]
+    assert list(held.scan(low, high)) == [each for each in expected if low <= each[0] <= high]
+    assert len(held) == len(expected)
+
+
+def test_what_is_past_the_retention_is_not_seen() -> None:
+    """Time is the latest that was put; the edge is seen only where that is asked for."""
+    for edge_is_seen, first in ((False, 91), (True, 90)):
+        segments = Segments(10, edge_is_seen=edge_is_seen)
+        assert segments.put(100, b"new", b"1")
+        assert segments.put(90, b"old", b"2")
+        assert segments.first_visible == first
+        assert (segments.get(90, b"old") == b"2") is edge_is_seen
+
+
+def test_a_segment_that_is_too_old_is_dropped_whole() -> None:
+    """Segments are at least a minute long; nothing goes into one that is over."""
+    segments = Segments(60_000)
+    segments.put(0, b"a", b"1")
+    segments.put(200_000, b"b", b"2")
+    assert segments.between(0, 200_000, reverse=False)[0].get(b"b") == b"2"
+    assert not segments.put(10, b"c", b"3")
