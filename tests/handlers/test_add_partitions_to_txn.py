@@ -3,6 +3,7 @@
 import pytest
 
 from ottla.base.errors import ErrorCode
+from ottla.cluster.names import GROUP_OFFSETS_TOPIC
 from ottla.coordinators.txn.machine import Producer
 from ottla.server.handlers import add_partitions_to_txn
 from ottla.wire.messages.add_partitions_to_txn import (
@@ -71,6 +72,50 @@ async def test_one_unknown_partition_keeps_the_others_out(version):
         assert broker.transactions.find("tx").partitions == frozenset()
 
 
+async def test_the_brokers_own_topics_are_no_part_of_a_transaction():
+    """Of a client's; brokers ask with version 4 and above."""
+    async with transactions_broker() as broker:
+        producer = await broker.producer()
+        request = AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id="tx",
+            v3_and_below_producer_id=producer.producer_id,
+            v3_and_below_producer_epoch=producer.producer_epoch,
+            v3_and_below_topics=[
+                AddPartitionsToTxnTopic(name="t", partitions=[0]),
+                AddPartitionsToTxnTopic(name=GROUP_OFFSETS_TOPIC, partitions=[0]),
+            ],
+        )
+        answer = await broker.ask(add_partitions_to_txn, request, 3)
+        found = [item.results_by_partition[0] for item in answer.results_by_topic_v3_and_below]
+        assert [ErrorCode(item.partition_error_code).name for item in found] == [
+            "OPERATION_NOT_ATTEMPTED",
+            "TOPIC_AUTHORIZATION_FAILED",
+        ]
+        assert broker.transactions.find("tx").partitions == frozenset()
+
+
+async def test_the_answer_has_the_form_of_the_question():
+    """A partition that is named twice, and a topic without partitions."""
+    async with transactions_broker() as broker:
+        producer = await broker.producer()
+        asked = [
+            AddPartitionsToTxnTopic(name="t", partitions=[0, 0]),
+            AddPartitionsToTxnTopic(name="u", partitions=[]),
+        ]
+        request = AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id="tx",
+            v3_and_below_producer_id=producer.producer_id,
+            v3_and_below_producer_epoch=producer.producer_epoch,
+            v3_and_below_topics=asked,
+        )
+        answer = await broker.ask(add_partitions_to_txn, request, 3)
+        found = answer.results_by_topic_v3_and_below
+        assert [(item.name, len(item.results_by_partition)) for item in found] == [
+            ("t", 2),
+            ("u", 0),
+        ]
+
+
 @pytest.mark.parametrize(
     ("version", "code"), [(1, "INVALID_PRODUCER_EPOCH"), (2, "PRODUCER_FENCED")]
 )
@@ -110,6 +155,9 @@ async def test_brokers_add_and_verify_several_at_once():
         request = many(("tx", producer, True, "t", [0, 1]))
         answer = await broker.ask(add_partitions_to_txn, request, 5)
         assert codes(answer) == {("tx", "t", 0): "NONE", ("tx", "t", 1): "TRANSACTION_ABORTABLE"}
+        request = many(("tx", producer, True, "no", [0]))
+        answer = await broker.ask(add_partitions_to_txn, request, 5)
+        assert codes(answer) == {("tx", "no", 0): "UNKNOWN_TOPIC_OR_PARTITION"}
         assert broker.transactions.find("tx").partitions == {("t", 0)}
 
 

@@ -56,6 +56,13 @@ async def test_marker_may_be_written_twice():
         assert await broker.committed_values() == [b"a"]
 
 
+async def test_marker_for_nowhere_is_not_answered():
+    """Kafka leaves it out."""
+    async with transactions_broker() as broker:
+        producer = await broker.producer()
+        assert await write(broker, marker(producer)) == []
+
+
 async def test_stale_markers_are_refused():
     """Of an older producer epoch, and of a coordinator that has been replaced."""
     async with transactions_broker() as broker:

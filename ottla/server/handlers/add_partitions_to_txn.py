@@ -7,6 +7,7 @@ Not done: nothing.
 """
 
 from ottla.base.errors import ErrorCode
+from ottla.cluster.names import is_internal
 from ottla.coordinators.replies import Reply, gathered, shaped
 from ottla.coordinators.txn.machine import Producer
 from ottla.server.context import RequestContext
@@ -60,12 +61,10 @@ def _result(
 ) -> Reply[AddPartitionsToTxnResult]:
     transactional_id = item.transactional_id
     places = _places(item.topics)
-    image = context.broker.image
-    unknown = {place for place in places if image.partition(*place) is None}
-    if unknown and not item.verify_only:
-        codes = {place: ErrorCode.OPERATION_NOT_ATTEMPTED for place in places}
-        codes |= dict.fromkeys(unknown, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        return _answer(transactional_id, codes)
+    refused = _refused(context, places)
+    if refused:
+        codes = {place: ErrorCode.OPERATION_NOT_ATTEMPTED for place in places} | refused
+        return _answer(item, codes)
     transactions = context.broker.transactions
     producer = Producer(item.producer_id, item.producer_epoch)
     version = context.api_version
@@ -74,11 +73,24 @@ def _result(
             place: _told(transactions.verify(transactional_id, producer, place), version)
             for place in places
         }
-        return _answer(transactional_id, verdicts)
+        return _answer(item, verdicts)
     return shaped(
         transactions.add_partitions(transactional_id, producer, places),
-        lambda code: _answer(transactional_id, dict.fromkeys(places, _told(code, version))),
+        lambda code: _answer(item, dict.fromkeys(places, _told(code, version))),
     )
+
+
+def _refused(context: RequestContext, places: list[_Place]) -> dict[_Place, ErrorCode]:
+    """Return what cannot be part of a transaction; brokers may ask for their own topics, too."""
+    image = context.broker.image
+    is_from_client = context.api_version < _MANY_TRANSACTIONS_VERSION
+    codes = {}
+    for place in places:
+        if is_from_client and is_internal(place[0]):
+            codes[place] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        elif image.partition(*place) is None:
+            codes[place] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return codes
 
 
 def _places(topics: list[AddPartitionsToTxnTopic]) -> list[_Place]:
@@ -94,13 +106,22 @@ def _told(code: ErrorCode, version: int) -> ErrorCode:
     return code
 
 
-def _answer(transactional_id: str, codes: dict[_Place, ErrorCode]) -> AddPartitionsToTxnResult:
-    topics: dict[str, AddPartitionsToTxnTopicResult] = {}
-    for (name, number), code in codes.items():
-        topic = topics.setdefault(name, AddPartitionsToTxnTopicResult(name=name))
-        topic.results_by_partition.append(
-            AddPartitionsToTxnPartitionResult(partition_index=number, partition_error_code=code)
-        )
+def _answer(
+    item: AddPartitionsToTxnTransaction, codes: dict[_Place, ErrorCode]
+) -> AddPartitionsToTxnResult:
+    """Answer as it was asked, topic by topic."""
     return AddPartitionsToTxnResult(
-        transactional_id=transactional_id, topic_results=list(topics.values())
+        transactional_id=item.transactional_id,
+        topic_results=[
+            AddPartitionsToTxnTopicResult(
+                name=topic.name,
+                results_by_partition=[
+                    AddPartitionsToTxnPartitionResult(
+                        partition_index=number, partition_error_code=codes[(topic.name, number)]
+                    )
+                    for number in topic.partitions
+                ],
+            )
+            for topic in item.topics
+        ],
     )

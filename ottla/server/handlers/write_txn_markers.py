@@ -30,8 +30,12 @@ MAX_VERSION = 1
 def handle(
     context: RequestContext, request: WriteTxnMarkersRequest
 ) -> Reply[WriteTxnMarkersResponse]:
-    """Write every marker; answered when all are committed."""
-    replies = [_write(context, marker) for marker in request.markers]
+    """Write every marker; answered when all are committed. One for nowhere is not answered."""
+    replies = [
+        _write(context, marker)
+        for marker in request.markers
+        if any(topic.partition_indexes for topic in marker.topics)
+    ]
     return gathered(replies, lambda results: WriteTxnMarkersResponse(markers=results))
 
 
