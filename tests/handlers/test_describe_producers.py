@@ -6,6 +6,7 @@ from ottla.base.errors import ErrorCode
 from ottla.server.handlers import describe_producers
 from ottla.wire.messages.describe_producers import DescribeProducersRequest, TopicRequest
 from tests.handlers.logs import OTHER, LogsBroker, batch
+from tests.handlers.transactions import transactions_broker
 
 
 async def describe(broker: LogsBroker, *topics: tuple[str, list[int]]) -> Any:
@@ -45,6 +46,20 @@ async def test_an_open_transaction_is_told_by_its_first_offset(broker: LogsBroke
     (topic,) = await describe(broker, ("t", [0]))
     (state,) = topic.partitions[0].active_producers
     assert (state.producer_id, state.current_txn_start_offset) == (8, 1)
+    assert state.last_timestamp == 1000
+
+
+async def test_the_end_of_a_transaction_is_told_by_its_time() -> None:
+    """The marker is the last that was heard of the producer."""
+    async with transactions_broker() as broker:
+        producer = await broker.producer()
+        await broker.add(producer, 0)
+        await broker.send(producer, b"a")
+        await broker.end(producer)
+        (topic,) = await describe(broker, ("t", [0]))
+        (state,) = topic.partitions[0].active_producers
+        assert (state.last_sequence, state.current_txn_start_offset) == (0, -1)
+        assert state.last_timestamp == broker.clock.time_ms()
 
 
 async def test_only_the_leader_of_a_partition_knows(broker: LogsBroker) -> None:

@@ -70,6 +70,9 @@ def _state(producer_id: int, producer: Producer) -> ProducerState:
     )
     if producer.batches:
         last = producer.batches[-1]
-        # By the records, not by the arrival that a silent producer is forgotten by.
-        state.last_sequence, state.last_timestamp = last.last_sequence, last.timestamp
+        state.last_sequence = last.last_sequence
+        # By the records, not by the arrival that a silent producer is forgotten by; the end of a
+        # transaction has the time of its marker, which is written on arrival.
+        if producer.coordinator_epoch < 0 or producer.transaction_first_offset >= 0:
+            state.last_timestamp = last.timestamp
     return state
