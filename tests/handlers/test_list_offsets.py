@@ -141,3 +141,16 @@ async def test_an_unknown_topic_is_refused(broker: LogsBroker) -> None:
     """UNKNOWN_TOPIC_OR_PARTITION for the partition."""
     answer = await found(broker, request(-1, topic="nope"))
     assert answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+@pytest.mark.parametrize(("replica", "end"), [(-1, 1), (-2, 3), (OTHER, 3)])
+async def test_only_consumers_are_kept_from_what_is_not_committed(
+    broker: LogsBroker, replica: int, end: int
+) -> None:
+    """Whoever asks as a broker sees the end of the log."""
+    broker.create("t", replicas=(NODE, OTHER))
+    broker.write("t", b"a", b"b", b"c")
+    broker.partition("t").follower_fetched(OTHER, 1, 0)
+    asked = request(-1)
+    asked.replica_id = replica
+    assert (await found(broker, asked)).offset == end

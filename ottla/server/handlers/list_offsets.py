@@ -33,6 +33,7 @@ EARLIEST_LOCAL = -4
 LATEST_TIERED = -5
 EARLIEST_PENDING_UPLOAD = -6
 
+_CONSUMER = -1
 _FIRST_VERSION_OF = {
     LATEST: 1,
     EARLIEST: 1,
@@ -67,9 +68,7 @@ def handle(context: RequestContext, request: ListOffsetsRequest) -> ListOffsetsR
         ListOffsetsTopicResponse(
             name=name,
             partitions=[
-                _twice(index)
-                if item is None
-                else _answer(context, request.isolation_level, name, item)
+                _twice(index) if item is None else _answer(context, request, name, item)
                 for index, item in items.items()
             ],
         )
@@ -86,7 +85,7 @@ def _twice(index: int) -> ListOffsetsPartitionResponse:
 
 def _answer(
     context: RequestContext,
-    isolation_level: int,
+    request: ListOffsetsRequest,
     topic: str,
     item: ListOffsetsPartition,
 ) -> ListOffsetsPartitionResponse:
@@ -95,7 +94,7 @@ def _answer(
             raise ApiError(ErrorCode.UNSUPPORTED_VERSION)
         partition = context.broker.replicas.get(topic, item.partition_index)
         partition.check_leader(item.current_leader_epoch)
-        found = _find(partition, item.timestamp, isolation_level, context.api_version)
+        found = _find(partition, request, item.timestamp, context.api_version)
     except ApiError as error:
         return ListOffsetsPartitionResponse(
             partition_index=item.partition_index, error_code=int(error.code)
@@ -108,11 +107,15 @@ def _answer(
     return answer
 
 
-def _find(partition: Partition, timestamp: int, isolation_level: int, version: int) -> Found:
+def _find(partition: Partition, request: ListOffsetsRequest, timestamp: int, version: int) -> Found:
     named = _NAMED.get(timestamp)
-    if timestamp == LATEST or named is None:
-        _check_end_known(partition, version)
-    end_offset = partition.readable_end(isolation_level)
+    if request.replica_id == _CONSUMER:
+        if timestamp == LATEST or named is None:
+            _check_end_known(partition, version)
+        end_offset = partition.readable_end(request.isolation_level)
+    else:
+        # Brokers, and tools that look like them, see what is not committed, too.
+        end_offset = partition.log.log_end_offset
     if named is not None:
         return named(partition, end_offset)
     return _below(partition.log.offset_for_timestamp(timestamp), end_offset)
