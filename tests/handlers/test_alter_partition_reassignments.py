@@ -148,3 +148,11 @@ async def test_a_request_whose_time_is_up_says_so_everywhere() -> None:
     async with admin_broker() as broker:
         answered = await reassign(broker, ("t", 0, [1]), timeout_ms=0)
         assert answered == ("REQUEST_TIMED_OUT", {("t", 0): "REQUEST_TIMED_OUT"})
+
+
+async def test_a_topic_of_which_nothing_is_asked_is_answered() -> None:
+    """With no partition, as Kafka has it."""
+    async with admin_broker() as broker:
+        request = AlterPartitionReassignmentsRequest(topics=[ReassignableTopic(name="t")])
+        response = await alter_partition_reassignments.handle(broker.context(1), request)
+        assert [(item.name, item.partitions) for item in response.responses] == [("t", [])]

@@ -104,3 +104,13 @@ async def test_a_request_that_is_refused_says_so_everywhere(
     async with admin_broker() as broker:
         answered = await elect(broker, ("t", 0), kind=kind, timeout_ms=timeout_ms)
         assert answered == (code, {("t", 0): code})
+
+
+async def test_a_topic_of_which_nothing_is_asked_is_answered() -> None:
+    """With no result, as Kafka has it."""
+    async with admin_broker() as broker:
+        asked = [TopicPartitions(topic="t", partitions=[])]
+        request = ElectLeadersRequest(topic_partitions=asked, timeout_ms=1000)
+        response = await elect_leaders.handle(broker.context(2), request)
+        (result,) = response.replica_election_results
+        assert (result.topic, result.partition_result) == ("t", [])

@@ -51,12 +51,15 @@ async def handle(
     except ApiError as error:
         response.error_code, response.error_message = int(error.code), error.message
         outcomes = [PartitionOutcome(item.topic, item.partition, error) for item in asked]
-    response.responses = _by_topic(outcomes)
+    response.responses = _by_topic(outcomes, [topic.name for topic in request.topics])
     return response
 
 
-def _by_topic(outcomes: Iterable[PartitionOutcome]) -> list[ReassignableTopicResponse]:
-    topics: dict[str, ReassignableTopicResponse] = {}
+def _by_topic(
+    outcomes: Iterable[PartitionOutcome], asked: Iterable[str]
+) -> list[ReassignableTopicResponse]:
+    """Return outcomes by topic; one of which nothing was asked is there all the same."""
+    topics = {name: ReassignableTopicResponse(name=name) for name in asked}
     for topic, number, error in outcomes:
         found = topics.setdefault(topic, ReassignableTopicResponse(name=topic))
         result = ReassignablePartitionResponse(partition_index=number, error_message=None)

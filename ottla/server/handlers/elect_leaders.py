@@ -29,11 +29,12 @@ MAX_VERSION = 2
 
 async def handle(context: RequestContext, request: ElectLeadersRequest) -> ElectLeadersResponse:
     """Have the controller elect; what it refuses as a whole is told of every partition too."""
-    asked = None
+    asked, named = None, list(context.broker.image.topics)
     if request.topic_partitions is not None:
         asked = [
             (item.topic, number) for item in request.topic_partitions for number in item.partitions
         ]
+        named = [item.topic for item in request.topic_partitions]
     try:
         results = await context.broker.controller.elect_leaders(
             _election_type(request), asked, timeout_ms=request.timeout_ms
@@ -43,8 +44,7 @@ async def handle(context: RequestContext, request: ElectLeadersRequest) -> Elect
         return ElectLeadersResponse(
             error_code=int(error.code), replica_election_results=_by_topic(refused)
         )
-    every = context.broker.image.topics if asked is None else ()
-    return ElectLeadersResponse(replica_election_results=_by_topic(results, every))
+    return ElectLeadersResponse(replica_election_results=_by_topic(results, named))
 
 
 def _election_type(request: ElectLeadersRequest) -> ElectionType:
