@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 TESTS ?= tests
 .DEFAULT_GOAL := help
 
-.PHONY: help demo test quick check fix bench lock clean
+.PHONY: help demo test quick check fix bench record lock clean
 
 help:  ## show the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1|/' | column -t -s '|'
@@ -41,6 +41,9 @@ fix: $(VENV)/.installed  ## format, mend what can be mended, regenerate document
 
 bench: $(VENV)/.installed  ## Ottla beside Apache Kafka, interleaved; results under bench/results/
 	$(BIN)/python -m bench.compare
+
+record: $(VENV)/.installed  ## play the scripted conversations to Apache Kafka again (needs Java and Maven)
+	$(BIN)/python -m tests.compat.recorded.record
 
 lock: $(VENV)/.installed  ## lock the development packages anew
 	$(BIN)/uv pip compile --quiet --upgrade --generate-hashes --python-version 3.11 --extra dev \

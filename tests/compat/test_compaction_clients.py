@@ -21,7 +21,12 @@ ROUNDS_MAX = 5000
 
 def first_segment_bytes(cluster: Cluster, name: str) -> int:
     """Return the size of a log's oldest segment."""
-    return min(cluster.data.rglob(f"{name}/*.log")).stat().st_size
+    while True:
+        try:
+            return min(cluster.data.rglob(f"{name}/*.log")).stat().st_size
+        except FileNotFoundError:
+            # Between two renames of a swap the name is nobody's.
+            continue
 
 
 def group(cluster: Cluster, name: str, **settings: object) -> Consumer:

@@ -3,7 +3,7 @@
 from tests.law import source
 
 # Lower these with every excuse that goes; never raise them.
-LONGEST = {"calls": 0}
+LONGEST = {"calls": 0, "test-sleeps": 3}
 
 
 def test_every_excuse_gives_its_reason() -> None:

@@ -1,0 +1,92 @@
+"""Plays transcripts to an Ottla in this process, and compares."""
+
+from typing import Any
+
+from ottla.testing.cluster import Cluster
+from ottla.wire.api_keys import ApiKey
+from tests.compat.recorded import notation
+from tests.compat.recorded.messages import TEXTS
+from tests.compat.recorded.player import Played, Target, play
+from tests.compat.recorded.transcript import Exchange, Transcript, version_text
+
+# What makes a recording steady; the recorder gives the same to Apache Kafka.
+OPTIONS = {
+    "offsets.topic.num.partitions": "1",
+    "transaction.state.log.num.partitions": "1",
+}
+
+
+def play_to_ottla(transcript: Transcript) -> Played:
+    """Play everything to a broker of its own."""
+    with Cluster(options={**OPTIONS, **transcript.options}) as cluster:
+        return play(transcript, Target(cluster.host, cluster.port))
+
+
+def differences(transcript: Transcript, played: Played) -> list[str]:
+    """Say where Ottla answers what it should not, and which deviations are none any more."""
+    found = []
+    for exchange in transcript.exchanges():
+        answers = played[exchange.line]
+        problems: dict[str, list[int]] = {}
+        for version in exchange.versions:
+            # What is not served is in docs/gaps.md.
+            answer = answers.get(version)
+            problem = answer and _judge(exchange, version, answer)
+            if problem:
+                problems.setdefault(problem, []).append(version)
+        if problems:
+            found.append(f"{transcript.path.name}:{exchange.line} {exchange.source[:300]}")
+            found += [f"  v{version_text(them)} {what}" for what, them in problems.items()]
+    return found
+
+
+def _judge(exchange: Exchange, version: int, answer: str) -> str | None:
+    kafka, ours = exchange.modern.get(version), exchange.ours.get(version)
+    if kafka is None and ours is None:
+        return "has no recorded answer: run the recorder"
+    if ours is not None and exchange.reason is None:
+        return "deviates without a reason: write a line with !"
+    if ours is not None and kafka is not None and _agree(exchange, kafka, answer):
+        return "answers as Kafka does now: remove the deviation"
+    expected = ours or kafka
+    assert expected is not None
+    if _agree(exchange, expected, answer):
+        return None
+    return f"expected {expected}\n    answered {answer}"
+
+
+def _agree(exchange: Exchange, expected: str, answer: str) -> bool:
+    if expected == answer:
+        return True
+    if not (expected.startswith("{") and answer.startswith("{")):
+        return False
+    should, does = notation.parse(expected), notation.parse(answer)
+    if exchange.api is not None and exchange.api.key == ApiKey.API_VERSIONS:
+        _forget_unserved(should, does)
+    return _is_equal(should, does)
+
+
+def _forget_unserved(should: Any, does: Any) -> None:
+    """Compare only what Ottla has: docs/apis.md and docs/gaps.md say which APIs and versions."""
+    served = {row.split()[0]: int(row.split("-")[1]) for row in does.get("api_keys", [])}
+    rows = []
+    for row in should.get("api_keys", []):
+        key, first, last = row.replace("-", " ").split()
+        if key in served:
+            rows.append(f"{key} {first}-{min(int(last), served[key])}")
+    should["api_keys"] = rows
+
+
+def _is_equal(should: Any, does: Any) -> bool:
+    """Compare values; Ottla may explain an error where Kafka says nothing."""
+    match should, does:
+        case dict(), dict():
+            more = does.keys() - should.keys()
+            return (
+                more <= TEXTS
+                and should.keys() <= does.keys()
+                and all(_is_equal(item, does[key]) for key, item in should.items())
+            )
+        case list(), list():
+            return len(should) == len(does) and all(map(_is_equal, should, does))
+    return type(should) is type(does) and should == does

@@ -1,0 +1,113 @@
+"""The Apache Kafkas that are asked: 4.3.0 as its own controller, 3.9.2 with a ZooKeeper."""
+
+import contextlib
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from ottla.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from tests.compat import java
+from tests.compat.recorded.player import Line, Target, ask
+from tests.compat.recorded.transcript import MODERN, OLDER
+
+# Only what would make a recording slow or unsteady; Ottla gets those that it knows.
+OPTIONS: Mapping[str, str] = {
+    "offsets.topic.num.partitions": "1",
+    "transaction.state.log.num.partitions": "1",
+    "group.initial.rebalance.delay.ms": "0",
+}
+_QUIET: Mapping[str, str] = {
+    # Old timestamps stay while a file is played.
+    "log.retention.check.interval.ms": "3600000",
+    "log.initial.task.delay.ms": "3600000",
+}
+_SETTLING_S = 0.4
+_PATIENCE_S = 60.0
+
+
+@contextlib.contextmanager
+def running(version: str, folder: Path, options: Mapping[str, str]) -> Iterator[Target]:
+    """Run one Apache Kafka with these broker options until the end of the block."""
+    settings = {**OPTIONS, **_QUIET, **options}
+    rows = [f"{name}={value}" for name, value in settings.items()]
+    with contextlib.ExitStack() as stack:
+        if version == OLDER:
+            node = _Older(folder, rows, _start_zookeeper(folder / "zookeeper", stack))
+        else:
+            node = _Modern(folder, rows)
+        stack.callback(node.kill)
+        node.start()
+        target = Target("127.0.0.1", node.port, settling_s=_SETTLING_S)
+        _wait_for_brokers(target)
+        yield target
+
+
+class _Modern(java.KafkaNode):
+    """A broker that is its own controller."""
+
+    def __init__(self, folder: Path, options: list[str]) -> None:
+        super().__init__(folder, options)
+        self.class_path = java.kafka_class_path(MODERN)
+        # Eligible leader replicas would put min.insync.replicas into every topic's settings.
+        java.run(
+            self.class_path,
+            "kafka.tools.StorageTool",
+            *("format", "-t", "MkU3OEVBNTcwNTJENDM2Qk", "-c", str(folder / "server.properties")),
+            *("--feature", "eligible.leader.replicas.version=0"),
+        )
+
+
+class _Older(java.KafkaNode):
+    """A broker on a ZooKeeper."""
+
+    def __init__(self, folder: Path, options: list[str], zookeeper: str) -> None:
+        super().__init__(folder)
+        # There is nothing to format.
+        self.data.mkdir()
+        rows = (
+            "broker.id=1",
+            f"listeners=PLAINTEXT://{self.bootstrap}",
+            f"log.dirs={self.data}",
+            f"zookeeper.connect={zookeeper}",
+            "offsets.topic.replication.factor=1",
+            "transaction.state.log.replication.factor=1",
+            "transaction.state.log.min.isr=1",
+            *options,
+        )
+        (folder / "server.properties").write_text("\n".join(rows) + "\n")
+
+
+def _start_zookeeper(folder: Path, stack: contextlib.ExitStack) -> str:
+    folder.mkdir(parents=True)
+    (port,) = java.free_ports(1)
+    rows = (
+        "tickTime=2000",
+        f"dataDir={folder}",
+        f"clientPort={port}",
+        "clientPortAddress=127.0.0.1",
+        "admin.enableServer=false",
+    )
+    (folder / "zoo.cfg").write_text("\n".join(rows) + "\n")
+    main_class = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+    command = java.command(java.kafka_class_path(OLDER), main_class, str(folder / "zoo.cfg"))
+    with (folder / "out").open("wb") as out:
+        process = subprocess.Popen(command, stdout=out, stderr=out, start_new_session=True)
+    stack.callback(process.wait)
+    stack.callback(process.kill)
+    return f"127.0.0.1:{port}"
+
+
+def _wait_for_brokers(target: Target) -> None:
+    deadline = time.monotonic() + _PATIENCE_S
+    while True:
+        with contextlib.closing(Line(target)) as line:
+            cluster = ask(line, DescribeClusterRequest(), 0, DescribeClusterResponse)
+            producer = ask(
+                line, InitProducerIdRequest(transactional_id=None), 2, InitProducerIdResponse
+            )
+        if cluster.brokers and cluster.controller_id >= 0 and not producer.error_code:
+            return
+        assert time.monotonic() < deadline, "the broker is not part of its cluster"
+        time.sleep(0.1)

@@ -1,0 +1,74 @@
+"""Records what Apache Kafka answers: `python -m tests.compat.recorded.record [--ours] [subject …]`.
+
+Plays each transcript to a fresh Apache Kafka of both versions (Maven fetches them, Java runs them) and
+writes the answers into the file; without a subject all files. With `--ours` no Java is needed: it
+writes what Ottla answers wherever a line with `!` says that this is meant to differ.
+"""
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.compat.recorded import peers
+from tests.compat.recorded.ours import play_to_ottla
+from tests.compat.recorded.player import Played, play
+from tests.compat.recorded.transcript import MODERN, OLDER, Transcript, read, write
+
+FOLDER = Path(__file__).parent / "transcripts"
+
+
+def record(transcript: Transcript) -> None:
+    """Ask both Apache Kafkas and keep their answers."""
+    modern, older = _ask_kafka(MODERN, transcript), _ask_kafka(OLDER, transcript)
+    for exchange in transcript.exchanges():
+        exchange.modern = modern[exchange.line]
+        exchange.older = {
+            version: answer
+            for version, answer in older.get(exchange.line, {}).items()
+            if answer != exchange.modern.get(version)
+        }
+
+
+def _ask_kafka(version: str, transcript: Transcript) -> Played:
+    with (
+        tempfile.TemporaryDirectory(prefix="recorded-") as folder,
+        peers.running(version, Path(folder, "kafka"), transcript.options) as target,
+    ):
+        return play(transcript, target)
+
+
+def record_ours(transcript: Transcript) -> None:
+    """Keep what Ottla answers where it says why that is not Kafka's answer."""
+    played = play_to_ottla(transcript)
+    for exchange in transcript.exchanges():
+        exchange.ours = {}
+        if exchange.reason is not None:
+            exchange.ours = {
+                version: answer
+                for version, answer in played[exchange.line].items()
+                if answer != exchange.modern.get(version)
+            }
+
+
+def main(arguments: list[str]) -> None:
+    """Record the subjects that are named, or all."""
+    parser = argparse.ArgumentParser(description=__doc__, prog="record")
+    parser.add_argument("--ours", action="store_true", help="write Ottla's meant deviations")
+    parser.add_argument("subjects", nargs="*", help="names of transcripts, without .txt")
+    options = parser.parse_args(arguments)
+    paths = [FOLDER / f"{subject}.txt" for subject in options.subjects]
+    work: Callable[[Transcript], None] = record_ours if options.ours else record
+    for path in paths or sorted(FOLDER.glob("*.txt")):
+        start = time.monotonic()
+        transcript = read(path)
+        work(transcript)
+        write(transcript)
+        count = sum(len(exchange.modern) for exchange in transcript.exchanges())
+        print(f"{path.stem}: {count} exchanges, {time.monotonic() - start:.1f} s", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,104 @@
+"""Symbols: names for values that every run has anew, so that a transcript can speak of them.
+
+A value gets its number when it is first seen: `$topic_id:1` is the first topic id in a conversation,
+`$member:2` the second UUID inside a string (member ids end with one). A request may use what an
+earlier answer has shown. `$topic_id:none_such` and the like are made up on first use.
+"""
+
+import hashlib
+import re
+import time
+from typing import Any
+
+from tests.compat.recorded.notation import Word
+
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_IN_TEXT = re.compile(r"\$[a-z_]+(?::\w+)?")
+_NOW = Word("$now")
+_NOW_SLACK_MS = 3_600_000
+
+
+class Symbols:
+    """The values that have a name so far, in one conversation with one broker."""
+
+    def __init__(self, **fixed: Any) -> None:
+        self._values: dict[str, Any] = {f"${name}": value for name, value in fixed.items()}
+        # What a request wrote with the version in it, by what was sent.
+        self._versioned: dict[str, str] = {}
+        self._encoded: dict[bytes, Any] = {}
+
+    def copy(self) -> "Symbols":
+        """Return a table that goes on from here by itself."""
+        twin = Symbols()
+        twin._values = dict(self._values)
+        twin._encoded = dict(self._encoded)
+        return twin
+
+    # -- what is sent ------------------------------------------------------------------------------
+
+    def value(self, word: Word) -> Any:
+        """Return what a symbol stands for; KeyError if nothing has shown it."""
+        if word == _NOW:
+            return int(time.time() * 1000)
+        kind, _, number = word.partition(":")
+        if word not in self._values and kind == "$topic_id" and not number.isdigit():
+            self._values[word] = hashlib.md5(number.encode(), usedforsecurity=False).digest()
+        return self._values[word]
+
+    def filled(self, text: str, version: int) -> str:
+        """Return a string with its symbols replaced, `$v` by the version."""
+
+        def replaced(match: re.Match[str]) -> str:
+            return str(version) if match[0] == "$v" else str(self.value(Word(match[0])))
+
+        result = _IN_TEXT.sub(replaced, text)
+        if "$v" in text:
+            self._versioned[result] = text
+        return result
+
+    def remember(self, encoded: bytes, notation: Any) -> bytes:
+        """Keep how bytes were written, to write them so when they come back; return them."""
+        self._encoded[encoded] = notation
+        return encoded
+
+    # -- what is received --------------------------------------------------------------------------
+
+    def name(self, kind: str, value: Any) -> Word:
+        """Return the symbol of a value; the next number of its kind if it is new."""
+        known = self.known(kind, value)
+        if known is not None:
+            return known
+        prefix = f"${kind}:"
+        taken = [name for name in self._values if name.removeprefix(prefix).isdigit()]
+        count = sum(name.startswith(prefix) for name in taken)
+        word = Word(f"{prefix}{count + 1}")
+        self._values[word] = value
+        return word
+
+    def known(self, kind: str, value: Any) -> Word | None:
+        """Return the symbol of a value that was seen before."""
+        for name, known in self._values.items():
+            if known == value and name.split(":")[0] == f"${kind}":
+                return Word(name)
+        return None
+
+    def text(self, text: str) -> str:
+        """Return a string with UUIDs and the request's version as symbols."""
+        if text in self._versioned:
+            return self._versioned[text]
+        return _UUID.sub(lambda match: str(self.name("member", match[0])), text)
+
+    def bytes(self, data: bytes) -> Any:
+        """Return bytes as they were written in a request, else as text, else as they are."""
+        if data in self._encoded:
+            return self._encoded[data]
+        try:
+            text = data.decode()
+        except UnicodeDecodeError:
+            return data
+        return text if text.isprintable() else data
+
+    def moment(self, timestamp_ms: int) -> int | Word:
+        """Return a timestamp, `$now` if it is one of this hour."""
+        distance_ms = abs(time.time() * 1000 - timestamp_ms)
+        return _NOW if distance_ms < _NOW_SLACK_MS else timestamp_ms
