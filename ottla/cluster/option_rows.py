@@ -1,6 +1,6 @@
 """The shape in which the option tables are written: short rows, and rows with a check of their own.
 
-`topic_options` and `broker_options` hold nothing but rows; `options` puts them together.
+The modules `*_options` hold nothing but rows; `options` puts them together.
 """
 
 import re
