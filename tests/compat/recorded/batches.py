@@ -59,8 +59,6 @@ def _encode_one(written: dict[str, Any]) -> bytes:
     codec = CODECS[fields.pop("codec", "none")]
     cut, tail = fields.pop("cut", 0), _octets(fields.pop("tail", ""))
     meanings = {name: fields.pop(name) for name in _MEANINGS if name in fields}
-    if meanings.get("leader_epoch", 0) is None:
-        del meanings["leader_epoch"]
     records = [
         Record(_octets(key), _octets(value), _headers(pairs), timestamp)
         for key, value, timestamp, pairs in zip(keys, values, timestamps, headers, strict=True)

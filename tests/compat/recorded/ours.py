@@ -46,31 +46,48 @@ def _judge(exchange: Exchange, version: int, answer: str) -> str | None:
         return "has no recorded answer: run the recorder"
     if ours is not None and exchange.reason is None:
         return "deviates without a reason: write a line with !"
-    if ours is not None and kafka is not None and _agree(exchange, kafka, answer):
+    if ours is not None and kafka is not None and agree(exchange, kafka, answer):
         return "answers as Kafka does now: remove the deviation"
     expected = ours or kafka
     assert expected is not None
-    if _agree(exchange, expected, answer):
+    if agree(exchange, expected, answer):
         return None
     return f"expected {expected}\n    answered {answer}"
 
 
-def _agree(exchange: Exchange, expected: str, answer: str) -> bool:
+def agree(exchange: Exchange, expected: str, answer: str) -> bool:
+    """Tell whether an application cannot tell the two answers apart."""
     if expected == answer:
         return True
     if not (expected.startswith("{") and answer.startswith("{")):
         return False
     should, does = notation.parse(expected), notation.parse(answer)
-    if exchange.api is not None and exchange.api.key == ApiKey.API_VERSIONS:
+    if _is_api_versions(exchange):
+        should.setdefault(
+            "api_keys", notation.parse(exchange.modern.get(3, "{}")).get("api_keys", [])
+        )
         _forget_unserved(should, does)
     return _is_equal(should, does)
+
+
+def deviation(exchange: Exchange, answer: str) -> str:
+    """Return what to write of an answer that is meant to differ: of ApiVersions the features."""
+    if not _is_api_versions(exchange):
+        return answer
+    value = notation.parse(answer)
+    value.pop("api_keys", None)
+    return notation.render(value)
+
+
+def _is_api_versions(exchange: Exchange) -> bool:
+    return exchange.api is not None and exchange.api.key == ApiKey.API_VERSIONS
 
 
 def _forget_unserved(should: Any, does: Any) -> None:
     """Compare only what Ottla has: docs/apis.md and docs/gaps.md say which APIs and versions."""
     served = {row.split()[0]: int(row.split("-")[1]) for row in does.get("api_keys", [])}
     rows = []
-    for row in should.get("api_keys", []):
+    for row in should["api_keys"]:
         key, first, last = row.replace("-", " ").split()
         if key in served:
             rows.append(f"{key} {first}-{min(int(last), served[key])}")

@@ -33,6 +33,7 @@ def running(version: str, folder: Path, options: Mapping[str, str]) -> Iterator[
     settings = {**OPTIONS, **_QUIET, **options}
     rows = [f"{name}={value}" for name, value in settings.items()]
     with contextlib.ExitStack() as stack:
+        node: java.KafkaNode
         if version == OLDER:
             node = _Older(folder, rows, _start_zookeeper(folder / "zookeeper", stack))
         else:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.compat.recorded import peers
-from tests.compat.recorded.ours import play_to_ottla
+from tests.compat.recorded.ours import agree, deviation, play_to_ottla
 from tests.compat.recorded.player import Played, play
 from tests.compat.recorded.transcript import MODERN, OLDER, Transcript, read, write
 
@@ -47,9 +47,10 @@ def record_ours(transcript: Transcript) -> None:
         exchange.ours = {}
         if exchange.reason is not None:
             exchange.ours = {
-                version: answer
+                version: deviation(exchange, answer)
                 for version, answer in played[exchange.line].items()
-                if answer != exchange.modern.get(version)
+                if version not in exchange.modern
+                or not agree(exchange, exchange.modern[version], answer)
             }
 
 
