@@ -95,7 +95,7 @@ class Connection(asyncio.BufferedProtocol):
     """Lives on one event loop, from `connection_made` to `connection_lost`.
 
     Invariant: while the connection is blocked, received bytes stay in the private buffer; the
-    transport is paused as soon as that holds a whole frame.
+    transport is paused as soon as that holds a whole frame. While it is muted, it is paused.
     """
 
     __slots__ = (
@@ -109,6 +109,7 @@ class Connection(asyncio.BufferedProtocol):
         "_is_parsing",
         "_is_reading",
         "_loop",
+        "_muted_until",
         "_out",
         "_out_bytes",
         "_peer_reads",
@@ -116,8 +117,10 @@ class Connection(asyncio.BufferedProtocol):
         "_private",
         "_private_view",
         "_shared",
+        "_takes_requests",
         "_time",
         "_transport",
+        "_unmute_timer",
         "_unsent_bytes_high",
         "_unsent_held_bytes",
         "_waits_for_budget",
@@ -167,6 +170,10 @@ class Connection(asyncio.BufferedProtocol):
         self._is_parsing = False
         self._is_reading = True
         self._peer_reads = True
+        self._unmute_timer: asyncio.TimerHandle | None = None
+        self._muted_until = 0.0
+        # The peer reads its answers and is not muted; one look for every frame.
+        self._takes_requests = True
         self._unsent_held_bytes = 0
 
     # -- asyncio.BufferedProtocol ---------------------------------------------------------------
@@ -214,6 +221,7 @@ class Connection(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Give everything back; deferred answers are dropped."""
         self.is_closed = True
+        self._drop_mute()
         self._drop_private()
         self._release_unsent()
         pending, self._pending = self._pending, deque()
@@ -226,14 +234,15 @@ class Connection(asyncio.BufferedProtocol):
 
     def pause_writing(self) -> None:
         """Stop handling requests of a peer that does not read its answers."""
-        self._peer_reads = False
+        self._peer_reads = self._takes_requests = False
         self._unsent_held_bytes = self._transport.get_write_buffer_size()
         self._household.unsent.hold(self._unsent_held_bytes)
 
     def resume_writing(self) -> None:
         """Go on: the peer has read."""
-        self.active_at = self._time()
+        self.active_at = max(self._time(), self._muted_until)
         self._peer_reads = True
+        self._takes_requests = not self.is_muted
         self._release_unsent()
         self._go_on()
 
@@ -323,7 +332,7 @@ class Connection(asyncio.BufferedProtocol):
     def _is_blocked(self) -> bool:
         return (
             self._blocking_count > 0
-            or not self._peer_reads
+            or not self._takes_requests
             or self.is_closed
             or self._out_bytes > self._unsent_bytes_high
             or len(self._pending) >= self._household.limits.pending_max
@@ -351,7 +360,7 @@ class Connection(asyncio.BufferedProtocol):
                 if stop > end:
                     break
                 if (
-                    self._pending or self._out_bytes > out_max or not self._peer_reads
+                    self._pending or self._out_bytes > out_max or not self._takes_requests
                 ) and self._is_blocked_still():
                     break
                 handle(self, view[start:stop])
@@ -474,6 +483,40 @@ class Connection(asyncio.BufferedProtocol):
 
     # -- flow -----------------------------------------------------------------------------------
 
+    @property
+    def is_muted(self) -> bool:
+        """Tell whether requests wait because the client is beyond a quota."""
+        return self._unmute_timer is not None
+
+    def mute(self, seconds: float) -> None:
+        """Handle and read no further request for `seconds`; answers go out all the same.
+
+        A connection that is muted already stays so for the longer of the two. Time spent muted is
+        neither idle nor slow (KIP-219, kafka.network.SocketServer.Processor).
+        """
+        if self.is_closed or seconds <= 0:
+            return
+        until = self._time() + seconds
+        if until <= self._muted_until:
+            return
+        self._drop_mute()
+        self._muted_until = self.active_at = until
+        if self.frame_started_at:
+            self.frame_started_at = until
+        self._unmute_timer = self._loop.call_later(seconds, self._unmute)
+        self._takes_requests = False
+        self._pause()
+
+    def _unmute(self) -> None:
+        self._unmute_timer = None
+        self._takes_requests = self._peer_reads
+        self._go_on()
+
+    def _drop_mute(self) -> None:
+        if self._unmute_timer is not None:
+            self._unmute_timer.cancel()
+            self._unmute_timer = None
+
     def _pause(self) -> None:
         if self._is_reading and not self.is_closed:
             self._is_reading = False
@@ -485,6 +528,8 @@ class Connection(asyncio.BufferedProtocol):
             if self._is_draining:
                 self._close_if_drained()
             return
+        if self._unmute_timer is not None:
+            return
         if self._private is not None and self._filled >= self._wanted:
             try:
                 self._parse_private()
@@ -493,6 +538,9 @@ class Connection(asyncio.BufferedProtocol):
                 return
             self._flush()
         if self._waits_for_budget or (self._private is not None and self._filled >= self._wanted):
+            return
+        # A request that was handled just now may have muted it.
+        if self._unmute_timer is not None:
             return
         if not self._is_reading and not self.is_closed:
             self._is_reading = True
