@@ -20,6 +20,10 @@ class Clock(Protocol):
         """Return seconds since an arbitrary moment; never goes back."""
         ...
 
+    def cpu_seconds(self) -> float:
+        """Return the processor time that the calling thread has used."""
+        ...
+
     async def sleep(self, seconds: float) -> None:
         """Wait for `seconds` of monotonic time."""
         ...
@@ -35,6 +39,10 @@ class RealClock:
     def monotonic(self) -> float:
         """Return the machine's monotonic time in seconds."""
         return time.monotonic()
+
+    def cpu_seconds(self) -> float:
+        """Return the calling thread's processor time."""
+        return time.thread_time()
 
     async def sleep(self, seconds: float) -> None:
         """Wait on the running event loop."""

@@ -68,6 +68,10 @@ class Endpoint:
         """Connections that are open now."""
         return len(self._connections)
 
+    def active_since(self, moment: float) -> list[Connection]:
+        """Return the connections that something came in on since a moment of the loop's time."""
+        return [each for each in self._connections if each.active_at >= moment]
+
     def _accept(self) -> Connection:
         return Connection(self)
 

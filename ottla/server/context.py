@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ottla.replication.replicas import Replicas
     from ottla.server.config_store import ConfigStore
     from ottla.server.fetch_sessions import FetchSessions
+    from ottla.server.loop_lag import LoopWatch
     from ottla.server.markers import ReplicaMarkers
 
 
@@ -49,6 +50,7 @@ class Broker:
     controller: "Controller"
     configs: "ConfigStore"
     fetch_sessions: "FetchSessions"
+    loop_watch: "LoopWatch"
     advertised_apis: tuple[AdvertisedApi, ...] = ()
     # Set where advertised.listeners is: what this broker calls itself, by listener name.
     advertised: dict[str, tuple[str, int]]

@@ -9,8 +9,11 @@ import gc
 import importlib
 import importlib.util
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
+from ottla.base.clock import RealClock
+from ottla.server.loop_lag import LoopWatch
 from ottla.server.node import Node
 
 
@@ -39,8 +42,9 @@ async def _serve(node: Node, on_ready: Callable[[Node], None]) -> None:
         loop.add_signal_handler(number, stopped.set)
     await node.start()
     tune_collector()
-    on_ready(node)
-    await stopped.wait()
+    with collections_named(node.broker.loop_watch):
+        on_ready(node)
+        await stopped.wait()
     await node.stop()
 
 
@@ -53,3 +57,23 @@ def tune_collector() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
+
+
+@contextmanager
+def collections_named(watch: LoopWatch) -> Iterator[None]:
+    """Tell the watch of each long run of the garbage collector."""
+    clock, started = RealClock(), 0.0
+
+    def collected(phase: str, info: dict[str, int]) -> None:
+        nonlocal started
+        now = clock.monotonic()
+        if phase == "start":
+            started = now
+        else:
+            watch.did(f"garbage collection of generation {info['generation']}", now - started)
+
+    gc.callbacks.append(collected)
+    try:
+        yield
+    finally:
+        gc.callbacks.remove(collected)

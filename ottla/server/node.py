@@ -39,6 +39,7 @@ from ottla.server.context import Broker
 from ottla.server.dispatch import Dispatcher
 from ottla.server.fetch_sessions import FetchSessions
 from ottla.server.local_broker import LocalBroker
+from ottla.server.loop_lag import LoopWatch
 from ottla.server.markers import ReplicaMarkers
 from ottla.server.partition_writer import ReplicaWriter
 from ottla.storage import cleaning
@@ -54,6 +55,8 @@ _MAINTENANCE_SECONDS = 1.0
 # How long answers that are owed may take when the node stops.
 DRAIN_SECONDS = 5.0
 _NEVER_SECONDS = 10.0**9
+# Requests that a pause of the loop may be blamed on, in one line of the log.
+_NAMED_MAX = 5
 # Answers that clients have not taken, above which fetches get the smallest answer possible.
 _UNSENT_BYTES_MAX = 256 * 1024**2
 
@@ -95,6 +98,7 @@ class Node:
         self.broker.clock = self._clock
         self.broker.rng = self._rng
         self.broker.tasks = self._tasks
+        self.broker.loop_watch = LoopWatch(self._clock, self._who_ran)
 
     # -- what others may know ---------------------------------------------------------------------
 
@@ -166,6 +170,8 @@ class Node:
         self._tasks.spawn(self._maintain(), "maintenance")
         if self._static.boolean("log.cleaner.enable"):
             self._tasks.spawn(self._cleaner().run(), "log cleaner")
+        broker.loop_watch.start()
+        self._undo.callback(broker.loop_watch.stop)
 
     async def _connect(self) -> Coordination:
         if self._tree is None:
@@ -343,6 +349,13 @@ class Node:
 
     def _topic_changed(self, topic: str, _: Snapshot) -> None:
         self.broker.replicas.update_configs(topic)
+
+    def _who_ran(self, since: float) -> str:
+        """Name the requests that may have been handled since a moment, a few of them."""
+        active = [each for endpoint in self._endpoints for each in endpoint.active_since(since)]
+        known = [each.memo for each in active if each.memo is not None]
+        named = [f"{each.route.row.handler.API.name} of {each.client_id}" for each in known]
+        return ", ".join(sorted(set(named))[:_NAMED_MAX])
 
     async def _maintain(self) -> None:
         """Checkpoints, retention, flushes: whatever is due, every second."""

@@ -307,6 +307,10 @@ class VirtualClock:
         """Return the loop's time; never goes back."""
         return self._loop.time()
 
+    def cpu_seconds(self) -> float:
+        """Return nothing: code takes no time here."""
+        return 0.0
+
     async def sleep(self, seconds: float) -> None:
         """Wait in virtual time."""
         await asyncio.sleep(seconds)

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from ottla.base.clock import RealClock
 from ottla.base.errors import ConfigError
-from ottla.server.loop import run
+from ottla.server.loop import collections_named, run
+from ottla.server.loop_lag import LoopWatch
 from ottla.server.node import Node
 
 
@@ -44,3 +46,14 @@ def test_a_failed_start_comes_out(tmp_path: Path) -> None:
     """Whoever runs it can say why."""
     with pytest.raises(ConfigError, match="Cannot listen"):
         run(node(tmp_path, "PLAINTEXT://203.0.113.1:1"), lambda started: None)
+
+
+def test_a_long_garbage_collection_has_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The watch hears of it as of any other work, and of nothing once the broker has ended."""
+    watch = LoopWatch(RealClock(), lambda since: "")
+    heard: list[str] = []
+    monkeypatch.setattr(watch, "did", lambda name, seconds: heard.append(name))
+    with collections_named(watch):
+        gc.collect()
+    gc.collect()
+    assert heard == ["garbage collection of generation 2"]

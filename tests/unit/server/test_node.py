@@ -313,3 +313,30 @@ async def test_dynamic_options_take_effect(yard: Yard) -> None:
     node._topic_changed("t", node.broker.configs.topic("t"))
     answer = await client.produce("t", b"x" * 200)
     assert answer.error_code == ErrorCode.MESSAGE_TOO_LARGE
+
+
+async def test_a_pause_of_the_loop_is_seen_and_blamed(
+    yard: Yard, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The gauge runs in every node; the line names the request that came in at that time."""
+    node = await yard.start()
+    client = await yard.client(node)
+    await client.metadata("t")
+
+    get = node.broker.replicas.get
+
+    def slow(topic: str, partition: int) -> Any:
+        end = time.perf_counter() + 0.15
+        while time.perf_counter() < end:
+            pass
+        return get(topic, partition)
+
+    monkeypatch.setattr(node.broker.replicas, "get", slow)
+    assert await client.fetch("t") == []
+    async with asyncio.timeout(5):
+        while not node.broker.loop_watch.lag.pauses_count:
+            await asyncio.sleep(0)
+    assert node.broker.loop_watch.lag.take_longest() > 0.1
+    lines = [each.message for each in caplog.records if "event loop paused" in each.message]
+    assert len(lines) == 1
+    assert "FETCH of test" in lines[0]
