@@ -41,6 +41,7 @@ from ottla.wire.messages import (
     end_txn,
     fetch,
     find_coordinator,
+    get_telemetry_subscriptions,
     heartbeat,
     incremental_alter_configs,
     init_producer_id,
@@ -57,6 +58,7 @@ from ottla.wire.messages import (
     offset_fetch,
     offset_for_leader_epoch,
     produce,
+    push_telemetry,
     sasl_authenticate,
     sasl_handshake,
     sync_group,
@@ -120,6 +122,8 @@ class ApiKey(IntEnum):
     LIST_TRANSACTIONS = 66
     CONSUMER_GROUP_HEARTBEAT = 68
     CONSUMER_GROUP_DESCRIBE = 69
+    GET_TELEMETRY_SUBSCRIPTIONS = 71
+    PUSH_TELEMETRY = 72
     LIST_CONFIG_RESOURCES = 74
     DESCRIBE_TOPIC_PARTITIONS = 75
 
@@ -309,6 +313,16 @@ _ROWS: tuple[tuple[ApiKey, type[Message], type[Message]], ...] = (
         ApiKey.CONSUMER_GROUP_DESCRIBE,
         consumer_group_describe.ConsumerGroupDescribeRequest,
         consumer_group_describe.ConsumerGroupDescribeResponse,
+    ),
+    (
+        ApiKey.GET_TELEMETRY_SUBSCRIPTIONS,
+        get_telemetry_subscriptions.GetTelemetrySubscriptionsRequest,
+        get_telemetry_subscriptions.GetTelemetrySubscriptionsResponse,
+    ),
+    (
+        ApiKey.PUSH_TELEMETRY,
+        push_telemetry.PushTelemetryRequest,
+        push_telemetry.PushTelemetryResponse,
     ),
     (
         ApiKey.LIST_CONFIG_RESOURCES,

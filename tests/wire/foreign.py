@@ -24,6 +24,7 @@ from ottla.wire import fields
 from ottla.wire.api_keys import api_of
 from ottla.wire.schema import Message, Struct
 
+NOT_IN_KAFKA_PYTHON = ("ConsumerGroup", "GetTelemetry", "PushTelemetry")
 # kafka-python fills `topic_names` of the one itself; of the other, it reads an error as version 0.
 NOT_RECODED_BY_KAFKA_PYTHON = ("DeleteTopicsRequest", "ApiVersionsResponse")
 
