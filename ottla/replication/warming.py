@@ -9,8 +9,8 @@ that follows.
 from bisect import bisect_right
 
 from ottla.base.files import FileSystem
+from ottla.storage.file_names import INDEX_SUFFIX, LOG_SUFFIX, base_offset_of, file_name
 from ottla.storage.index import OffsetIndex
-from ottla.storage.segment import INDEX_SUFFIX, LOG_SUFFIX, base_offset_of, file_name
 
 # Entries of the index are about this far apart; the batch itself lies behind the entry.
 _SLACK_BYTES = 64 * 1024

@@ -22,9 +22,10 @@ from ottla.base.options import Snapshot
 from ottla.storage import compaction, scan, txn_index
 from ottla.storage.compaction import NewestOffsets, Progress, Survey, Survival, TransactionsSeen
 from ottla.storage.disk import LogDirectories
+from ottla.storage.file_names import LOG_SUFFIX, TXN_INDEX_SUFFIX
 from ottla.storage.log import Log
 from ottla.storage.recovery import CLEANED_SUFFIX
-from ottla.storage.segment import LOG_SUFFIX, TXN_INDEX_SUFFIX, Segment
+from ottla.storage.segment import Segment
 from ottla.wire.records import batch
 from ottla.wire.records.batch import BatchHeader
 

@@ -6,7 +6,7 @@ the log directory, and every later call raises it again. Follows UnifiedLog and 
 """
 
 import struct
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -16,11 +16,13 @@ from ottla.base.clock import Clock
 from ottla.base.errors import ApiError, ErrorCode, StorageError
 from ottla.base.files import FileSystem, sync_path
 from ottla.base.rng import Rng
-from ottla.storage import checkpoints, producers, recovery, retention, scan, txn_index, validation
+from ottla.storage import checkpoints, producers, recovery, retention, scan, validation
 from ottla.storage.config import LONG_MAX, LogConfig
+from ottla.storage.file_names import TXN_INDEX_SUFFIX
 from ottla.storage.recovery import LoadedLog
 from ottla.storage.scan import TimestampedOffset
-from ottla.storage.segment import TXN_INDEX_SUFFIX, FetchedRecords, Segment
+from ottla.storage.segment import FetchedRecords, Segment
+from ottla.storage.segments import Segments
 from ottla.storage.txn_index import AbortedTransaction
 from ottla.storage.validation import AppendInfo
 from ottla.wire.records import batch, control
@@ -73,20 +75,20 @@ class Log:
         self._files = surroundings.files
         self._clock = surroundings.clock
         self._failure: StorageError | None = None
-        self._segments = loaded.segments
-        self._bases = [segment.base_offset for segment in loaded.segments]
+        self._all = Segments(self._files, loaded.segments)
+        # Reads and appends go to the lists themselves.
+        self._segments, self._bases = self._all.items, self._all.bases
         self._active = loaded.segments[-1]
         self._flushed_ms = self._clock.time_ms()
         # Whoever was here before may have made names and ended before they were durable.
         self._unsynced_paths = dict.fromkeys((self.directory, surroundings.log_directory))
         self.first_dirty_offset = 0  # Records before it have been compacted.
         self.truncations_count = 0
-        self._doomed = retention.Doomed()
 
     @property
     def size_bytes(self) -> int:
         """Bytes of all segments."""
-        return sum(segment.size_bytes for segment in self._segments)
+        return self._all.size_bytes
 
     @property
     def segments_count(self) -> int:
@@ -249,8 +251,7 @@ class Log:
             jitter_ms = self._surroundings.rng.below(self.config.segment_jitter_ms)
             segment.configure(self.config, jitter_ms)
         self._unsynced_paths[self.directory] = None
-        self._segments.append(segment)
-        self._bases.append(base_offset)
+        self._all.add(segment)
         self._active = segment
         return segment
 
@@ -313,26 +314,15 @@ class Log:
 
     def aborted_transactions(self, start_offset: int, end_offset: int) -> list[AbortedTransaction]:
         """Return the aborted transactions with records in [start_offset, end_offset)."""
-        found: list[AbortedTransaction] = []
         with self._disk():
-            for segment in self._segments[max(0, bisect_right(self._bases, start_offset) - 1) :]:
-                part = txn_index.collect(segment.aborted, start_offset, end_offset)
-                found += part.transactions
-                if part.is_complete:
-                    break
-        return found
+            return self._all.aborted_transactions(start_offset, end_offset)
 
     # Searching
 
     def offset_for_timestamp(self, timestamp_ms: int) -> TimestampedOffset | None:
         """Return the first record at or after the time; None if all are older."""
         with self._disk():
-            for segment in self._segments:
-                if segment.newest.timestamp >= timestamp_ms:
-                    found = segment.find_timestamp(timestamp_ms, self.log_start_offset)
-                    if found is not None:
-                        return found
-        return None
+            return self._all.offset_for_timestamp(timestamp_ms, self.log_start_offset)
 
     def offset_of_max_timestamp(self) -> TimestampedOffset | None:
         """Return the first of the newest records; None if no record has a timestamp.
@@ -340,9 +330,7 @@ class Log:
         As in Kafka, it may be one before the log's start, while its segment is still there.
         """
         with self._disk():
-            segment = max(self._segments, key=lambda segment: segment.newest.timestamp)
-            newest = segment.newest.timestamp
-            return segment.find_timestamp(newest, segment.base_offset) if newest >= 0 else None
+            return self._all.offset_of_max_timestamp()
 
     def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
         """Return the largest epoch up to `leader_epoch` and where it ends; (-1, -1) if unknown."""
@@ -437,35 +425,23 @@ class Log:
 
     def _remove_segments(self, start: int, end: int) -> None:
         """Take segments out of the log; their files go after file.delete.delay.ms."""
-        due_ms = self._clock.time_ms() + self.config.file_delete_delay_ms
-        for segment in self._segments[start:end]:
-            self._doomed.add(segment.mark_deleted(), due_ms)
-            segment.close()
-        del self._segments[start:end], self._bases[start:end]
+        self._all.remove(start, end, self._removal_ms())
+
+    def _removal_ms(self) -> int:
+        return self._clock.time_ms() + self.config.file_delete_delay_ms
 
     def replace_segments(self, replaced: Sequence[Segment], cleaned: Segment) -> bool:
         """Swap neighbouring segments for what compaction has written of them, wholly or not at all.
 
         False where they are no longer in the log, or the last of them takes appends.
         """
-        end = len(replaced) + (at := bisect_left(self._bases, replaced[0].base_offset))
-        if end == len(self._segments) or self._segments[at:end] != list(replaced):
-            return False
-        due_ms = self._clock.time_ms() + self.config.file_delete_delay_ms
         with self._disk():
-            self._doomed.add(recovery.swap_in(self._files, replaced, cleaned), due_ms)
-            self._segments[at:end], self._bases[at:end] = [cleaned], [cleaned.base_offset]
-            merged = [segment.base_offset for segment in replaced[1:]]
-            recovery.remove_snapshots(self._files, self.directory, merged.__contains__)
-        return True
+            return self._all.replace(replaced, cleaned, self._removal_ms())
 
     def remove_deleted(self, *, all_of_them: bool = False) -> None:
         """Remove the files of deleted segments whose time has come."""
         with self._disk():
-            for path in self._doomed.take_due(None if all_of_them else self._clock.time_ms()):
-                # A segment that was begun and cut at one offset twice has the same names.
-                if self._files.exists(path):
-                    self._files.remove(path)
+            self._all.remove_deleted(None if all_of_them else self._clock.time_ms())
 
     # Durability
 
@@ -549,15 +525,11 @@ class Log:
         with self._disk():
             self._files.rename(self.directory, directory)
         self.directory = directory
-        self._doomed.forget()
-        for segment in self._segments:
-            segment.directory = directory
+        self._all.move_to(directory)
 
     def close_idle_files(self) -> None:
         """Give back the descriptors of durable segments behind the last; a read opens them again."""
-        for segment in self._segments[:-1]:
-            if segment.is_synced:
-                segment.close()
+        self._all.close_idle_files()
 
     def close(self) -> None:
         """Flush, write the indexes and a snapshot of the producers, and give the files back."""
@@ -572,8 +544,7 @@ class Log:
 
     def abandon(self) -> None:
         """Give the files back and write nothing; the log cannot be used after that."""
-        for segment in self._segments:
-            segment.close()
+        self._all.close()
         if self._failure is None:
             reason = f"{self.topic}-{self.partition} has been closed"
             self._failure = StorageError(self._surroundings.log_directory, reason)

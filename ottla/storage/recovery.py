@@ -15,8 +15,7 @@ from ottla.base.files import File, FileSystem, sync_path
 from ottla.storage import checkpoints, scan
 from ottla.storage.config import LogConfig
 from ottla.storage.epochs import LeaderEpochs
-from ottla.storage.producers import ProducerState, parse_marker
-from ottla.storage.segment import (
+from ottla.storage.file_names import (
     DELETED_SUFFIX,
     INDEX_SUFFIX,
     LOG_SUFFIX,
@@ -24,10 +23,11 @@ from ottla.storage.segment import (
     SUFFIXES,
     TIME_INDEX_SUFFIX,
     TXN_INDEX_SUFFIX,
-    Segment,
     base_offset_of,
     file_name,
 )
+from ottla.storage.producers import ProducerState, parse_marker
+from ottla.storage.segment import Segment
 from ottla.wire.records.batch import CONTROL_BIT, BatchHeader
 
 CLEANED_SUFFIX = ".cleaned"

@@ -15,6 +15,15 @@ from ottla.base.buffers import Buffer
 from ottla.base.files import File, FileSystem
 from ottla.storage import scan, txn_index
 from ottla.storage.config import LONG_MAX, LogConfig
+from ottla.storage.file_names import (
+    DELETED_SUFFIX,
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    SUFFIXES,
+    TIME_INDEX_SUFFIX,
+    TXN_INDEX_SUFFIX,
+    file_name,
+)
 from ottla.storage.index import ENTRY_SIZE, RELATIVE_OFFSET_MAX, OffsetIndex
 from ottla.storage.scan import TimestampedOffset
 from ottla.storage.time_index import ENTRY as TIME_ENTRY
@@ -22,14 +31,6 @@ from ottla.storage.time_index import NO_TIMESTAMP, TimeEntry, TimeIndex
 from ottla.storage.txn_index import AbortedTransaction
 from ottla.wire.records import batch
 from ottla.wire.records.batch import HEADER_SIZE, LOG_OVERHEAD, BatchHeader
-
-LOG_SUFFIX = ".log"
-INDEX_SUFFIX = ".index"
-TIME_INDEX_SUFFIX = ".timeindex"
-TXN_INDEX_SUFFIX = ".txnindex"
-SNAPSHOT_SUFFIX = ".snapshot"
-DELETED_SUFFIX = ".deleted"
-SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
 
 # Batches at the end of the segment whose place is known exactly: consumers at the tail read there.
 _RECENT_MAX = 1024
@@ -40,18 +41,6 @@ _POSITION_MAX = 2**31 - 1
 Positioned = tuple[int, BatchHeader]
 
 _log = logging.getLogger(__name__)
-
-
-def file_name(base_offset: int, suffix: str) -> str:
-    """Return the name of a file that belongs to the segment at `base_offset`."""
-    return f"{base_offset:020d}{suffix}"
-
-
-def base_offset_of(name: str, suffix: str) -> int:
-    """Return the base offset in a file's name; -1 if it is no file of this kind."""
-    digits = name[:20]
-    is_ours = len(name) == 20 + len(suffix) and name.endswith(suffix) and digits.isdecimal()
-    return int(digits) if is_ours else -1
 
 
 class Tail(NamedTuple):

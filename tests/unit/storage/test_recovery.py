@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from ottla.base.errors import ApiError
+from ottla.storage.file_names import file_name
 from ottla.storage.log import Log
 from ottla.storage.recovery import Truncation
-from ottla.storage.segment import file_name
 from ottla.wire.records import batch
 from tests.unit.storage.world import START_MS, World, make_batch, offsets, read_all
 

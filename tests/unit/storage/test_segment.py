@@ -8,8 +8,9 @@ import pytest
 from ottla.base.files import RealFileSystem
 from ottla.storage import scan
 from ottla.storage.config import LogConfig
+from ottla.storage.file_names import base_offset_of, file_name
 from ottla.storage.index import OffsetIndex
-from ottla.storage.segment import Segment, base_offset_of, file_name
+from ottla.storage.segment import Segment
 from ottla.storage.time_index import TimeIndex
 from ottla.storage.txn_index import AbortedTransaction
 from ottla.wire.records import batch

@@ -1,0 +1,126 @@
+"""The segments of one log, oldest first, and what is asked of all of them together.
+
+The last one takes appends. A segment that is taken out is renamed at once and removed after a while.
+Raises OSError; the log above decides what that means.
+Follows org.apache.kafka.storage.internals.log.LogSegments.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+
+from ottla.base.files import FileSystem
+from ottla.storage import recovery, txn_index
+from ottla.storage.retention import Doomed
+from ottla.storage.scan import TimestampedOffset
+from ottla.storage.segment import Segment
+from ottla.storage.txn_index import AbortedTransaction
+
+
+class Segments:
+    """The list and, beside it, the base offsets, by which a segment is found.
+
+    The two lists stay the same objects for the life of the log, whose hot paths hold them.
+    """
+
+    def __init__(self, files: FileSystem, segments: Iterable[Segment]) -> None:
+        self.items = list(segments)
+        self.bases = [segment.base_offset for segment in self.items]
+        self._files = files
+        self._doomed = Doomed()
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all segments."""
+        return sum(segment.size_bytes for segment in self.items)
+
+    def add(self, segment: Segment) -> None:
+        """Put a segment behind the last."""
+        self.items.append(segment)
+        self.bases.append(segment.base_offset)
+
+    def move_to(self, directory: str) -> None:
+        """Follow the folder, which has been renamed; what was to be removed from it goes with it."""
+        self._doomed.forget()
+        for segment in self.items:
+            segment.directory = directory
+
+    # Searching
+
+    def aborted_transactions(self, start_offset: int, end_offset: int) -> list[AbortedTransaction]:
+        """Return the aborted transactions with records in [start_offset, end_offset)."""
+        found: list[AbortedTransaction] = []
+        for segment in self.items[max(0, bisect_right(self.bases, start_offset) - 1) :]:
+            part = txn_index.collect(segment.aborted, start_offset, end_offset)
+            found += part.transactions
+            if part.is_complete:
+                break
+        return found
+
+    def offset_for_timestamp(
+        self, timestamp_ms: int, start_offset: int
+    ) -> TimestampedOffset | None:
+        """Return the first record at or after both the time and the offset."""
+        for segment in self.items:
+            if segment.newest.timestamp >= timestamp_ms:
+                found = segment.find_timestamp(timestamp_ms, start_offset)
+                if found is not None:
+                    return found
+        return None
+
+    def offset_of_max_timestamp(self) -> TimestampedOffset | None:
+        """Return the first of the newest records; None if no record has a timestamp."""
+        segment = max(self.items, key=lambda segment: segment.newest.timestamp)
+        newest = segment.newest.timestamp
+        return segment.find_timestamp(newest, segment.base_offset) if newest >= 0 else None
+
+    # Taking out
+
+    def remove(self, start: int, end: int, due_ms: int) -> None:
+        """Take segments out of the log; their files go at a time (ms)."""
+        for segment in self.items[start:end]:
+            self._doomed.add(segment.mark_deleted(), due_ms)
+            segment.close()
+        del self.items[start:end], self.bases[start:end]
+
+    def place_of(self, neighbours: Sequence[Segment]) -> int:
+        """Return where sealed neighbouring segments begin; -1 if they are not all here any more."""
+        at = bisect_left(self.bases, neighbours[0].base_offset)
+        end = at + len(neighbours)
+        if end == len(self.items) or self.items[at:end] != list(neighbours):
+            return -1
+        return at
+
+    def replace(self, replaced: Sequence[Segment], cleaned: Segment, due_ms: int) -> bool:
+        """Swap neighbours for what compaction has written of them, wholly or not at all.
+
+        False where they are no longer in the log, or the last of them takes appends.
+        """
+        at = self.place_of(replaced)
+        if at < 0:
+            return False
+        end = at + len(replaced)
+        self._doomed.add(recovery.swap_in(self._files, replaced, cleaned), due_ms)
+        self.items[at:end], self.bases[at:end] = [cleaned], [cleaned.base_offset]
+        merged = [segment.base_offset for segment in replaced[1:]]
+        recovery.remove_snapshots(self._files, cleaned.directory, merged.__contains__)
+        return True
+
+    def remove_deleted(self, now_ms: int | None = None) -> None:
+        """Remove the files of segments whose time has come; all of them if no time is given."""
+        for path in self._doomed.take_due(now_ms):
+            # A segment that was begun and cut at one offset twice has the same names.
+            if self._files.exists(path):
+                self._files.remove(path)
+
+    # Descriptors
+
+    def close_idle_files(self) -> None:
+        """Give back the descriptors of durable segments behind the last; a read opens them again."""
+        for segment in self.items[:-1]:
+            if segment.is_synced:
+                segment.close()
+
+    def close(self) -> None:
+        """Give all descriptors back."""
+        for segment in self.items:
+            segment.close()
