@@ -6,29 +6,22 @@ go on. The owner calls `maintain` now and then. Follows org.apache.kafka LogMana
 """
 
 import logging
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from functools import partial
 from types import MappingProxyType
-from typing import NamedTuple, Required, TypedDict, Unpack
+from typing import Required, TypedDict, Unpack
 
 from ottla.base import uuids
 from ottla.base.clock import Clock
 from ottla.base.errors import ApiError, ConfigError, ErrorCode, StorageError
 from ottla.base.files import FileSystem, Lock, make_directories_durably
 from ottla.base.rng import Rng
-from ottla.storage import checkpoints, recovery
-from ottla.storage.checkpoints import Offsets, TopicPartition
+from ottla.storage import checkpoints
+from ottla.storage.checkpoints import TopicPartition
 from ottla.storage.config import LogConfig
 from ottla.storage.log import Log, Surroundings
-from ottla.storage.retention import Doomed
+from ottla.storage.log_directory import LogDirectory, Owner, directory_name
 
-DELETE_SUFFIX = "-delete"
-_FILE_NAME_MAX = 255
-_LOG_DIRECTORY = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)")
-# KRaft's metadata log is no partition of ours.
-_FOREIGN = ("__cluster_metadata-0",)
 _CHECKPOINT_INTERVAL_MS = 60_000
 # Kafka's log.initial.task.delay.ms: the first round comes soon after the start.
 _RETENTION_DELAY_MS = 30_000
@@ -39,257 +32,6 @@ HighWatermark = Callable[[str, int], int]
 OnOffline = Callable[[str, StorageError], None]
 
 _log = logging.getLogger(__name__)
-
-
-class Owner(NamedTuple):
-    """Whose directories these are; `cluster_id` None takes what they say."""
-
-    cluster_id: str | None
-    broker_id: int
-
-
-class Space(NamedTuple):
-    """Room on a device, in bytes."""
-
-    total_bytes: int
-    usable_bytes: int
-
-
-class LogDirectory:
-    """One directory: its lock, its logs, its checkpoints."""
-
-    def __init__(self, path: str, surroundings: Surroundings, lock: Lock) -> None:
-        self.path = path
-        self.logs: dict[TopicPartition, Log] = {}
-        self.high_watermarks: Offsets = {}
-        self.failure: StorageError | None = None
-        self._surroundings = surroundings
-        self._files = surroundings.files
-        self._lock = lock
-        self._stored: dict[str, bytes] = {}
-        # Folders of deleted logs.
-        self._doomed = Doomed()
-        self._has_unsynced_deletions = False
-
-    def file(self, name: str) -> str:
-        """Return the path of a file in this directory."""
-        return f"{self.path}/{name}"
-
-    def space(self) -> Space:
-        """Return the size of the device, and what is left of it; OSError where it is gone."""
-        total, usable = self._files.total_bytes(self.path), self._files.free_bytes(self.path)
-        return Space(total, usable)
-
-    # Loading
-
-    def check_owner(self, owner: Owner) -> str | None:
-        """Hold `meta.properties` against the broker, or write it; return the cluster it names."""
-        path = self.file(checkpoints.META_PROPERTIES_FILE)
-        if not self._files.exists(path):
-            properties = {"version": "0", "broker.id": str(owner.broker_id)}
-            if owner.cluster_id is not None:
-                properties["cluster.id"] = owner.cluster_id
-            self._files.replace(path, checkpoints.encode_properties(properties))
-            return owner.cluster_id
-        try:
-            properties = checkpoints.parse_properties(self._files.read(path))
-        except ValueError as error:
-            raise ConfigError(
-                f"{path} cannot be read: {error}. It says whose data this is; restore it from a "
-                f"backup, or delete it if you are sure that the data is this broker's."
-            ) from error
-        return self._check_properties(path, properties, owner)
-
-    def _check_properties(
-        self, path: str, properties: Mapping[str, str], owner: Owner
-    ) -> str | None:
-        broker_id = properties.get("broker.id", properties.get("node.id"))
-        if broker_id is not None and broker_id != str(owner.broker_id):
-            raise ConfigError(
-                f"{self.path} holds the data of broker {broker_id}, and this is broker "
-                f"{owner.broker_id}. Start it with broker.id={broker_id} or with another directory."
-            )
-        cluster_id = properties.get("cluster.id")
-        if cluster_id is not None and owner.cluster_id not in (None, cluster_id):
-            raise ConfigError(
-                f"{self.path} holds data of the cluster {cluster_id}, and this broker joins "
-                f"{owner.cluster_id}. Give it another directory, or point it at the right cluster."
-            )
-        if cluster_id is None and owner.cluster_id is not None:
-            content = {**properties, "cluster.id": owner.cluster_id}
-            self._files.replace(path, checkpoints.encode_properties(content))
-            return owner.cluster_id
-        return cluster_id
-
-    def load(self, topic_config: Callable[[str], LogConfig]) -> None:
-        """Open every log in the directory."""
-        files = self._files
-        recovery_points = checkpoints.load_offsets(
-            files, self.file(checkpoints.RECOVERY_POINT_FILE)
-        )
-        log_starts = checkpoints.load_offsets(files, self.file(checkpoints.LOG_START_FILE))
-        self.high_watermarks = checkpoints.load_offsets(
-            files, self.file(checkpoints.HIGH_WATERMARK_FILE)
-        )
-        cleaned = checkpoints.load_offsets(files, self.file(checkpoints.CLEANER_FILE))
-        is_clean = self._take_clean_mark()
-        for name in files.list(self.path):
-            folder = self.file(name)
-            if name.endswith(DELETE_SUFFIX):
-                files.remove_tree(folder)
-                continue
-            key = parse_directory_name(name)
-            if key is None or not files.is_directory(folder):
-                continue
-            expected = recovery.Expectation(
-                log_starts.get(key, 0), recovery_points.get(key, 0), is_clean
-            )
-            self._load_log(key, folder, topic_config(key[0]), expected)
-            self.logs[key].first_dirty_offset = cleaned.get(key, 0)
-
-    def _take_clean_mark(self) -> bool:
-        """Tell whether the last owner closed the directory; a crash from here on is no clean end."""
-        path = self.file(checkpoints.CLEAN_SHUTDOWN_FILE)
-        if not self._files.exists(path):
-            return False
-        self._files.remove(path)
-        self._files.sync_directory(self.path)
-        return True
-
-    def _load_log(
-        self, key: TopicPartition, folder: str, config: LogConfig, expected: recovery.Expectation
-    ) -> None:
-        now_ms = self._surroundings.clock.time_ms()
-        loaded = recovery.load(self._files, folder, config, expected, now_ms)
-        topic_id = checkpoints.load_topic_id(self._files, folder)
-        self.logs[key] = Log(*key, topic_id, config, loaded, self._surroundings)
-        if loaded.truncation is not None or loaded.rebuilt:
-            _log.warning(
-                "loaded %s-%d next_offset=%d clean=%s truncation=%s rebuilt=%s",
-                *key,
-                loaded.log_end_offset,
-                expected.is_clean,
-                loaded.truncation,
-                loaded.rebuilt,
-            )
-
-    # Logs
-
-    def create(self, key: TopicPartition, topic_id: bytes, config: LogConfig) -> Log:
-        """Make a new, empty log."""
-        folder = self.file(directory_name(*key))
-        loaded = recovery.create(self._files, folder, config, self._surroundings.clock.time_ms())
-        log = Log(*key, topic_id, config, loaded, self._surroundings)
-        if topic_id != uuids.ZERO_UUID:
-            self.store_topic_id(log)
-        # Creating is cheap: names become durable with the first records.
-        self.logs[key] = log
-        return log
-
-    def store_topic_id(self, log: Log) -> None:
-        """Write the topic id into the log's folder; it becomes durable with the first records."""
-        path = f"{log.directory}/{checkpoints.PARTITION_METADATA_FILE}"
-        metadata = self._files.open(path, create=True)
-        metadata.truncate(0)
-        metadata.append(checkpoints.encode_partition_metadata(log.topic_id))
-        metadata.close()
-        log.expect_sync_of(path)
-
-    def delete(self, key: TopicPartition) -> None:
-        """Rename a log's directory out of the way; `remove_deleted` removes it later."""
-        log = self.logs.pop(key)
-        self.high_watermarks.pop(key, None)
-        unique = self._surroundings.rng.random_bytes(16).hex()
-        suffix = f".{unique}{DELETE_SUFFIX}"
-        name = directory_name(*key)[: _FILE_NAME_MAX - len(suffix)] + suffix
-        log.rename_directory(self.file(name))
-        log.abandon()
-        due_ms = self._surroundings.clock.time_ms() + log.config.file_delete_delay_ms
-        self._doomed.add([self.file(name)], due_ms)
-        self._has_unsynced_deletions = True
-
-    def settle_deletions(self) -> None:
-        """Return once no crash can bring back the name of a deleted log."""
-        if self._has_unsynced_deletions:
-            self._files.sync_directory(self.path)
-            self._has_unsynced_deletions = False
-
-    async def flush_due(self) -> None:
-        """Flush, off the loop, the logs whose flush.ms has passed, and segments that were rolled.
-
-        Descriptors of sealed segments are given back: there is no end to how many a broker has.
-        """
-        for log in list(self.logs.values()):
-            if log.needs_flush():
-                await log.flush_in_background()
-            elif log.owes_sealed():
-                await log.flush_in_background(sealed_only=True)
-            if log.segments_count > 1:
-                log.close_idle_files()
-
-    async def remove_deleted(self) -> None:
-        """Remove what was deleted long enough ago: segments, and in the background whole logs."""
-        now_ms = self._surroundings.clock.time_ms()
-        for log in list(self.logs.values()):
-            log.remove_deleted()
-        for path in self._doomed.take_due(now_ms):
-            await self._files.in_background(partial(self._files.remove_tree, path))
-
-    # Checkpoints
-
-    def checkpoint(self) -> None:
-        """Write how far each log is durable, where it begins and how far it is compacted."""
-        logs = self.logs
-        recovery_points = {key: log.recovery_point for key, log in logs.items()}
-        self._store(checkpoints.RECOVERY_POINT_FILE, recovery_points)
-        starts = {
-            key: log.log_start_offset
-            for key, log in logs.items()
-            if log.log_start_offset > log.first_segment_offset
-        }
-        self._store(checkpoints.LOG_START_FILE, starts)
-        cleaned = {
-            key: log.first_dirty_offset for key, log in logs.items() if log.config.is_compacted
-        }
-        if cleaned or checkpoints.CLEANER_FILE in self._stored:
-            self._store(checkpoints.CLEANER_FILE, cleaned)
-
-    def store_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
-        """Write the high watermarks of the logs that are here; others are left as they are."""
-        for key, offset in high_watermarks.items():
-            if key in self.logs:
-                self.high_watermarks[key] = offset
-        self._store(checkpoints.HIGH_WATERMARK_FILE, self.high_watermarks)
-
-    def _store(self, name: str, offsets: Offsets) -> None:
-        data = checkpoints.encode_offsets(offsets)
-        if self._stored.get(name) != data:
-            self._files.replace(self.file(name), data)
-            self._stored[name] = data
-
-    # The end
-
-    def close(self) -> None:
-        """Close every log, and only when all of it is on the disk say that the end was clean."""
-        for log in self.logs.values():
-            log.close()
-        self.checkpoint()
-        self._files.replace(
-            self.file(checkpoints.CLEAN_SHUTDOWN_FILE), checkpoints.CLEAN_SHUTDOWN_CONTENT
-        )
-        self._lock.release()
-
-    def fail(self, failure: StorageError) -> None:
-        """Take every log offline; the lock stays until the process ends or `release`."""
-        self.failure = failure
-        for log in self.logs.values():
-            log.take_offline(failure)
-
-    def release(self) -> None:
-        """Give the lock back without a word about the end."""
-        for log in self.logs.values():
-            log.abandon()
-        self._lock.release()
 
 
 class Opening(TypedDict, total=False):
@@ -541,19 +283,6 @@ class LogDirectories:
             _log.error("log directory offline path=%s reason=%s", directory.path, failure)
             directory.fail(failure)
             self._on_offline(directory.path, failure)
-
-
-def directory_name(topic: str, partition: int) -> str:
-    """Return the name of a log's directory."""
-    return f"{topic}-{partition}"
-
-
-def parse_directory_name(name: str) -> TopicPartition | None:
-    """Return the log that a directory belongs to; None if it is no log's."""
-    match = _LOG_DIRECTORY.fullmatch(name)
-    if match is None or name in _FOREIGN:
-        return None
-    return match["topic"], int(match["partition"])
 
 
 def _lock(files: FileSystem, path: str) -> Lock:

@@ -13,8 +13,8 @@ from collections.abc import Container
 
 from ottla.base.errors import ErrorCode
 from ottla.server.context import RequestContext
-from ottla.storage.disk import LogDirectory
 from ottla.storage.log import Log
+from ottla.storage.log_directory import LogDirectory
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.describe_log_dirs import (
     DescribeLogDirsPartition,

@@ -15,7 +15,8 @@ from ottla.base.errors import ApiError, ConfigError, ErrorCode, StorageError
 from ottla.base.rng import SeededRng
 from ottla.storage import checkpoints
 from ottla.storage.config import LogConfig
-from ottla.storage.disk import LogDirectories, parse_directory_name
+from ottla.storage.disk import LogDirectories
+from ottla.storage.log_directory import parse_directory_name
 from ottla.testing.sim.files import SimFileSystem
 from tests.unit.storage.world import TOPIC_ID, World, make_batch, offsets
 
