@@ -62,7 +62,11 @@ class Partition:
         "_files",
         "_flush_soon",
         "appended_bytes",
+        "appended_records",
+        "appends_count",
         "epoch_start_offset",
+        "fetched_bytes",
+        "fetches_count",
         "high_watermark",
         "is_deleted",
         "is_leader",
@@ -109,6 +113,9 @@ class Partition:
         self.is_deleted = False
         # Grows with every append; parked fetches count what came since.
         self.appended_bytes = 0
+        # For whoever watches the broker.
+        self.appended_records = self.appends_count = 0
+        self.fetched_bytes = self.fetches_count = 0
         self.waiters: dict[Waiter, None] = {}
         self._clock = around.clock
         self._files = around.files
@@ -204,6 +211,8 @@ class Partition:
         except StorageError as error:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR) from error
         self.appended_bytes += info.size_bytes
+        self.appended_records += info.records_count
+        self.appends_count += 1
         if log.config.flush_on_ack:
             self._flush_soon(self)
         self._advance()

@@ -24,6 +24,30 @@ _log = logging.getLogger(__name__)
 Key = tuple[str, int]
 
 
+class Traffic:
+    """What partitions have taken and given since the start of the broker."""
+
+    __slots__ = (
+        "appended_bytes",
+        "appended_records",
+        "appends_count",
+        "fetched_bytes",
+        "fetches_count",
+    )
+
+    def __init__(self) -> None:
+        self.appended_bytes = self.appended_records = self.appends_count = 0
+        self.fetched_bytes = self.fetches_count = 0
+
+    def add(self, partition: Partition) -> None:
+        """Count a partition's traffic in."""
+        self.appended_bytes += partition.appended_bytes
+        self.appended_records += partition.appended_records
+        self.appends_count += partition.appends_count
+        self.fetched_bytes += partition.fetched_bytes
+        self.fetches_count += partition.fetches_count
+
+
 class Replicas:
     """Lives on the broker's loop from start to stop."""
 
@@ -56,6 +80,8 @@ class Replicas:
         self._offline_directories: set[str] = set()
         self._controller_epoch = 0
         self._flushing: set[Partition] = set()
+        # What was counted on partitions that are gone.
+        self.past_traffic = Traffic()
         # Told of partitions this broker begins or ceases to lead, e.g. of __consumer_offsets.
         self.on_leading: list[Callable[[Partition], None]] = []
         self.on_ceasing: list[Callable[[Partition], None]] = []
@@ -91,6 +117,10 @@ class Replicas:
         if self._image().partition(topic, partition) is None:
             return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         return ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    def all_partitions(self) -> Sequence[Partition]:
+        """Return every replica, offline ones as well."""
+        return list(self._partitions.values())
 
     def partitions(self) -> Sequence[Partition]:
         """Return every replica that is not offline."""
@@ -186,6 +216,7 @@ class Replicas:
     def _stop(self, key: Key, delete: bool) -> ErrorCode:
         partition = self._partitions.pop(key, None)
         if partition is not None:
+            self.past_traffic.add(partition)
             self._by_id.pop((partition.topic_id, partition.partition), None)
             was_leader = partition.is_leader
             partition.retire()

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ottla.coordinators.txn.service import TransactionCoordinator
     from ottla.replication.replicas import Replicas
     from ottla.server.config_store import ConfigStore
+    from ottla.server.features import Features
     from ottla.server.fetch_sessions import FetchSessions
     from ottla.server.loop_lag import LoopWatch
     from ottla.server.markers import ReplicaMarkers
@@ -49,6 +50,7 @@ class Broker:
     producer_ids: "ProducerIds"
     controller: "Controller"
     configs: "ConfigStore"
+    features: "Features"
     fetch_sessions: "FetchSessions"
     loop_watch: "LoopWatch"
     advertised_apis: tuple[AdvertisedApi, ...] = ()
@@ -59,7 +61,15 @@ class Broker:
 class RequestContext:
     """One request's circumstances; `connection` tells both addresses and the listener."""
 
-    __slots__ = ("api_key", "api_version", "broker", "client_id", "connection", "correlation_id")
+    __slots__ = (
+        "api_key",
+        "api_version",
+        "broker",
+        "client_id",
+        "connection",
+        "correlation_id",
+        "started_at",
+    )
 
     def __init__(
         self,
@@ -76,6 +86,8 @@ class RequestContext:
         self.api_version = api_version
         self.correlation_id = correlation_id
         self.client_id = client_id
+        # When the request came, by the monotonic clock; 0 where nobody measures it.
+        self.started_at = 0.0
 
     def address_of(self, broker: BrokerImage) -> tuple[str, int] | None:
         """Return where this client reaches `broker`: this one at the address it came in on.

@@ -10,7 +10,7 @@ Kafka, an unknown key or version closes the connection, except for ApiVersions (
 import asyncio
 import inspect
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -21,6 +21,7 @@ from ottla.net.connection import Connection, Reply
 from ottla.server.apis import ROWS, Row
 from ottla.server.context import Broker, RequestContext
 from ottla.server.kept_answers import KeptAnswers
+from ottla.server.request_probe import ApiProbe
 from ottla.wire import headers, schema
 from ottla.wire.api_keys import APIS, ApiKey
 from ottla.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
@@ -44,16 +45,23 @@ class Route:
         "is_async",
         "is_kept",
         "is_plain",
+        "probe",
+        "requests_count",
         "response",
         "row",
+        "sampled_mask",
         "shortcut",
         "version",
     )
 
-    def __init__(self, row: Row, version: int, broker: Broker) -> None:
+    def __init__(self, row: Row, version: int, broker: Broker, probe: ApiProbe) -> None:
         api = APIS[int(row.handler.API)]
         self.row = row
         self.version = version
+        self.probe = probe
+        self.requests_count = 0
+        # A request is measured if its number has none of these bits.
+        self.sampled_mask = probe.weight - 1
         self.is_kept = row.is_kept
         self.handle: Callable[[RequestContext, Any], Any] = row.handler.handle
         self.is_async = inspect.iscoroutinefunction(self.handle)
@@ -107,7 +115,13 @@ class Dispatcher:
         self._rows = {int(row.handler.API): row for row in rows}
         # By key << 16 | version; filled on first use, because compiling a codec takes time.
         self._routes: dict[int, Route] = {}
+        self._probes: dict[int, ApiProbe] = {}
+        self._now = broker.clock.monotonic
         self._kept = KeptAnswers()
+
+    def routes(self) -> Iterable[Route]:
+        """Return the APIs and versions that have been asked for, with what was counted."""
+        return list(self._routes.values())
 
     def frame(self, connection: Connection, frame: memoryview) -> None:
         """Handle one request; ProtocolError where it cannot be read or is not served."""
@@ -118,6 +132,8 @@ class Dispatcher:
         if route is None:
             connection.send(_fallback(correlation_id, self._rows[key]))
             return
+        count = route.requests_count = route.requests_count + 1
+        started_at = 0.0 if count & route.sampled_mask else self._now()
         # A connection repeats the bytes behind the correlation id with every request of a kind.
         known = connection.memo
         if known is None or known.route is not route or frame[8 : known.end] != known.tail:
@@ -126,10 +142,13 @@ class Dispatcher:
             body = route.shortcut.answer(frame, known.end, correlation_id)
             if body is not None:
                 connection.send_one(body)
+                if started_at:
+                    route.probe.took(started_at, self._now())
                 return
         context = RequestContext(
             self._broker, connection, key, version, correlation_id, known.client_id
         )
+        context.started_at = started_at
         if route.is_plain:
             self._handle_plain(route, context, frame, known.end)
         elif route.is_async:
@@ -152,8 +171,11 @@ class Dispatcher:
         connection, header = context.connection, route.header(context.correlation_id)
         if route.has_records:
             connection.send(route.encode(result, header))
-            return
-        connection.send_one(route.encode(result, header))
+        else:
+            connection.send_one(route.encode(result, header))
+        route.probe.count_errors(result)
+        if context.started_at:
+            route.probe.took(context.started_at, self._now())
         if route.shortcut is not None:
             route.shortcut.learn(frame, position, request, result)
 
@@ -180,8 +202,11 @@ class Dispatcher:
                 self._wait(route, context, result)
                 return
             body = route.encode(result)
-            self._kept.keep(image, key, body)
+            # Each time anew where there are errors, so that each is counted.
+            if not route.probe.count_errors(result):
+                self._kept.keep(image, key, body)
         connection.send((header, body))
+        route.probe.took(context.started_at, self._now())
 
     def _add_route(self, key: int, version: int) -> Route | None:
         row = self._rows.get(key)
@@ -191,14 +216,19 @@ class Dispatcher:
             if key == ApiKey.API_VERSIONS:
                 return None
             raise ProtocolError(f"{row.handler.API.name} is not served in version {version}")
-        route = self._routes[key << 16 | version] = Route(row, version, self._broker)
+        probe = self._probes.get(key)
+        if probe is None:
+            api = APIS[key]
+            probe = self._probes[key] = ApiProbe(row.handler.API, api.response, api.name)
+        route = self._routes[key << 16 | version] = Route(row, version, self._broker, probe)
         return route
 
     def _wait(self, route: Route, context: RequestContext, future: "asyncio.Future[Any]") -> None:
         reply = context.connection.defer(is_blocking=not route.row.is_read_ahead)
         if route.row.ends_with_connection:
             reply.on_abandon = future.cancel
-        answer = partial(self._answer, route, context.correlation_id, reply)
+        times = self._times(context)
+        answer = partial(self._answer, route, context.correlation_id, reply, times)
         if future.done():
             answer(future)
         else:
@@ -209,7 +239,12 @@ class Dispatcher:
         reply = context.connection.defer(held_bytes=len(frame))
         name = f"{route.row.handler.API.name} from {context.client_id}"
         task = self._tasks.spawn(self._supervise(route, context, request), name)
-        task.add_done_callback(partial(self._answer, route, context.correlation_id, reply))
+        times = self._times(context)
+        task.add_done_callback(partial(self._answer, route, context.correlation_id, reply, times))
+
+    def _times(self, context: RequestContext) -> tuple[float, float] | None:
+        """Return when a request came and when it was parked, if it is one that is measured."""
+        return (context.started_at, self._now()) if context.started_at else None
 
     async def _supervise(self, route: Route, context: RequestContext, request: Any) -> Any:
         try:
@@ -218,7 +253,12 @@ class Dispatcher:
             return route.failure(error)
 
     def _answer(
-        self, route: Route, correlation_id: int, reply: Reply, future: "asyncio.Future[Any]"
+        self,
+        route: Route,
+        correlation_id: int,
+        reply: Reply,
+        times: tuple[float, float] | None,
+        future: "asyncio.Future[Any]",
     ) -> None:
         if future.cancelled():
             reply.close("the broker gave the request up")
@@ -238,6 +278,9 @@ class Dispatcher:
             reply.send_nothing()
         else:
             reply.send(route.parts(correlation_id, response))
+            route.probe.count_errors(response)
+        if times is not None:
+            route.probe.waited(*times, self._now())
 
 
 def _fallback(correlation_id: int, row: Row) -> list[Buffer]:

@@ -44,12 +44,14 @@ class Cold(NamedTuple):
 class Reading:
     """What one pass found."""
 
-    __slots__ = ("answers", "cold", "has_error", "partitions", "size_bytes")
+    __slots__ = ("answers", "cold", "given", "has_error", "partitions", "size_bytes")
 
     def __init__(self) -> None:
         self.answers: list[tuple[PartitionFetch, PartitionData]] = []
         self.partitions: list[Partition] = []
         self.cold: list[Cold] = []
+        # Partitions with records in the answer, and how many bytes.
+        self.given: list[tuple[Partition, int]] = []
         self.size_bytes = 0
         self.has_error = False
 
@@ -98,6 +100,7 @@ def _read_partition(
     left: int,
     only_if_cached: bool,
 ) -> PartitionData:
+    partition.fetches_count += 1
     log = partition.log
     high_watermark = partition.high_watermark
     stable_offset = log.last_stable_offset(high_watermark)
@@ -120,6 +123,8 @@ def _read_partition(
             reading.cold.append(Cold(partition, offset, max_bytes))
         else:
             records = fetched.records
+            if records:
+                reading.given.append((partition, len(records)))
             if request.isolation_level == READ_COMMITTED and records:
                 aborted = _aborted(log, offset, end_offset, records)
     reading.partitions.append(partition)

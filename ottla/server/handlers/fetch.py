@@ -119,6 +119,8 @@ def _park(
 
 
 def _respond(context: RequestContext, round_: Round, reading: Reading) -> FetchResponse:
+    for partition, size_bytes in reading.given:
+        partition.fetched_bytes += size_bytes
     responses: list[FetchableTopicResponse] = []
     last: FetchableTopicResponse | None = None
     for fetch, answer in round_.tell(reading.answers):

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from ottla.base.clock import RealClock
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.tasks import Tasks
 from ottla.net.limits import Limits
@@ -17,9 +18,18 @@ from ottla.server.dispatch import Dispatcher
 from ottla.wire import headers
 from ottla.wire.api_keys import APIS, ApiKey
 from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from ottla.wire.messages.create_topics import (
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
 from ottla.wire.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
 from ottla.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
-from ottla.wire.messages.metadata import MetadataRequest, MetadataResponse
+from ottla.wire.messages.metadata import (
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponseTopic,
+)
 from tests.unit.net.conftest import HandHousehold, Wire
 
 Handle = Callable[[Any, Any], Any]
@@ -41,9 +51,10 @@ class Desk:
     def __init__(self, tasks: Tasks, *rows: Row) -> None:
         self.broker = Broker()
         self.broker.image = object()  # type: ignore[assignment]
+        self.broker.clock = RealClock()
         self.wire = Wire(lambda connection, body: None, Limits())
-        dispatcher = Dispatcher(self.broker, tasks, rows)
-        self.wire.connection._handle = dispatcher.frame
+        self.dispatcher = Dispatcher(self.broker, tasks, rows)
+        self.wire.connection._handle = self.dispatcher.frame
         self.household: HandHousehold = self.wire.household
 
     def send(self, message: Any, version: int, correlation_id: int = 5) -> None:
@@ -303,3 +314,41 @@ async def test_a_bug_closes_the_connection_and_is_heard_of(tasks: Tasks) -> None
         desk.send(DescribeClusterRequest(), 0)
     assert desk.is_closed
     assert heard == []
+
+
+async def test_requests_and_errors_are_counted(tasks: Tasks) -> None:
+    """By API and version: what is answered at once, kept, later, and in a task."""
+    future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+    async def slow(context: Any, request: Any) -> CreateTopicsResponse:
+        return CreateTopicsResponse(topics=[CreatableTopicResult(name="t", error_code=36)])
+
+    def refuse(context: Any, request: Any) -> MetadataResponse:
+        return MetadataResponse(topics=[MetadataResponseTopic(name="t", error_code=3)])
+
+    desk = Desk(
+        tasks,
+        Row(handler(ApiKey.DESCRIBE_CLUSTER, lambda context, request: future)),
+        Row(handler(ApiKey.CREATE_TOPICS, slow)),
+        Row(handler(ApiKey.METADATA, refuse), is_kept=True),
+        Row(VERSIONS),
+    )
+    for _ in range(3):
+        desk.send(MetadataRequest(topics=[]), 9)
+    desk.send(ApiVersionsRequest(), 0)
+    desk.send(DescribeClusterRequest(), 0)
+    future.set_result(DescribeClusterResponse(error_code=41))
+    await turn()
+    desk.send(CreateTopicsRequest(), 5)
+    await turn()
+    counted = {
+        route.probe.name: (route.version, route.requests_count, route.probe.errors,
+                           route.probe.total.count)
+        for route in desk.dispatcher.routes()
+    }  # fmt: skip
+    assert counted == {
+        "Metadata": (9, 3, {3: 3}, 3),
+        "ApiVersions": (0, 1, {}, 1),
+        "DescribeCluster": (0, 1, {41: 1}, 1),
+        "CreateTopics": (5, 1, {36: 1}, 1),
+    }

@@ -1,0 +1,79 @@
+"""How long things took, kept as counts in buckets: what a quantile is read from.
+
+An observation is an addition to one of 300 counters. The quantiles are those of the last minutes: two
+windows take turns, so that a slow hour is forgotten. Values are whole numbers of whatever unit.
+"""
+
+from collections.abc import Iterator
+
+# Eight buckets for each power of two: a quantile is at most 6 % beside the truth.
+_STEP_BITS = 3
+_STEPS = 1 << _STEP_BITS
+_VALUE_MAX = 2**40 - 1
+_BUCKETS = (_VALUE_MAX.bit_length() - _STEP_BITS + 1) * _STEPS
+WINDOW_SECONDS = 300.0
+
+
+def bucket_of(value: int) -> int:
+    """Return the number of the bucket that a value falls into."""
+    if value < _STEPS:
+        return max(value, 0)
+    shift = min(value, _VALUE_MAX).bit_length() - _STEP_BITS - 1
+    return (shift << _STEP_BITS) + (min(value, _VALUE_MAX) >> shift)
+
+
+def middle_of(bucket: int) -> float:
+    """Return the value in the middle of a bucket."""
+    if bucket < 2 * _STEPS:
+        return float(bucket)
+    shift = (bucket >> _STEP_BITS) - 1
+    lowest = (_STEPS + (bucket & (_STEPS - 1))) << shift
+    return lowest + ((1 << shift) - 1) / 2
+
+
+class Histogram:
+    """Counts of values; `count` and `sum` are of all of them, quantiles of the recent ones.
+
+    A value that was measured for many others (a sample) has their number as its weight.
+    """
+
+    __slots__ = ("_begun_at", "_counts", "_former", "count", "sum")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.sum = 0
+        self._counts = [0] * _BUCKETS
+        self._former: list[int] = []
+        self._begun_at = 0.0
+
+    def observe(self, value: int, weight: int = 1) -> None:
+        """Count a value in, `weight` times."""
+        self._counts[bucket_of(value)] += weight
+        self.count += weight
+        self.sum += value * weight
+
+    def quantiles(self, shares: tuple[float, ...], now: float) -> Iterator[float]:
+        """Return the values below which these shares (ascending) of the recent values are.
+
+        `now` is a time in seconds. NaN where nothing has been counted lately.
+        """
+        self._turn(now)
+        counts = self._counts
+        if self._former:
+            counts = [sum(pair) for pair in zip(counts, self._former, strict=True)]
+        total = sum(counts)
+        bucket, below = -1, 0
+        for share in shares:
+            while bucket < len(counts) - 1 and (below < share * total or not below):
+                bucket += 1
+                below += counts[bucket]
+            yield middle_of(bucket) if total else float("nan")
+
+    def _turn(self, now: float) -> None:
+        """Begin a new window if this one is old enough."""
+        if now - self._begun_at < WINDOW_SECONDS:
+            return
+        is_recent = now - self._begun_at < 2 * WINDOW_SECONDS
+        self._former = self._counts if is_recent or not self._begun_at else []
+        self._counts = [0] * _BUCKETS
+        self._begun_at = now

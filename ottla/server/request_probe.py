@@ -1,0 +1,96 @@
+"""What the dispatcher counts: requests, errors, and how long they took.
+
+A request costs one addition. Its time is taken for every request of a rare kind and for one in
+sixteen of the frequent kinds, which then counts for sixteen: a look at the clock costs as much as a
+tenth of the smallest request. Errors are looked for in responses that were made by a handler.
+"""
+
+from collections.abc import Callable
+from operator import attrgetter
+from typing import Any
+
+from ottla.metrics.histogram import Histogram
+from ottla.wire.api_keys import ApiKey
+from ottla.wire.fields import Array, Nested, Struct
+
+# Of these one in so many is measured; a power of two.
+SAMPLED = 16
+_FREQUENT = frozenset({ApiKey.PRODUCE, ApiKey.FETCH})
+_ERROR = "error_code"
+
+# Adds the error codes of a response to counts by code, and returns how many there were.
+CountErrors = Callable[[Any, dict[int, int]], int]
+
+
+class ApiProbe:
+    """The figures of one API in all its versions; times in microseconds."""
+
+    __slots__ = ("_count", "errors", "local", "name", "remote", "total", "weight")
+
+    def __init__(self, key: ApiKey, response: type[Struct], name: str) -> None:
+        self.name = name
+        self.weight = SAMPLED if key in _FREQUENT else 1
+        # From the frame to the answer; what of it the handler ran, and what it waited.
+        self.total = Histogram()
+        self.local = Histogram()
+        self.remote = Histogram()
+        self.errors: dict[int, int] = {}
+        self._count = errors_of(response)
+
+    def count_errors(self, response: Any) -> int:
+        """Count the codes other than NONE; return how many there were."""
+        return 0 if self._count is None else self._count(response, self.errors)
+
+    def took(self, started: float, now: float) -> None:
+        """Note a request that was answered at once; times in seconds of one clock."""
+        micros = int((now - started) * 1_000_000)
+        self.total.observe(micros, self.weight)
+        self.local.observe(micros, self.weight)
+        self.remote.observe(0, self.weight)
+
+    def waited(self, started: float, parked: float, now: float) -> None:
+        """Note a request that was parked at a moment, and answered now."""
+        self.total.observe(int((now - started) * 1_000_000), self.weight)
+        self.local.observe(int((parked - started) * 1_000_000), self.weight)
+        self.remote.observe(int((now - parked) * 1_000_000), self.weight)
+
+
+def errors_of(struct: type[Struct]) -> CountErrors | None:
+    """Return what finds the error codes in a value of this type; None where it can have none."""
+    has_own = any(field.name == _ERROR for field in struct.FIELDS)
+    arrays: list[tuple[Callable[[Any], Any], CountErrors]] = []
+    for field in struct.FIELDS:
+        kind = field.type.item if isinstance(field.type, Array) else field.type
+        found = errors_of(kind.struct) if isinstance(kind, Nested) else None
+        if found is not None:
+            get = attrgetter(field.name)
+            arrays.append((get if isinstance(field.type, Array) else _alone(get), found))
+    if not arrays:
+        return _count_own if has_own else None
+
+    def count(value: Any, counts: dict[int, int]) -> int:
+        number = _count_own(value, counts) if has_own and value.error_code else 0
+        for get, look in arrays:
+            for item in get(value) or ():
+                if look is not _count_own or item.error_code:
+                    number += look(item, counts)
+        return number
+
+    return count
+
+
+def _count_own(value: Any, counts: dict[int, int]) -> int:
+    code = int(value.error_code)
+    if code:
+        counts[code] = counts.get(code, 0) + 1
+    return bool(code)
+
+
+def _alone(get: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return the value of a field that is no array, as one."""
+
+    def items(value: Any) -> tuple[Any, ...]:
+        found = get(value)
+        return () if found is None else (found,)
+
+    return items
