@@ -22,14 +22,16 @@ def json_values(size: int) -> list[bytes]:
     return values
 
 
-def produce(bootstrap: str, topic: str, codec: str, count: int, size: int) -> dict[str, float]:
+def produce(
+    bootstrap: str, topic: str, codec: str, count: int, size: int, linger_ms: int
+) -> dict[str, float]:
     """Send `count` JSON-like records of `size` bytes, acks=1; return rates of the values."""
     values = json_values(size)
     producer = Producer(
         {
             "bootstrap.servers": bootstrap,
             "acks": 1,
-            "linger.ms": 5,
+            "linger.ms": linger_ms,
             "batch.size": 1_000_000,
             "compression.codec": codec,
             "queue.buffering.max.messages": 1_000_000,
@@ -92,9 +94,17 @@ def main() -> None:
     parser.add_argument("--codec", default="none")
     parser.add_argument("--count", type=int, required=True)
     parser.add_argument("--value-bytes", type=int, default=1024)
+    parser.add_argument("--linger-ms", type=int, default=5)
     words = parser.parse_args()
     if words.kind == "produce":
-        figures = produce(words.bootstrap, words.topic, words.codec, words.count, words.value_bytes)
+        figures = produce(
+            words.bootstrap,
+            words.topic,
+            words.codec,
+            words.count,
+            words.value_bytes,
+            words.linger_ms,
+        )
     else:
         figures = consume(words.bootstrap, words.topic, words.count)
     print(json.dumps(figures))
