@@ -11,7 +11,7 @@ import heapq
 import itertools
 import re
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -22,6 +22,7 @@ from ottla.streams.processor import Processor, Punctuation, TimestampedRecord
 from ottla.streams.records import NO_TIMESTAMP, Header, Record, RecordMetadata
 from ottla.streams.serdes import Serde, changes, resolve
 from ottla.streams.stores.builders import DefaultSerdes, StateStore, StoreBuilder
+from ottla.streams.stores.ordered import OpenMap, open_memory
 from ottla.streams.topology import ProcessorNode, Sink, Source, Topology
 
 
@@ -56,17 +57,26 @@ class TaskSettings:
     emit_interval_ms: int = 0
     """Kafka looks for closed windows once a second of wall-clock time; 0 looks at every record."""
     partitions: int = 1
-    """The number of partitions of topics that a partitioner chooses among."""
+    """The number of partitions that a partitioner chooses among, of topics that are not named below."""
+    partitions_of: Mapping[str, int] = field(default_factory=dict)
+
+    def partition_count(self, topic: str) -> int:
+        """Return how many partitions a topic has."""
+        return self.partitions_of.get(topic, self.partitions)
 
 
-class _Schedule:
-    """A punctuator: when it is due next, and what is called."""
+class Schedule:
+    """A punctuator: whose it is, when it is due next, and what is called."""
 
-    def __init__(self, due: int, interval_ms: int, callback: Callable[[int], Any]) -> None:
+    def __init__(
+        self, node: str, punctuation: Punctuation, due: int, interval_ms: int, callback: Any
+    ) -> None:
+        self.node = node
+        self.punctuation = punctuation
         self.due = due
-        self.callback = callback
+        self.interval_ms = interval_ms
+        self.callback: Callable[[int], Any] = callback
         self.is_cancelled = False
-        self._interval_ms = interval_ms
 
     def cancel(self) -> None:
         """Do not call it any more."""
@@ -74,19 +84,33 @@ class _Schedule:
 
     def advance(self, now: int) -> None:
         """Set the next time; those that were missed are left out, as in Kafka."""
-        missed = max(0, (now - self.due) // self._interval_ms)
-        self.due += (missed + 1) * self._interval_ms
+        missed = max(0, (now - self.due) // self.interval_ms)
+        self.due += (missed + 1) * self.interval_ms
 
 
-class _Punctuators:
+class Punctuators:
+    """The punctuators of one clock; of those due at once the one that was added first comes first."""
+
     def __init__(self) -> None:
-        self._heap: list[tuple[int, int, _Schedule]] = []
+        self._heap: list[tuple[int, int, Schedule]] = []
         self._numbers = itertools.count()
 
-    def add(self, schedule: _Schedule) -> None:
+    def __iter__(self) -> Iterator[Schedule]:
+        """Walk those that are not cancelled, as they are due."""
+        return (each for _, _, each in sorted(self._heap) if not each.is_cancelled)
+
+    def add(self, schedule: Schedule) -> None:
+        """Add one."""
         heapq.heappush(self._heap, (schedule.due, next(self._numbers), schedule))
 
+    def replace(self, schedules: Iterable[Schedule]) -> None:
+        """Have these and no others."""
+        self._heap.clear()
+        for each in schedules:
+            self.add(each)
+
     def run(self, now: int) -> None:
+        """Call those that are due."""
         while self._heap and self._heap[0][0] <= now:
             _, _, schedule = heapq.heappop(self._heap)
             if schedule.is_cancelled:
@@ -136,12 +160,12 @@ class NodeContext:
 
     def schedule(
         self, interval: Duration, punctuation: Punctuation, callback: Callable[[int], Any]
-    ) -> _Schedule:
+    ) -> Schedule:
         """Call back with the time whenever the interval passed on one of the two clocks."""
         interval_ms = milliseconds(interval)
         if interval_ms < 1:
             raise ValueError("a punctuator's interval is at least a millisecond")
-        return self._task.schedule(interval_ms, punctuation, callback)
+        return self._task.schedule(self._name, interval_ms, punctuation, callback)
 
     def store(self, name: str) -> Any:
         """Return a store that is connected to this processor, or a global one."""
@@ -211,7 +235,7 @@ class _Waiting:
     """The records of a partition that were added and not taken yet; the first one is read."""
 
     reader: _Reader
-    topic: str
+    place: tuple[str, int]
     records: deque[TopicRecord] = field(default_factory=deque)
     head: Record[Any, Any] | None = None
     head_metadata: RecordMetadata | None = None
@@ -219,8 +243,8 @@ class _Waiting:
     def fill(self) -> None:
         while self.head is None and self.records:
             raw = self.records.popleft()
-            self.head = self.reader.read(self.topic, raw)
-            self.head_metadata = RecordMetadata(self.topic, raw.partition, raw.offset)
+            self.head = self.reader.read(self.place[0], raw)
+            self.head_metadata = RecordMetadata(self.place[0], raw.partition, raw.offset)
 
 
 class Task:
@@ -232,6 +256,7 @@ class Task:
         settings: TaskSettings,
         output: Callable[[ProducedRecord], None],
         clock: Callable[[], int],
+        open_map: OpenMap = open_memory,
     ) -> None:
         self.topology = topology
         self.settings = settings
@@ -239,17 +264,20 @@ class Task:
         self.stream_time = NO_TIMESTAMP
         self.metadata: RecordMetadata | None = None
         self.stores: dict[str, StateStore] = {}
+        self.processors: dict[str, Processor[Any, Any, Any, Any]] = {}
+        self.punctuators = {each: Punctuators() for each in Punctuation}
         self._output = output
         self._now = NO_TIMESTAMP
-        self._processors: list[Processor[Any, Any, Any, Any]] = []
         self._contexts: dict[str, NodeContext] = {}
         self._readers: dict[str, _Reader] = {}
         self._patterns: list[tuple[re.Pattern[str], _Reader]] = []
         self._global_topics: set[str] = set()
         self._waiting: dict[tuple[str, int], _Waiting] = {}
-        self._punctuators = {each: _Punctuators() for each in Punctuation}
+        # Those with a record to take, by its time; then by the order of sources, topics and partitions.
+        self._ready: list[tuple[int, int, tuple[str, int], _Waiting]] = []
         for builder in (*topology.stores.values(), *topology.global_stores.values()):
-            self.stores[builder.name] = builder.build(settings.defaults, self._changelog(builder))
+            log = self._changelog(builder)
+            self.stores[builder.name] = builder.build(settings.defaults, log, open_map)
         self._build()
 
     def topic_name(self, topic: str) -> str:
@@ -280,14 +308,8 @@ class Task:
                 self._connect(name, node.parents, _Writer(self, node).write)
             else:
                 self._add_processor(node)
-        for name, processor in self._named_processors():
+        for name, processor in self.processors.items():
             processor.init(self._contexts[name])
-
-    def _named_processors(self) -> list[tuple[str, Processor[Any, Any, Any, Any]]]:
-        names = [
-            name for name, node in self.topology.nodes.items() if isinstance(node, ProcessorNode)
-        ]
-        return list(zip(names, self._processors, strict=True))
 
     def _add_source(self, source: Source) -> None:
         reader = _Reader(source, self._contexts[source.name], len(self._contexts))
@@ -299,8 +321,7 @@ class Task:
             self._patterns.append((re.compile(source.pattern), reader))
 
     def _add_processor(self, node: ProcessorNode) -> None:
-        processor = node.supplier()
-        self._processors.append(processor)
+        processor = self.processors[node.name] = node.supplier()
         self._connect(node.name, node.parents, processor.process)
 
     def _connect(self, name: str, parents: Sequence[str], deliver: Deliver) -> None:
@@ -327,25 +348,29 @@ class Task:
                 self._deliver(reader, record, RecordMetadata(topic, raw.partition, raw.offset))
             return
         place = topic, raw.partition
-        waiting = self._waiting.setdefault(place, _Waiting(reader, topic))
+        waiting = self._waiting.get(place)
+        if waiting is None:
+            waiting = self._waiting[place] = _Waiting(reader, place)
         waiting.records.append(raw)
+        if waiting.head is None:
+            self._advance(waiting)
+
+    def _advance(self, waiting: _Waiting) -> None:
         waiting.fill()
+        if waiting.head is not None:
+            entry = waiting.head.timestamp, waiting.reader.order, waiting.place, waiting
+            heapq.heappush(self._ready, entry)
 
     def process_next(self) -> bool:
         """Take the record that is next in time; return False if none waits."""
-        ready = [
-            (each.head.timestamp, each.reader.order, place, each)
-            for place, each in self._waiting.items()
-            if each.head is not None
-        ]
-        if not ready:
+        if not self._ready:
             return False
-        waiting = min(ready, key=lambda entry: entry[:3])[3]
+        waiting = heapq.heappop(self._ready)[3]
         record, metadata = waiting.head, waiting.head_metadata
         assert record is not None
         assert metadata is not None
         waiting.head = None
-        waiting.fill()
+        self._advance(waiting)
         self.stream_time = max(self.stream_time, record.timestamp)
         self._deliver(waiting.reader, record, metadata)
         return True
@@ -362,30 +387,30 @@ class Task:
         self._output(record)
 
     def schedule(
-        self, interval_ms: int, punctuation: Punctuation, callback: Callable[[int], Any]
-    ) -> _Schedule:
+        self, node: str, interval_ms: int, punctuation: Punctuation, callback: Callable[[int], Any]
+    ) -> Schedule:
         """Add a punctuator: on stream time it is due with the first record."""
         due = 0
         if punctuation is Punctuation.WALL_CLOCK_TIME:
             due = self.clock() + interval_ms
-        schedule = _Schedule(due, interval_ms, callback)
-        self._punctuators[punctuation].add(schedule)
+        schedule = Schedule(node, punctuation, due, interval_ms, callback)
+        self.punctuators[punctuation].add(schedule)
         return schedule
 
     def punctuate_stream_time(self) -> None:
         """Call the punctuators that are due by stream time."""
         if self.stream_time != NO_TIMESTAMP:
             self._now = self.stream_time
-            self._punctuators[Punctuation.STREAM_TIME].run(self.stream_time)
+            self.punctuators[Punctuation.STREAM_TIME].run(self.stream_time)
 
     def punctuate_wall_clock_time(self) -> None:
         """Call the punctuators that are due by the wall clock."""
         self._now = self.clock()
-        self._punctuators[Punctuation.WALL_CLOCK_TIME].run(self.clock())
+        self.punctuators[Punctuation.WALL_CLOCK_TIME].run(self.clock())
 
     def close(self) -> None:
         """End the processors, then the stores."""
-        for processor in self._processors:
+        for processor in self.processors.values():
             processor.close()
         for store in self.stores.values():
             store.close()
@@ -408,7 +433,7 @@ class _Writer:
         topic = self._task.topic_name(named)
         partition = None
         if sink.partitioner is not None:
-            count = self._task.settings.partitions
+            count = self._task.settings.partition_count(topic)
             partition = sink.partitioner(topic, record.key, record.value, count)
         if record.timestamp < 0:
             raise StreamsError(f"a record for {topic} has no time; forward it with one")

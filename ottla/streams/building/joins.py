@@ -101,7 +101,8 @@ def _join(
     )
     waiting = None
     if left_outer or right_outer:
-        waiting = StoreBuilder(_outer_store(base, numbered[0], right_outer), "outer_join", key)
+        store_name = _outer_store(base, numbered[0], right_outer)
+        waiting = StoreBuilder(store_name, "outer_join", key, values[0], other_value=values[1])
     graph.add(OperatorNode(windowed[0], (left.node,), JoinWindowed(stores[0])))
     graph.add(OperatorNode(windowed[1], (right.node,), JoinWindowed(stores[1])))
     this_join = StreamJoin(windows, joiner, True, left_outer, stores[1], waiting)

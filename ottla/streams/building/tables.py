@@ -16,6 +16,7 @@ from ottla.streams.operators.foreign_key import (
     SubscriptionReceive,
     SubscriptionSend,
     TableSerdes,
+    to_asking_partition,
 )
 from ottla.streams.operators.stateless import ToStream
 from ottla.streams.operators.suppress import Suppress
@@ -332,7 +333,8 @@ def join_on_foreign_key(
     answer_sink = named("-subscription-response-sink", "KTABLE-SINK-")
     answer_source = named("-subscription-response-source", "KTABLE-SOURCE-")
     serdes = table.key, RESPONSE_SERDE
-    graph.add(SinkNode(answer_sink, (join_name, foreign_name), answers, *serdes, internal=True))
+    parents = (join_name, foreign_name)
+    graph.add(SinkNode(answer_sink, parents, answers, *serdes, to_asking_partition, internal=True))
     graph.add(SourceNode(answer_source, (answer_sink,), (answers,), None, *serdes))
     view = table.view()
     response_name = named(

@@ -84,6 +84,11 @@ SUBSCRIPTION_SERDE: Serde[Subscription] = Serde(
 RESPONSE_SERDE: Serde[Response] = Serde(_write_response, _read_response, "response")
 
 
+def to_asking_partition(_topic: str, _key: Any, answer: Response, _count: int) -> int:
+    """Send an answer to the partition that asked (a StreamPartitioner)."""
+    return answer.partition
+
+
 def _hash(data: bytes | None) -> bytes | None:
     return None if data is None else hashlib.blake2b(data, digest_size=_HASH_BYTES).digest()
 

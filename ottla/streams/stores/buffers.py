@@ -5,14 +5,18 @@ They are no stores a user asks; they keep serialized keys, so that equal keys me
 Not done: changelogs of buffers; a stage that keeps its state elsewhere keeps them with it.
 """
 
-from bisect import bisect_right, insort
+import struct
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from ottla.streams.records import Change, Header, Record, RecordMetadata
 from ottla.streams.serdes import Serde
+from ottla.streams.stores.ordered import OpenMap, open_memory
+from ottla.streams.stores.packing import pack, unpack
 
 _FOREVER = (1 << 63) - 1
+_TIME = struct.Struct(">q")
+_PLACE = struct.Struct(">qb")
 
 
 class Held(NamedTuple):
@@ -32,59 +36,84 @@ def _header_size(header: Header) -> int:
     return len(header[0]) + len(header[1] or b"")
 
 
+def _context(held: Held) -> tuple[Any, ...]:
+    """Return what a record has besides key and value, as plain values."""
+    record, metadata = held
+    headers = [tuple(each) for each in record.headers]
+    return record.timestamp, headers, None if metadata is None else tuple(metadata)
+
+
+def _held(key: Any, value: Any, context: tuple[Any, ...]) -> Held:
+    timestamp, headers, metadata = context
+    record = Record(key, value, timestamp, tuple(headers))
+    return Held(record, None if metadata is None else RecordMetadata(*metadata))
+
+
 class SuppressBuffer:
     """The latest change of each key, in the order of the time at which the first was buffered."""
 
-    def __init__(self, name: str, key: Serde[Any], value: Serde[Any]) -> None:
+    def __init__(
+        self, name: str, key: Serde[Any], value: Serde[Any], open_map: OpenMap = open_memory
+    ) -> None:
         self.name = name
         self._key = key
         self._value = value
-        self._order: list[tuple[int, bytes]] = []
-        self._times: dict[bytes, int] = {}
-        self._held: dict[bytes, Held] = {}
-        self._prior: dict[bytes, Any] = {}
-        self._sizes: dict[bytes, int] = {}
+        # What waits, by time and key; and of each key its time, its size and the value before.
+        self._order = open_map("order")
+        self._keys = open_map("keys")
         self.size_bytes = 0
 
     def __len__(self) -> int:
-        return len(self._order)
+        return len(self._keys)
 
     @property
     def min_timestamp(self) -> int:
         """The time of the first change; forever if there is none."""
-        return self._order[0][0] if self._order else _FOREVER
+        first = self._order.first()
+        return _FOREVER if first is None else int(_TIME.unpack_from(first[0])[0])
 
     def put(self, time: int, held: Held) -> None:
         """Take a change; a key keeps the place of its first one."""
         key = self._key.serialize(held.record.key)
-        if key not in self._times:
-            self._times[key] = time
-            insort(self._order, (time, key))
-            self._prior[key] = held.record.value.old_value
-        self._held[key] = held
-        size = 8 + len(key) + self._size(key, held)
-        self.size_bytes += size - self._sizes.get(key, 0)
-        self._sizes[key] = size
-
-    def _size(self, key: bytes, held: Held) -> int:
         change: Change[Any] = held.record.value
-        prior = self._value.to_bytes(self._prior[key])
-        old = self._value.to_bytes(change.old_value)
-        new = self._value.to_bytes(change.new_value)
+        old, new = self._value.to_bytes(change.old_value), self._value.to_bytes(change.new_value)
+        known = self._keys.get(key)
+        time, size_before, prior = (time, 0, old) if known is None else unpack(known)
         shared = old if old != prior else None
-        return sum(len(each or b"") for each in (prior, shared, new)) + _context_size(held)
+        size = 8 + len(key) + _context_size(held)
+        size += sum(len(each or b"") for each in (prior, shared, new))
+        self.size_bytes += size - size_before
+        self._keys.put(key, pack((time, size, prior)))
+        waiting = pack((old, new, change.is_latest, _context(held)))
+        self._order.put(_TIME.pack(time) + key, waiting)
 
     def pop(self) -> Held:
         """Take out the first change."""
-        _, key = self._order.pop(0)
-        del self._times[key], self._prior[key]
-        self.size_bytes -= self._sizes.pop(key)
-        return self._held.pop(key)
+        first = self._order.first()
+        assert first is not None
+        place, waiting = first
+        key = place[_TIME.size :]
+        known = self._keys.get(key)
+        assert known is not None
+        self.size_bytes -= unpack(known)[1]
+        self._order.put(place, None)
+        self._keys.put(key, None)
+        old, new, is_latest, context = unpack(waiting)
+        change = Change(self._value.from_bytes(new), self._value.from_bytes(old), is_latest)
+        return _held(self._key.deserialize(key), change, context)
 
     def prior_value(self, key: Any) -> tuple[bool, Any]:
         """Return whether a key waits and, if so, what readers of the table still see for it."""
-        stored = self._key.serialize(key)
-        return stored in self._times, self._prior.get(stored)
+        known = self._keys.get(self._key.serialize(key))
+        return (False, None) if known is None else (True, self._value.from_bytes(unpack(known)[2]))
+
+    def remember(self) -> int:
+        """Return the size, for `recall`."""
+        return self.size_bytes
+
+    def recall(self, remembered: int) -> None:
+        """Go on where `remember` was asked."""
+        self.size_bytes = remembered
 
     def close(self) -> None:
         """Nothing is open."""
@@ -96,30 +125,52 @@ class JoinBuffer:
     Its time is that of the records it took: what a join drops does not count.
     """
 
-    def __init__(self, name: str, key: Serde[Any], value: Serde[Any], grace_ms: int) -> None:
+    def __init__(
+        self,
+        name: str,
+        key: Serde[Any],
+        value: Serde[Any],
+        grace_ms: int,
+        open_map: OpenMap = open_memory,
+    ) -> None:
         self.name = name
         self._key = key
+        self._value = value
         self._grace_ms = grace_ms
-        self._held: list[tuple[int, bytes, int, Held]] = []
+        self._held = open_map("held")
         self._sequence = 0
         self._latest = -1
 
     def put(self, held: Held) -> bool:
         """Take a record; return False for one that is too late to wait."""
-        if self._latest - self._grace_ms > held.record.timestamp:
+        record = held.record
+        if self._latest - self._grace_ms > record.timestamp:
             return False
-        self._latest = max(self._latest, held.record.timestamp)
+        self._latest = max(self._latest, record.timestamp)
         self._sequence += 1
-        key = self._key.serialize(held.record.key)
-        entry = (held.record.timestamp, key, self._sequence, held)
-        # The sequence is unique, so records themselves are never compared.
-        self._held.insert(bisect_right(self._held, entry[:3], key=lambda each: each[:3]), entry)
+        key = self._key.serialize(record.key)
+        place = _TIME.pack(record.timestamp) + key + _TIME.pack(self._sequence)
+        self._held.put(place, pack((self._value.to_bytes(record.value), _context(held))))
         return True
 
     def due(self) -> Iterator[Held]:
         """Take out the records whose grace is over."""
-        while self._held and self._held[0][0] <= self._latest - self._grace_ms:
-            yield self._held.pop(0)[3]
+        while (first := self._held.first()) is not None:
+            place, waiting = first
+            if _TIME.unpack_from(place)[0] > self._latest - self._grace_ms:
+                return
+            self._held.put(place, None)
+            value, context = unpack(waiting)
+            key = self._key.deserialize(place[_TIME.size : -_TIME.size])
+            yield _held(key, self._value.from_bytes(value), context)
+
+    def remember(self) -> tuple[int, int]:
+        """Return what is known of time, for `recall`."""
+        return self._sequence, self._latest
+
+    def recall(self, remembered: tuple[int, int]) -> None:
+        """Go on where `remember` was asked."""
+        self._sequence, self._latest = remembered
 
     def close(self) -> None:
         """Nothing is open."""
@@ -136,15 +187,25 @@ class OuterKey(NamedTuple):
 class OuterJoinStore:
     """Records of either side that found no partner yet, in the order of their time."""
 
-    def __init__(self, name: str, key: Serde[Any]) -> None:
+    def __init__(
+        self,
+        name: str,
+        key: Serde[Any],
+        values: tuple[Serde[Any], Serde[Any]],
+        open_map: OpenMap = open_memory,
+    ) -> None:
         self.name = name
         self._key = key
-        self._order: list[OuterKey] = []
-        self._values: dict[OuterKey, list[Record[Any, Any]]] = {}
+        self._values = values
+        """The serdes of the left and of the right side."""
+        self._waiting = open_map("waiting")
         # What both sides of the join know of time.
         self.stream_time = -1
         self.min_time = _FOREVER
         self.next_emit_ms = 0
+
+    def _value(self, place: OuterKey) -> Serde[Any]:
+        return self._values[0 if place.side == 1 else 1]
 
     def place(self, timestamp: int, side: int, key: Any) -> OuterKey:
         """Return where a record of a side stands."""
@@ -152,21 +213,32 @@ class OuterJoinStore:
 
     def put(self, place: OuterKey, record: Record[Any, Any]) -> None:
         """Add a record."""
-        if place not in self._values:
-            insort(self._order, place)
-            self._values[place] = []
-        self._values[place].append(record)
+        stored = _PLACE.pack(place.timestamp, place.side) + place.key
+        found = self._waiting.get(stored)
+        waiting = [] if found is None else unpack(found)
+        waiting.append((self._value(place).to_bytes(record.value), _context(Held(record, None))))
+        self._waiting.put(stored, pack(waiting))
 
     def delete(self, place: OuterKey) -> None:
         """Remove what stands there: it is joined, or gone."""
-        if self._values.pop(place, None) is not None:
-            self._order.remove(place)
+        self._waiting.put(_PLACE.pack(place.timestamp, place.side) + place.key, None)
 
     def all(self) -> Iterator[tuple[OuterKey, Record[Any, Any]]]:
-        """Walk the records, as they are when the walk starts."""
-        for place in list(self._order):
-            for record in self._values.get(place, ()):
-                yield place, record
+        """Walk the records by time; what changes on the way may be seen or not."""
+        for stored, waiting in self._waiting.walk():
+            timestamp, side = _PLACE.unpack_from(stored)
+            place = OuterKey(timestamp, side, stored[_PLACE.size :])
+            key, serde = self._key.deserialize(place.key), self._value(place)
+            for value, context in unpack(waiting):
+                yield place, _held(key, serde.from_bytes(value), context).record
+
+    def remember(self) -> tuple[int, int, int]:
+        """Return what is known of time, for `recall`."""
+        return self.stream_time, self.min_time, self.next_emit_ms
+
+    def recall(self, remembered: tuple[int, int, int]) -> None:
+        """Go on where `remember` was asked."""
+        self.stream_time, self.min_time, self.next_emit_ms = remembered
 
     def close(self) -> None:
         """Nothing is open."""

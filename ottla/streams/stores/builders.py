@@ -1,7 +1,6 @@
 """How stores are asked for: `Stores.key_value("seen")` and its siblings describe one; a task builds it.
 
-Not done: TTL of key-value stores, caching (every update is emitted), stores on disk: a task's stores are
-in memory.
+Not done: TTL of key-value stores, caching (every update is emitted).
 """
 
 from collections.abc import Callable
@@ -12,7 +11,7 @@ from ottla.streams.durations import Duration, milliseconds
 from ottla.streams.serdes import Serde, Serdes, resolve
 from ottla.streams.stores.buffers import JoinBuffer, OuterJoinStore, SuppressBuffer
 from ottla.streams.stores.key_value import KeyValueStore, TimestampedKeyValueStore
-from ottla.streams.stores.ordered import Changelog
+from ottla.streams.stores.ordered import Changelog, OpenMap, open_memory
 from ottla.streams.stores.session import SessionStore
 from ottla.streams.stores.versioned import VersionedKeyValueStore
 from ottla.streams.stores.window import Keeping, TimestampedWindowStore, WindowStore
@@ -22,6 +21,12 @@ class StateStore(Protocol):
     """What every store is."""
 
     name: str
+
+    def remember(self) -> Any:
+        """Return what is not in its maps, as plain values, for `recall`."""
+
+    def recall(self, remembered: Any) -> None:
+        """Go on where `remember` was asked."""
 
     def close(self) -> None:
         """Let go of what is open."""
@@ -47,72 +52,111 @@ class StoreBuilder:
     window_size_ms: int = 0
     by_time: bool = False
     logging_enabled: bool = True
+    other_value: Serde[Any] | None = None
+    """The serde of the right side's values, where a store holds those of both sides of a join."""
 
     def with_logging_disabled(self) -> "StoreBuilder":
         """Return the description of a store without a changelog."""
         return replace(self, logging_enabled=False)
 
-    def build(self, defaults: DefaultSerdes, changelog: Changelog | None) -> StateStore:
-        """Make the store, empty."""
-        key = resolve(self.key, defaults.key)
-        value = resolve(self.value, defaults.value)
-        return _KINDS[self.kind](self, key, value, changelog)
+    def build(
+        self,
+        defaults: DefaultSerdes,
+        changelog: Changelog | None,
+        open_map: OpenMap = open_memory,
+    ) -> StateStore:
+        """Make the store over maps whose names begin with its own; in memory it begins empty."""
+        serdes = resolve(self.key, defaults.key), resolve(self.value, defaults.value)
+        return _KINDS[self.kind](self, _Parts(*serdes, changelog, open_map, defaults))
 
 
-_Make = Callable[[StoreBuilder, Serde[Any], Serde[Any], Changelog | None], StateStore]
+@dataclass(frozen=True)
+class _Parts:
+    """What a store is made of besides its description."""
+
+    key: Serde[Any]
+    value: Serde[Any]
+    changelog: Changelog | None
+    open_map: OpenMap
+    defaults: DefaultSerdes
+
+    def serdes(self) -> tuple[Serde[Any], Serde[Any], Changelog | None]:
+        return self.key, self.value, self.changelog
+
+    def opening(self, builder: StoreBuilder) -> OpenMap:
+        return lambda part: self.open_map(f"{builder.name}/{part}")
 
 
-def _keeping(builder: StoreBuilder) -> Keeping:
+_Make = Callable[[StoreBuilder, _Parts], StateStore]
+
+
+def _keeping(builder: StoreBuilder, parts: _Parts) -> Keeping:
     return Keeping(
         builder.retention_ms,
         builder.window_size_ms,
         retain_duplicates=builder.kind == "join_window",
         by_time=builder.by_time,
+        open_map=parts.opening(builder),
     )
 
 
-def _window(
-    builder: StoreBuilder, key: Serde[Any], value: Serde[Any], changelog: Changelog | None
-) -> StateStore:
-    return WindowStore(builder.name, key, value, changelog, _keeping(builder))
+def _key_value(builder: StoreBuilder, parts: _Parts) -> StateStore:
+    return KeyValueStore(builder.name, *parts.serdes(), parts.open_map(builder.name))
 
 
-def _timestamped_window(
-    builder: StoreBuilder, key: Serde[Any], value: Serde[Any], changelog: Changelog | None
-) -> StateStore:
-    return TimestampedWindowStore(builder.name, key, value, changelog, _keeping(builder))
+def _timestamped_key_value(builder: StoreBuilder, parts: _Parts) -> StateStore:
+    return TimestampedKeyValueStore(builder.name, *parts.serdes(), parts.open_map(builder.name))
 
 
-def _session(
-    builder: StoreBuilder, key: Serde[Any], value: Serde[Any], changelog: Changelog | None
-) -> StateStore:
-    return SessionStore(builder.name, key, value, changelog, retention_ms=builder.retention_ms)
+def _window(builder: StoreBuilder, parts: _Parts) -> StateStore:
+    return WindowStore(builder.name, *parts.serdes(), _keeping(builder, parts))
 
 
-def _versioned(
-    builder: StoreBuilder, key: Serde[Any], value: Serde[Any], changelog: Changelog | None
-) -> StateStore:
-    history_ms = builder.retention_ms
+def _timestamped_window(builder: StoreBuilder, parts: _Parts) -> StateStore:
+    return TimestampedWindowStore(builder.name, *parts.serdes(), _keeping(builder, parts))
+
+
+def _session(builder: StoreBuilder, parts: _Parts) -> StateStore:
+    return SessionStore(
+        builder.name,
+        *parts.serdes(),
+        retention_ms=builder.retention_ms,
+        open_map=parts.opening(builder),
+    )
+
+
+def _versioned(builder: StoreBuilder, parts: _Parts) -> StateStore:
+    held, history_ms = parts.open_map(builder.name), builder.retention_ms
     return VersionedKeyValueStore(
-        builder.name, key, value, changelog, history_retention_ms=history_ms
+        builder.name, *parts.serdes(), history_retention_ms=history_ms, held=held
     )
+
+
+def _outer_join(builder: StoreBuilder, parts: _Parts) -> StateStore:
+    values = parts.value, resolve(builder.other_value, parts.defaults.value)
+    return OuterJoinStore(builder.name, parts.key, values, parts.opening(builder))
+
+
+def _suppress_buffer(builder: StoreBuilder, parts: _Parts) -> StateStore:
+    return SuppressBuffer(builder.name, parts.key, parts.value, parts.opening(builder))
+
+
+def _join_buffer(builder: StoreBuilder, parts: _Parts) -> StateStore:
+    serdes = parts.key, parts.value
+    return JoinBuffer(builder.name, *serdes, builder.retention_ms, parts.opening(builder))
 
 
 _KINDS: dict[str, _Make] = {
-    "key_value": lambda builder, key, value, log: KeyValueStore(builder.name, key, value, log),
-    "timestamped_key_value": lambda builder, key, value, log: TimestampedKeyValueStore(
-        builder.name, key, value, log
-    ),
+    "key_value": _key_value,
+    "timestamped_key_value": _timestamped_key_value,
     "versioned": _versioned,
     "window": _window,
     "join_window": _window,
     "timestamped_window": _timestamped_window,
     "session": _session,
-    "outer_join": lambda builder, key, value, log: OuterJoinStore(builder.name, key),
-    "suppress_buffer": lambda builder, key, value, log: SuppressBuffer(builder.name, key, value),
-    "join_buffer": lambda builder, key, value, log: JoinBuffer(
-        builder.name, key, value, builder.retention_ms
-    ),
+    "outer_join": _outer_join,
+    "suppress_buffer": _suppress_buffer,
+    "join_buffer": _join_buffer,
 }
 
 

@@ -82,6 +82,12 @@ class KeyValueStore(Generic[K, V]):
         for key, value in self._held.scan(*bounds, reverse=reverse):
             yield self._key.deserialize(key), self._value.deserialize(value)
 
+    def remember(self) -> None:
+        """Return nothing: its map holds all there is."""
+
+    def recall(self, remembered: None) -> None:
+        """Go on: there is nothing to recall."""
+
     def approximate_num_entries(self) -> int:
         """Return the number of keys; here it is exact."""
         return len(self._held)

@@ -10,6 +10,8 @@ from typing import Protocol
 Changelog = Callable[[bytes, bytes | None, int | None], None]
 """Takes every write as key, value and time (None: that of the record being processed)."""
 
+_SKIPPED = 32
+
 
 class OrderedBytes(Protocol):
     """A map of bytes that can be walked in the order of its keys."""
@@ -25,8 +27,21 @@ class OrderedBytes(Protocol):
     ) -> Iterator[tuple[bytes, bytes]]:
         """Walk the keys from `low` to `high`, both included, as they are when the walk starts."""
 
+    def walk(self) -> Iterator[tuple[bytes, bytes]]:
+        """Walk all keys; what changes on the way may be seen or not."""
+
+    def first(self) -> tuple[bytes, bytes] | None:
+        """Return the first key and its value; None if there is none."""
+
+    def clear(self) -> None:
+        """Remove all keys."""
+
     def __len__(self) -> int:
         """Return the number of keys."""
+
+
+OpenMap = Callable[[str], OrderedBytes]
+"""Opens the map of a name: empty at first, later as it was left."""
 
 
 class MemoryBytes:
@@ -86,9 +101,42 @@ class MemoryBytes:
         found = [(key, self._values[key]) for key in keys if key in self._values]
         return reversed(found) if reverse else iter(found)
 
+    def walk(self) -> Iterator[tuple[bytes, bytes]]:
+        """Walk all keys; what changes on the way may be seen or not."""
+        self._settle()
+        for key in self._keys:
+            if key in self._values:
+                yield key, self._values[key]
+
+    def first(self) -> tuple[bytes, bytes] | None:
+        """Return the first key and its value; None if there is none."""
+        self._settle()
+        skipped = 0
+        while skipped < len(self._keys) and self._keys[skipped] in self._removed:
+            skipped += 1
+        if skipped > _SKIPPED:
+            # Who takes the first key out again and again need not pass all that are gone.
+            self._removed.difference_update(self._keys[:skipped])
+            del self._keys[:skipped]
+            skipped = 0
+        if skipped == len(self._keys):
+            return None
+        key = self._keys[skipped]
+        return key, self._values[key]
+
+    def clear(self) -> None:
+        """Remove all keys."""
+        for each in (self._values, self._keys, self._fresh, self._removed):
+            each.clear()
+
     def __len__(self) -> int:
         """Return the number of keys."""
         return len(self._values)
+
+
+def open_memory(_name: str) -> OrderedBytes:
+    """Open a map that lives as long as its store."""
+    return MemoryBytes()
 
 
 class Segments:
@@ -103,12 +151,12 @@ class Segments:
         retention_ms: int,
         *,
         edge_is_seen: bool = False,
-        make: Callable[[], OrderedBytes] = MemoryBytes,
+        open_map: OpenMap = open_memory,
     ) -> None:
         self._retention_ms = retention_ms
         self._edge = 0 if edge_is_seen else 1
         self._interval_ms = max(retention_ms // 2, 60_000)
-        self._make = make
+        self._open_map = open_map
         self._segments: dict[int, OrderedBytes] = {}
         self._latest = -1
 
@@ -125,11 +173,20 @@ class Segments:
         if segment < oldest:
             return False
         if segment not in self._segments:
-            self._segments[segment] = self._make()
+            self._segments[segment] = self._open_map(str(segment))
             for each in [each for each in self._segments if each < oldest]:
-                del self._segments[each]
+                self._segments.pop(each).clear()
         self._segments[segment].put(key, value)
         return True
+
+    def remember(self) -> tuple[int, list[int]]:
+        """Return what is known of time and of the maps, for `recall`."""
+        return self._latest, list(self._segments)
+
+    def recall(self, remembered: tuple[int, list[int]]) -> None:
+        """Go on where `remember` was asked."""
+        self._latest, segments = remembered
+        self._segments = {each: self._open_map(str(each)) for each in segments}
 
     def get(self, time: int, key: bytes) -> bytes | None:
         """Return the value of a key of a time."""

@@ -6,7 +6,7 @@ from typing import Generic, TypeVar
 
 from ottla.streams.records import SessionWindow, Windowed
 from ottla.streams.serdes import Serde
-from ottla.streams.stores.ordered import Changelog, Segments
+from ottla.streams.stores.ordered import Changelog, OpenMap, Segments, open_memory
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -26,12 +26,13 @@ class SessionStore(Generic[K, V]):
         changelog: Changelog | None,
         *,
         retention_ms: int,
+        open_map: OpenMap = open_memory,
     ) -> None:
         self.name = name
         self._key = key
         self._value = value
         self._changelog = changelog
-        self._segments = Segments(retention_ms)
+        self._segments = Segments(retention_ms, open_map=open_map)
 
     def put(self, session: Windowed[K], value: V | None) -> None:
         """Set the value of a session; None removes it."""
@@ -84,6 +85,14 @@ class SessionStore(Generic[K, V]):
     def all(self) -> Iterator[tuple[Windowed[K], V]]:
         """Walk the sessions of all keys."""
         return self.find_ended(0, _FOREVER)
+
+    def remember(self) -> tuple[int, list[int]]:
+        """Return what is known of time, for `recall`."""
+        return self._segments.remember()
+
+    def recall(self, remembered: tuple[int, list[int]]) -> None:
+        """Go on where `remember` was asked."""
+        self._segments.recall(remembered)
 
     def close(self) -> None:
         """Nothing is open."""

@@ -103,5 +103,13 @@ class VersionedKeyValueStore(Generic[K, V]):
                 self._held.put(key + _TIME.pack(timestamp), None)
             successor = timestamp
 
+    def remember(self) -> int:
+        """Return the latest time, for `recall`."""
+        return self._latest
+
+    def recall(self, remembered: int) -> None:
+        """Go on where `remember` was asked."""
+        self._latest = remembered
+
     def close(self) -> None:
         """Nothing is open."""

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 from ottla.streams.records import TimeWindow, ValueAndTimestamp, Windowed
 from ottla.streams.serdes import Serde
 from ottla.streams.stores.key_value import timestamped
-from ottla.streams.stores.ordered import Changelog, Segments
+from ottla.streams.stores.ordered import Changelog, OpenMap, Segments, open_memory
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -30,6 +30,7 @@ class Keeping:
     window_size_ms: int
     retain_duplicates: bool = False
     by_time: bool = False
+    open_map: OpenMap = open_memory
 
 
 class WindowStore(Generic[K, V]):
@@ -47,7 +48,9 @@ class WindowStore(Generic[K, V]):
         self._key = key
         self._value = value
         self._changelog = changelog
-        self._segments = Segments(keeping.retention_ms, edge_is_seen=keeping.by_time)
+        self._segments = Segments(
+            keeping.retention_ms, edge_is_seen=keeping.by_time, open_map=keeping.open_map
+        )
         self._window_size_ms = keeping.window_size_ms
         self._retain_duplicates = keeping.retain_duplicates
         self._by_time = keeping.by_time
@@ -114,6 +117,15 @@ class WindowStore(Generic[K, V]):
     def all(self) -> Iterator[tuple[Windowed[K], V]]:
         """Walk the windows of all keys."""
         return self.fetch_all(0, _FOREVER)
+
+    def remember(self) -> tuple[int, int, tuple[int, list[int]]]:
+        """Return what is known of time and of duplicates, for `recall`."""
+        return self._sequence, self._logged, self._segments.remember()
+
+    def recall(self, remembered: tuple[int, int, tuple[int, list[int]]]) -> None:
+        """Go on where `remember` was asked."""
+        self._sequence, self._logged, segments = remembered
+        self._segments.recall(segments)
 
     def close(self) -> None:
         """Nothing is open."""
