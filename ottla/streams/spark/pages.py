@@ -1,0 +1,244 @@
+"""State pages: the ordered maps behind a task's stores, as pages that a state of Spark's keeps.
+
+A call of Spark's state from Python costs as much as ten records do. So a map is cut, in the order of its keys, into
+pages of some hundred entries; a page is read when it is first needed in a micro-batch, changed in memory, and
+written once at the end. No Spark in here: `PageStore` is the port.
+
+A map of one page has no directory; a larger one keeps where its pages begin in an entry of its own.
+"""
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterator
+from typing import Protocol
+
+from ottla.streams.stores.ordered import OrderedBytes
+from ottla.streams.stores.packing import pack, unpack
+
+# A page with more entries is cut in two; one of more bytes when it is written.
+MAX_ENTRIES = 256
+MAX_BYTES = 64 * 1024
+
+
+class PageStore(Protocol):
+    """Keeps pages by name, for one task; what is put is there in the next micro-batch."""
+
+    def get(self, name: str) -> bytes | None:
+        """Return a page."""
+
+    def put(self, name: str, page: bytes) -> None:
+        """Set a page."""
+
+    def remove(self, name: str) -> None:
+        """Remove a page, if it is there."""
+
+
+class _Page:
+    """Some hundred entries in the order of their keys."""
+
+    __slots__ = ("is_changed", "keys", "values")
+
+    def __init__(self, values: dict[bytes, bytes]) -> None:
+        # A stored page is in the order of its keys.
+        self.values = values
+        self.keys = list(values)
+        self.is_changed = False
+
+    def entries(self, low: bytes | None, high: bytes | None) -> list[tuple[bytes, bytes]]:
+        keys, values = self.keys, self.values
+        first = 0 if low is None else bisect_left(keys, low)
+        # No key lies between a key and itself with a zero byte behind it.
+        last = len(keys) if high is None else bisect_left(keys, high + b"\0", first)
+        return [(key, values[key]) for key in keys[first:last]]
+
+    def cut(self, at: int) -> "_Page":
+        """Take the entries from a place on out, into a page of their own."""
+        taken = _Page({key: self.values.pop(key) for key in self.keys[at:]})
+        del self.keys[at:]
+        self.is_changed = taken.is_changed = True
+        return taken
+
+    def cut_by_bytes(self) -> Iterator["_Page"]:
+        """Take out what is over MAX_BYTES, as pages that are not."""
+        sizes = [len(key) + len(self.values[key]) for key in self.keys]
+        if sum(sizes) <= MAX_BYTES:
+            return
+        places, size = [], 0
+        for place, each in enumerate(sizes):
+            if size and size + each > MAX_BYTES // 2:
+                places.append(place)
+                size = 0
+            size += each
+        for place in reversed(places):
+            yield self.cut(place)
+
+    def stored(self) -> bytes:
+        return pack({key: self.values[key] for key in self.keys})
+
+
+class PagedBytes:
+    """An ordered map of bytes over pages; `flush` writes what changed."""
+
+    def __init__(self, name: str, pages: PageStore, count: int, is_cut: bool) -> None:
+        self._name = name
+        self._pages = pages
+        self._count = count
+        self._directory_changed = False
+        # Where each page begins, the first one before all keys; its number; and itself, once it is read.
+        self._lows: list[bytes] = [b""]
+        self._numbers: list[int] = [0]
+        if is_cut:
+            directory = pages.get(self._page_name(None))
+            assert directory is not None, f"the directory of {name} is gone"
+            self._lows, self._numbers = unpack(directory)
+        self._read: list[_Page | None] = [None] * len(self._numbers)
+        self._next_number = max(self._numbers) + 1
+
+    @property
+    def size(self) -> tuple[int, bool]:
+        """The number of entries, and whether they are on more than one page."""
+        return self._count, self._numbers != [0]
+
+    def _page_name(self, number: int | None) -> str:
+        """Return the name of a page, or of the directory."""
+        return f"{self._name}#" if number is None else f"{self._name}#{number}"
+
+    def _page(self, index: int) -> _Page:
+        page = self._read[index]
+        if page is None:
+            stored = None
+            if self._count:
+                stored = self._pages.get(self._page_name(self._numbers[index]))
+            page = self._read[index] = _Page({} if stored is None else unpack(stored))
+        return page
+
+    def _index_of(self, key: bytes) -> int:
+        return bisect_right(self._lows, key) - 1
+
+    def get(self, key: bytes) -> bytes | None:
+        """Return the value of a key."""
+        return self._page(self._index_of(key)).values.get(key)
+
+    def put(self, key: bytes, value: bytes | None) -> None:
+        """Set the value of a key; None removes it."""
+        index = self._index_of(key)
+        page = self._page(index)
+        if value is None:
+            if page.values.pop(key, None) is not None:
+                del page.keys[bisect_left(page.keys, key)]
+                self._count -= 1
+                page.is_changed = True
+            return
+        is_new = key not in page.values
+        page.values[key] = value
+        page.is_changed = True
+        if is_new:
+            self._count += 1
+            insort(page.keys, key)
+            if len(page.keys) > MAX_ENTRIES:
+                # Keys that come in their order fill the pages that they leave behind.
+                last = len(page.keys) - 1
+                self._insert(index + 1, page.cut(last if page.keys[last] == key else last // 2))
+
+    def _insert(self, index: int, page: _Page) -> None:
+        self._lows.insert(index, page.keys[0])
+        self._numbers.insert(index, self._next_number)
+        self._read.insert(index, page)
+        self._next_number += 1
+        self._directory_changed = True
+
+    def scan(
+        self, low: bytes | None = None, high: bytes | None = None, *, reverse: bool = False
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """Walk the keys from `low` to `high`, both included, as they are when the walk starts."""
+        first = 0 if low is None else self._index_of(low)
+        last = len(self._lows) if high is None else self._index_of(high) + 1
+        found: list[tuple[bytes, bytes]] = []
+        for index in range(first, last):
+            found += self._page(index).entries(low, high)
+        return reversed(found) if reverse else iter(found)
+
+    def walk(self) -> Iterator[tuple[bytes, bytes]]:
+        """Walk all keys; what changes on the way may be seen or not."""
+        index = 0
+        while index < len(self._lows):
+            yield from self._page(index).entries(None, None)
+            index += 1
+
+    def first(self) -> tuple[bytes, bytes] | None:
+        """Return the first key and its value; None if there is none."""
+        for index in range(len(self._lows) if self._count else 0):
+            page = self._page(index)
+            if page.keys:
+                return page.keys[0], page.values[page.keys[0]]
+        return None
+
+    def clear(self) -> None:
+        """Remove all keys."""
+        for number in self._numbers:
+            self._pages.remove(self._page_name(number))
+        self._directory_changed = self._directory_changed or len(self._numbers) > 1
+        self._count, self._lows, self._numbers = 0, [b""], [0]
+        self._read = [None]
+
+    def __len__(self) -> int:
+        """Return the number of keys."""
+        return self._count
+
+    def flush(self) -> None:
+        """Write the pages that changed; those of too many bytes are cut, empty ones go."""
+        # From the last one on: what is put in or taken out moves only what was written.
+        for index in range(len(self._read) - 1, -1, -1):
+            page = self._read[index]
+            if page is None or not page.is_changed:
+                continue
+            for part in page.cut_by_bytes():
+                self._insert(index + 1, part)
+                self._pages.put(self._page_name(self._numbers[index + 1]), part.stored())
+            self._write(index, page)
+        if not self._directory_changed:
+            return
+        name = self._page_name(None)
+        if self._numbers == [0]:
+            self._pages.remove(name)
+        else:
+            self._pages.put(name, pack((self._lows, self._numbers)))
+
+    def _write(self, index: int, page: _Page) -> None:
+        name = self._page_name(self._numbers[index])
+        if page.keys:
+            self._pages.put(name, page.stored())
+            return
+        self._pages.remove(name)
+        if index:
+            # The page before now also stands for the keys of this one.
+            del self._lows[index], self._numbers[index], self._read[index]
+            self._directory_changed = True
+
+
+Sizes = dict[str, tuple[int, bool]]
+
+
+class PagedMaps:
+    """The maps of one task: opens them by name and writes them all at the end of a micro-batch.
+
+    `sizes` is what `flush` returned last; an empty map has no pages to ask for.
+    """
+
+    def __init__(self, pages: PageStore, sizes: Sizes) -> None:
+        self._pages = pages
+        self._sizes = sizes
+        self._open: dict[str, PagedBytes] = {}
+
+    def open_map(self, name: str) -> OrderedBytes:
+        """Open a map (an OpenMap)."""
+        if name not in self._open:
+            size = self._sizes.get(name, (0, False))
+            self._open[name] = PagedBytes(name, self._pages, *size)
+        return self._open[name]
+
+    def flush(self) -> Sizes:
+        """Write what changed; return the sizes, for the next time."""
+        for each in self._open.values():
+            each.flush()
+        sizes = self._sizes | {name: each.size for name, each in self._open.items()}
+        return {name: size for name, size in sizes.items() if size != (0, False)}
