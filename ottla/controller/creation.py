@@ -1,11 +1,12 @@
 """New topics and new partitions: checks in Kafka's order, and the writes they come to. Pure.
 
 A topic is one write: its settings, its node and the state of every partition appear together or not
-at all, so no other broker ever sees half a topic.
+at all, so no other broker ever sees half a topic. Where it has too many partitions for that, the
+states of the others follow; a controller that finds partitions without a state gives them one.
 Follows ReplicationControlManager (checks, codes) and AdminZkClient (nodes).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -30,6 +31,9 @@ from ottla.controller.requests import BY_DEFAULT, PartitionsRequest, TopicReques
 
 # Of one request: what more would do to the tree and to file descriptors is rarely meant.
 PARTITIONS_MAX = 10_000
+# What is written at once, two nodes each: ZooKeeper refuses packets above a megabyte, and a write
+# stops the event loop for as long as the tree takes to change.
+PARTITIONS_AT_ONCE = 1000
 # Kafka's metadata log: tools take a topic of this name for something else.
 RESERVED_NAME = "__cluster_metadata"
 
@@ -181,7 +185,10 @@ def new_partition(
 
 
 def write_topic(new: NewTopic, controller_epoch: int, *, config_exists: bool = False) -> Write:
-    """Return the write of a new topic. Its settings may have been left behind by a former one."""
+    """Return the write of a new topic. Its settings may have been left behind by a former one.
+
+    `write_rest` has the partitions for which there is no room in it.
+    """
     topic = new.topic
     config_path = ConfigNode.path(ConfigNode.TOPICS, topic.name)
     config = ConfigNode.encode(new.config)
@@ -191,9 +198,18 @@ def write_topic(new: NewTopic, controller_epoch: int, *, config_exists: bool = F
         Create(TopicNode.path(topic.name), encode_topic(topic)),
         Create(PartitionsNode.path(topic.name)),
     ]
-    for partition in topic.partitions:
+    for partition in topic.partitions[:PARTITIONS_AT_ONCE]:
         operations += create_partition(topic.name, partition, controller_epoch)
     return Write(tuple(operations), (topic,))
+
+
+def write_rest(topic: TopicImage, first: int, controller_epoch: int) -> Iterator[Write]:
+    """Yield the writes of a topic's partitions from number `first` on."""
+    for start in range(first, len(topic.partitions), PARTITIONS_AT_ONCE):
+        operations: list[Operation] = []
+        for partition in topic.partitions[start : start + PARTITIONS_AT_ONCE]:
+            operations += create_partition(topic.name, partition, controller_epoch)
+        yield Write(tuple(operations), (topic,))
 
 
 def create_partition(
@@ -299,9 +315,10 @@ def _bad_assignment(reason: str) -> ApiError:
 
 
 def write_partitions(former: TopicImage, topic: TopicImage, controller_epoch: int) -> Write:
-    """Return the write that takes a topic from `former` to more partitions."""
+    """Return the write that takes a topic from `former` to more partitions; see `write_rest`."""
     operations: list[Operation] = [SetData(TopicNode.path(topic.name), encode_topic(topic))]
-    for partition in topic.partitions[len(former.partitions) :]:
+    had = len(former.partitions)
+    for partition in topic.partitions[had : had + PARTITIONS_AT_ONCE]:
         operations += create_partition(topic.name, partition, controller_epoch)
     return Write(tuple(operations), (topic,))
 

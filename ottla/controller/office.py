@@ -264,6 +264,11 @@ class Office:
                 raise
             write = creation.write_topic(new, self.term.epoch, config_exists=True)
             await self._write(write.operations)
+        await self._write_rest(new.topic, 0)
+
+    async def _write_rest(self, topic: TopicImage, had: int) -> None:
+        for write in creation.write_rest(topic, had + creation.PARTITIONS_AT_ONCE, self.term.epoch):
+            await self._write(write.operations)
 
     async def create_partitions(
         self, requests: Sequence[PartitionsRequest], validate_only: bool
@@ -285,6 +290,7 @@ class Office:
             return
         write = creation.write_partitions(former, topic, self.term.epoch)
         await self._write(write.operations)
+        await self._write_rest(topic, len(former.partitions))
         self.image = self.image.with_topics(write.topics)
         _log.info("partitions created topic=%s now=%d", topic.name, len(topic.partitions))
 
@@ -472,10 +478,15 @@ class Office:
                     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{entity}' does not exist."
                 )
             settings = configs.alter_topic(former, request.changes, broker)
-        else:
+        elif entity_type == ConfigNode.BROKERS:
             settings = configs.alter_broker(former, request.changes, broker)
+        else:
+            settings = configs.alter_plain(former, request.changes)
         if validate_only or settings == stored.settings:
             return
+        if stored.version is None:
+            # The clients of a user are below that user, who may have no settings.
+            await self._session.ensure(ConfigNode.parent_path(entity_type, entity))
         operations = state.config_operations(entity_type, entity, stored, settings)
         _, change = await self._write(operations)
         assert isinstance(change, str), "a created path was expected"

@@ -69,9 +69,10 @@ class Doomed:
         """Return the paths whose time has come, each once; all of them if no time is given."""
         if not self._paths:
             return []
-        due = [path for due_ms, path in self._paths if now_ms is None or due_ms <= now_ms]
-        self._paths = [each for each in self._paths if each[1] not in due]
-        return list(dict.fromkeys(due))
+        due = {path: None for due_ms, path in self._paths if now_ms is None or due_ms <= now_ms}
+        if due:
+            self._paths = [each for each in self._paths if each[1] not in due]
+        return list(due)
 
     def forget(self) -> None:
         """Leave the paths alone, because the folder they are in goes as a whole."""

@@ -6,6 +6,8 @@ import pytest
 
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.cluster.zk.embedded import EmbeddedSession
+from ottla.cluster.znodes import PartitionsNode, PartitionStateNode
+from ottla.controller import creation
 from ottla.controller.loop import Controller
 from ottla.controller.requests import (
     Alteration,
@@ -460,3 +462,17 @@ async def test_broker_settings_are_stored_for_one_and_for_all(world: World) -> N
     assert [outcome.error for outcome in outcomes] == [None, None]
     assert b'"5"' in (await controller.session.get("/config/brokers/1"))[0]
     assert b'"6"' in (await controller.session.get("/config/brokers/<default>"))[0]
+
+
+async def test_a_topic_that_needs_several_writes_is_led_everywhere(world: World) -> None:
+    """Created, and grown by as many again: every partition has its state in the tree."""
+    controller = await world.start(1)
+    count = creation.PARTITIONS_AT_ONCE + 1
+    (result,) = await controller.create_topics([TopicRequest("t", count, 1)])
+    assert result.error is None
+    (outcome,) = await controller.create_partitions([PartitionsRequest("t", 2 * count + 1)])
+    assert outcome.error is None
+    session = session_of(controller)
+    states = [PartitionStateNode.path("t", number) for number in (0, count - 1, count, 2 * count)]
+    assert all([await session.exists(path) for path in states])
+    assert len(await session.children(PartitionsNode.path("t"))) == 2 * count + 1
