@@ -350,6 +350,15 @@ _REPLICATION = (
         500,
         _ALONE,
     ),
+    _broker(
+        "replica.alter.log.dirs.io.max.bytes.per.second",
+        LONG,
+        LONG_MAX,
+        "Most bytes of a partition that are copied in a second when it moves to another log "
+        "directory of this broker.",
+        minimum=0,
+        dynamic=True,
+    ),
     _broker("num.replica.fetchers", INT, 1, _ALONE, minimum=1, dynamic=True),
     _broker(
         "auto.leader.rebalance.enable",

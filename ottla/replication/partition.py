@@ -177,6 +177,14 @@ class Partition:
         self.leader = NO_LEADER
         self.changed()
 
+    def replace_log(self, log: Log) -> None:
+        """Go on with a log that is the same in another directory."""
+        self.log = log
+        log.high_watermark = self.high_watermark
+        if log.config.flush_on_ack and log.recovery_point < log.log_end_offset:
+            self._flush_soon(self)
+        self.changed()
+
     def settings_changed(self, min_insync_replicas: int) -> None:
         """Follow the topic's changed options; a lower minimum may commit records."""
         self.min_insync_replicas = min_insync_replicas

@@ -5,6 +5,7 @@ fails takes its partitions offline and leaves the others alone. Follows kafka.se
 """
 
 import logging
+import math
 from collections.abc import Callable, Iterable, Sequence
 
 from ottla.base.clock import Clock
@@ -15,9 +16,12 @@ from ottla.base.tasks import Tasks
 from ottla.base.uuids import ZERO_UUID
 from ottla.cluster.image import ClusterImage, PartitionState
 from ottla.replication.delayed import Delayed
+from ottla.replication.moving import Move
 from ottla.replication.partition import Partition, Surroundings
 from ottla.storage.config import LogConfig
 from ottla.storage.disk import LogDirectories
+from ottla.storage.log import Log
+from ottla.storage.log_directory import FILE_NAME_MAX, future_name
 
 _log = logging.getLogger(__name__)
 
@@ -75,6 +79,8 @@ class Replicas:
         )
         self._topic_options = topic_options
         self._image = image
+        # How fast logs move between directories; whoever knows the broker's options sets it.
+        self.move_bytes_per_second: Callable[[], float] = lambda: math.inf
         self._partitions: dict[Key, Partition] = {}
         self._by_id: dict[tuple[bytes, int], Partition] = {}
         self._offline_directories: set[str] = set()
@@ -196,6 +202,9 @@ class Replicas:
         )
         self._partitions[key] = partition
         self._by_id[(state.topic_id, state.partition)] = partition
+        future = self.directories.future(*key)
+        if future is not None:
+            self._move(partition, future)
         return partition
 
     def stop_replicas(
@@ -239,6 +248,45 @@ class Replicas:
                 partition.log.update_config(LogConfig.from_options(options))
                 partition.settings_changed(options.integer("min.insync.replicas"))
 
+    # -- moves between log directories ------------------------------------------------------------
+
+    def move_log(self, topic: str, partition: int, path: str) -> ErrorCode:
+        """Begin to move a replica to another of this broker's log directories (KIP-113).
+
+        One that does not exist yet will be made there. Naming the directory where it is gives up a
+        move that has begun. Follows ReplicaManager.alterReplicaLogDirs.
+        """
+        if len(future_name(topic, partition, "0" * 32)) > FILE_NAME_MAX:
+            return ErrorCode.INVALID_TOPIC_EXCEPTION
+        found = self._partitions.get((topic, partition))
+        try:
+            directory = self.directories.at_path(path)
+            if directory.failure is not None or (found is not None and found.is_offline):
+                return ErrorCode.KAFKA_STORAGE_ERROR
+            self.directories.prefer(topic, partition, directory)
+            replica = self.get(topic, partition)
+            future = self.directories.begin_move(topic, partition, directory)
+        except StorageError as error:
+            self.directory_offline(error.directory, error)
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        except ApiError as error:
+            if error.code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                return ErrorCode.REPLICA_NOT_AVAILABLE
+            return error.code
+        if future is not None:
+            self._move(replica, future)
+        return ErrorCode.NONE
+
+    def _move(self, partition: Partition, future: Log) -> None:
+        move = Move(
+            partition,
+            future,
+            self.directories,
+            clock=self._around.clock,
+            bytes_per_second=lambda: self.move_bytes_per_second(),
+        )
+        self._tasks.spawn(move.run(), f"move {partition.topic}-{partition.partition}")
+
     # -- storage ----------------------------------------------------------------------------------
 
     def _flush_soon(self, partition: Partition) -> None:
@@ -250,7 +298,12 @@ class Replicas:
     async def _flush(self, partition: Partition) -> None:
         log = partition.log
         try:
-            while log.recovery_point < log.log_end_offset and not partition.is_deleted:
+            # A log that has been moved was made durable by that.
+            while (
+                log is partition.log
+                and log.recovery_point < log.log_end_offset
+                and not partition.is_deleted
+            ):
                 await log.flush_in_background()
                 partition.flushed()
         except StorageError:

@@ -208,6 +208,9 @@ class Node:
             topic_options=configs.topic,
             image=lambda: broker.image,
         )
+        broker.replicas.move_bytes_per_second = lambda: broker.options.integer(
+            "replica.alter.log.dirs.io.max.bytes.per.second"
+        )
         self._has_replicas = True
         self._undo.callback(self._close_storage)
 

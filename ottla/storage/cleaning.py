@@ -90,7 +90,8 @@ class Cleaner:
         now_ms = self._clock.time_ms()
         best: tuple[Log, Survey] | None = None
         for log in list(self._directories.logs().values()):
-            if not log.config.is_compacted or log.failure or log in self._uncleanable:
+            is_left_alone = log.is_being_copied or log in self._uncleanable
+            if not log.config.is_compacted or log.failure or is_left_alone:
                 continue
             try:
                 found = survey(log, now_ms)
@@ -227,7 +228,9 @@ class Round:
     def is_wanted(self) -> bool:
         """Tell whether the log is still what it was; to be asked on the loop."""
         log = self._log
-        return log.failure is None and log.truncations_count == self._truncations
+        is_unchanged = log.failure is None and log.truncations_count == self._truncations
+        # What is compacted away between two slices of a copy would live on in it.
+        return is_unchanged and not log.is_being_copied
 
     def groups(self) -> Iterator[list[Segment]]:
         """Yield the segments to be rewritten together, as far as the keys have been read."""

@@ -6,6 +6,7 @@ go on. The owner calls `maintain` now and then. Follows org.apache.kafka LogMana
 """
 
 import logging
+import os.path
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from types import MappingProxyType
@@ -26,6 +27,8 @@ _CHECKPOINT_INTERVAL_MS = 60_000
 # Kafka's log.initial.task.delay.ms: the first round comes soon after the start.
 _RETENTION_DELAY_MS = 30_000
 _RETENTION_INTERVAL_MS = 5 * 60_000
+# So many logs that never come to be are remembered.
+_PREFERRED_MAX = 10_000
 _EXPIRATION_INTERVAL_MS = 10 * 60_000
 
 HighWatermark = Callable[[str, int], int]
@@ -60,6 +63,8 @@ class LogDirectories:
         self._on_offline = on_offline
         self._logs: dict[TopicPartition, Log] = {}
         self._where: dict[TopicPartition, LogDirectory] = {}
+        # Where logs are to be made that do not exist yet.
+        self._preferred: dict[TopicPartition, LogDirectory] = {}
         now_ms = clock.time_ms()
         self._checkpoint_due_ms = now_ms + _CHECKPOINT_INTERVAL_MS
         self._retention_due_ms = now_ms + _RETENTION_DELAY_MS
@@ -85,7 +90,8 @@ class LogDirectories:
         everything = cls(owned, clock, opening.get("on_offline", _ignore))
         ports = Surroundings(files, clock, rng, everything.failed)
         with ExitStack() as undo:
-            for path in dict.fromkeys(path.rstrip("/") or "/" for path in paths):
+            # Clients are told, and name, whole paths.
+            for path in dict.fromkeys(map(os.path.abspath, paths)):
                 lock = _lock(files, path)
                 directory = LogDirectory(path, ports._replace(log_directory=path), lock)
                 undo.callback(directory.release)
@@ -107,17 +113,56 @@ class LogDirectories:
             except OSError as error:
                 reason = f"it cannot be read or written: {error.strerror or error}"
                 self._fail(directory, StorageError(directory.path, reason))
-            for key, log in directory.logs.items():
-                if key in self._where:
-                    other = self._where[key].path
-                    raise ConfigError(
-                        f"{directory_name(*key)} is both in {other} and in {directory.path}; "
-                        f"move the one that is out of date away."
-                    )
-                self._where[key], self._logs[key] = directory, log
+            for key in list(directory.logs):
+                self._take_in(key, directory)
         self.cluster_id = owner.cluster_id
         if not self._online():
             raise self._directories[0].failure or AssertionError("no directory was opened")
+        self._settle_moves()
+
+    def _take_in(self, key: TopicPartition, directory: LogDirectory) -> None:
+        """Register a log that was found; of a log and its copy, the copy."""
+        other = self._where.get(key)
+        if other is not None:
+            if (key in other.superseded) == (key in directory.superseded):
+                raise ConfigError(
+                    f"{directory_name(*key)} is both in {other.path} and in {directory.path}; "
+                    f"move the one that is out of date away."
+                )
+            old = other if key in other.superseded else directory
+            with suppress(StorageError), self._disk(old):
+                old.delete(key)
+                old.settle_deletions()
+            directory = directory if old is other else other
+        self._where[key], self._logs[key] = directory, directory.logs[key]
+
+    def _settle_moves(self) -> None:
+        """Finish what a crash interrupted while copies took the places of logs."""
+        for directory in self._online():
+            for key in list(directory.superseded):
+                if self.has_failed_directory:
+                    # Its copy may be there, and be ahead of it.
+                    del self._logs[key], self._where[key]
+                else:
+                    with suppress(StorageError), self._disk(directory):
+                        directory.unmark_superseded(key)
+            for key in list(directory.futures):
+                self._settle_future(key, directory)
+
+    def _settle_future(self, key: TopicPartition, directory: LogDirectory) -> None:
+        current = self._logs.get(key)
+        if current is None and self.has_failed_directory:
+            return
+        with suppress(StorageError), self._disk(directory):
+            if current is None:
+                # A log is deleted after its copy, so it is not deleted: it is lost, or damaged.
+                _log.warning("%s-%d is lost; what was copied of it is taken", *key)
+                self._logs[key], self._where[key] = directory.promote(key), directory
+            elif self.future(*key) is directory.futures[key]:
+                current.is_being_copied = True
+                _cut_to_what_is_sure(directory.futures[key], current)
+            else:
+                directory.delete_future(key)
 
     # Logs
 
@@ -152,15 +197,20 @@ class LogDirectories:
         online = self._online()
         if not online:
             raise self._directories[0].failure or AssertionError("a directory failed silently")
-        directory = min(online, key=lambda each: len(each.logs))
+        directory = self._preferred.get(key) or min(online, key=lambda each: len(each.every_log))
+        if directory.failure is not None:
+            raise directory.failure
         with self._disk(directory):
             log = directory.create(key, topic_id, config)
+        self._preferred.pop(key, None)
         self._logs[key], self._where[key] = log, directory
         return log
 
     def delete(self, topic: str, partition: int) -> None:
         """Take a log away; its files go after file.delete.delay.ms. Then call `settle_deletions`."""
         key = (topic, partition)
+        # First: without the log, its copy would be taken for all that is left of it.
+        self.cancel_move(topic, partition)
         self._logs.pop(key)
         directory = self._where.pop(key)
         if directory.failure is not None:
@@ -183,6 +233,99 @@ class LogDirectories:
         """Return the high watermark that was stored last; 0 if there is none."""
         directory = self._where.get((topic, partition))
         return 0 if directory is None else directory.high_watermarks.get((topic, partition), 0)
+
+    # Moving logs between directories
+
+    def at_path(self, path: str) -> LogDirectory:
+        """Return a directory; LOG_DIR_NOT_FOUND for one that the broker does not have."""
+        for directory in self._directories:
+            if directory.path == path:
+                return directory
+        raise ApiError(ErrorCode.LOG_DIR_NOT_FOUND, f"{path} is not one of log.dirs.")
+
+    def future(self, topic: str, partition: int) -> Log | None:
+        """Return the unfinished copy of a log, in whatever directory."""
+        found = self._future_where(topic, partition)
+        return None if found is None else found.futures[topic, partition]
+
+    def _future_where(self, topic: str, partition: int) -> LogDirectory | None:
+        key = (topic, partition)
+        return next((each for each in self._online() if key in each.futures), None)
+
+    def prefer(self, topic: str, partition: int, directory: LogDirectory) -> None:
+        """Have a log made in that directory if it is made at all, unless it is there already."""
+        key = (topic, partition)
+        if key in directory.logs or key in directory.futures:
+            return
+        self._preferred[key] = directory
+        if len(self._preferred) > _PREFERRED_MAX:
+            del self._preferred[next(iter(self._preferred))]
+
+    def begin_move(self, topic: str, partition: int, directory: LogDirectory) -> Log | None:
+        """Begin a copy of a log in another directory; None where it is there, or on its way there.
+
+        A copy that was on its way to another one is given up. StorageError while a directory is
+        offline: a copy may be there already.
+        """
+        key = (topic, partition)
+        future_where = self._future_where(topic, partition)
+        if future_where is directory:
+            return None
+        self.cancel_move(topic, partition)
+        if self._where[key] is directory:
+            return None
+        for other in self._directories:
+            if other.failure is not None:
+                raise other.failure
+        log = self._logs[key]
+        with self._disk(directory):
+            future = directory.create_future(key, log.topic_id, log.config)
+        self._preferred.pop(key, None)
+        log.is_being_copied = True
+        return future
+
+    def cancel_move(self, topic: str, partition: int) -> None:
+        """Give up the copy of a log, if one is being made; StorageError if its directory fails."""
+        key = (topic, partition)
+        directory = self._future_where(topic, partition)
+        if directory is not None:
+            with self._disk(directory):
+                directory.delete_future(key)
+        if key in self._logs:
+            self._logs[key].is_being_copied = False
+
+    def finish_move(self, topic: str, partition: int) -> Log:
+        """Put the copy, which has everything and is durable, in the place of the log; return it.
+
+        The former log is still in its directory: `remove_superseded` is to be called next. A crash
+        at any moment leaves one of the two. StorageError leaves the log where it is.
+        """
+        key = (topic, partition)
+        source, target = self._where[key], self._future_where(topic, partition)
+        assert target is not None
+        former = self._logs[key]
+        target.futures[key].take_over(former)
+        target.high_watermarks[key] = former.high_watermark
+        with self._disk(source):
+            source.mark_superseded(key)
+        try:
+            with self._disk(target):
+                log = target.promote(key)
+        except StorageError:
+            with self._disk(source):
+                source.unmark_superseded(key)
+            raise
+        self._logs[key], self._where[key] = log, target
+        return log
+
+    def remove_superseded(self, topic: str, partition: int) -> None:
+        """Delete the log that a copy has replaced; an error takes its directory offline."""
+        key = (topic, partition)
+        for directory in self._online():
+            if key in directory.superseded:
+                with suppress(StorageError), self._disk(directory):
+                    directory.delete(key)
+                    directory.settle_deletions()
 
     # Upkeep
 
@@ -305,6 +448,13 @@ def _lock(files: FileSystem, path: str) -> Lock:
         ) from error
     except OSError as error:
         raise StorageError(path, f"it cannot be used: {error.strerror or error}.") from error
+
+
+def _cut_to_what_is_sure(future: Log, current: Log) -> None:
+    """Cut off what the log itself may have lost, or written anew, since it was copied."""
+    epoch, end_offset = current.end_offset_for_epoch(future.epochs.latest)
+    sure = min(current.recovery_point, end_offset if epoch >= 0 else 0)
+    future.truncate_to(sure)
 
 
 def _ignore(path: str, error: StorageError) -> None:

@@ -84,6 +84,8 @@ class Log:
         self._unsynced_paths = dict.fromkeys((self.directory, surroundings.log_directory))
         self.first_dirty_offset = 0  # Records before it have been compacted.
         self.truncations_count = 0
+        # Its records are on their way to another directory: none may be compacted away meanwhile.
+        self.is_being_copied = False
 
     @property
     def size_bytes(self) -> int:
@@ -336,6 +338,23 @@ class Log:
         """Return the largest epoch up to `leader_epoch` and where it ends; (-1, -1) if unknown."""
         return self.epochs.end_offset_for(leader_epoch, self.log_end_offset)
 
+    def take_over(self, former: "Log") -> None:
+        """Know what the log knows that this one is a copy of, and in whose place it comes."""
+        assert self.log_end_offset == former.log_end_offset
+        self.advance_log_start_offset(former.log_start_offset)
+        self.high_watermark = former.high_watermark
+        self.first_dirty_offset = former.first_dirty_offset
+        self.producers = former.producers
+        self.epochs = former.epochs
+        self.epochs.is_dirty = True
+        self.update_config(former.config)
+
+    def skip_to(self, offset: int) -> None:
+        """Leave out the offsets before `offset`: no records have them any more."""
+        with self._disk():
+            self.log_end_offset = offset
+            self._roll(offset, self._clock.time_ms())
+
     # Cutting
 
     def truncate_to(self, offset: int) -> None:
@@ -435,6 +454,8 @@ class Log:
 
         False where they are no longer in the log, or the last of them takes appends.
         """
+        if self.is_being_copied:
+            return False
         with self._disk():
             return self._all.replace(replaced, cleaned, self._removal_ms())
 
@@ -524,6 +545,11 @@ class Log:
         """Move the log to another folder of the same device; names only, files stay open."""
         with self._disk():
             self._files.rename(self.directory, directory)
+        former = self.directory
+        self._unsynced_paths = {
+            path.replace(former, directory, 1) if path.startswith(former) else path: None
+            for path in self._unsynced_paths
+        }
         self.directory = directory
         self._all.move_to(directory)
 

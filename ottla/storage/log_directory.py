@@ -20,8 +20,13 @@ from ottla.storage.log import Log, Surroundings
 from ottla.storage.retention import Doomed
 
 DELETE_SUFFIX = "-delete"
-_FILE_NAME_MAX = 255
+FUTURE_SUFFIX = "-future"
+# In the folder of a log that is being replaced by its copy in another directory. Where a crash
+# leaves both under the log's name, this one goes; where it leaves this one alone, it means nothing.
+_SUPERSEDED_FILE = "superseded"
+FILE_NAME_MAX = 255
 _LOG_DIRECTORY = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)")
+_FUTURE_DIRECTORY = re.compile(_LOG_DIRECTORY.pattern + r"\.\S+" + FUTURE_SUFFIX)
 # KRaft's metadata log is no partition of ours.
 _FOREIGN = ("__cluster_metadata-0",)
 
@@ -48,6 +53,9 @@ class LogDirectory:
     def __init__(self, path: str, surroundings: Surroundings, lock: Lock) -> None:
         self.path = path
         self.logs: dict[TopicPartition, Log] = {}
+        # Copies of logs that are on their way here from another directory.
+        self.futures: dict[TopicPartition, Log] = {}
+        self.superseded: set[TopicPartition] = set()
         self.high_watermarks: Offsets = {}
         self.failure: StorageError | None = None
         self._surroundings = surroundings
@@ -126,13 +134,24 @@ class LogDirectory:
                 files.remove_tree(folder)
                 continue
             key = parse_directory_name(name)
-            if key is None or not files.is_directory(folder):
+            found = key or parse_future_name(name)
+            if found is None or not files.is_directory(folder):
+                continue
+            if key is None and found in self.futures:
+                # A crash took back that it was given up.
+                files.remove_tree(folder)
                 continue
             expected = recovery.Expectation(
-                log_starts.get(key, 0), recovery_points.get(key, 0), is_clean
+                log_starts.get(found, 0), recovery_points.get(found, 0), is_clean
             )
-            self._load_log(key, folder, topic_config(key[0]), expected)
-            self.logs[key].first_dirty_offset = cleaned.get(key, 0)
+            log = self._load_log(found, folder, topic_config(found[0]), expected)
+            log.first_dirty_offset = cleaned.get(found, 0)
+            if key is None:
+                self.futures[found] = log
+                continue
+            self.logs[key] = log
+            if files.exists(f"{folder}/{_SUPERSEDED_FILE}"):
+                self.superseded.add(key)
 
     def _take_clean_mark(self) -> bool:
         """Tell whether the last owner closed the directory; a crash from here on is no clean end."""
@@ -145,11 +164,10 @@ class LogDirectory:
 
     def _load_log(
         self, key: TopicPartition, folder: str, config: LogConfig, expected: recovery.Expectation
-    ) -> None:
+    ) -> Log:
         now_ms = self._surroundings.clock.time_ms()
         loaded = recovery.load(self._files, folder, config, expected, now_ms)
         topic_id = checkpoints.load_topic_id(self._files, folder)
-        self.logs[key] = Log(*key, topic_id, config, loaded, self._surroundings)
         if loaded.truncation is not None or loaded.rebuilt:
             _log.warning(
                 "loaded %s-%d next_offset=%d clean=%s truncation=%s rebuilt=%s",
@@ -159,18 +177,33 @@ class LogDirectory:
                 loaded.truncation,
                 loaded.rebuilt,
             )
+        return Log(*key, topic_id, config, loaded, self._surroundings)
 
     # Logs
 
+    @property
+    def every_log(self) -> list[Log]:
+        """The logs, and those that are to take the place of one in another directory."""
+        return [*self.logs.values(), *self.futures.values()]
+
     def create(self, key: TopicPartition, topic_id: bytes, config: LogConfig) -> Log:
         """Make a new, empty log."""
-        folder = self.file(directory_name(*key))
-        loaded = recovery.create(self._files, folder, config, self._surroundings.clock.time_ms())
+        self.logs[key] = self._create(directory_name(*key), key, topic_id, config)
+        return self.logs[key]
+
+    def create_future(self, key: TopicPartition, topic_id: bytes, config: LogConfig) -> Log:
+        """Make an empty log that is to become a copy of one in another directory."""
+        name = future_name(*key, self._surroundings.rng.random_bytes(16).hex())
+        self.futures[key] = self._create(name, key, topic_id, config)
+        return self.futures[key]
+
+    def _create(self, name: str, key: TopicPartition, topic_id: bytes, config: LogConfig) -> Log:
+        now_ms = self._surroundings.clock.time_ms()
+        loaded = recovery.create(self._files, self.file(name), config, now_ms)
         log = Log(*key, topic_id, config, loaded, self._surroundings)
         if topic_id != uuids.ZERO_UUID:
             self.store_topic_id(log)
         # Creating is cheap: names become durable with the first records.
-        self.logs[key] = log
         return log
 
     def store_topic_id(self, log: Log) -> None:
@@ -184,11 +217,19 @@ class LogDirectory:
 
     def delete(self, key: TopicPartition) -> None:
         """Rename a log's directory out of the way; `remove_deleted` removes it later."""
-        log = self.logs.pop(key)
         self.high_watermarks.pop(key, None)
+        self.superseded.discard(key)
+        self._discard(self.logs.pop(key))
+
+    def delete_future(self, key: TopicPartition) -> None:
+        """Give a copy up; no crash brings it back."""
+        self._discard(self.futures.pop(key))
+        self.settle_deletions()
+
+    def _discard(self, log: Log) -> None:
         unique = self._surroundings.rng.random_bytes(16).hex()
         suffix = f".{unique}{DELETE_SUFFIX}"
-        name = directory_name(*key)[: _FILE_NAME_MAX - len(suffix)] + suffix
+        name = directory_name(log.topic, log.partition)[: FILE_NAME_MAX - len(suffix)] + suffix
         log.rename_directory(self.file(name))
         log.abandon()
         due_ms = self._surroundings.clock.time_ms() + log.config.file_delete_delay_ms
@@ -201,12 +242,37 @@ class LogDirectory:
             self._files.sync_directory(self.path)
             self._has_unsynced_deletions = False
 
+    # A log takes the place of another
+
+    def mark_superseded(self, key: TopicPartition) -> None:
+        """Note durably that a log goes as soon as there is another of its name."""
+        self._files.replace(f"{self.logs[key].directory}/{_SUPERSEDED_FILE}", b"")
+        self.superseded.add(key)
+
+    def unmark_superseded(self, key: TopicPartition) -> None:
+        """Take the mark away: the log stays."""
+        directory = self.logs[key].directory
+        self._files.remove(f"{directory}/{_SUPERSEDED_FILE}")
+        self._files.sync_directory(directory)
+        self.superseded.discard(key)
+
+    def promote(self, key: TopicPartition) -> Log:
+        """Give a future log its name, durably."""
+        log = self.futures[key]
+        log.remove_deleted(all_of_them=True)
+        log.rename_directory(self.file(directory_name(*key)))
+        self._files.sync_directory(self.path)
+        self.logs[key] = self.futures.pop(key)
+        return log
+
+    # Upkeep
+
     async def flush_due(self) -> None:
         """Flush, off the loop, the logs whose flush.ms has passed, and segments that were rolled.
 
         Descriptors of sealed segments are given back: there is no end to how many a broker has.
         """
-        for log in list(self.logs.values()):
+        for log in self.every_log:
             if log.needs_flush():
                 await log.flush_in_background()
             elif log.owes_sealed():
@@ -217,7 +283,7 @@ class LogDirectory:
     async def remove_deleted(self) -> None:
         """Remove what was deleted long enough ago: segments, and in the background whole logs."""
         now_ms = self._surroundings.clock.time_ms()
-        for log in list(self.logs.values()):
+        for log in self.every_log:
             log.remove_deleted()
         for path in self._doomed.take_due(now_ms):
             await self._files.in_background(partial(self._files.remove_tree, path))
@@ -226,7 +292,7 @@ class LogDirectory:
 
     def checkpoint(self) -> None:
         """Write how far each log is durable, where it begins and how far it is compacted."""
-        logs = self.logs
+        logs = self.futures | self.logs
         recovery_points = {key: log.recovery_point for key, log in logs.items()}
         self._store(checkpoints.RECOVERY_POINT_FILE, recovery_points)
         starts = {
@@ -258,7 +324,7 @@ class LogDirectory:
 
     def close(self) -> None:
         """Close every log, and only when all of it is on the disk say that the end was clean."""
-        for log in self.logs.values():
+        for log in self.every_log:
             log.close()
         self.checkpoint()
         self._files.replace(
@@ -269,12 +335,12 @@ class LogDirectory:
     def fail(self, failure: StorageError) -> None:
         """Take every log offline; the lock stays until the process ends or `release`."""
         self.failure = failure
-        for log in self.logs.values():
+        for log in self.every_log:
             log.take_offline(failure)
 
     def release(self) -> None:
         """Give the lock back without a word about the end."""
-        for log in self.logs.values():
+        for log in self.every_log:
             log.abandon()
         self._lock.release()
 
@@ -290,3 +356,14 @@ def parse_directory_name(name: str) -> TopicPartition | None:
     if match is None or name in _FOREIGN:
         return None
     return match["topic"], int(match["partition"])
+
+
+def future_name(topic: str, partition: int, unique: str) -> str:
+    """Return the name of the directory of a copy that is being made."""
+    return f"{directory_name(topic, partition)}.{unique}{FUTURE_SUFFIX}"
+
+
+def parse_future_name(name: str) -> TopicPartition | None:
+    """Return the log that a directory is to hold a copy of; None if it is no such directory."""
+    match = _FUTURE_DIRECTORY.fullmatch(name)
+    return None if match is None else (match["topic"], int(match["partition"]))

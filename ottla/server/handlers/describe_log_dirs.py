@@ -3,16 +3,17 @@
 v2: flexible. v3: error of the whole request. v4: size of the device and what is left (KIP-827). v5:
 cordoned directories (KIP-1066).
 
-Null topics stand for all. A directory that has failed is there with KAFKA_STORAGE_ERROR and no logs.
+Null topics stand for all. A log that is on its way to another directory is in both: its copy there
+is the future one, and lags behind by what is still to be copied. A directory that has failed is there with KAFKA_STORAGE_ERROR and no logs.
 
-Not done: no directory is ever cordoned; logs do not move between directories, so none is a future
-one.
+Not done: no directory is ever cordoned.
 """
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
 
 from ottla.base.errors import ErrorCode
 from ottla.server.context import RequestContext
+from ottla.storage.checkpoints import TopicPartition
 from ottla.storage.log import Log
 from ottla.storage.log_directory import LogDirectory
 from ottla.wire.api_keys import ApiKey
@@ -28,18 +29,23 @@ API = ApiKey.DESCRIBE_LOG_DIRS
 MIN_VERSION = 1
 MAX_VERSION = 5
 
+_UNKNOWN_LAG = -1
+
 
 def handle(context: RequestContext, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
     """Answer directory by directory."""
     wanted = None
     if request.topics is not None:
         wanted = {(item.topic, number) for item in request.topics for number in item.partitions}
-    directories = context.broker.replicas.directories.directories()
-    return DescribeLogDirsResponse(results=[_described(item, wanted) for item in directories])
+    directories = context.broker.replicas.directories
+    results = [_described(item, directories.logs(), wanted) for item in directories.directories()]
+    return DescribeLogDirsResponse(results=results)
 
 
 def _described(
-    directory: LogDirectory, wanted: Container[tuple[str, int]] | None
+    directory: LogDirectory,
+    current: Mapping[TopicPartition, Log],
+    wanted: Container[TopicPartition] | None,
 ) -> DescribeLogDirsResult:
     result = DescribeLogDirsResult(log_dir=directory.path)
     if directory.failure is not None:
@@ -51,9 +57,9 @@ def _described(
         result.error_code = int(ErrorCode.KAFKA_STORAGE_ERROR)
         return result
     topics: dict[str, list[DescribeLogDirsPartition]] = {}
-    for key in sorted(directory.logs):
+    for key in sorted(directory.logs | directory.futures):
         if wanted is None or key in wanted:
-            topics.setdefault(key[0], []).append(_partition(directory.logs[key]))
+            topics.setdefault(key[0], []).append(_partition(directory, key, current.get(key)))
     result.topics = [
         DescribeLogDirsTopic(name=name, partitions=partitions)
         for name, partitions in topics.items()
@@ -61,9 +67,20 @@ def _described(
     return result
 
 
-def _partition(log: Log) -> DescribeLogDirsPartition:
+def _partition(
+    directory: LogDirectory, key: TopicPartition, current: Log | None
+) -> DescribeLogDirsPartition:
+    future = directory.futures.get(key)
+    log = directory.logs[key] if future is None else future
+    if current is None:
+        lag = _UNKNOWN_LAG
+    elif future is None:
+        lag = max(log.high_watermark - log.log_end_offset, 0)
+    else:
+        lag = current.log_end_offset - log.log_end_offset
     return DescribeLogDirsPartition(
         partition_index=log.partition,
         partition_size=log.size_bytes,
-        offset_lag=max(log.high_watermark - log.log_end_offset, 0),
+        offset_lag=lag,
+        is_future_key=future is not None,
     )

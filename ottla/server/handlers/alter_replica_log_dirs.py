@@ -1,0 +1,45 @@
+"""AlterReplicaLogDirs (key 34), versions 1-2: move replicas between log directories (KIP-113).
+
+v2: flexible.
+
+A replica that does not exist yet is refused, and made in that directory when it is made. The answer
+comes when moves have begun; DescribeLogDirs shows how far they are.
+
+Not done: nothing.
+"""
+
+from ottla.server.context import RequestContext
+from ottla.wire.api_keys import ApiKey
+from ottla.wire.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDirPartitionResult,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopicResult,
+)
+
+API = ApiKey.ALTER_REPLICA_LOG_DIRS
+MIN_VERSION = 1
+MAX_VERSION = 2
+
+
+def handle(
+    context: RequestContext, request: AlterReplicaLogDirsRequest
+) -> AlterReplicaLogDirsResponse:
+    """Answer partition by partition; where one is named twice, the last directory counts."""
+    wanted = {
+        (topic.name, partition): item.path
+        for item in request.dirs
+        for topic in item.topics
+        for partition in topic.partitions
+    }
+    topics: dict[str, list[AlterReplicaLogDirPartitionResult]] = {}
+    for (topic, partition), path in wanted.items():
+        code = context.broker.replicas.move_log(topic, partition, path)
+        result = AlterReplicaLogDirPartitionResult(partition_index=partition, error_code=int(code))
+        topics.setdefault(topic, []).append(result)
+    return AlterReplicaLogDirsResponse(
+        results=[
+            AlterReplicaLogDirTopicResult(topic_name=name, partitions=partitions)
+            for name, partitions in topics.items()
+        ]
+    )

@@ -1,0 +1,173 @@
+"""A log on its way to another directory: what happens to it meanwhile, and what to the copy."""
+
+import asyncio
+import errno
+from collections.abc import AsyncIterator, Callable
+from typing import Any, cast
+
+import pytest
+
+from ottla.base.errors import ErrorCode
+from ottla.replication.replicas import Replicas
+from ottla.storage.disk import LogDirectories
+from ottla.storage.log import Log
+from tests.handlers.logs import NODE, LogsBroker, logs_broker, values
+
+
+@pytest.fixture
+async def broker() -> AsyncIterator[LogsBroker]:
+    """A broker with two log directories; `t` is in the first."""
+    async with logs_broker() as running:
+        open_directories(running)
+        yield running
+
+
+def open_directories(broker: LogsBroker) -> None:
+    """Start with two log directories, or start again."""
+    broker.directories = LogDirectories.open(
+        ["/x", "/y"],
+        files=broker.files,
+        clock=broker.clock,
+        rng=broker.rng,
+        broker_id=NODE,
+        on_offline=lambda path, error: broker.replicas.directory_offline(path, error),
+    )
+    broker.replicas = Replicas(
+        NODE,
+        broker.directories,
+        clock=broker.clock,
+        files=broker.files,
+        tasks=broker.tasks,
+        topic_options=broker.options_of,
+        image=lambda: broker.image,
+    )
+
+
+def begin(broker: LogsBroker, **config: str) -> Log:
+    """Write records and begin the move; return the copy."""
+    broker.create("t", config=config)
+    broker.write("t", *(b"%d" % number for number in range(20)))
+    assert broker.replicas.move_log("t", 0, "/y") is ErrorCode.NONE
+    future = broker.directories.future("t", 0)
+    assert future is not None
+    return future
+
+
+async def until(condition: Callable[[], Any]) -> None:
+    """Wait until the move has brought something about."""
+    async with asyncio.timeout(20):
+        while not condition():
+            await asyncio.sleep(0)  # lets the move go on
+
+
+async def moved(broker: LogsBroker) -> list[bytes | None]:
+    """Wait until the log has moved; return what it holds."""
+    partition = broker.partition("t")
+    await until(lambda: partition.log.directory == "/y/t-0")
+    log = partition.log
+    found = log.read(log.log_start_offset, 1 << 20, max_offset=log.log_end_offset)
+    assert found is not None
+    return values(found.records)
+
+
+async def test_everything_is_durable_when_the_copy_takes_over(broker: LogsBroker) -> None:
+    """A record that was acknowledged with flush.on.ack may not lie in memory only afterwards."""
+    begin(broker, **{"flush.on.ack": "true"})
+    await moved(broker)
+    log = broker.partition("t").log
+    assert log.recovery_point == log.log_end_offset == 20
+    files = broker.files.power_loss(broker.rng)
+    broker.files = files
+    open_directories(broker)
+    found = broker.directories.get("t", 0)
+    assert found is not None
+    assert (found.directory, found.log_end_offset) == ("/y/t-0", 20)
+
+
+async def test_a_move_goes_on_after_a_restart(broker: LogsBroker) -> None:
+    """As soon as the replica is there again."""
+    begin(broker)
+    broker.directories.close()
+    open_directories(broker)
+    broker.create("t", leader_epoch=4)
+    assert await moved(broker) == [b"%d" % number for number in range(20)]
+
+
+async def test_deleting_a_topic_ends_its_move(broker: LogsBroker) -> None:
+    """No copy and no task stay behind."""
+    begin(broker)
+    broker.replicas.stop_replicas(1, [("t", 0)], delete=True)
+    await until(lambda: not broker.tasks._running)
+    assert broker.directories.future("t", 0) is None
+    assert all("-delete" in name for name in broker.files.list("/y") if name.startswith("t-"))
+
+
+async def test_what_was_cut_off_meanwhile_is_not_in_the_copy(broker: LogsBroker) -> None:
+    """The copy begins anew when the log is truncated."""
+    future = begin(broker)
+    log = broker.partition("t").log
+    await until(lambda: future.log_end_offset == 20)
+    log.truncate_to(10)
+    broker.write("t", b"x")
+    expected = [*(b"%d" % number for number in range(10)), b"x"]
+    assert await moved(broker) == expected
+
+
+async def test_deleted_records_are_not_copied(broker: LogsBroker) -> None:
+    """Where the copy has not got so far it begins where the log begins, in the midst of a batch."""
+    begin(broker)
+    log = broker.partition("t").log
+    log.advance_log_start_offset(15)
+    assert await moved(broker) == [b"%d" % number for number in range(15, 20)]
+    assert broker.partition("t").log.log_start_offset == 15
+
+
+async def test_offsets_without_records_at_the_end_are_kept(broker: LogsBroker) -> None:
+    """Compaction and truncation may leave some; the next record comes behind them."""
+    begin(broker)
+    broker.partition("t").log.skip_to(30)
+    assert len(await moved(broker)) == 20
+    broker.write("t", b"next")
+    assert broker.partition("t").log.log_end_offset == 31
+
+
+async def test_a_full_target_leaves_the_log_where_it_is(broker: LogsBroker) -> None:
+    """Only the target goes offline."""
+    broker.files.faults.fail("append", error=errno.ENOSPC, path="-future/00", times=-1)
+    begin(broker)
+    await until(lambda: not broker.tasks._running)
+    assert [item.failure is None for item in broker.directories.directories()] == [True, False]
+    broker.write("t", b"more")
+    assert broker.partition("t").log.directory == "/x/t-0"
+
+
+async def test_a_source_that_fails_ends_the_move(broker: LogsBroker) -> None:
+    """The partition is offline; the copy waits for the next start."""
+    broker.create("t")
+    broker.write("t", b"a")
+    broker.files.faults.fail("read_at", path="/x/t-0", times=-1)
+    assert broker.replicas.move_log("t", 0, "/y") is ErrorCode.NONE
+    await until(lambda: not broker.tasks._running)
+    assert broker.replicas.move_log("t", 0, "/y") is ErrorCode.KAFKA_STORAGE_ERROR
+    assert any("-future" in name for name in broker.files.list("/y"))
+
+
+async def test_a_move_is_no_faster_than_allowed(broker: LogsBroker) -> None:
+    """replica.alter.log.dirs.io.max.bytes.per.second, which may be changed while it waits."""
+    rates = [1000.0]
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        clock.now += seconds
+        await asyncio.sleep(0)
+
+    clock = cast(Any, broker.clock)
+    clock.sleep = sleep
+    broker.replicas.move_bytes_per_second = lambda: rates[0]
+    begin(broker)
+    size = broker.partition("t").log.size_bytes
+    assert size > 1000
+    await moved(broker)
+    assert sum(slept) == pytest.approx(size / 1000, rel=0.1)
+    assert max(slept) <= 1.0
