@@ -51,6 +51,8 @@ _SYMBOLS = {
     "cluster_id": "cluster_id",
     "finalized_features_epoch": "features_epoch",
     "log_dir": "log_dir",
+    "client_instance_id": "client",
+    "subscription_id": "subscription",
     "port": "port",
 }
 # What tells the elements of a list apart, in this order.
@@ -68,6 +70,9 @@ _KEYS = (
     "partition_id",
     "partition",
     "index",
+    "feature",
+    "entity_type",
+    "entity_name",
     "node_id",
     "broker_id",
     "member_id",
@@ -76,6 +81,8 @@ _KEYS = (
 )
 # Lists whose order says something.
 _ORDERED = frozenset({"synonyms"})
+# Lists of plain values that mean a set.
+_SETS = frozenset({"partitions", "requested_metrics", "subscribed_topic_names"})
 _DEFAULT_CONFIG = 5
 # All brokers there are, in the words of several APIs.
 BROKERS = Word("$brokers")
@@ -175,6 +182,8 @@ def _shown(field: Field, version: int, value: Any, symbols: Symbols) -> Any:
         return Word(ErrorCode(value).name)
     if name in _SYMBOLS:
         return symbols.name(_SYMBOLS[name], value)
+    if name == "member_id":
+        return symbols.member(value)
     if name in _ROOM:
         return Word("$room")
     if name in _MOMENTS and field.type == INT64:
@@ -192,7 +201,7 @@ def _shown_list(field: Field, version: int, items: list[Any], symbols: Symbols) 
     if item_type == Nested(CreatableTopicConfigs):
         # What a new topic has by default is what DescribeConfigs tells.
         items = [row for row in items if row.config_source != _DEFAULT_CONFIG]
-    if field.name == "partitions" and not isinstance(item_type, Nested):
+    if field.name in _SETS and not isinstance(item_type, Nested):
         items = sorted(items)
     if isinstance(item_type, Nested) and field.name not in _ORDERED:
         items = sorted(items, key=lambda item: _key(item, symbols))
@@ -219,13 +228,14 @@ def _plain(kind: Any, version: int, value: Any, symbols: Symbols) -> Any:
 
 
 def _key(item: Struct, symbols: Symbols) -> tuple[tuple[str, Any], ...]:
-    parts = []
+    parts: list[tuple[str, Any]] = []
     for name in _KEYS:
         value = getattr(item, name, None)
         if isinstance(value, bytes):
             # Two ids that nobody has seen yet stay as they came.
             value = str(symbols.known("topic_id", value) or "~")
         elif isinstance(value, str) and name == "member_id":
-            value = symbols.text(value)
+            value = symbols.member(value)
         parts.append((type(value).__name__, value if value is not None else 0))
-    return tuple(parts)
+    entity = [(each.entity_type, each.entity_name or "") for each in getattr(item, "entity", ())]
+    return (*parts, ("entity", sorted(entity)))

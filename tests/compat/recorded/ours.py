@@ -1,5 +1,7 @@
 """Plays transcripts to an Ottla in this process, and compares."""
 
+import tempfile
+from pathlib import Path
 from typing import Any
 
 from ottla.testing.cluster import Cluster
@@ -18,8 +20,13 @@ OPTIONS = {
 
 def play_to_ottla(transcript: Transcript) -> Played:
     """Play everything to a broker of its own."""
-    with Cluster(options={**OPTIONS, **transcript.options}) as cluster:
-        return play(transcript, Target(cluster.host, cluster.port))
+    options = {**OPTIONS, **transcript.options}
+    with tempfile.TemporaryDirectory(prefix="recorded-") as folder:
+        if "log.dirs" in options:
+            count = int(options["log.dirs"])
+            options["log.dirs"] = ",".join(str(Path(folder, str(n))) for n in range(count))
+        with Cluster(options=options) as cluster:
+            return play(transcript, Target(cluster.host, cluster.port))
 
 
 def differences(transcript: Transcript, played: Played) -> list[str]:

@@ -1,6 +1,7 @@
 """The Apache Kafkas that are asked: 4.3.0 as its own controller, 3.9.2 with a ZooKeeper."""
 
 import contextlib
+import os
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
@@ -17,12 +18,34 @@ OPTIONS: Mapping[str, str] = {
     "offsets.topic.num.partitions": "1",
     "transaction.state.log.num.partitions": "1",
     "group.initial.rebalance.delay.ms": "0",
+    # A heartbeat tells of the assignment that it has caused (KIP-1263 lets it come later).
+    "group.consumer.assignment.interval.ms": "0",
+    "group.consumer.assignor.offload.enable": "false",
 }
 _QUIET: Mapping[str, str] = {
     # Old timestamps stay while a file is played.
     "log.retention.check.interval.ms": "3600000",
     "log.initial.task.delay.ms": "3600000",
 }
+# A broker serves telemetry (KIP-714) only if a plug-in takes the metrics: an option of the
+# transcript, metric.reporters=TelemetryReceiver, asks for this one.
+_RECEIVER = """
+import java.util.List;
+import java.util.Map;
+import org.apache.kafka.common.metrics.KafkaMetric;
+import org.apache.kafka.common.metrics.MetricsReporter;
+import org.apache.kafka.server.telemetry.ClientTelemetry;
+import org.apache.kafka.server.telemetry.ClientTelemetryReceiver;
+
+public class TelemetryReceiver implements MetricsReporter, ClientTelemetry {
+    public ClientTelemetryReceiver clientReceiver() { return (context, payload) -> { }; }
+    public void init(List<KafkaMetric> metrics) { }
+    public void metricChange(KafkaMetric metric) { }
+    public void metricRemoval(KafkaMetric metric) { }
+    public void close() { }
+    public void configure(Map<String, ?> configs) { }
+}
+"""
 _SETTLING_S = 0.4
 _PATIENCE_S = 60.0
 
@@ -31,18 +54,34 @@ _PATIENCE_S = 60.0
 def running(version: str, folder: Path, options: Mapping[str, str]) -> Iterator[Target]:
     """Run one Apache Kafka with these broker options until the end of the block."""
     settings = {**OPTIONS, **_QUIET, **options}
+    count = int(settings.pop("log.dirs", "1"))
     rows = [f"{name}={value}" for name, value in settings.items()]
+    # As many as the transcript says; the first is where the node's own is.
+    rows.append("log.dirs=" + ",".join(str(folder / f"data{n or ''}") for n in range(count)))
     with contextlib.ExitStack() as stack:
         node: java.KafkaNode
         if version == OLDER:
             node = _Older(folder, rows, _start_zookeeper(folder / "zookeeper", stack))
         else:
             node = _Modern(folder, rows)
+            if "metric.reporters" in options:
+                node.class_path += os.pathsep + _compile_receiver(folder, node.class_path)
         stack.callback(node.kill)
         node.start()
         target = Target("127.0.0.1", node.port, settling_s=_SETTLING_S)
         _wait_for_brokers(target)
         yield target
+
+
+def _compile_receiver(folder: Path, class_path: str) -> str:
+    source, target = folder / "TelemetryReceiver.java", folder / "classes"
+    source.write_text(_RECEIVER)
+    subprocess.run(
+        ["javac", "-nowarn", "-cp", class_path, "-d", str(target), str(source)],
+        check=True,
+        capture_output=True,
+    )
+    return str(target)
 
 
 class _Modern(java.KafkaNode):
@@ -70,7 +109,6 @@ class _Older(java.KafkaNode):
         rows = (
             "broker.id=1",
             f"listeners=PLAINTEXT://{self.bootstrap}",
-            f"log.dirs={self.data}",
             f"zookeeper.connect={zookeeper}",
             "offsets.topic.replication.factor=1",
             "transaction.state.log.replication.factor=1",

@@ -22,7 +22,8 @@ FOLDER = Path(__file__).parent / "transcripts"
 
 def record(transcript: Transcript) -> None:
     """Ask both Apache Kafkas and keep their answers."""
-    modern, older = _ask_kafka(MODERN, transcript), _ask_kafka(OLDER, transcript)
+    modern = _ask_kafka(MODERN, transcript)
+    older = _ask_kafka(OLDER, transcript) if transcript.is_for_older else Played()
     for exchange in transcript.exchanges():
         exchange.modern = modern[exchange.line]
         exchange.older = {
@@ -58,9 +59,12 @@ def main(arguments: list[str]) -> None:
     """Record the subjects that are named, or all."""
     parser = argparse.ArgumentParser(description=__doc__, prog="record")
     parser.add_argument("--ours", action="store_true", help="write Ottla's meant deviations")
-    parser.add_argument("subjects", nargs="*", help="names of transcripts, without .txt")
+    parser.add_argument("subjects", nargs="*", help="names of transcripts, or paths of others")
     options = parser.parse_args(arguments)
-    paths = [FOLDER / f"{subject}.txt" for subject in options.subjects]
+    paths = [
+        Path(subject) if subject.endswith(".txt") else FOLDER / f"{subject}.txt"
+        for subject in options.subjects
+    ]
     work: Callable[[Transcript], None] = record_ours if options.ours else record
     for path in paths or sorted(FOLDER.glob("*.txt")):
         start = time.monotonic()

@@ -13,6 +13,7 @@ from typing import Any
 from tests.compat.recorded.notation import Word
 
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_SHORT_UUID = re.compile(r"[\w-]{22}", re.ASCII)
 _IN_TEXT = re.compile(r"\$[a-z_]+(?::\w+)?")
 _NOW = Word("$now")
 _NOW_SLACK_MS = 3_600_000
@@ -87,6 +88,10 @@ class Symbols:
         if text in self._versioned:
             return self._versioned[text]
         return _UUID.sub(lambda match: str(self.name("member", match[0])), text)
+
+    def member(self, text: str) -> str:
+        """Return a member id; one that a coordinator has made is a UUID in base 64."""
+        return self.name("member", text) if _SHORT_UUID.fullmatch(text) else self.text(text)
 
     def bytes(self, data: bytes) -> Any:
         """Return bytes as they were written in a request, else as text, else as they are."""

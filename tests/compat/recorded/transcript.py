@@ -1,6 +1,7 @@
 """Transcripts: files of conversations that are script and record in one.
 
     option group.max.size=2             a setting of the broker, before the first conversation
+    only 4.3.0                          there as well: the older Apache Kafka has no answers to this
     == A member that nobody knows       a conversation: connections and symbols start anew
     + topic t 2 cleanup.policy=compact  preparation: done, not compared
     > Heartbeat 0-4 {group_id: "g"}     a request, sent in each of these versions, one after another
@@ -105,6 +106,11 @@ class Transcript:
     head: list[str]
     options: dict[str, str]
     conversations: list[Conversation]
+
+    @property
+    def is_for_older(self) -> bool:
+        """Tell whether the older Apache Kafka is asked too."""
+        return f"only {MODERN}" not in self.head
 
     def exchanges(self) -> list[Exchange]:
         """Return all requests in their order."""
