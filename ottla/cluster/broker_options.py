@@ -9,7 +9,7 @@ from dataclasses import replace
 from sys import float_info
 
 from ottla.base.options import Option, OptionType, Scope
-from ottla.cluster import coordinator_options, topic_options
+from ottla.cluster import coordinator_options, metrics_options, topic_options
 from ottla.cluster.option_rows import INERT, INT_MAX, LONG_MAX, Rows, inert, not_empty
 
 BOOLEAN, STRING, INT, SHORT = (
@@ -427,6 +427,7 @@ ROWS = (
     *_LOG,
     *_TOPIC_DEFAULTS,
     *_REPLICATION,
+    *metrics_options.ROWS,
     *coordinator_options.GROUPS,
     *coordinator_options.TRANSACTIONS,
 )

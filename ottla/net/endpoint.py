@@ -41,6 +41,8 @@ class Endpoint:
         self.is_serving = False
         self.host = ""
         self.port = 0
+        # Connections that came in since the start.
+        self.accepted_count = 0
         self._connections: set[Connection] = set()
         self._by_host: dict[str, int] = {}
         self._unsent_bytes: dict[Connection, int] = {}
@@ -78,6 +80,7 @@ class Endpoint:
     def admit(self, connection: Connection) -> bool:
         """Count a new connection in unless max.connections(.per.ip) are open."""
         self._connections.add(connection)
+        self.accepted_count += 1
         host = connection.peer_address[0]
         self._by_host[host] = self._by_host.get(host, 0) + 1
         return (

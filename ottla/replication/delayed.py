@@ -6,9 +6,13 @@ at once per turn of the event loop, so a thousand appends wake a parked fetch on
 
 import asyncio
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Generic, Protocol, TypeVar
 
 T = TypeVar("T")
+
+PRODUCE = "Produce"
+FETCH = "Fetch"
 
 
 class Watched(Protocol):
@@ -89,6 +93,8 @@ class Delayed:
         self._changed: dict[Watched, None] = {}
         self._is_scheduled = False
         self._is_closed = False
+        # Requests that wait at present, by kind; a purgatory of Kafka's each.
+        self.waiting_counts = {PRODUCE: 0, FETCH: 0}
 
     def changed(self, item: Watched) -> None:
         """Have the waiters of `item` look at it in the next turn of the loop."""
@@ -113,6 +119,7 @@ class Delayed:
         check: Callable[[Watched], T | None],
         expire: Callable[[], T],
         seconds: float | None,
+        kind: str = PRODUCE,
     ) -> "asyncio.Future[T]":
         """Return the future of `check`'s first value, or of `expire()` after `seconds`.
 
@@ -120,7 +127,13 @@ class Delayed:
         """
         if self._is_closed:
             seconds = 0.0
-        return Waiting(watched, check=check, expire=expire, seconds=seconds).future
+        future = Waiting(watched, check=check, expire=expire, seconds=seconds).future
+        self.waiting_counts[kind] += 1
+        future.add_done_callback(partial(self._left, kind))
+        return future
+
+    def _left(self, kind: str, _: object) -> None:
+        self.waiting_counts[kind] -= 1
 
     def close(self, watched: Iterable[Watched]) -> None:
         """Complete everything that waits on `watched`; what comes later does not wait."""

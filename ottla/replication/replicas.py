@@ -43,8 +43,8 @@ class Traffic:
         self.appended_bytes = self.appended_records = self.appends_count = 0
         self.fetched_bytes = self.fetches_count = 0
 
-    def add(self, partition: Partition) -> None:
-        """Count a partition's traffic in."""
+    def add(self, partition: "Partition | Traffic") -> None:
+        """Count a partition's traffic in, or that of several."""
         self.appended_bytes += partition.appended_bytes
         self.appended_records += partition.appended_records
         self.appends_count += partition.appends_count

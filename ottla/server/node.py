@@ -16,7 +16,7 @@ from ottla.base.files import FileSystem, RealFileSystem
 from ottla.base.options import Snapshot
 from ottla.base.rng import Rng, SystemRng
 from ottla.base.tasks import Tasks
-from ottla.cluster import image, options
+from ottla.cluster import image, metrics_options, options
 from ottla.cluster.image import BrokerImage, ClusterImage
 from ottla.cluster.zk.embedded import EmbeddedTree
 from ottla.cluster.zk.port import Coordination
@@ -41,6 +41,8 @@ from ottla.server.fetch_sessions import FetchSessions
 from ottla.server.local_broker import LocalBroker
 from ottla.server.loop_lag import LoopWatch
 from ottla.server.markers import ReplicaMarkers
+from ottla.server.monitoring.service import MonitoringService
+from ottla.server.monitoring.sources import Sources, Stage
 from ottla.server.partition_writer import ReplicaWriter
 from ottla.storage import cleaning
 from ottla.storage.cleaning import Cleaner
@@ -99,6 +101,8 @@ class Node:
         self.broker.rng = self._rng
         self.broker.tasks = self._tasks
         self.broker.loop_watch = LoopWatch(self._clock, self._who_ran)
+        self._sources = Sources(self.broker, self._files)
+        self._monitoring = MonitoringService(self._sources, self._tasks)
 
     # -- what others may know ---------------------------------------------------------------------
 
@@ -117,6 +121,11 @@ class Node:
     def cluster_id(self) -> str:
         """The cluster's id."""
         return self.broker.cluster_id
+
+    @property
+    def monitoring_address(self) -> tuple[str, int] | None:
+        """Where /metrics and /healthz are; None where metrics.listener is not set."""
+        return self._monitoring.address if self._static["metrics.listener"] else None
 
     @property
     def node_id(self) -> int:
@@ -138,10 +147,12 @@ class Node:
             raise
         for endpoint in self._endpoints:
             endpoint.serve()
+        self._sources.stage = Stage.RUNNING
         _log.info("broker %d serves %s:%d", self.node_id, self.host, self.port)
 
     async def _start(self) -> None:
         broker = self.broker
+        await self._open_monitoring()
         session = await self._connect()
         broker.cluster_id = await state.ensure_cluster_id(session, self._rng)
         broker.image = ClusterImage(cluster_id=broker.cluster_id)
@@ -172,6 +183,12 @@ class Node:
             self._tasks.spawn(self._cleaner().run(), "log cleaner")
         broker.loop_watch.start()
         self._undo.callback(broker.loop_watch.stop)
+
+    async def _open_monitoring(self) -> None:
+        address = metrics_options.parse_address(self._static.text("metrics.listener"))
+        if address is not None:
+            await self._monitoring.open(self._net, *address)
+            self._undo.push_async_callback(self._monitoring.close)
 
     async def _connect(self) -> Coordination:
         if self._tree is None:
@@ -273,6 +290,8 @@ class Node:
         budget = Budget(budget_bytes if budget_bytes > 0 else 2**63)
         unsent = Budget(_UNSENT_BYTES_MAX)
         handler = Dispatcher(self.broker, self._tasks)
+        sources = self._sources
+        sources.budget, sources.dispatcher, sources.endpoints = budget, handler, self._endpoints
         for listener in options.parse_listeners(self._static):
             endpoint = Endpoint(
                 listener.name,
@@ -385,6 +404,7 @@ class Node:
     async def stop(self) -> None:
         """Accept nobody, answer what is owed, write everything down. Idempotent, also at once."""
         if self._stopping is None:
+            self._sources.stage = Stage.STOPPING
             self._stopping = asyncio.ensure_future(self._undo.aclose())
         await asyncio.shield(self._stopping)
 

@@ -5,7 +5,7 @@ the response, never raised. Which partition of __consumer_offsets, and so which 
 group is decided by its name alone.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from ottla.base.clock import Clock
 from ottla.base.errors import ErrorCode
@@ -17,6 +17,7 @@ from ottla.cluster.image import NO_LEADER, ClusterImage
 from ottla.coordinators.group import commits, queries, transactional
 from ottla.coordinators.group.events import Event, Heartbeat, Join, Leave, Sync
 from ottla.coordinators.group.naming import fresh_text, partition_of
+from ottla.coordinators.group.offsets import CommittedOffset, TopicPartition
 from ottla.coordinators.group.refusals import commit_error, group_error
 from ottla.coordinators.group.settings import GroupSettings
 from ottla.coordinators.group.shard import GroupShard
@@ -248,6 +249,12 @@ class GroupCoordinator:
                 group_id=request.group_id, error_code=group_error(code)
             ),
         )
+
+    def committed_offsets(self) -> Iterator[tuple[str, Mapping[TopicPartition, CommittedOffset]]]:
+        """Go over the offsets of every group, what is being stored included."""
+        for _, shard in self._runtime.shards():
+            for group_id in shard.offsets.groups():
+                yield group_id, shard.offsets.of_group(group_id)
 
     # -- looking and deleting
 

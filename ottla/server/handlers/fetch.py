@@ -14,7 +14,7 @@ the preferred read replica is always -1.
 import asyncio
 
 from ottla.base.errors import ApiError, ErrorCode
-from ottla.replication.delayed import Watched
+from ottla.replication.delayed import FETCH, Watched
 from ottla.replication.partition import Partition
 from ottla.server.context import RequestContext
 from ottla.server.fetch_reading import ENOUGH_BYTES, Reading, read
@@ -115,6 +115,7 @@ def _park(
         check=parked.check,
         expire=parked.expire,
         seconds=request.max_wait_ms / 1000,
+        kind=FETCH,
     )
 
 

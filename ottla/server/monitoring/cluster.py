@@ -1,0 +1,138 @@
+"""The broker as a whole: state, controller, connections, what waits, memory of requests, disks."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from ottla.cluster.image import NO_LEADER
+from ottla.metrics.exposition import Family, Sample, counter, gauge, labels
+from ottla.server.context import Broker
+from ottla.server.monitoring.sources import Pace, Sources, Stage
+
+# kafka.server.BrokerState
+_BROKER_STATES = {Stage.STARTING: 1, Stage.RUNNING: 3, Stage.STOPPING: 7}
+
+
+def broker(node: Sources) -> list[Family]:
+    """Return what is known from the first moment of the start on."""
+    return [
+        gauge(
+            "kafka_server_kafkaserver_brokerstate",
+            "1 starting, 3 running, 7 stopping.",
+            _BROKER_STATES[node.stage],
+        ),
+        *_connections(node),
+    ]
+
+
+def _connections(node: Sources) -> Iterator[Family]:
+    prefix = "kafka_server_socket_server_metrics_"
+    rows = [(labels(listener=each.name), each) for each in node.endpoints]
+    yield gauge(
+        f"{prefix}connection_count",
+        "Open connections.",
+        [(written, each.connections_count) for written, each in rows],
+    )
+    yield counter(
+        f"{prefix}connection_creation_total",
+        "Connections that came in.",
+        [(written, each.accepted_count) for written, each in rows],
+    )
+    yield counter(
+        f"{prefix}connection_close_total",
+        "Connections that ended.",
+        [(written, each.accepted_count - each.connections_count) for written, each in rows],
+    )
+    prefix = "kafka_network_socketserver_memorypool"
+    budget = node.budget
+    yield gauge(f"{prefix}used", "Bytes of unfinished requests.", budget.held_bytes)
+    yield gauge(f"{prefix}available", "Bytes left.", budget.limit_bytes - budget.held_bytes)
+
+
+async def controller(broker: Broker, pace: Pace) -> list[Family]:
+    """Return KafkaController's figures: those of the cluster only from the active one."""
+    image, is_active = broker.image, broker.controller.is_active
+    offline = not_preferred = count = 0
+    rows: list[Sample] = []
+    for topic in image.topics.values():
+        rows.append((labels(topic=topic.name), len(topic.partitions)))
+        for partition in topic.partitions:
+            await pace.rest()
+            count += 1
+            offline += partition.leader == NO_LEADER
+            not_preferred += partition.leader != partition.replicas[0]
+    prefix = "kafka_controller_kafkacontroller_"
+    scale = int(is_active)
+    return [
+        gauge(f"{prefix}activecontrollercount", "This broker is the controller.", scale),
+        gauge(f"{prefix}offlinepartitionscount", "Partitions without leader.", offline * scale),
+        gauge(
+            f"{prefix}preferredreplicaimbalancecount",
+            "Partitions that their first replica does not lead.",
+            not_preferred * scale,
+        ),
+        gauge(f"{prefix}globaltopiccount", "Topics.", len(image.topics) * scale),
+        gauge(f"{prefix}globalpartitioncount", "Partitions.", count * scale),
+        gauge("kafka_brokers", "Brokers of the cluster.", len(image.brokers)),
+        gauge(
+            "kafka_broker_info",
+            "Brokers of the cluster, by id and address.",
+            [
+                (labels(id=each.id, address=f"{each.host}:{each.port}"), 1)
+                for each in image.brokers.values()
+            ],
+        ),
+        gauge("kafka_topic_partitions", "Partitions of a topic.", rows),
+    ]
+
+
+def waiting(broker: Broker) -> list[Family]:
+    """Return what waits on this broker: requests, fetch sessions, transactions."""
+    states = Counter(each.state.shown for each in broker.transactions.transactions())
+    return [
+        gauge(
+            "kafka_server_delayedoperationpurgatory_purgatorysize",
+            "Requests that wait, by kind.",
+            [
+                (labels(delayedoperation=kind), count)
+                for kind, count in broker.replicas.delayed.waiting_counts.items()
+            ],
+        ),
+        gauge(
+            "kafka_server_fetchsessioncache_numincrementalfetchsessions",
+            "Fetch sessions.",
+            len(broker.fetch_sessions),
+        ),
+        gauge(
+            "ottla_transactions",
+            "Transactional ids, by state.",
+            [(labels(state=state), count) for state, count in sorted(states.items())],
+        ),
+    ]
+
+
+def directories(broker: Broker) -> list[Family]:
+    """Return the log directories: which are offline, and how much room there is."""
+    found = broker.replicas.directories.directories()
+    total: list[Sample] = []
+    usable: list[Sample] = []
+    for directory in found:
+        if directory.failure is not None:
+            continue
+        try:
+            space = directory.space()
+        except OSError:
+            # Gone since; whoever writes there next takes it offline.
+            continue
+        total.append((labels(path=directory.path), space.total_bytes))
+        usable.append((labels(path=directory.path), space.usable_bytes))
+    states = [(labels(logdirectory=each.path), int(each.failure is not None)) for each in found]
+    return [
+        gauge(
+            "kafka_log_logmanager_offlinelogdirectorycount",
+            "Log directories that have failed.",
+            sum(state for _, state in states),
+        ),
+        gauge("kafka_log_logmanager_logdirectoryoffline", "The directory has failed.", states),
+        gauge("ottla_log_directory_total_bytes", "Size of the device.", total),
+        gauge("ottla_log_directory_usable_bytes", "What is left of it.", usable),
+    ]

@@ -1,0 +1,95 @@
+"""Groups: how many in which state, and per group what it has committed and how far behind it is."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+from ottla.coordinators.group.service import GroupCoordinator
+from ottla.metrics.exposition import Family, Sample, gauge, labels
+from ottla.server.monitoring.sources import Pace
+from ottla.wire.messages.describe_groups import DescribeGroupsRequest
+from ottla.wire.messages.list_groups import ListGroupsRequest
+
+_COUNTS = "kafka_coordinator_group_groupmetadatamanager_"
+_STATES = ("Stable", "PreparingRebalance", "CompletingRebalance", "Empty", "Dead")
+_DESCRIBE_VERSION = 5
+_UNKNOWN_LAG = -1
+
+# The high watermark of a partition, None where this broker does not lead it.
+EndOf = Callable[[str, int], int | None]
+
+
+class _Committed(NamedTuple):
+    labels: str
+    offset: int
+    lag: int
+
+
+class _Sum(NamedTuple):
+    labels: str
+    offset: int
+    lag: int
+
+
+async def every_group(groups: GroupCoordinator, end_of: EndOf, pace: Pace) -> list[Family]:
+    """Return the groups' families."""
+    states = _states(groups)
+    rows: list[_Committed] = []
+    sums: dict[tuple[str, str], tuple[int, int]] = {}
+    for group_id, offsets in groups.committed_offsets():
+        for (topic, partition), committed in list(offsets.items()):
+            await pace.rest()
+            end = end_of(topic, partition)
+            lag = _UNKNOWN_LAG if end is None else max(end - committed.offset, 0)
+            written = labels(consumergroup=group_id, topic=topic, partition=partition)
+            rows.append(_Committed(written, committed.offset, lag))
+            offset_sum, lag_sum = sums.get((group_id, topic), (0, 0))
+            sums[group_id, topic] = offset_sum + committed.offset, lag_sum + max(lag, 0)
+    totals = [
+        _Sum(labels(consumergroup=group_id, topic=topic), *found)
+        for (group_id, topic), found in sums.items()
+    ]
+    members = await _members(groups, list(states), pace)
+    prefix = "kafka_consumergroup_"
+    return [
+        *_counts(states, len(rows)),
+        gauge(f"{prefix}members", "Members.", members),
+        gauge(f"{prefix}current_offset", "Committed offset.", _offsets(rows)),
+        gauge(f"{prefix}lag", "Records between committed offset and end.", _lags(rows)),
+        gauge(
+            f"{prefix}current_offset_sum",
+            "Committed offsets of a topic.",
+            ((each.labels, each.offset) for each in totals),
+        ),
+        gauge(f"{prefix}lag_sum", "Lag in a topic.", ((each.labels, each.lag) for each in totals)),
+    ]
+
+
+def _offsets(rows: list[_Committed]) -> Iterator[Sample]:
+    return ((each.labels, each.offset) for each in rows)
+
+
+def _lags(rows: list[_Committed]) -> Iterator[Sample]:
+    return ((each.labels, each.lag) for each in rows)
+
+
+def _states(groups: GroupCoordinator) -> dict[str, str]:
+    listed = groups.list_groups(ListGroupsRequest()).groups
+    return {each.group_id: each.group_state for each in listed}
+
+
+def _counts(states: Mapping[str, str], offsets_count: int) -> Iterator[Family]:
+    yield gauge(f"{_COUNTS}numgroups", "Groups of this coordinator.", len(states))
+    for state in _STATES:
+        count = sum(found == state for found in states.values())
+        yield gauge(f"{_COUNTS}numgroups{state.lower()}", f"Groups that are {state}.", count)
+    yield gauge(f"{_COUNTS}numoffsets", "Committed offsets.", offsets_count)
+
+
+async def _members(groups: GroupCoordinator, names: list[str], pace: Pace) -> list[Sample]:
+    samples: list[Sample] = []
+    for group_id in names:
+        await pace.rest_if_due()
+        request = DescribeGroupsRequest(groups=[group_id])
+        (described,) = groups.describe_groups(request, api_version=_DESCRIBE_VERSION).groups
+        samples.append((labels(consumergroup=group_id), len(described.members)))
+    return samples

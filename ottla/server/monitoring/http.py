@@ -1,0 +1,208 @@
+"""A minimal HTTP server on the Net port: GET and HEAD of a few paths, one request a connection.
+
+Prometheus, curl, browsers and load balancers need no more. Nothing of a request counts but its first
+line; whatever is not a request gets a 400 and an end. Every limit is finite.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import NamedTuple, cast
+
+from ottla.base.errors import ConfigError
+from ottla.base.tasks import Tasks
+from ottla.net import port
+
+REQUEST_BYTES_MAX = 16 * 1024
+CONNECTIONS_MAX = 64
+REQUEST_SECONDS = 10.0
+# From the request to the last byte of the answer.
+ANSWER_SECONDS = 60.0
+# From the last byte of the answer to the end.
+LINGER_SECONDS = 2.0
+_PIECE_BYTES = 64 * 1024
+_REASONS = {
+    200: "OK",
+    400: "Bad Request",
+    404: "Not Found",
+    405: "Method Not Allowed",
+    431: "Request Header Fields Too Large",
+    503: "Service Unavailable",
+}
+
+
+class Answer(NamedTuple):
+    """What a path answers; the body comes in pieces."""
+
+    status: int
+    content_type: str
+    pieces: list[bytes]
+
+
+Pages = Mapping[str, Callable[[], Awaitable[Answer]]]
+
+
+def plain(status: int, text: str) -> Answer:
+    """Return a short answer for people."""
+    return Answer(status, "text/plain; charset=utf-8", [text.encode() + b"\n"])
+
+
+class HttpServer:
+    """From `open` to `close` on one event loop."""
+
+    def __init__(self, pages: Pages, tasks: Tasks) -> None:
+        self.pages = pages
+        self.tasks = tasks
+        self.connections: set[HttpConnection] = set()
+        self._listener: port.Listener | None = None
+
+    async def open(self, net: port.Net, host: str, port_number: int) -> None:
+        """Listen; ConfigError where that cannot be."""
+        try:
+            self._listener = await net.listen(host, port_number, lambda: HttpConnection(self))
+        except OSError as error:
+            raise ConfigError(
+                f"Cannot listen on {host}:{port_number} for metrics: {error.strerror or error}. "
+                f"Stop what uses it, or choose another port (metrics.listener, --metrics-port)."
+            ) from error
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Where it listens."""
+        assert self._listener is not None, "it has not been opened"
+        return self._listener.host, self._listener.port
+
+    async def close(self) -> None:
+        """Stop listening and end every connection."""
+        if self._listener is not None:
+            listener, self._listener = self._listener, None
+            await listener.close()
+        for connection in list(self.connections):
+            connection.abort()
+
+    async def answer(self, first_line: bytes) -> tuple[Answer, bool]:
+        """Return the answer to a request, and whether its body is wanted."""
+        words = first_line.split()
+        if len(words) != 3 or not words[2].startswith(b"HTTP/1."):
+            return plain(400, "This is the port for metrics; it speaks HTTP."), True
+        method, target = words[0], words[1].partition(b"?")[0].decode("latin-1")
+        if method not in (b"GET", b"HEAD"):
+            return plain(405, "Only GET and HEAD."), True
+        page = self.pages.get(target)
+        if page is None:
+            known = ", ".join(sorted(self.pages))
+            return plain(404, f"There is no such page here; these are: {known}"), method == b"GET"
+        return await page(), method == b"GET"
+
+
+class HttpConnection(asyncio.BufferedProtocol):
+    """Reads one request, writes one answer, ends."""
+
+    def __init__(self, server: HttpServer) -> None:
+        self._server = server
+        self._transport = cast(asyncio.Transport, None)
+        self._buffer = bytearray(REQUEST_BYTES_MAX)
+        self._filled = 0
+        self._is_answering = self._is_sent = self._has_peer_ended = False
+        self._may_write: asyncio.Event = asyncio.Event()
+        self._may_write.set()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Wait for a request, but not for ever."""
+        self._transport = cast(asyncio.Transport, transport)
+        if len(self._server.connections) >= CONNECTIONS_MAX:
+            self._transport.abort()
+            return
+        self._server.connections.add(self)
+        self._end_after(REQUEST_SECONDS)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Return room for the rest of the request; what comes behind it is read and dropped."""
+        if self._is_answering or self._filled >= len(self._buffer):
+            self._filled = 0
+        return memoryview(self._buffer)[self._filled :]
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Answer as soon as the head of the request is whole."""
+        if self._is_answering:
+            return
+        self._filled += nbytes
+        head = bytes(self._buffer[: self._filled])
+        end = head.find(b"\r\n\r\n")
+        if end < 0 and b"\n\n" not in head and self._filled < REQUEST_BYTES_MAX:
+            # Whoever talks another protocol would wait for an answer to what has no lines.
+            if not head[:8].decode("latin-1").rstrip("\r\n").isprintable():
+                self._start(b"")
+            return
+        if end < 0 and self._filled >= REQUEST_BYTES_MAX:
+            self._start_with(plain(431, "The request is too large."))
+            return
+        self._start(head.splitlines()[0] if head.split() else b"")
+
+    def eof_received(self) -> bool:
+        """Go on answering a peer that has only stopped sending."""
+        self._has_peer_ended = True
+        return self._is_answering and not self._is_sent
+
+    def pause_writing(self) -> None:
+        """Wait for the peer to take what was sent."""
+        self._may_write.clear()
+
+    def resume_writing(self) -> None:
+        """Go on sending."""
+        self._may_write.set()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Count it out."""
+        self._server.connections.discard(self)
+        self._may_write.set()
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def abort(self) -> None:
+        """End it now."""
+        self._transport.abort()
+
+    def _end_after(self, seconds: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_later(seconds, self.abort)
+
+    def _start(self, first_line: bytes) -> None:
+        self._is_answering = True
+        self._end_after(ANSWER_SECONDS)
+        self._server.tasks.spawn(self._answer(first_line), "answer of the metrics port")
+
+    def _start_with(self, answer: Answer) -> None:
+        self._is_answering = True
+        self._end_after(ANSWER_SECONDS)
+        self._server.tasks.spawn(self._send(answer, with_body=True), "answer of the metrics port")
+
+    async def _answer(self, first_line: bytes) -> None:
+        answer, with_body = await self._server.answer(first_line)
+        await self._send(answer, with_body=with_body)
+
+    async def _send(self, answer: Answer, *, with_body: bool) -> None:
+        size_bytes = sum(map(len, answer.pieces))
+        head = (
+            f"HTTP/1.1 {answer.status} {_REASONS[answer.status]}\r\n"
+            f"Content-Type: {answer.content_type}\r\nContent-Length: {size_bytes}\r\n"
+            f"Connection: close\r\nCache-Control: no-store\r\n\r\n"
+        )
+        waiting = [head.encode(), *(answer.pieces if with_body else ())]
+        while waiting and not self._transport.is_closing():
+            taken: list[bytes] = []
+            while waiting and sum(map(len, taken)) < _PIECE_BYTES:
+                taken.append(waiting.pop(0))
+            self._transport.write(b"".join(taken))
+            await self._may_write.wait()
+        self._finish()
+
+    def _finish(self) -> None:
+        """End the connection when the peer does: what it still sends would reset it otherwise."""
+        self._is_sent = True
+        if self._has_peer_ended or not self._transport.can_write_eof():
+            self._transport.close()
+        elif not self._transport.is_closing():
+            self._transport.write_eof()
+            self._end_after(LINGER_SECONDS)

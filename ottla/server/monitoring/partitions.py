@@ -1,0 +1,133 @@
+"""Every replica of the broker: offsets, sizes, leaders, who is in sync.
+
+Twice over: as Kafka's own beans (`kafka_log_log_size`) and as kafka_exporter tells it
+(`kafka_topic_partition_current_offset`), because dashboards use both.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from ottla.metrics.exposition import Family, Sample, counter, gauge, labels
+from ottla.replication.partition import Partition
+from ottla.server.context import Broker
+from ottla.server.monitoring.sources import Pace
+
+# A partition and its labels.
+Rows = list[tuple[str, Partition]]
+Value = Callable[[Partition], int]
+
+
+def _is_under_replicated(partition: Partition) -> int:
+    isr = partition.isr
+    return int(isr is not None and len(isr.isr) < len(isr.replicas))
+
+
+def _missing(partition: Partition) -> int:
+    """Return how many more replicas are in sync than min.insync.replicas asks for; 1 if not led."""
+    isr = partition.isr
+    if isr is None:
+        return 1
+    return len(isr.isr) - isr.effective_min_isr(partition.min_insync_replicas)
+
+
+def _isr_count(partition: Partition) -> int:
+    return len(partition.isr.isr) if partition.isr is not None else 0
+
+
+# Name, meaning, value; the first are of all replicas, the others of those that lead.
+_OF_LOGS: tuple[tuple[str, str, Value], ...] = (
+    ("kafka_log_log_size", "Bytes of the log.", lambda each: each.log.size_bytes),
+    ("kafka_log_log_logstartoffset", "First offset.", lambda each: each.log.log_start_offset),
+    ("kafka_log_log_logendoffset", "Next offset.", lambda each: each.log.log_end_offset),
+    ("kafka_log_log_numlogsegments", "Segments.", lambda each: each.log.segments_count),
+)
+_OF_LEADERS: tuple[tuple[str, str, Value], ...] = (
+    ("kafka_cluster_partition_underreplicated", "Replicas are missing.", _is_under_replicated),
+    (
+        "kafka_cluster_partition_underminisr",
+        "Fewer in sync than min.insync.replicas.",
+        lambda each: int(_missing(each) < 0),
+    ),
+    (
+        "kafka_cluster_partition_atminisr",
+        "As many in sync as min.insync.replicas.",
+        lambda each: int(each.isr is not None and _missing(each) == 0),
+    ),
+    ("kafka_cluster_partition_replicascount", "Replicas.", lambda each: len(each.replicas)),
+    ("kafka_cluster_partition_insyncreplicascount", "Replicas in sync.", _isr_count),
+    (
+        "kafka_cluster_partition_laststableoffsetlag",
+        "Offsets between the last stable one and the high watermark.",
+        lambda each: each.high_watermark - each.log.last_stable_offset(each.high_watermark),
+    ),
+    (
+        "kafka_topic_partition_current_offset",
+        "High watermark.",
+        lambda each: each.high_watermark,
+    ),
+    (
+        "kafka_topic_partition_oldest_offset",
+        "First offset.",
+        lambda each: each.log.log_start_offset,
+    ),
+    ("kafka_topic_partition_in_sync_replica", "Replicas in sync.", _isr_count),
+    ("kafka_topic_partition_leader", "Broker that leads.", lambda each: each.leader),
+    (
+        "kafka_topic_partition_leader_is_preferred",
+        "The first replica leads.",
+        lambda each: int(each.leader == each.replicas[0]),
+    ),
+    ("kafka_topic_partition_replicas", "Replicas.", lambda each: len(each.replicas)),
+    (
+        "kafka_topic_partition_under_replicated_partition",
+        "Replicas are missing.",
+        _is_under_replicated,
+    ),
+)
+
+
+async def every_partition(partitions: Sequence[Partition], pace: Pace) -> list[Family]:
+    """Return the families that have a sample for each partition; they are read when written."""
+    online: Rows = []
+    for partition in partitions:
+        await pace.rest()
+        if not partition.is_offline:
+            online.append((labels(topic=partition.topic, partition=partition.partition), partition))
+    led = [(written, each) for written, each in online if each.is_leader]
+    return [
+        *(gauge(name, meaning, _samples(online, value)) for name, meaning, value in _OF_LOGS),
+        *(gauge(name, meaning, _samples(led, value)) for name, meaning, value in _OF_LEADERS),
+    ]
+
+
+def _samples(rows: Rows, value: Value) -> Iterator[Sample]:
+    for written, partition in rows:
+        # A log that has failed meanwhile has no numbers any more.
+        if not partition.is_offline:
+            yield written, value(partition)
+
+
+async def replicas(broker: Broker, partitions: Sequence[Partition], pace: Pace) -> list[Family]:
+    """Return ReplicaManager's counts."""
+    led = offline = under_replicated = under_minimum = at_minimum = 0
+    for partition in partitions:
+        await pace.rest()
+        offline += partition.is_offline
+        if partition.is_leader:
+            led += 1
+            under_replicated += _is_under_replicated(partition)
+            missing = _missing(partition)
+            under_minimum += missing < 0
+            at_minimum += missing == 0
+    prefix = "kafka_server_replicamanager_"
+    return [
+        gauge(f"{prefix}leadercount", "Partitions that this broker leads.", led),
+        gauge(f"{prefix}partitioncount", "Replicas on this broker.", len(partitions)),
+        gauge(f"{prefix}offlinereplicacount", "Replicas in failed directories.", offline),
+        gauge(
+            f"{prefix}underreplicatedpartitions", "Led, with replicas missing.", under_replicated
+        ),
+        gauge(f"{prefix}underminisrpartitioncount", "Led, too few in sync.", under_minimum),
+        gauge(f"{prefix}atminisrpartitioncount", "Led, just enough in sync.", at_minimum),
+        counter(f"{prefix}isrshrinks_total", "Replicas that fell behind.", 0),
+        counter(f"{prefix}isrexpands_total", "Replicas that caught up.", 0),
+    ]

@@ -1,0 +1,101 @@
+"""The process: memory, processor time, files, garbage collector, how late the event loop runs.
+
+Names are those of the Python client of Prometheus, which dashboards for Python processes know.
+"""
+
+import gc
+import os
+import platform
+import resource
+from collections.abc import Iterator
+
+import ottla
+from ottla.base.files import FileSystem
+from ottla.metrics.exposition import Family, Kind, Sample, counter, gauge, labels
+from ottla.server.loop_lag import BUCKETS, LoopLag
+
+_STAT = "/proc/self/stat"
+_BOOT = "/proc/stat"
+_DESCRIPTORS = "/proc/self/fd"
+# Fields of /proc/self/stat behind the name of the program, counted from 0.
+_USER_TICKS, _SYSTEM_TICKS, _START_TICKS, _VIRTUAL_BYTES, _RESIDENT_PAGES = 11, 12, 19, 20, 21
+
+
+def process(files: FileSystem) -> list[Family]:
+    """Return what the operating system knows of the process; nothing where it does not tell."""
+    info = labels(
+        implementation=platform.python_implementation(), version=platform.python_version()
+    )
+    return [
+        gauge("ottla_info", "Version.", [(labels(version=ottla.__version__), 1)]),
+        gauge("python_info", "Python.", [(info, 1)]),
+        *_statistics(files),
+        *_descriptors(files),
+        *_collector(),
+    ]
+
+
+def _statistics(files: FileSystem) -> Iterator[Family]:
+    try:
+        # The name of the program, in parentheses, may hold anything.
+        fields = files.read(_STAT).rpartition(b")")[2].split()
+        boot = files.read(_BOOT).split(b"btime ")[1].split()[0]
+    except (OSError, IndexError):
+        return
+    ticks = os.sysconf("SC_CLK_TCK")
+    used = (int(fields[_USER_TICKS]) + int(fields[_SYSTEM_TICKS])) / ticks
+    yield counter("process_cpu_seconds_total", "Processor time.", used)
+    started = int(boot) + int(fields[_START_TICKS]) / ticks
+    yield gauge("process_start_time_seconds", "Start, since 1970.", started)
+    yield gauge("process_virtual_memory_bytes", "Address space.", int(fields[_VIRTUAL_BYTES]))
+    resident = int(fields[_RESIDENT_PAGES]) * os.sysconf("SC_PAGE_SIZE")
+    yield gauge("process_resident_memory_bytes", "Memory.", resident)
+
+
+def _descriptors(files: FileSystem) -> Iterator[Family]:
+    try:
+        count = len(files.list(_DESCRIPTORS))
+    except OSError:
+        return
+    yield gauge("process_open_fds", "Open files and sockets.", count)
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    yield gauge("process_max_fds", "How many there may be (ulimit -n).", limit)
+
+
+def _collector() -> Iterator[Family]:
+    statistics = [(labels(generation=at), each) for at, each in enumerate(gc.get_stats())]
+    for name, key, meaning in (
+        ("collections", "collections", "Runs of the garbage collector."),
+        ("objects_collected", "collected", "Objects that it freed."),
+        ("objects_uncollectable", "uncollectable", "Objects that it could not free."),
+    ):
+        yield counter(
+            f"python_gc_{name}_total",
+            meaning,
+            [(written, each[key]) for written, each in statistics],
+        )
+
+
+def loop_lag(lag: LoopLag) -> list[Family]:
+    """Return how late the event loop ran: no client is served meanwhile."""
+    below = 0
+    buckets: list[Sample] = []
+    for bound, count in zip((*map(str, BUCKETS), "+Inf"), lag.counts, strict=True):
+        below += count
+        buckets.append((labels(le=bound), below))
+    return [
+        Family(
+            "ottla_event_loop_lag_seconds",
+            Kind.HISTOGRAM,
+            "How late the event loop ran.",
+            (),
+            {
+                "_bucket": buckets,
+                "_sum": [("", lag.sum_seconds)],
+                "_count": [("", below)],
+            },
+        ),
+        counter(
+            "ottla_event_loop_pauses_total", "Times that it was over 100 ms.", lag.pauses_count
+        ),
+    ]

@@ -1,0 +1,61 @@
+"""One scrape: everything read and written as text, in slices that leave the loop its turn.
+
+Those who ask at the same time get the same text. A broker that has not started yet, or one part of
+which has failed, shows what there is.
+"""
+
+import asyncio
+
+from ottla.base.tasks import Tasks
+from ottla.metrics.exposition import Family, render
+from ottla.server.monitoring import cluster, groups, partitions, process, traffic
+from ottla.server.monitoring.sources import Pace, Sources, Stage
+
+
+class Scraper:
+    """Lives on the broker's loop."""
+
+    def __init__(self, node: Sources, tasks: Tasks) -> None:
+        self._node = node
+        self._tasks = tasks
+        self._running: asyncio.Task[list[bytes]] | None = None
+        self.last_seconds = 0.0
+
+    async def text(self) -> list[bytes]:
+        """Return the text in pieces; one that is being made already, if there is one."""
+        if self._running is None or self._running.done():
+            self._running = self._tasks.spawn(self._scrape(), "metrics")
+        return await asyncio.shield(self._running)
+
+    async def _scrape(self) -> list[bytes]:
+        clock = self._node.broker.clock
+        started = clock.monotonic()
+        pace = Pace(clock)
+        pieces: list[bytes] = []
+        for piece in render(await self._families(pace)):
+            pieces.append(piece.encode())
+            await pace.rest_if_due()
+        self.last_seconds = clock.monotonic() - started
+        return pieces
+
+    async def _families(self, pace: Pace) -> list[Family]:
+        node, broker = self._node, self._node.broker
+        families = [*cluster.broker(node), *process.process(node.files)]
+        families += process.loop_lag(broker.loop_watch.lag)
+        if node.stage is not Stage.RUNNING:
+            return families
+        replicas = broker.replicas
+        found = replicas.all_partitions()
+        families += traffic.requests(node.routes(), broker.clock.monotonic())
+        families += await traffic.topics(replicas.past_traffic, found, pace)
+        families += await cluster.controller(broker, pace)
+        families += cluster.waiting(broker)
+        families += cluster.directories(broker)
+        families += await partitions.replicas(broker, found, pace)
+        ends = {
+            (each.topic, each.partition): each.high_watermark for each in found if each.is_leader
+        }
+        families += await groups.every_group(
+            broker.groups, lambda topic, partition: ends.get((topic, partition)), pace
+        )
+        return families + await partitions.every_partition(found, pace)

@@ -1,0 +1,37 @@
+"""The monitoring port of a node: opened first and closed last, so that a long start can be watched."""
+
+from ottla.base.tasks import Tasks
+from ottla.metrics.exposition import CONTENT_TYPE
+from ottla.net.port import Net
+from ottla.server.monitoring.health import health
+from ottla.server.monitoring.http import Answer, HttpServer
+from ottla.server.monitoring.scrape import Scraper
+from ottla.server.monitoring.sources import Sources
+
+
+class MonitoringService:
+    """From `open` to `close` on the broker's loop."""
+
+    def __init__(self, node: Sources, tasks: Tasks) -> None:
+        self._node = node
+        self.scraper = Scraper(node, tasks)
+        self._server = HttpServer({"/metrics": self._metrics, "/healthz": self._health}, tasks)
+
+    async def open(self, net: Net, host: str, port: int) -> None:
+        """Listen; ConfigError where that cannot be."""
+        await self._server.open(net, host, port)
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Where it listens."""
+        return self._server.address
+
+    async def close(self) -> None:
+        """End every connection."""
+        await self._server.close()
+
+    async def _metrics(self) -> Answer:
+        return Answer(200, CONTENT_TYPE, await self.scraper.text())
+
+    async def _health(self) -> Answer:
+        return health(self._node)

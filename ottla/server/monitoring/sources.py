@@ -1,0 +1,62 @@
+"""What the collectors read: the parts of a running broker, each as soon as it is there."""
+
+from collections.abc import Iterable, Sequence
+from enum import Enum
+
+from ottla.base.clock import Clock
+from ottla.base.files import FileSystem
+from ottla.net.endpoint import Endpoint
+from ottla.net.limits import Budget
+from ottla.server.context import Broker
+from ottla.server.dispatch import Dispatcher, Route
+
+# One look at the clock in so many turns of a loop is enough.
+_TURNS = 64
+# Work on the loop between two looks at who else is waiting.
+SLICE_SECONDS = 0.005
+
+
+class Stage(Enum):
+    """Where a node is in its life."""
+
+    STARTING = "starting"
+    RUNNING = "running"
+    STOPPING = "stopping"
+
+
+class Pace:
+    """Lets other work of the loop go on in the middle of a long piece of work."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._turns = 0
+        self._ends = clock.monotonic() + SLICE_SECONDS
+
+    async def rest(self) -> None:
+        """Wait for others if it is time to; to be called in every turn of a long loop."""
+        self._turns += 1
+        if self._turns % _TURNS == 0:
+            await self.rest_if_due()
+
+    async def rest_if_due(self) -> None:
+        """Wait for others if this slice has lasted long enough."""
+        if self._clock.monotonic() >= self._ends:
+            await self._clock.sleep(0)
+            self._ends = self._clock.monotonic() + SLICE_SECONDS
+
+
+class Sources:
+    """A node as the collectors see it; the node fills it in while it starts."""
+
+    def __init__(self, broker: Broker, files: FileSystem) -> None:
+        self.broker = broker
+        self.files = files
+        self.stage = Stage.STARTING
+        self.endpoints: Sequence[Endpoint] = ()
+        self.dispatcher: Dispatcher | None = None
+        # Bytes of unfinished requests.
+        self.budget = Budget(0)
+
+    def routes(self) -> Iterable[Route]:
+        """Return what the dispatcher has counted."""
+        return () if self.dispatcher is None else self.dispatcher.routes()

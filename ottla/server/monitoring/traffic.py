@@ -1,0 +1,112 @@
+"""Records, bytes and requests: BrokerTopicMetrics and RequestMetrics."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from operator import attrgetter
+
+from ottla.base.errors import ERRORS
+from ottla.metrics.exposition import Family, Kind, Sample, counter, labels
+from ottla.metrics.histogram import Histogram
+from ottla.replication.partition import Partition
+from ottla.replication.replicas import Traffic
+from ottla.server.dispatch import Route
+from ottla.server.monitoring.sources import Pace
+from ottla.server.request_probe import ApiProbe
+from ottla.wire.api_keys import ApiKey
+
+_TOPICS = "kafka_server_brokertopicmetrics_"
+_REQUESTS = "kafka_network_requestmetrics_"
+# Name, attribute of the traffic, meaning.
+_COUNTED = (
+    ("messagesin", "appended_records", "Records appended."),
+    ("bytesin", "appended_bytes", "Bytes of records appended."),
+    ("bytesout", "fetched_bytes", "Bytes of records given to consumers."),
+    ("totalproducerequests", "appends_count", "Appends to partitions."),
+    ("totalfetchrequests", "fetches_count", "Reads of partitions."),
+)
+SHARES = (0.5, 0.75, 0.95, 0.98, 0.99, 0.999)
+
+
+async def topics(past: Traffic, partitions: Sequence[Partition], pace: Pace) -> list[Family]:
+    """Return what topics and the broker as a whole have taken and given since the start."""
+    by_topic: dict[str, Traffic] = {}
+    total = Traffic()
+    total.add(past)
+    for partition in partitions:
+        await pace.rest()
+        found = by_topic.get(partition.topic)
+        if found is None:
+            found = by_topic[partition.topic] = Traffic()
+        found.add(partition)
+        total.add(partition)
+    written = {topic: labels(topic=topic) for topic in by_topic}
+
+    def samples(attribute: str) -> Iterator[Sample]:
+        get = attrgetter(attribute)
+        yield "", get(total)
+        for topic, traffic in by_topic.items():
+            yield written[topic], get(traffic)
+
+    return [
+        counter(f"{_TOPICS}{name}_total", meaning, samples(attribute))
+        for name, attribute, meaning in _COUNTED
+    ]
+
+
+def requests(routes: Iterable[Route], now: float) -> list[Family]:
+    """Return how many requests came, in which versions, how they ended, and how long they took."""
+    counted = sorted(
+        ((route.probe.name, route.version, route.requests_count) for route in routes),
+    )
+    probes = {route.probe.name: route.probe for route in routes}
+    return [
+        counter(
+            f"{_REQUESTS}requests_total",
+            "Requests, by API and version.",
+            [(labels(request=name, version=version), count) for name, version, count in counted],
+        ),
+        counter(
+            f"{_REQUESTS}errors_total",
+            "Errors in responses, by API; a response may hold many.",
+            [
+                (labels(request=name, error=ERRORS[code].name), count)
+                for name, probe in sorted(probes.items())
+                for code, count in sorted(probe.errors.items())
+            ],
+        ),
+        *_failed(probes.values()),
+        _times("totaltimems", "Milliseconds from a request to its answer.", probes, "total", now),
+        _times("localtimems", "Milliseconds of work for a request.", probes, "local", now),
+        _times("remotetimems", "Milliseconds that a request was parked.", probes, "remote", now),
+    ]
+
+
+def _failed(probes: Iterable[ApiProbe]) -> Iterator[Family]:
+    counts = {probe.name: sum(probe.errors.values()) for probe in probes}
+    for key, name in ((ApiKey.PRODUCE, "produce"), (ApiKey.FETCH, "fetch")):
+        yield counter(
+            f"{_TOPICS}failed{name}requests_total",
+            "Partitions that a request was refused for.",
+            counts.get(key.name.title(), 0),
+        )
+
+
+def _times(
+    name: str, meaning: str, probes: dict[str, ApiProbe], attribute: str, now: float
+) -> Family:
+    found: list[tuple[str, Histogram]] = [
+        (request, getattr(probe, attribute)) for request, probe in sorted(probes.items())
+    ]
+    return Family(
+        f"{_REQUESTS}{name}",
+        Kind.SUMMARY,
+        meaning,
+        [
+            (labels(request=request, quantile=share), value / 1000)
+            for request, histogram in found
+            for share, value in zip(SHARES, histogram.quantiles(SHARES, now), strict=True)
+        ],
+        {
+            "_count": [(labels(request=request), each.count) for request, each in found],
+            "_sum": [(labels(request=request), each.sum / 1000) for request, each in found],
+        },
+    )

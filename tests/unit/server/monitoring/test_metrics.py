@@ -1,0 +1,334 @@
+"""`/metrics` of a running node, read as Prometheus reads it."""
+
+import asyncio
+import errno
+import os
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ottla.base.errors import ConfigError
+from ottla.base.files import RealFile, RealFileSystem
+from ottla.server.node import Node
+from ottla.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from tests.unit.server.test_node import Yard
+
+_SAMPLE = re.compile(
+    r'([a-z_:]+)(?:\{((?:[a-z_]+="(?:[^"\\]|\\.)*",?)*)\})? (NaN|[+-]?Inf|[-+.e0-9]+)'
+)
+_LABEL = re.compile(r'([a-z_]+)="((?:[^"\\]|\\.)*)"')
+
+Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
+
+
+def parse(text: str) -> Samples:
+    """Read the format strictly: each family once, its head first, each sample once."""
+    found: Samples = {}
+    heads: set[str] = set()
+    family = ""
+    for line in text.splitlines():
+        if line.startswith("# HELP "):
+            family = line.split()[2]
+            assert family not in heads, f"{family} comes twice"
+            heads.add(family)
+        elif line.startswith("# TYPE "):
+            assert line.split()[2] == family
+            assert line.split()[3] in ("counter", "gauge", "summary", "histogram")
+        else:
+            match = _SAMPLE.fullmatch(line)
+            assert match, line
+            name, labels, value = match.groups()
+            assert name.startswith(family)
+            key = name, frozenset(_LABEL.findall(labels or ""))
+            assert key not in found, line
+            found[key] = float(value)
+    assert text.endswith("\n")
+    return found
+
+
+async def get(node: Node, path: str = "/metrics", method: str = "GET") -> tuple[int, bytes]:
+    assert node.monitoring_address is not None
+    reader, writer = await asyncio.open_connection(*node.monitoring_address)
+    writer.write(f"{method} {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    head, _, body = (await reader.read()).partition(b"\r\n\r\n")
+    writer.close()
+    await writer.wait_closed()
+    length = re.search(rb"Content-Length: (\d+)", head)
+    assert length is not None
+    assert method == "HEAD" or int(length.group(1)) == len(body)
+    return int(head.split()[1]), body
+
+
+async def metrics(node: Node) -> Any:
+    status, body = await get(node)
+    assert status == 200
+    samples = parse(body.decode())
+
+    def value(name: str, **labels: object) -> float:
+        return samples[name, frozenset((key, str(each)) for key, each in labels.items())]
+
+    return value
+
+
+@pytest.fixture
+async def yard(tmp_path: Path) -> AsyncIterator[Yard]:
+    """A folder of its own for each test."""
+    made = Yard(tmp_path / "data")
+    yield made
+    for node in made.nodes:
+        await node.stop()
+    for client in made.clients:
+        client.writer.close()
+        await asyncio.gather(client.writer.wait_closed(), return_exceptions=True)
+
+
+SETTINGS = {"metrics.listener": "127.0.0.1:0", "num.partitions": "2"}
+
+
+async def test_traffic_is_counted_for_each_topic_and_for_all(yard: Yard) -> None:
+    """Records, bytes in, bytes out, by their Kafka names."""
+    node = await yard.start(settings=SETTINGS)
+    client = await yard.client(node)
+    await client.metadata("a", "b")
+    for topic, value in (("a", b"1"), ("a", b"22"), ("b", b"333")):
+        await client.produce(topic, value)
+    read = await client.fetch("a")
+    assert len(read) == 2
+    value = await metrics(node)
+    prefix = "kafka_server_brokertopicmetrics_"
+    assert value(f"{prefix}messagesin_total", topic="a") == 2
+    assert value(f"{prefix}messagesin_total") == 3
+    size = node.broker.replicas.get("a", 0).log.size_bytes
+    assert value(f"{prefix}bytesin_total", topic="a") == size
+    assert value(f"{prefix}bytesout_total", topic="a") == size
+    assert value(f"{prefix}bytesout_total", topic="b") == 0
+    assert value(f"{prefix}totalproducerequests_total", topic="b") == 1
+
+
+async def test_what_was_counted_stays_when_a_topic_goes(yard: Yard) -> None:
+    """A counter never falls."""
+    node = await yard.start(settings=SETTINGS)
+    client = await yard.client(node)
+    await client.metadata("a")
+    await client.produce("a", b"1")
+    node.broker.replicas.stop_replicas(10**6, [("a", 0), ("a", 1)], delete=True)
+    value = await metrics(node)
+    assert value("kafka_server_brokertopicmetrics_messagesin_total") == 1
+    with pytest.raises(KeyError):
+        value("kafka_server_brokertopicmetrics_messagesin_total", topic="a")
+
+
+async def test_requests_are_counted_and_timed(yard: Yard) -> None:
+    """By API and version; errors by their Kafka names."""
+    node = await yard.start(settings=SETTINGS)
+    client = await yard.client(node)
+    await client.metadata("a")
+    for _ in range(40):
+        await client.produce("a", b"1")
+    await client.produce("missing", b"1")
+    value = await metrics(node)
+    prefix = "kafka_network_requestmetrics_"
+    assert value(f"{prefix}requests_total", request="Produce", version=9) == 41
+    assert value(f"{prefix}requests_total", request="Metadata", version=9) == 1
+    assert (
+        value(f"{prefix}errors_total", request="Produce", error="UNKNOWN_TOPIC_OR_PARTITION") == 1
+    )
+    assert value("kafka_server_brokertopicmetrics_failedproducerequests_total") == 1
+    assert value(f"{prefix}totaltimems_count", request="Produce") == 32
+    middle, late = (
+        value(f"{prefix}totaltimems", request="Produce", quantile=share) for share in (0.5, 0.99)
+    )
+    assert 0 < middle <= late < 5000
+
+
+async def test_partitions_are_told_as_kafka_and_as_kafka_exporter_do(yard: Yard) -> None:
+    """Dashboards of both kinds show them."""
+    node = await yard.start(settings=SETTINGS)
+    client = await yard.client(node)
+    await client.metadata("a")
+    await client.produce("a", b"1")
+    value = await metrics(node)
+    place = {"topic": "a", "partition": 0}
+    log = node.broker.replicas.get("a", 0).log
+    assert value("kafka_log_log_size", **place) == log.size_bytes > 0
+    assert value("kafka_log_log_logendoffset", **place) == 1
+    assert value("kafka_log_log_numlogsegments", **place) == 1
+    assert value("kafka_topic_partition_current_offset", **place) == 1
+    assert value("kafka_topic_partition_oldest_offset", **place) == 0
+    assert value("kafka_topic_partition_leader", **place) == 1
+    assert value("kafka_topic_partition_leader_is_preferred", **place) == 1
+    assert value("kafka_topic_partition_under_replicated_partition", **place) == 0
+    assert value("kafka_cluster_partition_atminisr", **place) == 1
+    assert value("kafka_topic_partitions", topic="a") == 2
+    assert value("kafka_brokers") == 1
+    assert value("kafka_controller_kafkacontroller_activecontrollercount") == 1
+    assert value("kafka_controller_kafkacontroller_globalpartitioncount") == 2
+    assert value("kafka_server_replicamanager_leadercount") == 2
+    assert value("kafka_server_replicamanager_underreplicatedpartitions") == 0
+    assert value("kafka_server_kafkaserver_brokerstate") == 3
+
+
+async def test_groups_have_their_lag(yard: Yard) -> None:
+    """From what is committed and where the partition ends; -1 for a partition that is gone."""
+    node = await yard.start(settings=SETTINGS | {"offsets.topic.num.partitions": "1"})
+    client = await yard.client(node)
+    await client.metadata("a")
+    for number in range(5):
+        await client.produce("a", b"%d" % number)
+    await node.broker.controller.ensure_topic("__consumer_offsets", 1, {})
+    commit = OffsetCommitRequest(
+        group_id="g", topics=[
+            OffsetCommitRequestTopic(name=name, partitions=[
+                OffsetCommitRequestPartition(partition_index=0, committed_offset=3)])
+            for name in ("a", "gone")
+        ],
+    )  # fmt: skip
+    reply = node.broker.groups.commit_offsets(commit, api_version=8)
+    if isinstance(reply, asyncio.Future):
+        await reply
+    value = await metrics(node)
+    place = {"consumergroup": "g", "topic": "a"}
+    assert value("kafka_consumergroup_current_offset", **place, partition=0) == 3
+    assert value("kafka_consumergroup_lag", **place, partition=0) == 2
+    assert value("kafka_consumergroup_lag", consumergroup="g", topic="gone", partition=0) == -1
+    assert value("kafka_consumergroup_lag_sum", **place) == 2
+    assert value("kafka_consumergroup_members", consumergroup="g") == 0
+    assert value("kafka_coordinator_group_groupmetadatamanager_numgroups") == 1
+    assert value("kafka_coordinator_group_groupmetadatamanager_numgroupsempty") == 1
+
+
+async def test_what_waits_is_counted(yard: Yard) -> None:
+    """A parked fetch is one more in its purgatory, and one less when it is answered."""
+    node = await yard.start(settings=SETTINGS)
+    client = await yard.client(node)
+    await client.metadata("a")
+    client.begin_fetch("a", 0, 60_000)
+    waits = node.broker.replicas.delayed.waiting_counts
+    async with asyncio.timeout(5):
+        while not waits["Fetch"]:
+            await asyncio.sleep(0)
+    value = await metrics(node)
+    name = "kafka_server_delayedoperationpurgatory_purgatorysize"
+    assert value(name, delayedoperation="Fetch") == 1
+    assert value("kafka_server_socket_server_metrics_connection_count", listener="PLAINTEXT") == 1
+    other = await yard.client(node)
+    await other.produce("a", b"1")
+    async with asyncio.timeout(5):
+        while waits["Fetch"]:
+            await asyncio.sleep(0)
+    value = await metrics(node)
+    assert value(name, delayedoperation="Fetch") == 0
+    prefix = "kafka_server_socket_server_metrics_connection_"
+    assert value(f"{prefix}creation_total", listener="PLAINTEXT") == 2
+
+
+async def test_the_process_and_its_loop_are_told(yard: Yard) -> None:
+    """By the names of the Python client of Prometheus."""
+    node = await yard.start(settings=SETTINGS)
+    value = await metrics(node)
+    assert value("process_resident_memory_bytes") > 10_000_000
+    assert value("process_cpu_seconds_total") > 0
+    assert 5 < value("process_open_fds") < value("process_max_fds")
+    assert value("python_gc_collections_total", generation=0) > 0
+    lag = node.broker.loop_watch.lag
+    assert value("ottla_event_loop_lag_seconds_bucket", le="+Inf") <= lag.count
+    assert value("ottla_log_directory_usable_bytes", path=str(yard.folder)) > 0
+
+
+async def test_a_long_scrape_leaves_the_loop_its_turn(yard: Yard) -> None:
+    """Others are served in between, and whoever asks meanwhile gets the same text."""
+    node = await yard.start(settings=SETTINGS)
+    client = await yard.client(node)
+    await client.metadata(*(f"t{number}" for number in range(150)))
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    scraper = node._monitoring.scraper
+    running = asyncio.ensure_future(others())
+    one, two = await asyncio.gather(scraper.text(), scraper.text())
+    running.cancel()
+    assert one is two
+    assert sum(map(len, one)) > 100_000
+    assert turns > 3
+
+
+class _FullDisk(RealFileSystem):
+    """A device that is full as soon as it is told so."""
+
+    def __init__(self) -> None:
+        self.is_full = False
+
+    def open(self, path: str, *, create: bool = False) -> RealFile:
+        if self.is_full and create:
+            raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+        return super().open(path, create=create)
+
+
+async def test_health_is_ok_while_all_is_well(yard: Yard) -> None:
+    """For load balancers: 200 and the state in JSON."""
+    node = await yard.start(settings=SETTINGS)
+    status, body = await get(node, "/healthz")
+    assert status == 200
+    assert b'"status": "ok"' in body
+    assert (await get(node, "/healthz", "HEAD")) == (200, b"")
+
+
+async def test_a_broker_with_an_offline_directory_is_degraded(yard: Yard) -> None:
+    """503, with the directory and the reason; metrics are still told."""
+    files = _FullDisk()
+    folders = f"{yard.folder}/a,{yard.folder}/b"
+    node = await yard.start(files=files, settings=SETTINGS | {"log.dirs": folders})
+    client = await yard.client(node)
+    await client.metadata("t")
+    files.is_full = True
+    await client.metadata("u")
+    status, body = await get(node, "/healthz")
+    assert status == 503
+    assert b'"status": "degraded"' in body
+    assert b"Input/output error" in body
+    value = await metrics(node)
+    assert value("kafka_log_logmanager_offlinelogdirectorycount") >= 1
+
+
+async def test_a_broker_that_starts_or_stops_says_so(yard: Yard) -> None:
+    """The port is opened first and closed last."""
+    node = await yard.start(settings=SETTINGS)
+    seen: list[tuple[int, bytes]] = []
+
+    async def look() -> None:
+        seen.append(await get(node, "/healthz"))
+        seen.append(await get(node))
+
+    node._undo.push_async_callback(look)
+    await node.stop()
+    assert seen[0][0] == 503
+    assert b'"status": "stopping"' in seen[0][1]
+    assert b"brokerstate 7" in seen[1][1]
+
+
+async def test_a_port_that_is_taken_is_told(yard: Yard) -> None:
+    """The broker does not start without what it was asked for."""
+    node = await yard.start(settings=SETTINGS)
+    assert node.monitoring_address is not None
+    port = node.monitoring_address[1]
+    other = yard.make(settings={"metrics.listener": f"127.0.0.1:{port}"})
+    with pytest.raises(ConfigError, match=r"for metrics: .*--metrics-port"):
+        await other.start()
+
+
+def test_an_address_that_is_none_is_refused(yard: Yard) -> None:
+    """With what it must look like."""
+    with pytest.raises(ConfigError, match=r"metrics\.listener: it must look like host:port"):
+        Node({"metrics.listener": "9308"})
