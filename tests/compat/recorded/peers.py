@@ -64,8 +64,8 @@ def running(version: str, folder: Path, options: Mapping[str, str]) -> Iterator[
             node = _Older(folder, rows, _start_zookeeper(folder / "zookeeper", stack))
         else:
             node = _Modern(folder, rows)
-            if "metric.reporters" in options:
-                node.class_path += os.pathsep + _compile_receiver(folder, node.class_path)
+        if "metric.reporters" in options:
+            node.class_path += os.pathsep + _compile_receiver(folder, node.class_path)
         stack.callback(node.kill)
         node.start()
         target = Target("127.0.0.1", node.port, settling_s=_SETTLING_S)

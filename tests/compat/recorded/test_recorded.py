@@ -12,11 +12,9 @@ SUBJECTS = sorted(path.stem for path in FOLDER.glob("*.txt"))
 NOT_YET: frozenset[str] = frozenset(
     {
         "AlterClientQuotas",
-        "AlterReplicaLogDirs",
         "ConsumerGroupDescribe",
         "ConsumerGroupHeartbeat",
         "DescribeClientQuotas",
-        "DescribeQuorum",
         "EndTxn",
         "GetTelemetrySubscriptions",
         "InitProducerId",
