@@ -268,7 +268,7 @@ class Task:
         self.punctuators = {each: Punctuators() for each in Punctuation}
         self._output = output
         self._now = NO_TIMESTAMP
-        self._contexts: dict[str, NodeContext] = {}
+        self.contexts: dict[str, NodeContext] = {}
         self._readers: dict[str, _Reader] = {}
         self._patterns: list[tuple[re.Pattern[str], _Reader]] = []
         self._global_topics: set[str] = set()
@@ -301,7 +301,7 @@ class Task:
     def _build(self) -> None:
         for name, node in self.topology.nodes.items():
             stores = frozenset(self.topology.connected.get(name, ()))
-            self._contexts[name] = NodeContext(self, name, stores)
+            self.contexts[name] = NodeContext(self, name, stores)
             if isinstance(node, Source):
                 self._add_source(node)
             elif isinstance(node, Sink):
@@ -309,10 +309,10 @@ class Task:
             else:
                 self._add_processor(node)
         for name, processor in self.processors.items():
-            processor.init(self._contexts[name])
+            processor.init(self.contexts[name])
 
     def _add_source(self, source: Source) -> None:
-        reader = _Reader(source, self._contexts[source.name], len(self._contexts))
+        reader = _Reader(source, self.contexts[source.name], len(self.contexts))
         for topic in source.topics:
             self._readers[self.topic_name(topic)] = reader
             if source.is_global:
@@ -326,7 +326,7 @@ class Task:
 
     def _connect(self, name: str, parents: Sequence[str], deliver: Deliver) -> None:
         for parent in parents:
-            self._contexts[parent].add_child(name, deliver)
+            self.contexts[parent].add_child(name, deliver)
 
     def reads(self, topic: str) -> bool:
         """Return whether a source reads a topic."""

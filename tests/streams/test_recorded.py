@@ -1,63 +1,20 @@
 """Our driver does what Apache Kafka Streams did: the transcripts of tests/streams/recorded, replayed."""
 
-import os
 import re
-from pathlib import Path
 
 import pytest
 
 from ottla.streams import Serdes, TopologyTestDriver
-from ottla.streams.runtime import ProducedRecord, TopicRecord
-from tests.streams.recorded.topologies import SCENARIOS, build
-
-_RECORDED = Path(__file__).parent / "recorded" / "transcripts"
-TRANSCRIPTS = Path(os.environ.get("OTTLA_TRANSCRIPTS", _RECORDED))
-NAMES = sorted([*SCENARIOS, "processor_api"])
-_HIDDEN = (
-    "SUBSCRIPTION",
-    "SUPPRESS",
-    "OUTERSHARED",
-    "shared-join",
-    "subscription",
-    "last-store",
-    "Buffer",
-)
-
-
-def _transcript(name: str) -> tuple[str, list[tuple[str, list[str]]]]:
-    """Return the description, and each event with the lines that it wrote."""
-    described, _, events = (TRANSCRIPTS / f"{name}.txt").read_text().partition("events\n")
-    steps: list[tuple[str, list[str]]] = []
-    for line in events.splitlines():
-        if line.startswith("< "):
-            steps[-1][1].append(line)
-        else:
-            steps.append((line, []))
-    return described, steps
-
-
-def _text(data: bytes | None) -> str:
-    if data is None:
-        return "-"
-    if all(32 < each <= 126 for each in data):
-        return f"'{data.decode()}'"
-    return "0x" + data.hex()
-
-
-def _line(record: ProducedRecord) -> str:
-    return f"< {record.topic} {_text(record.key)} {record.timestamp} {_text(record.value)}"
-
-
-def _is_compared(topic: str) -> bool:
-    is_changelog = topic.endswith("-changelog")
-    return topic.startswith("out") or (is_changelog and not any(each in topic for each in _HIDDEN))
+from ottla.streams.runtime import TopicRecord
+from tests.streams.recorded.topologies import build
+from tests.streams.transcripts import NAMES, is_compared, line, transcript
 
 
 def _written(driver: TopologyTestDriver) -> list[str]:
     lines = []
-    for topic in sorted(filter(_is_compared, driver.produced_topic_names)):
+    for topic in sorted(filter(is_compared, driver.produced_topic_names)):
         queue = driver.produced(topic)
-        lines += [_line(queue.popleft()) for _ in range(len(queue))]
+        lines += [line(queue.popleft()) for _ in range(len(queue))]
     return lines
 
 
@@ -80,7 +37,7 @@ def test_a_topology_describes_itself_as_in_kafka(name: str) -> None:
     """The description is Kafka's, letter by letter: names, numbers, order and sub-topologies."""
     # Java prints where its function lies in memory; record.py writes "function" for it.
     described = re.sub(r"extractor class: [^)]*", "extractor class: function", _described(name))
-    assert described == _transcript(name)[0]
+    assert described == transcript(name)[0]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -94,5 +51,5 @@ def test_a_topology_writes_what_it_writes_in_kafka(name: str) -> None:
         emit_interval_ms=interval_ms,
     )
     with driver:
-        for number, (event, expected) in enumerate(_transcript(name)[1], 1):
+        for number, (event, expected) in enumerate(transcript(name)[1], 1):
             assert _play(driver, event) == expected, f"event {number}: {event}"

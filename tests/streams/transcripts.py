@@ -1,0 +1,52 @@
+"""Reads the transcripts of tests/streams/recorded: what Apache Kafka Streams wrote, event by event."""
+
+import os
+from pathlib import Path
+
+from ottla.streams.runtime import ProducedRecord
+from tests.streams.recorded.topologies import SCENARIOS
+
+_RECORDED = Path(__file__).parent / "recorded" / "transcripts"
+TRANSCRIPTS = Path(os.environ.get("OTTLA_TRANSCRIPTS", _RECORDED))
+NAMES = sorted([*SCENARIOS, "processor_api"])
+# Changelogs that are Kafka's own business, of stores that nobody asks.
+_HIDDEN = (
+    "SUBSCRIPTION",
+    "SUPPRESS",
+    "OUTERSHARED",
+    "shared-join",
+    "subscription",
+    "last-store",
+    "Buffer",
+)
+
+
+def transcript(name: str) -> tuple[str, list[tuple[str, list[str]]]]:
+    """Return the description, and each event with the lines that it wrote."""
+    described, _, events = (TRANSCRIPTS / f"{name}.txt").read_text().partition("events\n")
+    steps: list[tuple[str, list[str]]] = []
+    for each in events.splitlines():
+        if each.startswith("< "):
+            steps[-1][1].append(each)
+        else:
+            steps.append((each, []))
+    return described, steps
+
+
+def _text(data: bytes | None) -> str:
+    if data is None:
+        return "-"
+    if all(32 < each <= 126 for each in data):
+        return f"'{data.decode()}'"
+    return "0x" + data.hex()
+
+
+def line(record: ProducedRecord) -> str:
+    """Return a record as a transcript shows it."""
+    return f"< {record.topic} {_text(record.key)} {record.timestamp} {_text(record.value)}"
+
+
+def is_compared(topic: str) -> bool:
+    """Return whether what is written to a topic stands in the transcripts."""
+    is_changelog = topic.endswith("-changelog")
+    return topic.startswith("out") or (is_changelog and not any(each in topic for each in _HIDDEN))
