@@ -2,7 +2,8 @@
 
 Plays each transcript to a fresh Apache Kafka of both versions (Maven fetches them, Java runs them) and
 writes the answers into the file; without a subject all files. With `--ours` no Java is needed: it
-writes what Ottla answers wherever a line with `!` says that this is meant to differ.
+writes what Ottla answers wherever a line with `!` says that this is meant to differ. With `--compare`
+it writes nothing and says where Ottla's answers are not the recorded ones.
 """
 
 import argparse
@@ -13,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.compat.recorded import peers
-from tests.compat.recorded.ours import agree, deviation, play_to_ottla
+from tests.compat.recorded.ours import agree, deviation, differences, play_to_ottla
 from tests.compat.recorded.player import Played, play
 from tests.compat.recorded.transcript import MODERN, OLDER, Transcript, read, write
 
@@ -59,6 +60,7 @@ def main(arguments: list[str]) -> None:
     """Record the subjects that are named, or all."""
     parser = argparse.ArgumentParser(description=__doc__, prog="record")
     parser.add_argument("--ours", action="store_true", help="write Ottla's meant deviations")
+    parser.add_argument("--compare", action="store_true", help="say where Ottla differs")
     parser.add_argument("subjects", nargs="*", help="names of transcripts, or paths of others")
     options = parser.parse_args(arguments)
     paths = [
@@ -67,6 +69,10 @@ def main(arguments: list[str]) -> None:
     ]
     work: Callable[[Transcript], None] = record_ours if options.ours else record
     for path in paths or sorted(FOLDER.glob("*.txt")):
+        if options.compare:
+            transcript = read(path)
+            print("\n".join(differences(transcript, play_to_ottla(transcript))))
+            continue
         start = time.monotonic()
         transcript = read(path)
         work(transcript)
