@@ -12,7 +12,8 @@ import fcntl
 import os
 import shutil
 import struct
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Protocol, TypeVar, runtime_checkable
 
 from ottla.base.buffers import Buffer as Buffer
@@ -167,6 +168,26 @@ def sync_path(files: FileSystem, path: str) -> None:
     file = files.open(path)
     file.sync()
     file.close()
+
+
+def remove_files(files: FileSystem, paths: Iterable[str]) -> None:
+    """Remove files; those that are not there, or go meanwhile, are no error."""
+    for path in paths:
+        with suppress(FileNotFoundError):
+            files.remove(path)
+
+
+async def run_whole(files: FileSystem, work: Callable[[], T]) -> T:
+    """Run blocking work off the event loop; who is cancelled meanwhile goes when it has ended.
+
+    For work after which others touch the same files: a thread does not stop with its task.
+    """
+    running = asyncio.ensure_future(files.in_background(work))
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        await asyncio.wait([running])
+        raise
 
 
 class RealFile:

@@ -208,19 +208,31 @@ class Replicas:
         return partition
 
     def stop_replicas(
-        self, controller_epoch: int, partitions: Iterable[Key], *, delete: bool
+        self,
+        controller_epoch: int,
+        partitions: Iterable[Key],
+        *,
+        delete: bool,
+        settles: bool = True,
     ) -> dict[Key, ErrorCode]:
-        """Stop serving partitions, and delete their logs if asked to; the codes are per partition."""
+        """Stop serving partitions, and delete their logs if asked to; the codes are per partition.
+
+        Where it does not settle, `settle_deletions` is to be called once for several calls.
+        """
         if controller_epoch < self._controller_epoch:
             return dict.fromkeys(partitions, ErrorCode.STALE_CONTROLLER_EPOCH)
         self._controller_epoch = controller_epoch
         codes = {key: self._stop(key, delete) for key in partitions}
+        return codes | self.settle_deletions(codes) if settles else codes
+
+    def settle_deletions(self, partitions: Iterable[Key]) -> dict[Key, ErrorCode]:
+        """Return once no crash can bring deleted logs back; codes only where that failed."""
         try:
             self.directories.settle_deletions()
         except StorageError as error:
             self.directory_offline(error.directory, error)
-            return dict.fromkeys(codes, ErrorCode.KAFKA_STORAGE_ERROR)
-        return codes
+            return dict.fromkeys(partitions, ErrorCode.KAFKA_STORAGE_ERROR)
+        return {}
 
     def _stop(self, key: Key, delete: bool) -> ErrorCode:
         partition = self._partitions.pop(key, None)
@@ -328,11 +340,21 @@ class Replicas:
 
     def checkpoint_high_watermarks(self) -> None:
         """Store how far each partition is committed; a failure takes that directory offline."""
-        marks = {(item.topic, item.partition): item.high_watermark for item in self.partitions()}
         try:
-            self.directories.store_high_watermarks(marks)
+            self.directories.store_high_watermarks(self._high_watermarks())
         except StorageError as error:
             self.directory_offline(error.directory, error)
+
+    async def checkpoint_high_watermarks_in_background(self) -> None:
+        """Like `checkpoint_high_watermarks`, off the event loop."""
+        marks = self._high_watermarks()
+        try:
+            await self.directories.store_high_watermarks_in_background(marks)
+        except StorageError as error:
+            self.directory_offline(error.directory, error)
+
+    def _high_watermarks(self) -> dict[Key, int]:
+        return {(item.topic, item.partition): item.high_watermark for item in self.partitions()}
 
     def finish_waiting(self) -> None:
         """Answer every parked request as if its time were up; nothing parks from now on."""

@@ -6,11 +6,10 @@ The one place where the broker's image changes. What the controller is told to b
 from collections.abc import Callable, Mapping, Sequence
 
 from ottla.base.errors import ApiError, ErrorCode
+from ottla.base.slices import Slices
 from ottla.cluster.image import PartitionState
 from ottla.controller.outbox import Fence, MetadataUpdate, TopicPartition
 from ottla.server.context import Broker
-
-_STATES_AT_ONCE = 50
 
 
 class LocalBroker:
@@ -48,12 +47,12 @@ class LocalBroker:
             self._check(fence)
         codes: dict[TopicPartition, ErrorCode] = {}
         apply = self._broker.replicas.apply_leader_and_isr
-        for start in range(0, len(states), _STATES_AT_ONCE):
-            if start:
-                # Making logs takes a while; requests are served in between.
-                await self._broker.clock.sleep(0)
+        slices = Slices(self._broker.clock)
+        for state in states:
+            codes |= apply(fence.controller_epoch, (state,))
+            # Making logs takes a while; requests are served in between.
+            if await slices.pause():
                 self._check(fence)
-            codes |= apply(fence.controller_epoch, states[start : start + _STATES_AT_ONCE])
         return codes
 
     async def update_metadata(self, fence: Fence, update: MetadataUpdate) -> None:
@@ -67,6 +66,12 @@ class LocalBroker:
     ) -> Mapping[TopicPartition, ErrorCode]:
         """Stop the replicas and, with `delete`, remove their logs; unknown ones are no error."""
         self._check(fence)
-        return self._broker.replicas.stop_replicas(
-            fence.controller_epoch, partitions, delete=delete
-        )
+        codes: dict[TopicPartition, ErrorCode] = {}
+        replicas, epoch = self._broker.replicas, fence.controller_epoch
+        slices = Slices(self._broker.clock)
+        for key in partitions:
+            codes |= replicas.stop_replicas(epoch, (key,), delete=delete, settles=False)
+            if await slices.pause():
+                self._check(fence)
+        # What is deleted must stay so after a crash; one sync is enough for all.
+        return codes | replicas.settle_deletions(partitions)

@@ -389,7 +389,7 @@ class Node:
             await replicas.directories.maintain()
             if self._clock.monotonic() >= due:
                 due = self._clock.monotonic() + milliseconds / 1000
-                replicas.checkpoint_high_watermarks()
+                await replicas.checkpoint_high_watermarks_in_background()
 
     def _cleaner(self) -> Cleaner:
         return Cleaner(

@@ -6,7 +6,6 @@ work useless meanwhile (the log is cut, deleted, or fails) makes the cleaner dro
 Follows org.apache.kafka LogCleaner.
 """
 
-import asyncio
 import errno
 import logging
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -17,7 +16,7 @@ from typing import NamedTuple, TypeVar
 from ottla.base.buffers import Buffer
 from ottla.base.clock import Clock
 from ottla.base.errors import ApiError, ErrorCode, StorageError
-from ottla.base.files import File, FileSystem
+from ottla.base.files import File, FileSystem, run_whole
 from ottla.base.options import Snapshot
 from ottla.storage import compaction, scan, txn_index
 from ottla.storage.compaction import NewestOffsets, Progress, Survey, Survival, TransactionsSeen
@@ -166,13 +165,8 @@ class Cleaner:
         return work.is_wanted()
 
     async def _off_loop(self, work: Callable[[], T]) -> T:
-        running = asyncio.ensure_future(self._files.in_background(work))
-        try:
-            return await asyncio.shield(running)
-        except asyncio.CancelledError:
-            # A slice is short, and nothing may touch the files once the logs have been closed.
-            await asyncio.wait([running])
-            raise
+        # A slice is short, and nothing may touch the files once the logs have been closed.
+        return await run_whole(self._files, work)
 
     def _fail(self, log: Log, error: OSError) -> None:
         if error.errno == errno.ENOSPC:

@@ -17,6 +17,7 @@ from ottla.base.clock import Clock
 from ottla.base.errors import ApiError, ConfigError, ErrorCode, StorageError
 from ottla.base.files import FileSystem, Lock, make_directories_durably
 from ottla.base.rng import Rng
+from ottla.base.slices import Slices
 from ottla.storage import checkpoints
 from ottla.storage.checkpoints import TopicPartition
 from ottla.storage.config import LogConfig
@@ -31,7 +32,6 @@ _RETENTION_INTERVAL_MS = 5 * 60_000
 _PREFERRED_MAX = 10_000
 _EXPIRATION_INTERVAL_MS = 10 * 60_000
 
-HighWatermark = Callable[[str, int], int]
 OnOffline = Callable[[str, StorageError], None]
 
 _log = logging.getLogger(__name__)
@@ -229,6 +229,11 @@ class LogDirectories:
         """Tell whether there may be logs that nobody can see now."""
         return len(self._online()) < len(self._directories)
 
+    @property
+    def is_lost(self) -> bool:
+        """Tell whether every directory has failed: nothing can be kept any more."""
+        return not self._online()
+
     def high_watermark(self, topic: str, partition: int) -> int:
         """Return the high watermark that was stored last; 0 if there is none."""
         directory = self._where.get((topic, partition))
@@ -344,25 +349,27 @@ class LogDirectories:
         now_ms = self._clock.time_ms()
         if now_ms >= self._retention_due_ms:
             self._retention_due_ms = now_ms + _RETENTION_INTERVAL_MS
-            self.tick_retention()
+            await self.tick_retention()
         if now_ms >= self._expiration_due_ms:
             self._expiration_due_ms = now_ms + _EXPIRATION_INTERVAL_MS
-            for log in self._logs.values():
+            slices = Slices(self._clock)
+            for log in list(self._logs.values()):
                 log.producers.remove_expired(now_ms, log.config.producer_id_expiration_ms)
+                await slices.pause()
         if now_ms >= self._checkpoint_due_ms:
             self._checkpoint_due_ms = now_ms + _CHECKPOINT_INTERVAL_MS
             for directory in self._online():
                 with suppress(StorageError), self._disk(directory):
-                    directory.checkpoint()
+                    await directory.checkpoint_in_background()
 
-    def tick_retention(self, high_watermark: HighWatermark | None = None) -> int:
+    async def tick_retention(self) -> int:
         """Apply retention to every log, up to its high watermark; return the segments deleted."""
-        count = 0
-        for (topic, partition), log in self._logs.items():
-            end = high_watermark(topic, partition) if high_watermark else log.high_watermark
+        count, slices = 0, Slices(self._clock)
+        for log in list(self._logs.values()):
             if log.failure is None:
                 with suppress(StorageError):
-                    count += log.apply_retention(end)
+                    count += log.apply_retention(log.high_watermark)
+            await slices.pause()
         return count
 
     def checkpoint(self) -> None:
@@ -376,6 +383,14 @@ class LogDirectories:
         for directory in self._online():
             with self._disk(directory):
                 directory.store_high_watermarks(high_watermarks)
+
+    async def store_high_watermarks_in_background(
+        self, high_watermarks: Mapping[TopicPartition, int]
+    ) -> None:
+        """Like `store_high_watermarks`, off the event loop."""
+        for directory in self._online():
+            with self._disk(directory):
+                await directory.store_high_watermarks_in_background(high_watermarks)
 
     def close(self) -> None:
         """Close every log, mark the directories as clean, release the locks; then raise what failed."""

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from ottla.base.buffers import Buffer
 from ottla.base.clock import Clock
 from ottla.base.errors import ApiError, ErrorCode, StorageError
-from ottla.base.files import FileSystem, sync_path
+from ottla.base.files import FileSystem, remove_files, sync_path
 from ottla.base.rng import Rng
 from ottla.storage import checkpoints, producers, recovery, retention, scan, validation
 from ottla.storage.config import LONG_MAX, LogConfig
@@ -82,8 +82,7 @@ class Log:
         self._flushed_ms = self._clock.time_ms()
         # Whoever was here before may have made names and ended before they were durable.
         self._unsynced_paths = dict.fromkeys((self.directory, surroundings.log_directory))
-        self.first_dirty_offset = 0  # Records before it have been compacted.
-        self.truncations_count = 0
+        self.first_dirty_offset, self.truncations_count = 0, 0  # Compacted before the first.
         # Its records are on their way to another directory: none may be compacted away meanwhile.
         self.is_being_copied = False
 
@@ -459,10 +458,14 @@ class Log:
         with self._disk():
             return self._all.replace(replaced, cleaned, self._removal_ms())
 
-    def remove_deleted(self, *, all_of_them: bool = False) -> None:
-        """Remove the files of deleted segments whose time has come."""
+    def take_deleted(self) -> list[str]:
+        """Return files of deleted segments whose time has come, for the caller to remove."""
+        return self._all.take_deleted(self._clock.time_ms())
+
+    def remove_deleted(self) -> None:
+        """Remove the files of all deleted segments."""
         with self._disk():
-            self._all.remove_deleted(None if all_of_them else self._clock.time_ms())
+            remove_files(self._files, self._all.take_deleted())
 
     # Durability
 
@@ -561,7 +564,7 @@ class Log:
         """Flush, write the indexes and a snapshot of the producers, and give the files back."""
         if self._failure is None:
             self.flush()
-            self.remove_deleted(all_of_them=True)
+            self.remove_deleted()
             with self._disk():
                 self._active.seal()
                 if self.log_end_offset > self.log_start_offset:

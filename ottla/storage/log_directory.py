@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from ottla.base import uuids
 from ottla.base.errors import ConfigError, StorageError
-from ottla.base.files import Lock
+from ottla.base.files import Lock, remove_files, run_whole
+from ottla.base.slices import Slices
 from ottla.storage import checkpoints, recovery
 from ottla.storage.checkpoints import Offsets, TopicPartition
 from ottla.storage.config import LogConfig
@@ -259,7 +260,7 @@ class LogDirectory:
     def promote(self, key: TopicPartition) -> Log:
         """Give a future log its name, durably."""
         log = self.futures[key]
-        log.remove_deleted(all_of_them=True)
+        log.remove_deleted()
         log.rename_directory(self.file(directory_name(*key)))
         self._files.sync_directory(self.path)
         self.logs[key] = self.futures.pop(key)
@@ -272,6 +273,7 @@ class LogDirectory:
 
         Descriptors of sealed segments are given back: there is no end to how many a broker has.
         """
+        slices = Slices(self._surroundings.clock)
         for log in self.every_log:
             if log.needs_flush():
                 await log.flush_in_background()
@@ -279,46 +281,74 @@ class LogDirectory:
                 await log.flush_in_background(sealed_only=True)
             if log.segments_count > 1:
                 log.close_idle_files()
+            await slices.pause()
 
     async def remove_deleted(self) -> None:
-        """Remove what was deleted long enough ago: segments, and in the background whole logs."""
-        now_ms = self._surroundings.clock.time_ms()
+        """Remove, off the loop, what was deleted long enough ago: segments, and whole logs."""
+        clock, files = self._surroundings.clock, self._files
+        slices = Slices(clock)
         for log in self.every_log:
-            log.remove_deleted()
-        for path in self._doomed.take_due(now_ms):
-            await self._files.in_background(partial(self._files.remove_tree, path))
+            for path in log.take_deleted():
+                # One by one: a large file takes a while to go.
+                await run_whole(files, partial(remove_files, files, (path,)))
+            await slices.pause()
+        for path in self._doomed.take_due(clock.time_ms()):
+            await run_whole(files, partial(files.remove_tree, path))
 
     # Checkpoints
 
     def checkpoint(self) -> None:
         """Write how far each log is durable, where it begins and how far it is compacted."""
+        self._store(self._offsets())
+
+    async def checkpoint_in_background(self) -> None:
+        """Like `checkpoint`, off the loop."""
+        await run_whole(self._files, partial(self._store, self._offsets()))
+
+    def _offsets(self) -> dict[str, Offsets]:
+        """Return the content of each file of `checkpoint`."""
         logs = self.futures | self.logs
-        recovery_points = {key: log.recovery_point for key, log in logs.items()}
-        self._store(checkpoints.RECOVERY_POINT_FILE, recovery_points)
         starts = {
             key: log.log_start_offset
             for key, log in logs.items()
             if log.log_start_offset > log.first_segment_offset
         }
-        self._store(checkpoints.LOG_START_FILE, starts)
         cleaned = {
             key: log.first_dirty_offset for key, log in logs.items() if log.config.is_compacted
         }
+        found: dict[str, Offsets] = {
+            checkpoints.RECOVERY_POINT_FILE: {k: log.recovery_point for k, log in logs.items()},
+            checkpoints.LOG_START_FILE: starts,
+        }
         if cleaned or checkpoints.CLEANER_FILE in self._stored:
-            self._store(checkpoints.CLEANER_FILE, cleaned)
+            found[checkpoints.CLEANER_FILE] = cleaned
+        return found
 
     def store_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
         """Write the high watermarks of the logs that are here; others are left as they are."""
+        self._note_high_watermarks(high_watermarks)
+        self._store({checkpoints.HIGH_WATERMARK_FILE: self.high_watermarks})
+
+    async def store_high_watermarks_in_background(
+        self, high_watermarks: Mapping[TopicPartition, int]
+    ) -> None:
+        """Like `store_high_watermarks`, off the loop."""
+        self._note_high_watermarks(high_watermarks)
+        offsets = {checkpoints.HIGH_WATERMARK_FILE: dict(self.high_watermarks)}
+        await run_whole(self._files, partial(self._store, offsets))
+
+    def _note_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
         for key, offset in high_watermarks.items():
             if key in self.logs:
                 self.high_watermarks[key] = offset
-        self._store(checkpoints.HIGH_WATERMARK_FILE, self.high_watermarks)
 
-    def _store(self, name: str, offsets: Offsets) -> None:
-        data = checkpoints.encode_offsets(offsets)
-        if self._stored.get(name) != data:
-            self._files.replace(self.file(name), data)
-            self._stored[name] = data
+    def _store(self, offsets: Mapping[str, Offsets]) -> None:
+        """Write each file that has changed since this life wrote it last."""
+        for name, content in offsets.items():
+            data = checkpoints.encode_offsets(content)
+            if self._stored.get(name) != data:
+                self._files.replace(self.file(name), data)
+                self._stored[name] = data
 
     # The end
 

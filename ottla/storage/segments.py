@@ -105,12 +105,13 @@ class Segments:
         recovery.remove_snapshots(self._files, cleaned.directory, merged.__contains__)
         return True
 
-    def remove_deleted(self, now_ms: int | None = None) -> None:
-        """Remove the files of segments whose time has come; all of them if no time is given."""
-        for path in self._doomed.take_due(now_ms):
-            # A segment that was begun and cut at one offset twice has the same names.
-            if self._files.exists(path):
-                self._files.remove(path)
+    def take_deleted(self, now_ms: int | None = None) -> list[str]:
+        """Return the files of segments whose time has come, which the caller removes.
+
+        All of them if no time is given. A segment that was begun and cut at one offset twice has
+        the same names, so some may not be there.
+        """
+        return self._doomed.take_due(now_ms)
 
     # Descriptors
 

@@ -1,0 +1,163 @@
+"""Long work gives the event loop back: steps are counted, so a test fails where slicing is taken out."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar, cast
+
+from ottla.base.errors import ErrorCode
+from ottla.base.rng import SeededRng
+from ottla.base.slices import SLICE_SECONDS, Slices
+from ottla.cluster.image import BrokerImage, ClusterImage
+from ottla.cluster.options import BROKER_OPTIONS
+from ottla.controller import creation
+from ottla.controller.outbox import Fence
+from ottla.controller.requests import TopicRequest
+from ottla.server.local_broker import LocalBroker
+from ottla.storage.config import LogConfig
+from ottla.storage.disk import LogDirectories
+from ottla.testing.sim.files import SimFileSystem
+from tests.handlers.logs import NODE, LogsBroker, batch
+from tests.robustness.slicing import StepClock
+
+T = TypeVar("T")
+
+FENCE = Fence(controller_id=NODE, controller_epoch=2, broker_epoch=10)
+# Steps of a millisecond that fit into a slice, and the one that ends it.
+STEPS_MAX = round(SLICE_SECONDS * 1000) + 1
+
+
+async def test_a_slice_ends_by_time() -> None:
+    """However many steps there are, the loop gets its turn after a few milliseconds."""
+    clock = StepClock()
+    slices = Slices(clock)
+    paused = [await slices.pause() for _ in range(100)]
+    assert paused.count(True) == len(clock.slices) >= 100 // STEPS_MAX
+    longest = max(len(run) for run in "".join("x "[each] for each in paused).split())
+    assert longest < STEPS_MAX
+
+
+async def test_making_and_deleting_many_logs_is_sliced() -> None:
+    """The broker's own part of creating and deleting a topic of many partitions."""
+    broker = LogsBroker()
+    clock = StepClock(lambda: len(broker.replicas.partitions()))
+    made = broker.create("t", partitions=200)
+    keys = [("t", number) for number in range(200)]
+    broker.replicas.stop_replicas(1, keys, delete=True)
+    broker.clock = clock
+    port = LocalBroker(broker, lambda: 10, cast(Any, None))
+    codes = await port.apply_leader_and_isr(FENCE, made.states(is_new=True))
+    assert set(codes.values()) == {ErrorCode.NONE}
+    assert len(codes) == 200
+    assert max(clock.slices) <= STEPS_MAX
+    assert len(clock.slices) >= 200 // STEPS_MAX
+    clock.slices.clear()
+    codes = await port.stop_replicas(FENCE, keys, delete=True)
+    assert set(codes.values()) == {ErrorCode.NONE}
+    assert min(clock.slices) >= -STEPS_MAX
+    assert not broker.replicas.partitions()
+    await broker.tasks.close()
+
+
+def test_a_large_topic_is_written_in_parts() -> None:
+    """No write of the tree holds the loop, or is larger than ZooKeeper takes."""
+    now = creation.Circumstances(
+        image=ClusterImage().with_brokers([BrokerImage(NODE, "b", 9092)]),
+        options=BROKER_OPTIONS.parse({}),
+        rng=SeededRng(1),
+    )
+    count = 3 * creation.PARTITIONS_AT_ONCE + 1
+    new = creation.plan_topic(TopicRequest("t", count, 1), (), now)
+    writes = [
+        creation.write_topic(new, 1),
+        *creation.write_rest(new.topic, creation.PARTITIONS_AT_ONCE, 1),
+    ]
+    sizes = [len(write.operations) for write in writes]
+    assert max(sizes) <= 2 * creation.PARTITIONS_AT_ONCE + 3
+    assert sum(sizes) == 2 * count + 3
+    paths = {operation.path for write in writes for operation in write.operations}
+    assert len(paths) == sum(sizes)
+
+
+class NotingFiles(SimFileSystem):
+    """Notes what is done while the event loop is held up: outside of `in_background`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_off_loop = False
+        self.on_loop: list[str] = []
+
+    def in_background(self, work: Callable[[], T]) -> Awaitable[T]:
+        def marked() -> T:
+            self.is_off_loop = True
+            try:
+                return work()
+            finally:
+                self.is_off_loop = False
+
+        return super().in_background(marked)
+
+    def _note(self, what: str, path: str) -> None:
+        if not self.is_off_loop:
+            self.on_loop.append(f"{what} {path}")
+
+    def remove(self, path: str) -> None:
+        self._note("remove", path)
+        super().remove(path)
+
+    def remove_tree(self, path: str) -> None:
+        self._note("remove_tree", path)
+        super().remove_tree(path)
+
+    def replace(self, path: str, data: bytes) -> None:
+        self._note("replace", path)
+        super().replace(path, data)
+
+
+def directories_of(
+    files: SimFileSystem, clock: StepClock, count: int, config: LogConfig
+) -> LogDirectories:
+    """Open a log directory with many logs."""
+    directories = LogDirectories.open(
+        ["/data"], files=files, clock=clock, rng=SeededRng(1), broker_id=1, default_config=config
+    )
+    for number in range(count):
+        directories.create("t", number, bytes(16), config)
+    return directories
+
+
+async def test_upkeep_of_many_logs_is_sliced() -> None:
+    """Flushes, deletions, retention, expiry of producers: over all logs, every second."""
+    clock = StepClock()
+    directories = directories_of(SimFileSystem(), clock, 200, LogConfig())
+    await directories.tick_retention()
+    assert len(clock.slices) >= 200 // STEPS_MAX
+    clock.slices.clear()
+    await directories.maintain()
+    # Two rounds over the logs, when nothing else is due.
+    assert len(clock.slices) >= 2 * 200 // STEPS_MAX
+    directories.close()
+
+
+async def test_large_files_go_and_checkpoints_are_written_off_the_loop() -> None:
+    """Removing a large file, or waiting for a device, takes longer than clients may wait."""
+    files, clock = NotingFiles(), StepClock()
+    config = LogConfig(segment_bytes=1000, retention_bytes=1, file_delete_delay_ms=0)
+    directories = directories_of(files, clock, 2, config)
+    for number in (0, 1):
+        log = directories.get("t", number)
+        assert log is not None
+        for _ in range(20):
+            log.append_as_leader(batch(bytes(200)), 0)
+        log.flush()
+        log.high_watermark = log.log_end_offset
+    assert await directories.tick_retention() > 10
+    directories.delete("t", 1)
+    directories.settle_deletions()
+    before = sum(name.endswith(".deleted") for name in files.list("/data/t-0"))
+    files.on_loop.clear()
+    await directories.maintain()
+    await directories.store_high_watermarks_in_background({("t", 0): 7})
+    after = sum(name.endswith(".deleted") for name in files.list("/data/t-0"))
+    assert before > 10 > after == 0
+    assert [name for name in files.list("/data") if name.startswith("t-")] == ["t-0"]
+    assert not files.on_loop
+    directories.close()
