@@ -20,7 +20,8 @@ from ottla.server.node import Node
 def run(node: Node, on_ready: Callable[[Node], None]) -> None:
     """Start the node, tell `on_ready`, and stop it cleanly on SIGINT or SIGTERM. Blocks.
 
-    ConfigError and StorageError of the start come out of here.
+    ConfigError and StorageError of the start come out of here, and the StorageError for which the
+    node has stopped by itself.
     """
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(_serve(node, on_ready))
@@ -40,12 +41,17 @@ async def _serve(node: Node, on_ready: Callable[[Node], None]) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopped.set)
+    node.on_failure = stopped.set
     await node.start()
     tune_collector()
     with collections_named(node.broker.loop_watch):
         on_ready(node)
         await stopped.wait()
-    await node.stop()
+    try:
+        await node.stop()
+    finally:
+        if node.failure is not None:
+            raise node.failure
 
 
 def tune_collector() -> None:

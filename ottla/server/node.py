@@ -7,7 +7,7 @@ the opposite one. Lives on the event loop that `start` runs on.
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 
 from ottla.base.clock import Clock, RealClock
@@ -95,6 +95,10 @@ class Node:
         self._endpoints: list[Endpoint] = []
         self._undo = AsyncExitStack()
         self._stopping: asyncio.Future[None] | None = None
+        self._is_serving = False
+        # Why the node stopped by itself: it had no log directory left; `on_failure` hears of it.
+        self.failure: StorageError | None = None
+        self.on_failure: Callable[[], None] = lambda: None
         self.broker = Broker()
         self.broker.node_id = self._static.integer("node.id")
         self.broker.clock = self._clock
@@ -142,11 +146,14 @@ class Node:
         """
         try:
             await self._start()
+            if self.failure is not None:
+                raise self.failure
         except BaseException:
             await self._undo.aclose()
             raise
         for endpoint in self._endpoints:
             endpoint.serve()
+        self._is_serving = True
         self._sources.stage = Stage.RUNNING
         _log.info("broker %d serves %s:%d", self.node_id, self.host, self.port)
 
@@ -243,6 +250,16 @@ class Node:
         # One that fails while the directories are opened has no replicas yet.
         if self._has_replicas:
             self.broker.replicas.directory_offline(path, error)
+            if self.broker.replicas.directories.is_lost:
+                self._fail(error)
+
+    def _fail(self, error: StorageError) -> None:
+        """Stop, as Kafka does: a broker that can keep nothing is in the way of those that can."""
+        _log.critical("stopping, as every log directory has failed: %s", error)
+        self.failure = error
+        if self._is_serving:
+            self._begin_stop()
+            self.on_failure()
 
     def _start_coordinators(self) -> None:
         broker = self.broker
@@ -403,10 +420,13 @@ class Node:
 
     async def stop(self) -> None:
         """Accept nobody, answer what is owed, write everything down. Idempotent, also at once."""
+        await asyncio.shield(self._begin_stop())
+
+    def _begin_stop(self) -> "asyncio.Future[None]":
         if self._stopping is None:
             self._sources.stage = Stage.STOPPING
             self._stopping = asyncio.ensure_future(self._undo.aclose())
-        await asyncio.shield(self._stopping)
+        return self._stopping
 
     async def _close_endpoints(self) -> None:
         for endpoint in self._endpoints:

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -219,3 +220,17 @@ def test_a_start_that_fails_is_an_error_of_the_launcher(tmp_path: Path) -> None:
         BrokerProcess(tmp_path),
     ):
         pass
+
+
+def test_a_broker_that_has_lost_its_log_directory_ends(tmp_path: Path) -> None:
+    """With exit code 1 and one sentence that names the directory: whoever watches can act."""
+    with BrokerProcess(tmp_path / "data") as broker:
+        shutil.rmtree(broker.data)
+        broker.data.touch()
+        with Brokers(broker.bootstrap) as brokers, contextlib.suppress(OttlaError, OSError):
+            topics.create_topic(brokers, "t")
+        # No signal: it ends by itself.
+        code, errors = broker.stop(0)
+    assert code == 1
+    assert errors.splitlines()[-1].startswith(f"ottla: {tmp_path / 'data'}: ")
+    assert "Traceback" not in errors

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ottla.base.clock import RealClock
-from ottla.base.errors import ConfigError
+from ottla.base.errors import ConfigError, StorageError
 from ottla.server.loop import collections_named, run
 from ottla.server.loop_lag import LoopWatch
 from ottla.server.node import Node
@@ -57,3 +57,17 @@ def test_a_long_garbage_collection_has_a_name(monkeypatch: pytest.MonkeyPatch) -
         gc.collect()
     gc.collect()
     assert heard == ["garbage collection of generation 2"]
+
+
+@pytest.mark.usefixtures("collector")
+def test_a_node_without_a_log_directory_ends_it(tmp_path: Path) -> None:
+    """By itself, and what came out says which directory failed."""
+    data = tmp_path / "data"
+
+    def on_ready(started: Node) -> None:
+        directories = started.broker.replicas.directories
+        directories.failed(StorageError(str(data), "Input/output error"))
+
+    with pytest.raises(StorageError, match="Input/output error"):
+        run(node(data), on_ready)
+    assert not (data / ".kafka_cleanshutdown").exists()

@@ -239,16 +239,37 @@ async def test_several_listeners_serve_the_same_broker(yard: Yard) -> None:
 
 
 async def test_a_disk_that_fails_takes_its_directory_offline(yard: Yard) -> None:
-    """KAFKA_STORAGE_ERROR, and the broker goes on to answer."""
+    """KAFKA_STORAGE_ERROR, and the broker goes on with the other."""
     files = BreakableFiles()
-    client = await yard.client(await yard.start(files=files))
+    settings = {"log.dirs": f"{yard.folder},{yard.folder}-2"}
+    client = await yard.client(await yard.start(files=files, settings=settings))
     await client.metadata("t")
+    await client.metadata("u")
     assert (await client.produce("t", b"a")).error_code == 0
     files.is_broken = True
     assert (await client.produce("t", b"b")).error_code == ErrorCode.KAFKA_STORAGE_ERROR
     files.is_broken = False
     assert (await client.produce("t", b"c")).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert (await client.produce("u", b"c")).error_code == 0
     assert (await client.metadata("t")).topics[0].error_code == 0
+
+
+async def test_a_node_without_a_log_directory_stops(yard: Yard) -> None:
+    """What is owed is answered; then its connections end, and it says why."""
+    files = BreakableFiles()
+    node = await yard.start(files=files)
+    heard = asyncio.Event()
+    node.on_failure = heard.set
+    client = await yard.client(node)
+    await client.metadata("t")
+    files.is_broken = True
+    assert (await client.produce("t", b"a")).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    async with asyncio.timeout(20):
+        await heard.wait()
+        assert await client.reader.read() == b""
+        await node.stop()
+    assert node.failure is not None
+    assert node.failure.directory == str(yard.folder)
 
 
 class BreakableFiles(RealFileSystem):
