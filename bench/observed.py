@@ -1,0 +1,286 @@
+"""A broker as a process of its own that tells how late its event loop runs, and what it holds.
+
+The process serves a second port, the probe: one line asks, one line of JSON answers. `take` gives the
+longest lag since the last `take`, and what ran then; other words make the broker do at once what it
+does from time to time. A thread looks at the loop from outside while it is late.
+"""
+
+import argparse
+import asyncio
+import gc
+import json
+import os
+import resource
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple
+
+from bench import servers
+from ottla.server.loop import run
+from ottla.server.node import Node
+from ottla.storage import cleaning
+from ottla.storage.cleaning import Cleaner
+from ottla.wire.messages.metadata import MetadataRequest, MetadataResponse
+
+TICK_SECONDS = 0.002
+# A loop that is this late is looked at.
+BLAME_SECONDS = 0.03
+_STACK_LINES = 9
+_PLACES_MAX = 4
+
+
+class Reading(NamedTuple):
+    """What the probe tells: milliseconds, MiB, counts; `stack` is where the loop was when late."""
+
+    lag_ms: float
+    # Processor time of the loop's own thread between two looks: what others took is not in it.
+    cpu_ms: float
+    pauses: int
+    rss_mib: float
+    descriptors: int
+    connections: int
+    held_bytes: int
+    unsent_bytes: int
+    stack: str
+
+
+class _Ticker:
+    """Looks at the clock as often as the loop lets it."""
+
+    def __init__(self) -> None:
+        self.lag = self.cpu = 0.0
+        self.at = time.monotonic()
+        self._thread_cpu = 0.0
+        # Where the loop was when it was late: how often, and how late at most.
+        self._seen: Counter[str] = Counter()
+        self._late: defaultdict[str, float] = defaultdict(float)
+        self._thread_id = threading.get_ident()
+
+    def start(self) -> None:
+        self.at, self._thread_cpu = time.monotonic(), time.thread_time()
+        asyncio.get_running_loop().call_later(TICK_SECONDS, self._tick)
+        threading.Thread(target=self._blame, daemon=True).start()
+
+    def _tick(self) -> None:
+        now, cpu = time.monotonic(), time.thread_time()
+        self.lag = max(self.lag, now - self.at - TICK_SECONDS)
+        self.cpu = max(self.cpu, cpu - self._thread_cpu)
+        self.at, self._thread_cpu = now, cpu
+        asyncio.get_running_loop().call_later(TICK_SECONDS, self._tick)
+
+    def _blame(self) -> None:
+        while True:
+            time.sleep(BLAME_SECONDS / 2)
+            late = time.monotonic() - self.at
+            if late > BLAME_SECONDS:
+                frame = sys._current_frames().get(self._thread_id)
+                stack = traceback.extract_stack(frame)[-_STACK_LINES:]
+                place = " > ".join(
+                    f"{Path(each.filename).name}:{each.lineno} {each.name}" for each in stack
+                )
+                self._seen[place] += 1
+                self._late[place] = max(late, self._late[place])
+
+    def take(self) -> tuple[float, float, str]:
+        places = [
+            f"{count} x up to {self._late[place] * 1000:.0f} ms {place}"
+            for place, count in self._seen.most_common(_PLACES_MAX)
+        ]
+        found = self.lag, self.cpu, "\n    ".join(places)
+        self.lag = self.cpu = 0.0
+        self._seen.clear()
+        self._late.clear()
+        return found
+
+
+def serve(folder: str, port: int, probe_port: int, settings: Mapping[str, str]) -> None:
+    """Be the broker."""
+    node = Node({"listeners": f"PLAINTEXT://127.0.0.1:{port}", **settings, "log.dirs": folder})
+    run(node, lambda _: _open_probe(node, probe_port))
+
+
+def _open_probe(node: Node, port: int) -> None:
+    ticker = _Ticker()
+    ticker.start()
+    replicas = node.broker.replicas
+    works: dict[str, Callable[[], Any]] = {
+        "retention": replicas.directories.tick_retention,
+        "marks": replicas.checkpoint_high_watermarks_in_background,
+        "maintain": replicas.directories.maintain,
+        "clean": lambda: _clean(node),
+        "collect": gc.collect,
+        "nothing": lambda: None,
+    }
+
+    async def probe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while line := await reader.readline():
+            word = line.decode().strip()
+            if word != "take":
+                result = works[word]()
+                if asyncio.iscoroutine(result):
+                    await result
+            answer = _reading(node, ticker)._asdict() if word == "take" else {}
+            writer.write(json.dumps(answer).encode() + b"\n")
+
+    node.broker.tasks.spawn(_forever(probe, port), "probe")
+
+
+async def _forever(probe: Any, port: int) -> None:
+    server = await asyncio.start_server(probe, "127.0.0.1", port)
+    await server.serve_forever()
+
+
+async def _clean(node: Node) -> None:
+    broker = node.broker
+    cleaner = Cleaner(
+        broker.replicas.directories,
+        files=node._files,
+        clock=broker.clock,
+        settings=lambda: cleaning.Settings.from_options(broker.options),
+    )
+    while await cleaner.clean_dirtiest():
+        pass
+
+
+def _reading(node: Node, ticker: _Ticker) -> Reading:
+    lag, cpu, stack = ticker.take()
+    endpoint = node._endpoints[0]
+    status = Path("/proc/self/status").read_text().split("VmRSS:")[1]
+    return Reading(
+        lag * 1000,
+        cpu * 1000,
+        node.broker.loop_watch.lag.pauses_count,
+        int(status.split()[0]) / 1024,
+        len(os.listdir("/proc/self/fd")),
+        endpoint.connections_count,
+        endpoint.budget.held_bytes,
+        endpoint.unsent.held_bytes,
+        stack,
+    )
+
+
+class ObservedBroker:
+    """The other side: starts the process, asks the probe, stops it; a context manager."""
+
+    def __init__(
+        self, settings: Mapping[str, str] | None = None, folder: Path | None = None
+    ) -> None:
+        self._settings = dict(settings or {})
+        self._is_temporary = folder is None
+        self.folder = folder or Path(tempfile.mkdtemp(prefix="ottla-observed-"))
+        self.port = 0
+        self.errors = self.folder.with_name(self.folder.name + ".stderr")
+        self._process: subprocess.Popen[bytes] | None = None
+        self._probe: socket.socket | None = None
+
+    def start(self, patience_s: float = 60) -> "ObservedBroker":
+        """Return once it serves."""
+        self.port, probe_port = servers.free_port(), servers.free_port()
+        command = [sys.executable, "-m", "bench.observed", str(self.folder)]
+        command += [str(self.port), str(probe_port), json.dumps(self._settings)]
+        with self.errors.open("ab") as errors:
+            self._process = subprocess.Popen(command, stderr=errors, cwd=Path(__file__).parents[1])
+        deadline = time.monotonic() + patience_s
+        while True:
+            try:
+                servers.ask(self.port, MetadataRequest(topics=[]), MetadataResponse, 1)
+                self._probe = socket.create_connection(("127.0.0.1", probe_port))
+                self._probe.settimeout(120)
+                return self
+            except OSError as error:
+                if self._process.poll() is not None or time.monotonic() > deadline:
+                    raise AssertionError(self.errors.read_text()[-4000:]) from error
+                time.sleep(0.02)
+
+    @property
+    def pid(self) -> int:
+        """The process."""
+        assert self._process is not None
+        return self._process.pid
+
+    def is_alive(self) -> bool:
+        """Tell whether the process still runs."""
+        return self._process is not None and self._process.poll() is None
+
+    def do(self, word: str) -> dict[str, Any]:
+        """Have something done; returns when it has been."""
+        assert self._probe is not None
+        self._probe.sendall(word.encode() + b"\n")
+        answer = b""
+        while not answer.endswith(b"\n"):
+            more = self._probe.recv(65536)
+            assert more, self.errors.read_text()[-4000:]
+            answer += more
+        return dict(json.loads(answer))
+
+    def take(self) -> Reading:
+        """Return what was measured since the last call."""
+        return Reading(**self.do("take"))
+
+    def lines(self) -> list[str]:
+        """Return what the broker has logged."""
+        return self.errors.read_text(errors="replace").splitlines()
+
+    def stop(self, number: int = signal.SIGTERM, patience_s: float = 60) -> int:
+        """Stop it; return the exit code."""
+        assert self._process is not None
+        if self._probe is not None:
+            self._probe.close()
+        self._process.send_signal(number)
+        code = self._process.wait(patience_s)
+        self._process = None
+        return code
+
+    def __enter__(self) -> "ObservedBroker":
+        """Start."""
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop, and remove what was temporary."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+        if self._probe is not None:
+            self._probe.close()
+        if self._is_temporary:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            self.errors.unlink(missing_ok=True)
+
+
+def raise_descriptor_limit() -> int:
+    """Take as many descriptors as this process may have; return how many."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return hard
+
+
+def main() -> None:
+    """Be the broker: folder, port, port of the probe, settings as JSON."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder")
+    parser.add_argument("port", type=int)
+    parser.add_argument("probe_port", type=int)
+    parser.add_argument("settings")
+    words = parser.parse_args()
+    raise_descriptor_limit()
+    serve(words.folder, words.port, words.probe_port, json.loads(words.settings))
+
+
+if __name__ == "__main__":
+    main()
