@@ -6,6 +6,7 @@ org.apache.kafka.coordinator.transaction.TransactionLogConfig.
 """
 
 from ottla.base.options import OptionType, Scope
+from ottla.cluster import group_options
 from ottla.cluster.option_rows import Rows
 
 BOOLEAN = OptionType.BOOLEAN
@@ -108,6 +109,7 @@ GROUPS = (
         minimum=0,
         maximum=4,
     ),
+    *group_options.BROKER_ROWS,
 )
 
 TRANSACTIONS = (
@@ -144,6 +146,14 @@ TRANSACTIONS = (
         BOOLEAN,
         True,
         "Whether a batch of a transaction is taken only for partitions that were added to it.",
+    ),
+    _broker(
+        "add.partitions.to.txn.retry.backoff.max.ms",
+        INT,
+        100,
+        "Milliseconds that a client of transaction.version 2 waits for the end of its last "
+        "transaction when it writes to the next; then it is told to try again.",
+        minimum=0,
     ),
     _broker(
         "transaction.state.log.load.buffer.size",

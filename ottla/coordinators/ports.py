@@ -21,12 +21,17 @@ class TransactionalProducer(NamedTuple):
 
 
 class Marker(NamedTuple):
-    """How a producer's transaction ended; `coordinator_epoch` is that of its coordinator."""
+    """How a producer's transaction ended; `coordinator_epoch` is that of its coordinator.
+
+    `transaction_version` is that of the transaction: from 2 on its marker has an epoch that no record
+    of it has (KIP-1228).
+    """
 
     producer_id: int
     producer_epoch: int
     coordinator_epoch: int
     is_commit: bool
+    transaction_version: int = 0
 
 
 class MarkerWriter(Protocol):

@@ -281,6 +281,12 @@ class Connection(asyncio.BufferedProtocol):
         self._blocking_count += is_blocking
         return reply
 
+    def hold(self, size_bytes: int, until: "asyncio.Future[Any]") -> None:
+        """Count memory that waits with a future in the budget of all connections."""
+        budget = self._household.budget
+        budget.hold(size_bytes)
+        until.add_done_callback(lambda _: budget.give_back(size_bytes))
+
     def replied(self) -> None:
         """Send the deferred answers that are complete and first in line (called by Reply)."""
         if self.is_closed:

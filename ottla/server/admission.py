@@ -1,53 +1,254 @@
-"""Whether a batch of a transaction may be written: its partition must be part of an open one.
+"""Whether batches of a transaction may be written: their partitions must be part of an open one.
 
 A producer that was fenced, or whose transaction has ended behind its back, would else leave records
-that no marker ever ends, and read-committed consumers would wait at them for ever (KIP-890). Follows
+that no marker ever ends, and read-committed consumers would wait at them for ever (KIP-890). Clients
+of transaction.version 2 do not add partitions themselves: the broker does it for them, here. Follows
 AddPartitionsToTxnManager and ReplicaManager.
 """
 
-from ottla.base.errors import ApiError, ErrorCode
-from ottla.coordinators.txn.machine import Producer
+import asyncio
+import contextlib
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from enum import Enum
+from typing import Any, NamedTuple, TypeVar, Union
+
+from ottla.base.errors import ApiError, ErrorCode, ProtocolError
+from ottla.coordinators.replies import Reply
+from ottla.coordinators.txn.machine import BUMPING_VERSION, Producer
 from ottla.replication.partition import Partition
 from ottla.server.context import Broker
 
-# Clients before KIP-890 try again on this one without asking for metadata first.
-_LATER = frozenset(
+T = TypeVar("T")
+Place = tuple[str, int]
+# Why partitions are refused; those that may be written are not in it.
+Refusals = Mapping[Place, ErrorCode]
+
+_MS_PER_S = 1000
+_UNREACHABLE = frozenset(
     {
-        ErrorCode.CONCURRENT_TRANSACTIONS,
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NETWORK_EXCEPTION,
         ErrorCode.NOT_COORDINATOR,
     }
 )
 
 
-def admit(
-    broker: Broker,
-    partition: Partition,
-    transactional_id: str,
-    producer: Producer,
-    *,
-    knows_abortable: bool,
-) -> None:
-    """Raise ApiError unless the producer has the partition in an open transaction.
+class Knowledge(Enum):
+    """What the version of a request says about its client."""
 
-    `knows_abortable`: the request's version has TRANSACTION_ABORTABLE; others get INVALID_TXN_STATE.
-    """
-    if partition.log.producers.has_open_transaction(*producer):
+    # INVALID_TXN_STATE where a partition is not part of the transaction.
+    OLD = "old"
+    # TRANSACTION_ABORTABLE there.
+    ABORTABLE = "abortable"
+    # It leaves it to the broker to add partitions.
+    ADDING = "adding"
+
+
+class Applicant(NamedTuple):
+    """Who wants to write to which partitions in a transaction."""
+
+    transactional_id: str
+    producer: Producer
+    partitions: Sequence[Partition]
+    knowledge: Knowledge
+
+
+# Refusals; or a future of what the coordinator says; or None, because it is too early to say.
+_Verdict = Union[Refusals, "asyncio.Future[ErrorCode]", None]
+
+
+class Admission:
+    """Lets batches of transactions in; those of one transactional id in the order that they came."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        # The last turn of each id that has to wait.
+        self._turns: dict[str, asyncio.Future[None]] = {}
+
+    def ask(self, applicant: Applicant) -> "Refusals | Waiting":
+        """Return the verdict, or that it takes a while."""
+        before = self._turns.get(applicant.transactional_id)
+        verdict = None if before is not None else self._judge(applicant)
+        if isinstance(verdict, Mapping):
+            return verdict
+        return Waiting(self, applicant, before, verdict)
+
+    def take_turn(self, transactional_id: str) -> "asyncio.Future[None]":
+        """Have everything of the id that comes from now on wait for the returned future."""
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._turns[transactional_id] = turn
+        return turn
+
+    def end_turn(self, transactional_id: str, turn: "asyncio.Future[None]") -> None:
+        """Let the next go on; once is enough."""
+        if self._turns.get(transactional_id) is turn:
+            del self._turns[transactional_id]
+        if not turn.done():
+            turn.set_result(None)
+
+    def spawn(self, work: Coroutine[Any, Any, None], name: str) -> "asyncio.Task[None]":
+        """Do something as long as the broker lives."""
+        return self._broker.tasks.spawn(work, name)
+
+    def _judge(self, applicant: Applicant) -> _Verdict:
+        refused, strange = _sorted(applicant)
+        if not strange:
+            return refused
+        if applicant.knowledge is Knowledge.ADDING:
+            return self._add(applicant, refused, strange)
+        if self._broker.options.boolean("transaction.partition.verification.enable"):
+            refused |= self._verify(applicant, strange, is_committed=False)
+        return refused
+
+    def _verify(
+        self, applicant: Applicant, places: Sequence[Place], *, is_committed: bool
+    ) -> dict[Place, ErrorCode]:
+        verify = self._broker.transactions.verify
+        name, producer = applicant.transactional_id, applicant.producer
+        codes = {
+            place: verify(name, producer, place, is_committed=is_committed) for place in places
+        }
+        return {place: code for place, code in codes.items() if code is not ErrorCode.NONE}
+
+    def _add(
+        self, applicant: Applicant, refused: dict[Place, ErrorCode], places: Sequence[Place]
+    ) -> _Verdict:
+        reply = self._broker.transactions.add_partitions(
+            applicant.transactional_id, applicant.producer, places, version=BUMPING_VERSION
+        )
+        if isinstance(reply, asyncio.Future):
+            return reply
+        if reply is ErrorCode.CONCURRENT_TRANSACTIONS:
+            return None
+        if reply is not ErrorCode.NONE:
+            refused |= dict.fromkeys(places, reply)
+        return refused
+
+    async def verdict(
+        self, applicant: Applicant, before: "asyncio.Future[None] | None", verdict: _Verdict
+    ) -> Refusals:
+        """Return the verdict; CONCURRENT_TRANSACTIONS where the former end takes too long."""
+        broker = self._broker
+        if before is not None:
+            await before
+            verdict = self._judge(applicant)
+        patience_ms = broker.options.integer("add.partitions.to.txn.retry.backoff.max.ms")
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + patience_ms / _MS_PER_S
+        while True:
+            if isinstance(verdict, asyncio.Future):
+                code = await verdict
+                if code is not ErrorCode.CONCURRENT_TRANSACTIONS:
+                    return self._settled(applicant, code)
+            elif verdict is not None:
+                return verdict
+            left = deadline - loop.time()
+            if left <= 0:
+                return self._settled(applicant, ErrorCode.CONCURRENT_TRANSACTIONS)
+            ended = broker.transactions.ended(applicant.transactional_id)
+            if ended is not None:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(left):
+                        await ended
+            verdict = self._judge(applicant)
+
+    def _settled(self, applicant: Applicant, code: ErrorCode) -> Refusals:
+        """Return the verdict after the coordinator has spoken; an addition may be undone again."""
+        refused, strange = _sorted(applicant)
+        if code is ErrorCode.NONE:
+            return refused | self._verify(applicant, strange, is_committed=True)
+        return refused | dict.fromkeys(strange, code)
+
+
+class Waiting:
+    """An applicant that is told later."""
+
+    def __init__(
+        self,
+        admission: Admission,
+        applicant: Applicant,
+        before: "asyncio.Future[None] | None",
+        verdict: _Verdict,
+    ) -> None:
+        self._admission = admission
+        self._applicant = applicant
+        self._before = before
+        self._verdict = verdict
+
+    def then(self, act: Callable[[Refusals], Reply[T]]) -> "asyncio.Future[T]":
+        """Return what `act` returns, an ApiError or ProtocolError that it raises included.
+
+        It runs in the same turn of the loop as the verdict is taken, so that it is still true. To be
+        called at once: it keeps the place in the line.
+        """
+        name = self._applicant.transactional_id
+        answered: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        turn = self._admission.take_turn(name)
+
+        async def wait() -> None:
+            await self._wait(act, answered)
+            self._admission.end_turn(name, turn)
+
+        task = self._admission.spawn(wait(), f"admission of {name!r}")
+
+        def ended(task: "asyncio.Task[None]") -> None:
+            self._admission.end_turn(name, turn)
+            if task.cancelled() or task.exception() is not None:
+                answered.cancel()
+
+        task.add_done_callback(ended)
+        return answered
+
+    async def _wait(
+        self, act: Callable[[Refusals], Reply[T]], answered: "asyncio.Future[T]"
+    ) -> None:
+        refusals = await self._admission.verdict(self._applicant, self._before, self._verdict)
+        try:
+            reply = act(refusals)
+        except (ApiError, ProtocolError) as error:
+            answered.set_exception(error)
+        else:
+            _pass_on(reply, answered)
+
+
+def _pass_on(reply: Reply[T], answered: "asyncio.Future[T]") -> None:
+    if not isinstance(reply, asyncio.Future):
+        answered.set_result(reply)
         return
-    if not broker.options.boolean("transaction.partition.verification.enable"):
-        return
-    place = (partition.topic, partition.partition)
-    code = broker.transactions.verify(transactional_id, producer, place)
-    if code is ErrorCode.NONE:
-        return
-    if code in _LATER:
-        reason = f"The transaction cannot be verified now: {code.name}."
-        raise ApiError(ErrorCode.NOT_ENOUGH_REPLICAS, reason)
+
+    def settle(done: "asyncio.Future[T]") -> None:
+        error = done.exception()
+        if error is None:
+            answered.set_result(done.result())
+        else:
+            answered.set_exception(error)
+
+    reply.add_done_callback(settle)
+
+
+def _sorted(applicant: Applicant) -> tuple[dict[Place, ErrorCode], list[Place]]:
+    """Return what is refused at once, and where the producer has no transaction open yet."""
+    refused: dict[Place, ErrorCode] = {}
+    strange: list[Place] = []
+    producer_id, epoch = applicant.producer
+    for partition in applicant.partitions:
+        place = (partition.topic, partition.partition)
+        producers = partition.log.producers
+        known = producers.producers.get(producer_id)
+        if known is not None and known.epoch > epoch:
+            refused[place] = ErrorCode.INVALID_PRODUCER_EPOCH
+        elif not producers.has_open_transaction(producer_id, epoch):
+            strange.append(place)
+    return refused, strange
+
+
+def told(code: ErrorCode, knowledge: Knowledge) -> ErrorCode:
+    """Return what a client is told that writes to a refused partition."""
     if code is ErrorCode.PRODUCER_FENCED:
-        raise ApiError(ErrorCode.INVALID_PRODUCER_EPOCH)
-    if code is ErrorCode.TRANSACTION_ABORTABLE and not knows_abortable:
-        code = ErrorCode.INVALID_TXN_STATE
-    if code in (ErrorCode.TRANSACTION_ABORTABLE, ErrorCode.INVALID_TXN_STATE):
-        raise ApiError(code, "The partition is not part of an open transaction of the producer.")
-    raise ApiError(code)
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    if code is ErrorCode.TRANSACTION_ABORTABLE and knowledge is Knowledge.OLD:
+        return ErrorCode.INVALID_TXN_STATE
+    is_busy = code is ErrorCode.CONCURRENT_TRANSACTIONS and knowledge is not Knowledge.ADDING
+    # Clients try again on this one without asking for metadata first.
+    return ErrorCode.NOT_ENOUGH_REPLICAS if is_busy or code in _UNREACHABLE else code

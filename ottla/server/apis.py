@@ -52,6 +52,7 @@ from ottla.server.handlers import (
 )
 from ottla.server.produce_shortcut import ProduceShortcut
 
+    update_features,
 
 class Row(NamedTuple):
     """One served API."""
@@ -102,6 +103,7 @@ ROWS: tuple[Row, ...] = (
     Row(describe_configs),
     Row(alter_configs),
     Row(incremental_alter_configs),
+    Row(update_features),
     Row(offset_delete),
     Row(list_config_resources),
     Row(describe_log_dirs),

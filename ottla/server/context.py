@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ottla.coordinators.producer_ids import ProducerIds
     from ottla.coordinators.txn.service import TransactionCoordinator
     from ottla.replication.replicas import Replicas
+    from ottla.server.admission import Admission
     from ottla.server.config_store import ConfigStore
     from ottla.server.features import Features
     from ottla.server.fetch_sessions import FetchSessions
@@ -48,6 +49,7 @@ class Broker:
     transactions: "TransactionCoordinator"
     markers: "ReplicaMarkers"
     producer_ids: "ProducerIds"
+    admission: "Admission"
     controller: "Controller"
     configs: "ConfigStore"
     features: "Features"

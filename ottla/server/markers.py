@@ -12,7 +12,9 @@ from ottla.base.errors import ApiError, ErrorCode
 from ottla.coordinators.group.service import OFFSETS_TOPIC, GroupCoordinator
 from ottla.coordinators.ports import Marker
 from ottla.coordinators.replies import Reply, gathered
-from ottla.replication.partition import ACKS_ALL
+from ottla.coordinators.txn.machine import BUMPING_VERSION
+from ottla.coordinators.txn.state import EPOCH_MAX
+from ottla.replication.partition import ACKS_ALL, Partition
 from ottla.replication.replicas import Replicas
 from ottla.server.partition_writer import encode_marker
 
@@ -42,6 +44,7 @@ class ReplicaMarkers:
     def _write_one(self, marker: Marker, topic: str, number: int) -> Reply[ErrorCode]:
         try:
             target = self._replicas.get(topic, number)
+            _check_epoch(target, marker)
             if topic == OFFSETS_TOPIC:
                 return self._groups.end_transaction(number, marker)
             encoded = encode_marker(marker, self._clock.time_ms())
@@ -55,3 +58,19 @@ class ReplicaMarkers:
             ACKS_ALL, end_offset, _COMMIT_SECONDS
         )
         return done
+
+
+def _check_epoch(target: Partition, marker: Marker) -> None:
+    """Refuse a marker that comes so late that it would end the producer's next transaction.
+
+    From transaction.version 2 on the marker has an epoch that no record of its transaction has
+    (KIP-1228). With the epoch of the last marker it is that marker, written once more: it may be.
+    """
+    if marker.transaction_version < BUMPING_VERSION:
+        return
+    known = target.log.producers.producers.get(marker.producer_id)
+    if known is None or known.epoch < marker.producer_epoch:
+        return
+    is_written = known.transaction_first_offset < 0 or marker.producer_epoch == EPOCH_MAX
+    if known.epoch > marker.producer_epoch or not is_written:
+        raise ApiError(ErrorCode.INVALID_PRODUCER_EPOCH)

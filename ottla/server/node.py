@@ -16,7 +16,8 @@ from ottla.base.files import FileSystem, RealFileSystem
 from ottla.base.options import Snapshot
 from ottla.base.rng import Rng, SystemRng
 from ottla.base.tasks import Tasks
-from ottla.cluster import image, metrics_options, options
+from ottla.cluster import features, image, metrics_options, options
+from ottla.cluster.features import TRANSACTION_VERSION
 from ottla.cluster.image import BrokerImage, ClusterImage
 from ottla.cluster.zk.embedded import EmbeddedTree
 from ottla.cluster.zk.port import Coordination
@@ -34,9 +35,11 @@ from ottla.net.port import Net
 from ottla.replication.partition import Partition
 from ottla.replication.replicas import Replicas
 from ottla.server import apis
+from ottla.server.admission import Admission
 from ottla.server.config_store import ConfigStore
 from ottla.server.context import Broker
 from ottla.server.dispatch import Dispatcher
+from ottla.server.features import Features
 from ottla.server.fetch_sessions import FetchSessions
 from ottla.server.local_broker import LocalBroker
 from ottla.server.loop_lag import LoopWatch
@@ -164,11 +167,14 @@ class Node:
         broker.cluster_id = await state.ensure_cluster_id(session, self._rng)
         broker.image = ClusterImage(cluster_id=broker.cluster_id)
         broker.configs = ConfigStore(self._static, broker.node_id, self._tasks)
+        broker.advertised_apis = apis.advertised_apis()
         self._undo.push_async_callback(self._tasks.close)
         await broker.configs.start(session)
         broker.options = broker.configs.broker
         broker.configs.on_broker.append(self._options_changed)
         broker.configs.on_topic.append(self._topic_changed)
+        broker.features = Features(features.supported(broker.advertised_apis), self._tasks)
+        await broker.features.start(session)
         self._open_storage()
         # No task may touch a log that is being closed.
         self._undo.push_async_callback(self._tasks.close)
@@ -178,7 +184,6 @@ class Node:
             clock=self._clock,
             rng=self._rng,
         )
-        broker.advertised_apis = apis.advertised_apis()
         await self._listen()
         self._undo.push_async_callback(self._close_endpoints)
         await self._start_controller(session)
@@ -285,7 +290,9 @@ class Node:
         )
         broker.replicas.on_leading.append(self._leading)
         broker.replicas.on_ceasing.append(self._ceasing)
+            version=lambda: broker.features.level(TRANSACTION_VERSION),
 
+        broker.admission = Admission(broker)
     def _current_session(self) -> Coordination:
         return self.broker.controller.session
 
@@ -343,7 +350,7 @@ class Node:
             connect=self._new_session,
         )
         broker.controller = Controller(session, self._registration(), surroundings)
-        broker.controller.on_new_session.append(broker.configs.start)
+        broker.controller.on_new_session += [broker.configs.start, broker.features.start]
         self._local = LocalBroker(
             broker, lambda: broker.controller.broker_epoch, self._image_changed
         )

@@ -1,8 +1,8 @@
 """Keys and values of `__transaction_state`, byte for byte Apache Kafka's.
 
 Each is a two-byte version and the message; a value of None is a tombstone and never comes here.
-Version 1 of the value is flexible and belongs to transaction.version 1 and later (KIP-890): it is
-read, and version 0, which every broker reads, is written.
+Version 1 of the value is flexible and belongs to transaction.version 1 and later (KIP-890); version 0
+is what every broker reads.
 """
 
 import struct
@@ -23,7 +23,7 @@ from ottla.wire.schema import (
 )
 
 KEY_VERSION = 0
-VALUE_VERSION = 0
+VALUE_VERSION_MAX = 1
 
 _VERSION = struct.Struct(">h")
 
@@ -76,7 +76,7 @@ def decode_key(data: Buffer) -> str | None:
     return decode(TransactionLogKey, version, data, _VERSION.size)[0].transactional_id
 
 
-def encode_value(value: TransactionLogValue, version: int = VALUE_VERSION) -> bytes:
+def encode_value(value: TransactionLogValue, version: int) -> bytes:
     """Write a value."""
     return _VERSION.pack(version) + encode(value, version)
 

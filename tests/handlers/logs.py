@@ -15,7 +15,7 @@ from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.options import Snapshot
 from ottla.base.rng import SeededRng
 from ottla.base.tasks import Tasks
-from ottla.cluster import options
+from ottla.cluster import features, options
 from ottla.cluster.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
 from ottla.cluster.names import validate_topic_name
 from ottla.cluster.options import BROKER_OPTIONS
@@ -24,6 +24,7 @@ from ottla.replication.partition import Partition
 from ottla.replication.replicas import Replicas
 from ottla.server import apis
 from ottla.server.context import Broker, RequestContext
+from ottla.server.features import Features
 from ottla.server.fetch_sessions import FetchSessions
 from ottla.storage.config import LogConfig
 from ottla.storage.disk import LogDirectories
@@ -59,6 +60,7 @@ class LogsBroker(Broker):
         self.tasks = Tasks()
         self.options = BROKER_OPTIONS.parse({})
         self.advertised = {}
+        self.held: list[tuple[int, Any]] = []
         self.advertised_apis = apis.advertised_apis()
         self.files = SimFileSystem()
         self.topic_settings: dict[str, dict[str, str]] = {}
@@ -85,6 +87,7 @@ class LogsBroker(Broker):
             topic_options=self.options_of,
             image=lambda: self.image,
         )
+        self.features = Features(features.supported(self.advertised_apis), self.tasks)
         self.fetch_sessions = FetchSessions(4, clock=self.clock, rng=self.rng)
 
     def options_of(self, topic: str) -> Snapshot:
@@ -134,7 +137,8 @@ class LogsBroker(Broker):
             )
 
     def context(self, handler: ModuleType, version: int, listener: str = "PLAINTEXT") -> Any:
-        return RequestContext(self, connection(listener), int(handler.API), version, 1, "client")
+        from_client = connection(listener, self.held)
+        return RequestContext(self, from_client, int(handler.API), version, 1, "client")
 
     def begin(self, handler: ModuleType, request: Any, version: int) -> Any:
         """Send a request through the codec; return what the handler returned."""
@@ -155,12 +159,17 @@ def through_codec(answer: Any, version: int) -> Any:
     return schema.decode(type(answer), version, schema.encode(answer, version))[0]
 
 
-def connection(listener: str = "PLAINTEXT") -> Connection:
+def connection(
+    listener: str = "PLAINTEXT", held: list[tuple[int, Any]] | None = None
+) -> Connection:
+    """Return a connection; memory that waits with a future is put into `held`."""
+    noted = [] if held is None else held
     found = SimpleNamespace(
         listener_name=listener,
         local_address=("127.0.0.1", 7),
         peer_address=("127.0.0.9", 8),
         answer_room_bytes=1 << 30,
+        hold=lambda size_bytes, until: noted.append((size_bytes, until)),
     )
     return cast(Connection, found)
 

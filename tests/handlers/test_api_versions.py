@@ -35,13 +35,29 @@ async def test_produce_is_advertised_from_version_0(broker: LogsBroker) -> None:
     assert (produce.min_version, produce.max_version) == (0, 13)
 
 
-@pytest.mark.parametrize("version", [3, 4])
-async def test_no_feature_is_advertised(broker: LogsBroker, version: int) -> None:
-    """`transaction.version` would make clients use what is not served."""
-    answer = await broker.ask(api_versions, request(), version)
+async def test_features_tell_what_is_finalized(broker: LogsBroker) -> None:
+    """A range for each that this broker knows; a level for each that is on; their epoch."""
+    broker.features.levels = {"transaction.version": 2, "group.version": 0}
+    broker.features.epoch = 7
+    answer = await broker.ask(api_versions, request(), 4)
+    ranges = {item.name: (item.min_version, item.max_version) for item in answer.supported_features}
+    assert ranges["transaction.version"] == (0, 2)
+    (found,) = answer.finalized_features
+    assert (found.name, found.min_version_level, found.max_version_level) == (
+        "transaction.version",
+        2,
+        2,
+    )
+    assert answer.finalized_features_epoch == 7
+
+
+async def test_older_clients_are_not_told_that_a_feature_may_be_off(broker: LogsBroker) -> None:
+    """They cannot read a range from 0 on (KAFKA-17492); the level they can."""
+    broker.features.levels = {"transaction.version": 2}
+    answer = await broker.ask(api_versions, request(), 3)
     assert answer.supported_features == []
-    assert answer.finalized_features == []
-    assert answer.finalized_features_epoch == -1
+    assert [item.name for item in answer.finalized_features] == ["transaction.version"]
+    assert not (await broker.ask(api_versions, request(), 2)).finalized_features
 
 
 @pytest.mark.parametrize("name", ["", "-x", "x-", "a b", "ä", "a\n"])

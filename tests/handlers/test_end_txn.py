@@ -1,10 +1,16 @@
 """EndTxn: a transaction becomes visible as a whole, or not at all."""
 
+from dataclasses import replace
+
 import pytest
 
 from ottla.base.errors import ErrorCode
+from ottla.coordinators.txn.machine import Producer
+from ottla.coordinators.txn.state import EPOCH_MAX
 from ottla.server.handlers import end_txn
-from tests.handlers.transactions import transactions_broker
+from ottla.wire.messages.end_txn import EndTxnRequest
+from ottla.wire.records.records import iterate_records
+from tests.handlers.transactions import STATE, transactions_broker
 
 
 async def written(broker, producer):
@@ -100,3 +106,119 @@ async def test_partition_of_a_deleted_topic_needs_no_marker():
         broker.image = broker.image.with_topics(deleted=["t"])
         assert await broker.end(producer) == 0
         assert broker.transactions.find("tx").state.shown == "CompleteCommit"
+
+
+async def bumped(broker, producer, *, is_commit=True):
+    """End the transaction as a client of transaction.version 2; return code and producer."""
+    request = EndTxnRequest(
+        transactional_id="tx",
+        producer_id=producer.producer_id,
+        producer_epoch=producer.producer_epoch,
+        committed=is_commit,
+    )
+    answer = await broker.ask(end_txn, request, 5)
+    return ErrorCode(answer.error_code).name, Producer(answer.producer_id, answer.producer_epoch)
+
+
+async def test_each_end_brings_another_epoch():
+    """KIP-890: partitions are added by writing; sequence numbers begin at 0 in each transaction."""
+    async with transactions_broker() as broker:
+        producer = await broker.producer()
+        for epoch, text in enumerate((b"a", b"b", b"c")):
+            assert producer.producer_epoch == epoch
+            assert await broker.send(producer, text, version=12) == 0
+            assert await broker.send(producer, text, sequence=1, version=12) == 0
+            code, producer = await bumped(broker, producer, is_commit=text != b"b")
+            assert code == "NONE"
+        assert await broker.committed_values() == [b"a", b"a", b"b", b"b", b"c", b"c"]
+        found = await broker.read()
+        assert [item.first_offset for item in found.aborted_transactions] == [3]
+        assert (await broker.read()).last_stable_offset == 9
+
+
+async def test_end_may_be_asked_for_again_and_brings_the_same_epoch():
+    """By the epoch before; not the other outcome."""
+    async with transactions_broker() as broker:
+        producer = await broker.producer()
+        assert await broker.send(producer, b"a", version=12) == 0
+        first = await bumped(broker, producer)
+        assert await bumped(broker, producer) == first
+        assert await bumped(broker, producer, is_commit=False) == ("INVALID_TXN_STATE", Producer())
+        assert first == ("NONE", producer._replace(producer_epoch=1))
+
+
+async def test_abort_need_not_have_begun():
+    """The client cannot know whether its records have arrived; a commit of nothing is its fault."""
+    async with transactions_broker() as broker:
+        producer = await broker.producer()
+        assert await bumped(broker, producer) == ("INVALID_TXN_STATE", Producer())
+        code, producer = await bumped(broker, producer, is_commit=False)
+        assert (code, producer.producer_epoch) == ("NONE", 1)
+
+
+async def test_records_that_come_late_belong_to_no_other_transaction():
+    """They have the epoch of their own, which has ended: the reason for all of it."""
+    async with transactions_broker() as broker:
+        producer = await broker.producer()
+        assert await broker.send(producer, b"a", version=12) == 0
+        _, following = await bumped(broker, producer)
+        late = await broker.send(producer, b"late", sequence=1, version=12)
+        elsewhere = await broker.send(producer, b"late", number=1, version=12)
+        assert late == elsewhere == ErrorCode.INVALID_PRODUCER_EPOCH
+        assert await broker.send(following, b"b", version=12) == 0
+        assert (await bumped(broker, following))[0] == "NONE"
+        assert await broker.committed_values() == [b"a", b"b"]
+
+
+async def test_last_epoch_is_followed_by_another_producer_id():
+    """Its first transaction begins with epoch 0; the old id is of no use any more."""
+    async with transactions_broker() as broker:
+        producer = await broker.producer()
+        for shard in broker.transactions._runtime.shards():
+            for name, found in list(shard[1].transactions.items()):
+                shard[1].transactions[name] = replace(found, producer_epoch=EPOCH_MAX - 1)
+        last = producer._replace(producer_epoch=EPOCH_MAX - 1)
+        assert await broker.send(last, b"a", version=12) == 0
+        code, following = await bumped(broker, last)
+        assert (code, following) == ("NONE", Producer(producer.producer_id + 1, 0))
+        assert await bumped(broker, last) == ("NONE", following)
+        assert await broker.send(following, b"b", version=12) == 0
+        assert (await bumped(broker, following))[0] == "NONE"
+        assert await broker.committed_values() == [b"a", b"b"]
+        refused = await broker.send(last, b"late", sequence=1, version=12)
+        assert refused == ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+async def test_clients_of_both_kinds_share_a_broker():
+    """Each keeps its ways: the older one its epoch and AddPartitionsToTxn."""
+    async with transactions_broker() as broker:
+        old, new = await broker.producer("old"), await broker.producer()
+        for round_number in range(3):
+            assert await broker.add(old, 0, transactional_id="old") == 0
+            code = await broker.send(old, b"o", sequence=round_number, transactional_id="old")
+            assert code == 0
+            assert await broker.send(new, b"n", version=12) == 0
+            request = EndTxnRequest(
+                transactional_id="old",
+                producer_id=old.producer_id,
+                producer_epoch=old.producer_epoch,
+                committed=True,
+            )
+            assert (await broker.ask(end_txn, request, 4)).error_code == 0
+            _, new = await bumped(broker, new)
+        assert await broker.committed_values() == [b"o", b"n"] * 3
+
+
+async def test_level_of_the_cluster_decides_what_is_kept():
+    """Below 1 the records are those that every broker reads; clients of either kind go on."""
+    async with transactions_broker() as broker:
+        for level, version in ((0, 0), (1, 1), (2, 1)):
+            broker.transaction_version = level
+            producer = await broker.producer()
+            assert await broker.send(producer, b"a", version=12) == 0
+            assert (await bumped(broker, producer))[0] == "NONE"
+            number = broker.transactions.partition_for("tx")
+            log = broker.partition(STATE, number).log
+            data = log.read(0, 1 << 20, max_offset=log.log_end_offset).records
+            *_, last = iterate_records(bytes(data))
+            assert int.from_bytes(last.value[:2], "big") == version

@@ -74,6 +74,22 @@ async def test_offsets_count_when_the_transaction_is_committed(version):
         assert await stored(broker, require_stable=True) == (7, "NONE")
 
 
+async def test_group_is_made_part_of_the_transaction():
+    """Version 5 of KIP-890: nobody has added it; the end of the transaction decides about it."""
+    async with transactions_broker() as broker:
+        producer = await broker.producer()
+        assert await commit(broker, producer, (0, 7), version=5) == ["NONE"]
+        assert await stored(broker, require_stable=True) == (-1, "UNSTABLE_OFFSET_COMMIT")
+        assert await broker.end(producer, version=5) == 0
+        assert await stored(broker, require_stable=True) == (7, "NONE")
+        late = await commit(broker, producer, (0, 9), version=5)
+        assert late == ["INVALID_PRODUCER_EPOCH"]
+        following = producer._replace(producer_epoch=1)
+        assert await commit(broker, following, (0, 9), version=5) == ["NONE"]
+        assert await broker.end(following, is_commit=False, version=5) == 0
+        assert await stored(broker, require_stable=True) == (7, "NONE")
+
+
 async def test_offsets_of_an_aborted_transaction_are_dropped():
     """What was stored before stays."""
     async with transactions_broker() as broker:

@@ -10,13 +10,14 @@ from ottla.wire.messages.write_txn_markers import (
 from tests.handlers.transactions import OFFSETS, transactions_broker
 
 
-def marker(producer, *places, epoch=0, is_commit=True):
+def marker(producer, *places, epoch=0, is_commit=True, transaction_version=0):
     """Return a marker for (topic, partition) pairs."""
     return WritableTxnMarker(
         producer_id=producer.producer_id,
         producer_epoch=producer.producer_epoch,
         coordinator_epoch=epoch,
         transaction_result=is_commit,
+        transaction_version=transaction_version,
         topics=[
             WritableTxnMarkerTopic(name=topic, partition_indexes=[number])
             for topic, number in places
@@ -24,9 +25,10 @@ def marker(producer, *places, epoch=0, is_commit=True):
     )
 
 
-async def write(broker, *markers):
+async def write(broker, *markers, version=1):
     """Write markers; return the codes of each."""
-    answer = await broker.ask(write_txn_markers, WriteTxnMarkersRequest(markers=list(markers)), 1)
+    request = WriteTxnMarkersRequest(markers=list(markers))
+    answer = await broker.ask(write_txn_markers, request, version)
     return [
         [ErrorCode(item.error_code).name for topic in found.topics for item in topic.partitions]
         for found in answer.markers
@@ -87,3 +89,35 @@ async def test_each_partition_has_its_own_answer():
         ]
         broker.groups.unload(1)
         assert await write(broker, marker(producer, (OFFSETS, 1))) == [["NOT_COORDINATOR"]]
+
+
+async def test_late_marker_does_not_end_the_next_transaction():
+    """KIP-1228: with transaction.version 2 its epoch is one that no record of its transaction has."""
+    async with transactions_broker() as broker:
+        producer = await broker.producer()
+        places = (("t", 0), (OFFSETS, 0))
+        following = producer._replace(producer_epoch=1)
+        ended = marker(following, *places, transaction_version=2)
+        assert await broker.send(producer, b"a", version=12) == 0
+        assert await write(broker, ended, version=2) == [["NONE", "NONE"]]
+        # Nothing has been written since: it is the same marker, once more.
+        assert await write(broker, ended, version=2) == [["NONE", "NONE"]]
+        assert await broker.end(producer, version=5) == 0
+        assert await broker.send(following, b"b", version=12) == 0
+        assert await write(broker, ended, version=2) == [["INVALID_PRODUCER_EPOCH", "NONE"]]
+        assert (await broker.read()).last_stable_offset < (await broker.read()).high_watermark
+        earlier = marker(producer, ("t", 0), transaction_version=2)
+        assert await write(broker, earlier, version=2) == [["INVALID_PRODUCER_EPOCH"]]
+        assert await broker.end(following, version=5) == 0
+        assert await broker.committed_values() == [b"a", b"b"]
+
+
+async def test_marker_of_before_has_the_epoch_of_its_records():
+    """It cannot be told from a late one; there the epoch stays for many transactions."""
+    async with transactions_broker() as broker:
+        producer = await broker.producer()
+        await broker.add(producer, 0)
+        await broker.send(producer, b"a")
+        for version in (0, 1):
+            found = marker(producer, ("t", 0), transaction_version=version)
+            assert await write(broker, found, version=2) == [["NONE"]]

@@ -11,6 +11,7 @@ from ottla.coordinators.group.service import GroupCoordinator
 from ottla.coordinators.txn.machine import Producer
 from ottla.coordinators.txn.service import TransactionCoordinator
 from ottla.replication.partition import Partition
+from ottla.server.admission import Admission
 from ottla.server.handlers import (
     add_partitions_to_txn,
     end_txn,
@@ -52,6 +53,7 @@ class TransactionsBroker(LogsBroker):
         super().__init__()
         written = {name.replace("_", "."): text for name, text in settings.items()}
         self.options = BROKER_OPTIONS.parse(written)
+        self.transaction_version = 2
         writer = ReplicaWriter(self.replicas, self.clock)
         self.producer_ids = ProducerIds()  # type: ignore[assignment]
         self.groups = GroupCoordinator(
@@ -71,7 +73,9 @@ class TransactionsBroker(LogsBroker):
             tasks=self.tasks,
             options=lambda: self.options,
             image=lambda: self.image,
+            version=lambda: self.transaction_version,
         )
+        self.admission = Admission(self)
         self.replicas.on_leading.append(self._leading)
         self.create("t", partitions=2)
 
@@ -121,15 +125,7 @@ class TransactionsBroker(LogsBroker):
         self, producer: Producer, *texts: bytes, sequence: int = 0, number: int = 0, **fields: Any
     ) -> int:
         """Write one batch in the transaction; return the code."""
-        records = batch(
-            *texts,
-            # Or each marker, which has the broker's time, would begin a segment.
-            timestamp=self.clock.time_ms(),
-            producer_id=producer.producer_id,
-            producer_epoch=producer.producer_epoch,
-            base_sequence=sequence,
-            transactional=True,
-        )
+        records = self._batch(producer, *texts, sequence=sequence)
         request = ProduceRequest(
             transactional_id=fields.get("transactional_id", "tx"),
             acks=-1,
@@ -141,6 +137,31 @@ class TransactionsBroker(LogsBroker):
         )
         answer = await self.ask(produce, request, fields.get("version", 10))
         return int(answer.responses[0].partition_responses[0].error_code)
+
+    async def send_many(self, *producers: Producer, version: int) -> list[int]:
+        """Write one batch of each producer, to a partition each; return the codes."""
+        items = [
+            PartitionProduceData(index=number, records=self._batch(producer, b"v", sequence=0))
+            for number, producer in enumerate(producers)
+        ]
+        request = ProduceRequest(
+            transactional_id="tx",
+            acks=-1,
+            topic_data=[TopicProduceData(name="t", partition_data=items)],
+        )
+        answer = await self.ask(produce, request, version)
+        return [int(item.error_code) for item in answer.responses[0].partition_responses]
+
+    def _batch(self, producer: Producer, *texts: bytes, sequence: int) -> bytearray:
+        return batch(
+            *texts,
+            # Or each marker, which has the broker's time, would begin a segment.
+            timestamp=self.clock.time_ms(),
+            producer_id=producer.producer_id,
+            producer_epoch=producer.producer_epoch,
+            base_sequence=sequence,
+            transactional=True,
+        )
 
     async def end(self, producer: Producer, *, is_commit: bool = True, version: int = 3) -> int:
         """End the transaction; return the code."""

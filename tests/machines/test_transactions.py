@@ -4,10 +4,11 @@
 into the files, and review the difference like code.
 
     init [timeout= id= epoch= fresh=]    (id, epoch: of a producer that goes on; fresh: an unused id)
-    add id= epoch= partitions=TOPIC-N,…
+    add id= epoch= partitions=TOPIC-N,… [bump=1]
     verify id= epoch= partition=TOPIC-N
-    commit id= epoch= · abort id= epoch=
-    complete (every marker is written) · time (look whether the time is up) · expire AFTER_MS
+    commit id= epoch= [bump=1 fresh=] · abort (bump: EndTxn 5; fresh: where epochs are used up)
+    version N (the cluster's transaction.version)
+    complete (every marker is written) · time [fresh=] (is the time up?) · expire AFTER_MS
     now MS · set epoch=N (as after N producers) · reload (what the log keeps)
 """
 
@@ -19,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from ottla.coordinators.txn import machine, records
-from ottla.coordinators.txn.machine import Outcome, Producer
+from ottla.coordinators.txn.machine import Claim, Ending, Outcome, Producer
 from ottla.coordinators.txn.records import Change
 from ottla.coordinators.txn.state import Transaction
 
@@ -33,12 +34,14 @@ class Player:
     def __init__(self) -> None:
         self.transaction: Transaction | None = None
         self.now_ms = 0
+        # The cluster's transaction.version.
+        self.version = 0
 
     def play(self, line: str) -> Iterator[str]:
         """Perform one line and return what came of it."""
         verb, *words = line.split()
-        if verb == "now":
-            self.now_ms = int(words[0])
+        if verb in ("now", "version"):
+            setattr(self, {"now": "now_ms", "version": "version"}[verb], int(words[0]))
             return
         if verb in ("set", "reload", "time", "expire", "complete", "verify"):
             yield from self._look(verb, words)
@@ -46,7 +49,10 @@ class Player:
         outcome = self._decide(verb, dict(word.split("=", 1) for word in words))
         if outcome.next is not None:
             yield from self._store(outcome.next)
-        yield outcome.code.name
+        told = outcome.code.name
+        if outcome.producer != machine.NO_PRODUCER:
+            told += " id={} epoch={}".format(*outcome.producer)
+        yield told
 
     def _store(self, transaction: Transaction) -> Iterator[str]:
         self.transaction = transaction
@@ -54,6 +60,8 @@ class Player:
         said = f"store {transaction.state.shown} id={transaction.producer_id}"
         said += f" epoch={transaction.producer_epoch} timeout={transaction.timeout_ms}"
         said += f" started={transaction.started_ms} updated={transaction.updated_ms}"
+        if transaction.next_producer_id >= 0:
+            said += f" next={transaction.next_producer_id}"
         yield said + (f" partitions={places}" if places else "")
 
     def _decide(self, verb: str, values: dict[str, str]) -> Outcome:
@@ -61,14 +69,20 @@ class Player:
         found = self.transaction
         if verb == "init":
             timeout_ms, fresh = int(values.get("timeout", 1000)), int(values.get("fresh", -1))
-            assert machine.needs_producer_id(found, producer) == (fresh >= 0)
+            assert machine.needs_producer_id(found, producer, self.version) == (fresh >= 0)
             current = found or machine.new_transaction("tx", fresh, timeout_ms)
-            return machine.init_producer_id(current, producer, timeout_ms, fresh, self.now_ms)
+            claim = Claim(producer, timeout_ms, fresh, self.version)
+            return machine.init_producer_id(current, claim, self.now_ms)
         if verb == "add":
             places = [place(text) for text in values["partitions"].split(",")]
-            return machine.add_partitions(found, producer, places, self.now_ms)
+            version = 2 if values.get("bump") else 0
+            return machine.add_partitions(found, producer, places, self.now_ms, version=version)
         assert verb in ("commit", "abort"), verb
-        return machine.end(found, producer, is_commit=verb == "commit", now_ms=self.now_ms)
+        is_commit = verb == "commit"
+        if not values.get("bump"):
+            return machine.end(found, producer, is_commit=is_commit, now_ms=self.now_ms)
+        fresh = int(values.get("fresh", -1))
+        return machine.end_with_bump(found, Ending(producer, is_commit, fresh), self.now_ms)
 
     def _look(self, verb: str, words: list[str]) -> Iterator[str]:
         if verb == "verify":
@@ -82,7 +96,7 @@ class Player:
             epoch = int(words[0].removeprefix("epoch="))
             self.transaction = replace(self.transaction, producer_epoch=epoch)
         elif verb == "reload":
-            record = records.encode(Change("tx", self.transaction), self.now_ms)
+            record = records.encode(Change("tx", self.transaction), self.now_ms, self.version)
             change = records.decode(record)
             assert change is not None
             self.transaction = change.transaction
@@ -91,7 +105,12 @@ class Player:
         elif verb == "expire":
             yield "expired" if self.transaction.has_expired(self.now_ms, int(words[0])) else "stays"
         elif self.transaction.has_timed_out(self.now_ms):
-            yield from self._store(machine.fenced(self.transaction, self.now_ms))
+            values = dict(word.split("=", 1) for word in words)
+            fresh = int(values.get("fresh", -1))
+            assert machine.needs_next_id(self.transaction, self.version) == (fresh >= 0)
+            yield from self._store(
+                machine.fenced(self.transaction, self.now_ms, version=self.version, fresh_id=fresh)
+            )
         else:
             yield "in time"
 

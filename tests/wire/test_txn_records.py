@@ -36,7 +36,7 @@ def test_key_of_another_kind_is_passed_over() -> None:
 
 def test_value_is_written_so_that_every_broker_can_read_it() -> None:
     """Version 0: id, epoch, timeout, status, partitions, times."""
-    assert encode_value(VALUE) == bytes.fromhex(
+    assert encode_value(VALUE, 0) == bytes.fromhex(
         "0000 0000000000000007 0001 0000ea60 01"
         "00000001 0001 74 00000002 00000000 00000002"
         "0000000000000005 0000000000000004"
@@ -45,7 +45,7 @@ def test_value_is_written_so_that_every_broker_can_read_it() -> None:
 
 def test_transaction_that_has_not_begun_has_no_partitions() -> None:
     """Null, not an empty list."""
-    assert encode_value(TransactionLogValue(producer_id=7))[17:21] == b"\xff\xff\xff\xff"
+    assert encode_value(TransactionLogValue(producer_id=7), 0)[17:21] == b"\xff\xff\xff\xff"
 
 
 @pytest.mark.parametrize("version", [0, 1])

@@ -2,6 +2,10 @@
 
 Each decision takes the id as it is and returns an `Outcome`: what has to be stored, if anything, and
 what the client is told once it is. Follows TransactionCoordinator and TransactionMetadata.
+
+With transaction.version 2 (KIP-890) each end of a transaction raises the epoch, so that nothing of it
+that comes late can be taken for a part of the next one. Older clients, who would not hear of the new
+epoch, go on beside it as before.
 """
 
 from collections.abc import Collection
@@ -10,6 +14,7 @@ from typing import NamedTuple
 from ottla.base.errors import ErrorCode
 from ottla.coordinators.txn.state import (
     AT_REST,
+    COMPLETED,
     EPOCH_MAX,
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
@@ -31,22 +36,37 @@ class Producer(NamedTuple):
 
 NO_PRODUCER = Producer()
 
+# The first transaction.version whose clients hear of a new epoch with every end of a transaction.
+BUMPING_VERSION = 2
+
 
 class Outcome(NamedTuple):
-    """The next state, to be stored; None where nothing changes. `code` is told when it is."""
+    """The next state, to be stored; None where nothing changes. `code` is told when it is.
+
+    `producer` is what a client of `BUMPING_VERSION` goes on as.
+    """
 
     code: ErrorCode
     next: Transaction | None = None
+    producer: Producer = NO_PRODUCER
 
 
-def needs_producer_id(transaction: Transaction | None, expected: Producer) -> bool:
+def needs_producer_id(transaction: Transaction | None, expected: Producer, version: int) -> bool:
     """Tell whether `init_producer_id` will want a producer id that nobody has had."""
     if transaction is None:
         return True
+    if transaction.state is TransactionState.ONGOING:
+        return needs_next_id(transaction, version)
     is_asked_for = expected == NO_PRODUCER or (
         expected.producer_epoch == transaction.producer_epoch
     )
     return transaction.is_epoch_exhausted and transaction.state in AT_REST and is_asked_for
+
+
+def needs_next_id(transaction: Transaction | None, version: int) -> bool:
+    """Tell whether the end of the transaction uses up the last epoch of its producer id."""
+    is_bumping = version >= BUMPING_VERSION
+    return is_bumping and transaction is not None and transaction.is_epoch_exhausted
 
 
 def new_transaction(transactional_id: str, producer_id: int, timeout_ms: int) -> Transaction:
@@ -54,27 +74,35 @@ def new_transaction(transactional_id: str, producer_id: int, timeout_ms: int) ->
     return Transaction(transactional_id, producer_id, timeout_ms=timeout_ms)
 
 
-def init_producer_id(
-    transaction: Transaction, expected: Producer, timeout_ms: int, fresh_id: int, now_ms: int
-) -> Outcome:
-    """Make the caller the only producer of the id; `fresh_id` for the case of `needs_producer_id`.
+class Claim(NamedTuple):
+    """What InitProducerId asks for; `expected` is the producer that goes on, if any (KIP-360).
+
+    `fresh_id` is for the case of `needs_producer_id`, `version` the cluster's transaction.version.
+    """
+
+    expected: Producer
+    timeout_ms: int
+    fresh_id: int
+    version: int
+
+
+def init_producer_id(transaction: Transaction, claim: Claim, now_ms: int) -> Outcome:
+    """Make the caller the only producer of the id.
 
     An ongoing transaction is aborted first, under an epoch that nobody gets: the caller hears
     CONCURRENT_TRANSACTIONS and comes again.
     """
-    if not _may_follow(transaction, expected):
-        return Outcome(ErrorCode.PRODUCER_FENCED)
     if transaction.state in PREPARED:
         return Outcome(ErrorCode.CONCURRENT_TRANSACTIONS)
+    if not _may_follow(transaction, claim.expected):
+        return Outcome(ErrorCode.PRODUCER_FENCED)
     if transaction.state is TransactionState.ONGOING:
-        return Outcome(ErrorCode.CONCURRENT_TRANSACTIONS, fenced(transaction, now_ms))
+        fence = fenced(transaction, now_ms, version=claim.version, fresh_id=claim.fresh_id)
+        return Outcome(ErrorCode.CONCURRENT_TRANSACTIONS, fence)
     assert transaction.state in AT_REST
-    if needs_producer_id(transaction, expected):
-        return Outcome(
-            ErrorCode.NONE,
-            _with_new_id(transaction, fresh_id, timeout_ms, now_ms, expected != NO_PRODUCER),
-        )
-    return _with_next_epoch(transaction, expected, timeout_ms, now_ms)
+    if needs_producer_id(transaction, claim.expected, claim.version):
+        return Outcome(ErrorCode.NONE, _with_new_id(transaction, claim, now_ms))
+    return _with_next_epoch(transaction, claim, now_ms)
 
 
 def _may_follow(transaction: Transaction, expected: Producer) -> bool:
@@ -84,31 +112,26 @@ def _may_follow(transaction: Transaction, expected: Producer) -> bool:
     if expected.producer_id == transaction.producer_id:
         return True
     # It did not hear of its new producer id.
-    is_former = expected.producer_id == transaction.last_producer_id
+    is_former = expected.producer_id == transaction.previous_producer_id
     return is_former and is_exhausted(expected.producer_epoch)
 
 
-def _with_new_id(
-    transaction: Transaction, fresh_id: int, timeout_ms: int, now_ms: int, is_continued: bool
-) -> Transaction:
-    former = transaction.producer_id if is_continued else NO_PRODUCER_ID
-    former_epoch = transaction.producer_epoch if is_continued else NO_PRODUCER_EPOCH
+def _with_new_id(transaction: Transaction, claim: Claim, now_ms: int) -> Transaction:
+    is_continued = claim.expected != NO_PRODUCER
     return transaction.moved(
         TransactionState.EMPTY,
         now_ms,
-        producer_id=fresh_id,
+        producer_id=claim.fresh_id,
         producer_epoch=0,
-        last_producer_id=former,
-        last_producer_epoch=former_epoch,
-        timeout_ms=timeout_ms,
+        last_producer_epoch=transaction.producer_epoch if is_continued else NO_PRODUCER_EPOCH,
+        timeout_ms=claim.timeout_ms,
         partitions=frozenset(),
         started_ms=NO_TIMESTAMP,
     )
 
 
-def _with_next_epoch(
-    transaction: Transaction, expected: Producer, timeout_ms: int, now_ms: int
-) -> Outcome:
+def _with_next_epoch(transaction: Transaction, claim: Claim, now_ms: int) -> Outcome:
+    expected = claim.expected
     epoch, last_epoch = transaction.producer_epoch, transaction.last_producer_epoch
     is_first = epoch == NO_PRODUCER_EPOCH
     if expected == NO_PRODUCER:
@@ -123,23 +146,32 @@ def _with_next_epoch(
         now_ms,
         producer_epoch=epoch,
         last_producer_epoch=last_epoch,
-        timeout_ms=timeout_ms,
+        timeout_ms=claim.timeout_ms,
         partitions=frozenset(),
         started_ms=NO_TIMESTAMP,
     )
     return Outcome(ErrorCode.NONE, moved)
 
 
-def fenced(transaction: Transaction, now_ms: int) -> Transaction:
-    """Abort an ongoing transaction under a higher epoch, so that its producer can do no more."""
-    assert transaction.producer_epoch < EPOCH_MAX
+def fenced(
+    transaction: Transaction, now_ms: int, *, version: int, fresh_id: int = NO_PRODUCER_ID
+) -> Transaction:
+    """Abort an ongoing transaction under a higher epoch, so that its producer can do no more.
+
+    `fresh_id` is for the case of `needs_next_id`.
+    """
+    assert transaction.state is TransactionState.ONGOING
+    if version >= BUMPING_VERSION:
+        return _ended_with_bump(
+            transaction, now_ms, is_commit=False, version=version, fresh_id=fresh_id
+        )
     fence = transaction.moved(
         TransactionState.PREPARE_EPOCH_FENCE,
         now_ms,
-        producer_epoch=transaction.producer_epoch + 1,
+        producer_epoch=min(transaction.producer_epoch + 1, EPOCH_MAX),
         last_producer_epoch=NO_PRODUCER_EPOCH,
     )
-    return fence.moved(TransactionState.PREPARE_ABORT, now_ms)
+    return fence.moved(TransactionState.PREPARE_ABORT, now_ms, client_version=0)
 
 
 def _identity_error(transaction: Transaction | None, producer: Producer) -> ErrorCode:
@@ -155,13 +187,16 @@ def add_partitions(
     producer: Producer,
     partitions: Collection[TopicPartition],
     now_ms: int,
+    *,
+    version: int = 0,
 ) -> Outcome:
-    """Make partitions part of the transaction; the first begin it."""
+    """Make partitions part of the transaction; the first begin it. `version` is the client's."""
+    if transaction is not None and transaction.state in PREPARED:
+        # Before its identity is looked at: it may be the producer that comes with the end.
+        return Outcome(ErrorCode.CONCURRENT_TRANSACTIONS)
     code = _identity_error(transaction, producer)
     if code is not ErrorCode.NONE or transaction is None:
         return Outcome(code)
-    if transaction.state in PREPARED:
-        return Outcome(ErrorCode.CONCURRENT_TRANSACTIONS)
     is_ongoing = transaction.state is TransactionState.ONGOING
     if is_ongoing and transaction.partitions.issuperset(partitions):
         return Outcome(ErrorCode.NONE)
@@ -170,6 +205,7 @@ def add_partitions(
         now_ms,
         partitions=transaction.partitions.union(partitions),
         started_ms=transaction.started_ms if is_ongoing else now_ms,
+        client_version=version,
     )
     return Outcome(ErrorCode.NONE, moved)
 
@@ -193,24 +229,109 @@ def verify_partition(
 def end(
     transaction: Transaction | None, producer: Producer, *, is_commit: bool, now_ms: int
 ) -> Outcome:
-    """Decide the outcome of the transaction; to be repeated it must be the same outcome."""
+    """Decide the outcome of a client's transaction that keeps its epoch."""
     code = _identity_error(transaction, producer)
     if code is not ErrorCode.NONE or transaction is None:
         return Outcome(code)
-    prepared = TransactionState.PREPARE_COMMIT if is_commit else TransactionState.PREPARE_ABORT
-    completed = TransactionState.COMPLETE_COMMIT if is_commit else TransactionState.COMPLETE_ABORT
-    if transaction.state is TransactionState.ONGOING:
-        return Outcome(ErrorCode.NONE, transaction.moved(prepared, now_ms))
-    if transaction.state is completed:
-        return Outcome(ErrorCode.NONE)
-    if transaction.state is prepared:
+    if transaction.state in PREPARED:
         return Outcome(ErrorCode.CONCURRENT_TRANSACTIONS)
-    return Outcome(ErrorCode.INVALID_TXN_STATE)
+    if transaction.state is TransactionState.ONGOING:
+        return Outcome(
+            ErrorCode.NONE,
+            transaction.moved(
+                _prepared(is_commit), now_ms, next_producer_id=NO_PRODUCER_ID, client_version=0
+            ),
+        )
+    # Asked for again it must be the same outcome.
+    is_repeated = transaction.state is _completed(is_commit)
+    return Outcome(ErrorCode.NONE if is_repeated else ErrorCode.INVALID_TXN_STATE)
+
+
+class Ending(NamedTuple):
+    """What EndTxn asks for from version 5 on; `fresh_id` is for the case of `needs_next_id`."""
+
+    producer: Producer
+    is_commit: bool
+    fresh_id: int = NO_PRODUCER_ID
+
+
+def end_with_bump(transaction: Transaction | None, ending: Ending, now_ms: int) -> Outcome:
+    """Decide the outcome of a client's transaction, and give it another epoch for the next.
+
+    The same epoch stands for the next end, the one before for a repetition. An abort need not have
+    begun: the client cannot know whether its records have arrived.
+    """
+    if transaction is None:
+        return Outcome(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+    if transaction.state in PREPARED:
+        return Outcome(ErrorCode.CONCURRENT_TRANSACTIONS)
+    producer, is_commit = ending.producer, ending.is_commit
+    is_over_the_edge = (
+        transaction.previous_producer_id == producer.producer_id
+        and producer.producer_epoch == EPOCH_MAX - 1
+        and transaction.producer_epoch == 0
+    )
+    if transaction.producer_id != producer.producer_id and not is_over_the_edge:
+        return Outcome(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+    is_repeated = is_over_the_edge or transaction.producer_epoch == producer.producer_epoch + 1
+    may_be_repeated = transaction.state in COMPLETED
+    if not (is_repeated and may_be_repeated):
+        is_repeated = False
+        if transaction.producer_epoch != producer.producer_epoch:
+            return Outcome(ErrorCode.PRODUCER_FENCED)
+    if is_repeated:
+        if transaction.state is not _completed(is_commit):
+            return Outcome(ErrorCode.INVALID_TXN_STATE)
+        current = Producer(transaction.producer_id, transaction.producer_epoch)
+        return Outcome(ErrorCode.NONE, producer=current)
+    if is_commit and transaction.state is not TransactionState.ONGOING:
+        return Outcome(ErrorCode.INVALID_TXN_STATE)
+    ended = _ended_with_bump(
+        transaction,
+        now_ms,
+        is_commit=is_commit,
+        version=BUMPING_VERSION,
+        fresh_id=ending.fresh_id,
+    )
+    completed = complete(ended, now_ms)
+    return Outcome(ErrorCode.NONE, ended, Producer(completed.producer_id, completed.producer_epoch))
+
+
+def _ended_with_bump(
+    transaction: Transaction, now_ms: int, *, is_commit: bool, version: int, fresh_id: int
+) -> Transaction:
+    is_exhausted_now = transaction.is_epoch_exhausted
+    assert fresh_id != NO_PRODUCER_ID or not is_exhausted_now
+    has_begun = transaction.state is TransactionState.ONGOING
+    return transaction.moved(
+        _prepared(is_commit),
+        now_ms,
+        producer_epoch=min(transaction.producer_epoch + 1, EPOCH_MAX),
+        last_producer_epoch=transaction.producer_epoch,
+        next_producer_id=fresh_id if is_exhausted_now else NO_PRODUCER_ID,
+        started_ms=transaction.started_ms if has_begun else now_ms,
+        client_version=version,
+    )
+
+
+def _prepared(is_commit: bool) -> TransactionState:
+    return TransactionState.PREPARE_COMMIT if is_commit else TransactionState.PREPARE_ABORT
+
+
+def _completed(is_commit: bool) -> TransactionState:
+    return TransactionState.COMPLETE_COMMIT if is_commit else TransactionState.COMPLETE_ABORT
 
 
 def complete(transaction: Transaction, now_ms: int) -> Transaction:
-    """Return the transaction whose markers are all written."""
+    """Return the transaction whose markers are all written; the next producer id takes over."""
     assert transaction.state in PREPARED
     is_commit = transaction.state is TransactionState.PREPARE_COMMIT
-    state = TransactionState.COMPLETE_COMMIT if is_commit else TransactionState.COMPLETE_ABORT
-    return transaction.moved(state, now_ms, partitions=frozenset())
+    has_next = transaction.next_producer_id != NO_PRODUCER_ID
+    return transaction.moved(
+        _completed(is_commit),
+        now_ms,
+        partitions=frozenset(),
+        producer_id=transaction.next_producer_id if has_next else transaction.producer_id,
+        producer_epoch=0 if has_next else transaction.producer_epoch,
+        next_producer_id=NO_PRODUCER_ID,
+    )

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from ottla.base.errors import ProtocolError
 from ottla.coordinators.txn.state import (
+    NO_PRODUCER_ID,
     STATE_OF_CODE,
     TopicPartition,
     Transaction,
@@ -21,11 +22,19 @@ class Change(NamedTuple):
     transaction: Transaction | None
 
 
-def encode(change: Change, now_ms: int) -> Record:
-    """Return the record of a change; a tombstone where the id is gone."""
+def encode(change: Change, now_ms: int, transaction_version: int) -> Record:
+    """Return the record of a change; a tombstone where the id is gone.
+
+    `transaction_version` is the cluster's: from 1 on records are flexible (KIP-890). One with a next
+    producer id always is, where Kafka would lose that id.
+    """
     key = txn_records.encode_key(change.transactional_id)
     transaction = change.transaction
-    value = None if transaction is None else txn_records.encode_value(_value(transaction))
+    value = None
+    if transaction is not None:
+        has_next = transaction.next_producer_id != NO_PRODUCER_ID
+        version = min(max(transaction_version, has_next), txn_records.VALUE_VERSION_MAX)
+        value = txn_records.encode_value(_value(transaction), version)
     return Record(key=key, value=value, timestamp=now_ms)
 
 
@@ -59,12 +68,15 @@ def _value(transaction: Transaction) -> TransactionLogValue:
         ]
     return TransactionLogValue(
         producer_id=transaction.producer_id,
+        previous_producer_id=transaction.previous_producer_id,
+        next_producer_id=transaction.next_producer_id,
         producer_epoch=transaction.producer_epoch,
         transaction_timeout_ms=transaction.timeout_ms,
         transaction_status=transaction.state.code,
         transaction_partitions=partitions,
         transaction_last_update_timestamp_ms=transaction.updated_ms,
         transaction_start_timestamp_ms=transaction.started_ms,
+        client_transaction_version=transaction.client_version,
     )
 
 
@@ -85,5 +97,7 @@ def _transaction(transactional_id: str, value: TransactionLogValue) -> Transacti
         ),
         value.transaction_start_timestamp_ms,
         value.transaction_last_update_timestamp_ms,
-        value.previous_producer_id,
+        previous_producer_id=value.previous_producer_id,
+        next_producer_id=value.next_producer_id,
+        client_version=value.client_transaction_version,
     )

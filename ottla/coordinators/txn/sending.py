@@ -50,6 +50,7 @@ class Sending:
             transaction.producer_epoch,
             coordinator_epoch,
             transaction.state is TransactionState.PREPARE_COMMIT,
+            transaction.client_version,
         )
         self._writer = writer
         self._timers = timers

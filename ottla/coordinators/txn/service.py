@@ -21,9 +21,9 @@ from ottla.coordinators.producer_ids import ProducerIds
 from ottla.coordinators.replies import Reply, shaped
 from ottla.coordinators.runtime import CoordinatorRuntime
 from ottla.coordinators.txn import machine
-from ottla.coordinators.txn.machine import Outcome, Producer
+from ottla.coordinators.txn.machine import Claim, Ending, Outcome, Producer
 from ottla.coordinators.txn.settings import TransactionSettings
-from ottla.coordinators.txn.shard import Question, TransactionShard
+from ottla.coordinators.txn.shard import Question, Surroundings, TransactionShard
 from ottla.coordinators.txn.state import TopicPartition, Transaction
 
 STATE_TOPIC = names.TRANSACTION_STATE_TOPIC
@@ -32,8 +32,8 @@ STATE_TOPIC = names.TRANSACTION_STATE_TOPIC
 class TransactionCoordinator:
     """The transactional ids of every partition of __transaction_state that this broker leads.
 
-    `load` and `unload` follow the leadership of the partitions; `options` and `image` are asked
-    anew for each request. Lives on the broker's loop.
+    `load` and `unload` follow the leadership of the partitions; `options`, `image` and `version`, the
+    finalized transaction.version, are asked anew for each request. Lives on the broker's loop.
     """
 
     def __init__(
@@ -46,18 +46,22 @@ class TransactionCoordinator:
         tasks: Tasks,
         options: Callable[[], Snapshot],
         image: Callable[[], ClusterImage],
+        version: Callable[[], int],
     ) -> None:
         self._producer_ids = producer_ids
         self._options = options
         self._image = image
         self._clock = clock
+        self._tasks = tasks
+        self._version = version
+        surroundings = Surroundings(markers, self._is_gone, version, producer_ids.next_id)
         self._settings_of: tuple[Snapshot | None, TransactionSettings] = (
             None,
             TransactionSettings(),
         )
         self._runtime: CoordinatorRuntime[TransactionShard] = CoordinatorRuntime(
             STATE_TOPIC,
-            lambda host: TransactionShard(host, clock, self.settings, markers, self._is_gone),
+            lambda host: TransactionShard(host, clock, self.settings, surroundings),
             writer=writer,
             clock=clock,
             tasks=tasks,
@@ -125,15 +129,17 @@ class TransactionCoordinator:
         if isinstance(found, ErrorCode):
             return Outcome(found)
         fresh_id = -1
-        if machine.needs_producer_id(found, expected):
+        version = self._version()
+        if machine.needs_producer_id(found, expected, version):
             try:
                 fresh_id = await self._fresh_id()
             except ApiError as error:
                 return Outcome(error.code)
+        claim = Claim(expected, timeout_ms, fresh_id, version)
 
         def question(transaction: Transaction | None, now_ms: int) -> Outcome:
             current = transaction or machine.new_transaction(transactional_id, fresh_id, timeout_ms)
-            return machine.init_producer_id(current, expected, timeout_ms, fresh_id, now_ms)
+            return machine.init_producer_id(current, claim, now_ms)
 
         reply = self._decide(transactional_id, question)
         return await reply if isinstance(reply, asyncio.Future) else reply
@@ -143,14 +149,21 @@ class TransactionCoordinator:
         return await reply if isinstance(reply, asyncio.Future) else reply
 
     def add_partitions(
-        self, transactional_id: str, producer: Producer, partitions: Collection[TopicPartition]
+        self,
+        transactional_id: str,
+        producer: Producer,
+        partitions: Collection[TopicPartition],
+        *,
+        version: int = 0,
     ) -> Reply[ErrorCode]:
-        """Make partitions part of the producer's transaction."""
+        """Make partitions part of the producer's transaction; `version` is what its client speaks."""
         if not transactional_id:
             return ErrorCode.INVALID_REQUEST
 
         def question(transaction: Transaction | None, now_ms: int) -> Outcome:
-            return machine.add_partitions(transaction, producer, partitions, now_ms)
+            return machine.add_partitions(
+                transaction, producer, partitions, now_ms, version=version
+            )
 
         return shaped(self._decide(transactional_id, question), _code)
 
@@ -166,14 +179,57 @@ class TransactionCoordinator:
 
         return shaped(self._decide(transactional_id, question), _code)
 
+    def end_with_bump(
+        self, transactional_id: str, producer: Producer, *, is_commit: bool
+    ) -> Reply[Outcome]:
+        """Commit or abort as `end` does; `producer` of the outcome goes on (KIP-890)."""
+        if not transactional_id:
+            return Outcome(ErrorCode.INVALID_REQUEST)
+        found = self.find(transactional_id)
+        if isinstance(found, ErrorCode):
+            return Outcome(found)
+        ending = Ending(producer, is_commit)
+        if not machine.needs_next_id(found, machine.BUMPING_VERSION):
+            return self._end_with_bump(transactional_id, ending)
+        return self._tasks.spawn(
+            self._end_with_next_id(transactional_id, ending), f"end of {transactional_id!r}"
+        )
+
+    def _end_with_bump(self, transactional_id: str, ending: Ending) -> Reply[Outcome]:
+        def question(transaction: Transaction | None, now_ms: int) -> Outcome:
+            return machine.end_with_bump(transaction, ending, now_ms)
+
+        return self._decide(transactional_id, question)
+
+    async def _end_with_next_id(self, transactional_id: str, ending: Ending) -> Outcome:
+        try:
+            ending = ending._replace(fresh_id=await self._fresh_id())
+        except ApiError as error:
+            return Outcome(error.code)
+        reply = self._end_with_bump(transactional_id, ending)
+        return await reply if isinstance(reply, asyncio.Future) else reply
+
+    def ended(self, transactional_id: str) -> asyncio.Future[None] | None:
+        """Return when a transaction whose outcome is decided will be complete; None if there is none."""
+        shard = self._runtime.find(self.partition_for(transactional_id))
+        return None if isinstance(shard, ErrorCode) else shard.ended(transactional_id)
+
     def verify(
-        self, transactional_id: str, producer: Producer, partition: TopicPartition
+        self,
+        transactional_id: str,
+        producer: Producer,
+        partition: TopicPartition,
+        *,
+        is_committed: bool = False,
     ) -> ErrorCode:
-        """Tell whether a producer may write to a partition now (KIP-890), as `machine` says it."""
+        """Tell whether a producer may write to a partition now (KIP-890), as `machine` says it.
+
+        `is_committed`: the addition of the partition is known to be.
+        """
         shard = self._runtime.find(self.partition_for(transactional_id))
         if isinstance(shard, ErrorCode):
             return shard
-        if shard.is_uncommitted(transactional_id):
+        if not is_committed and shard.is_uncommitted(transactional_id):
             return ErrorCode.CONCURRENT_TRANSACTIONS
         return machine.verify_partition(
             shard.transactions.get(transactional_id), producer, partition

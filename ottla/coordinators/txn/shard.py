@@ -10,6 +10,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 from ottla.base.clock import Clock
 from ottla.base.errors import ApiError
@@ -22,7 +23,13 @@ from ottla.coordinators.txn.machine import Outcome
 from ottla.coordinators.txn.records import Change
 from ottla.coordinators.txn.sending import RETRY_MS, Sending
 from ottla.coordinators.txn.settings import TransactionSettings
-from ottla.coordinators.txn.state import PREPARED, TopicPartition, Transaction, TransactionState
+from ottla.coordinators.txn.state import (
+    NO_PRODUCER_ID,
+    PREPARED,
+    TopicPartition,
+    Transaction,
+    TransactionState,
+)
 from ottla.wire.records import batch
 from ottla.wire.records.records import Record
 
@@ -37,6 +44,19 @@ _EXPIRY = "expiry"
 Question = Callable[[Transaction | None, int], Outcome]
 
 
+class Surroundings(NamedTuple):
+    """What the ids of every partition share.
+
+    `is_gone` tells whether a partition was deleted, `version` is the cluster's transaction.version,
+    `fresh_id` gives out producer ids that nobody has had.
+    """
+
+    markers: MarkerWriter
+    is_gone: Callable[[TopicPartition], bool]
+    version: Callable[[], int]
+    fresh_id: Callable[[], Reply[int]]
+
+
 class TransactionShard:
     """One partition's transactional ids. Lives as long as this leadership of the partition."""
 
@@ -45,8 +65,7 @@ class TransactionShard:
         host: HostedPartition,
         clock: Clock,
         settings: Callable[[], TransactionSettings],
-        markers: MarkerWriter,
-        is_gone: Callable[[TopicPartition], bool],
+        surroundings: Surroundings,
     ) -> None:
         self.transactions: dict[str, Transaction] = {}
         self._ongoing: dict[str, None] = {}
@@ -56,8 +75,9 @@ class TransactionShard:
         self._host = host
         self._clock = clock
         self._settings = settings
-        self._markers = markers
-        self._is_gone = is_gone
+        self._around = surroundings
+        # Who waits for the end of a prepared transaction.
+        self._waiting: dict[str, list[asyncio.Future[None]]] = {}
 
     # -- replay
 
@@ -93,6 +113,8 @@ class TransactionShard:
         for sending in self._sendings.values():
             sending.stop()
         self._sendings.clear()
+        for transactional_id in list(self._waiting):
+            self._wake(transactional_id)
 
     # -- decisions
 
@@ -114,14 +136,31 @@ class TransactionShard:
         """Tell whether the state of the id may yet be lost."""
         return transactional_id in self._uncommitted
 
+    def ended(self, transactional_id: str) -> asyncio.Future[None] | None:
+        """Return when the prepared transaction of the id will be complete; None if it has none."""
+        transaction = self.transactions.get(transactional_id)
+        if transaction is None or transaction.state not in PREPARED:
+            return None
+        waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(transactional_id, []).append(waiting)
+        return waiting
+
+    def _wake(self, transactional_id: str) -> None:
+        for waiting in self._waiting.pop(transactional_id, ()):
+            if not waiting.done():
+                waiting.set_result(None)
+
     def _store(self, transaction: Transaction) -> asyncio.Future[None]:
         """Append and replay; ApiError where nothing was written."""
         transactional_id = transaction.transactional_id
         change = Change(transactional_id, transaction)
-        committed = self._host.append([records.encode(change, self._clock.time_ms())])
+        record = records.encode(change, self._clock.time_ms(), self._around.version())
+        committed = self._host.append([record])
         # The same, with what the log does not keep.
         self.transactions[transactional_id] = transaction
         self._uncommitted[transactional_id] += 1
+        if transaction.state not in PREPARED:
+            self._wake(transactional_id)
         if committed.done():
             self._stored(transaction, committed)
         else:
@@ -170,9 +209,9 @@ class TransactionShard:
         sending = Sending(
             transaction,
             self._host.leader_epoch,
-            self._markers,
+            self._around.markers,
             self._host.timers,
-            is_gone=self._is_gone,
+            is_gone=self._around.is_gone,
             on_done=partial(self._complete, transaction),
         )
         self._sendings[transactional_id] = sending
@@ -200,16 +239,42 @@ class TransactionShard:
         now_ms = self._clock.time_ms()
         for transactional_id in list(self._ongoing):
             transaction = self.transactions[transactional_id]
-            if not transaction.has_timed_out(now_ms):
-                continue
-            _log.info("transactional_id=%r timed out after %d ms, aborting",
-                      transactional_id, transaction.timeout_ms)  # fmt: skip
-            try:
-                self._store(machine.fenced(transaction, now_ms))
-            except ApiError as error:
-                _log.warning("not aborted transactional_id=%r error=%s", transactional_id, error)
+            if transaction.has_timed_out(now_ms):
+                self._abort(transaction)
         if self._ongoing:
             self._watch()
+
+    def _abort(self, transaction: Transaction) -> None:
+        """Abort for the producer; not before there is another producer id, where that is needed."""
+        version = self._around.version()
+        fresh: Reply[int] = NO_PRODUCER_ID
+        if machine.needs_next_id(transaction, version):
+            fresh = self._around.fresh_id()
+        if not isinstance(fresh, asyncio.Future):
+            self._fence(transaction, version, fresh)
+        elif fresh.done():
+            self._fence_with(transaction, version, fresh)
+        else:
+            fresh.add_done_callback(partial(self._fence_with, transaction, version))
+
+    def _fence_with(
+        self, transaction: Transaction, version: int, fresh: "asyncio.Future[int]"
+    ) -> None:
+        is_current = self.transactions.get(transaction.transactional_id) is transaction
+        if fresh.cancelled() or fresh.exception() is not None:
+            _log.warning("no producer id transactional_id=%r", transaction.transactional_id)
+        elif is_current and self._host.status is Status.ACTIVE:
+            self._fence(transaction, version, fresh.result())
+
+    def _fence(self, transaction: Transaction, version: int, fresh_id: int) -> None:
+        transactional_id = transaction.transactional_id
+        _log.info("transactional_id=%r timed out after %d ms, aborting",
+                  transactional_id, transaction.timeout_ms)  # fmt: skip
+        now_ms = self._clock.time_ms()
+        try:
+            self._store(machine.fenced(transaction, now_ms, version=version, fresh_id=fresh_id))
+        except ApiError as error:
+            _log.warning("not aborted transactional_id=%r error=%s", transactional_id, error)
 
     def _schedule_expiry(self) -> None:
         delay_ms = self._settings().expiration_check_interval_ms
@@ -227,7 +292,7 @@ class TransactionShard:
             found = self.transactions.get(left.pop())
             if found is not None and found.has_expired(now_ms, expiration_ms):
                 _log.info("transactional_id=%r expired", found.transactional_id)
-                tombstones.append(records.encode(Change(found.transactional_id, None), now_ms))
+                tombstones.append(records.encode(Change(found.transactional_id, None), now_ms, 0))
         is_written = True
         if tombstones:
             try:

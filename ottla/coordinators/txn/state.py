@@ -47,7 +47,10 @@ PREVIOUS_STATES: dict[TransactionState, frozenset[TransactionState]] = {
     _S.EMPTY: frozenset({_S.EMPTY, _S.COMPLETE_COMMIT, _S.COMPLETE_ABORT}),
     _S.ONGOING: frozenset({_S.ONGOING, _S.EMPTY, _S.COMPLETE_COMMIT, _S.COMPLETE_ABORT}),
     _S.PREPARE_COMMIT: frozenset({_S.ONGOING}),
-    _S.PREPARE_ABORT: frozenset({_S.ONGOING, _S.PREPARE_EPOCH_FENCE}),
+    # A client of KIP-890 level 2 may abort what it has not begun: it does not know.
+    _S.PREPARE_ABORT: frozenset(
+        {_S.ONGOING, _S.PREPARE_EPOCH_FENCE, _S.EMPTY, _S.COMPLETE_COMMIT, _S.COMPLETE_ABORT}
+    ),
     _S.COMPLETE_COMMIT: frozenset({_S.PREPARE_COMMIT}),
     _S.COMPLETE_ABORT: frozenset({_S.PREPARE_ABORT}),
     _S.DEAD: frozenset({_S.EMPTY, _S.COMPLETE_COMMIT, _S.COMPLETE_ABORT}),
@@ -56,14 +59,18 @@ PREVIOUS_STATES: dict[TransactionState, frozenset[TransactionState]] = {
 # Nothing is under way: a new producer may begin, or the id expire.
 AT_REST = frozenset({_S.EMPTY, _S.COMPLETE_COMMIT, _S.COMPLETE_ABORT})
 PREPARED = frozenset({_S.PREPARE_COMMIT, _S.PREPARE_ABORT})
+COMPLETED = frozenset({_S.COMPLETE_COMMIT, _S.COMPLETE_ABORT})
 
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
     """A transactional id; times in ms since 1970.
 
-    `last_*` are the producer id and epoch before the latest bump that the producer itself asked for:
-    what a retry of that request names. The log does not keep them.
+    `previous_producer_id` is the one before the latest change of any kind, `next_producer_id` the one
+    that begins when the markers are written, because the epochs of this one are used up. Both are in
+    records of version 1. `last_producer_epoch` is the epoch before the latest bump that the producer
+    knows of: what a retry of that request names; the log does not keep it. `client_version` is the
+    transaction.version that the latest client to begin or end a transaction spoke.
     """
 
     transactional_id: str
@@ -74,8 +81,10 @@ class Transaction:
     partitions: frozenset[TopicPartition] = frozenset()
     started_ms: int = NO_TIMESTAMP
     updated_ms: int = NO_TIMESTAMP
-    last_producer_id: int = NO_PRODUCER_ID
+    previous_producer_id: int = NO_PRODUCER_ID
     last_producer_epoch: int = NO_PRODUCER_EPOCH
+    next_producer_id: int = NO_PRODUCER_ID
+    client_version: int = 0
 
     @property
     def is_epoch_exhausted(self) -> bool:
@@ -87,7 +96,13 @@ class Transaction:
         assert self.state in PREVIOUS_STATES[state], (
             f"{self.transactional_id}: {self.state} to {state}"
         )
-        return replace(self, state=state, updated_ms=now_ms, **changes)
+        return replace(
+            self,
+            state=state,
+            updated_ms=now_ms,
+            previous_producer_id=self.producer_id,
+            **changes,
+        )
 
     def has_timed_out(self, now_ms: int) -> bool:
         """Tell whether the producer has had its time for this transaction."""

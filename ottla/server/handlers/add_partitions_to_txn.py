@@ -9,7 +9,7 @@ Not done: nothing.
 from ottla.base.errors import ErrorCode
 from ottla.cluster.names import is_internal
 from ottla.coordinators.replies import Reply, gathered, shaped
-from ottla.coordinators.txn.machine import Producer
+from ottla.coordinators.txn.machine import BUMPING_VERSION, Producer
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.add_partitions_to_txn import (
@@ -75,7 +75,9 @@ def _result(
         }
         return _answer(item, verdicts)
     return shaped(
-        transactions.add_partitions(transactional_id, producer, places),
+        transactions.add_partitions(
+            transactional_id, producer, places, version=_transaction_version(version)
+        ),
         lambda code: _answer(item, dict.fromkeys(places, _told(code, version))),
     )
 
@@ -95,6 +97,11 @@ def _refused(context: RequestContext, places: list[_Place]) -> dict[_Place, Erro
 
 def _places(topics: list[AddPartitionsToTxnTopic]) -> list[_Place]:
     return [(topic.name, number) for topic in topics for number in topic.partitions]
+
+
+def _transaction_version(version: int) -> int:
+    """Return what a client speaks: only a broker, for one of transaction.version 2, sends many."""
+    return BUMPING_VERSION if version >= _MANY_TRANSACTIONS_VERSION else 0
 
 
 def _told(code: ErrorCode, version: int) -> ErrorCode:

@@ -4,8 +4,9 @@ v0: the ranges. v1: throttle time. v2: as v1. v3: client software name and versi
 fields (KIP-511, KIP-584). v4: a feature whose lowest version is 0 may be listed (KAFKA-17011).
 A request of a later version gets a version 0 answer with UNSUPPORTED_VERSION (in `dispatch`).
 
-Not done: no feature is finalized, so none is listed; `transaction.version` 2 would have
-clients leave out AddPartitionsToTxn (KIP-890). zk_migration_ready is always false.
+Features: transaction.version and, where its API is served, group.version; `cluster/features.py`.
+
+Not done: nothing; zk_migration_ready is always false.
 """
 
 import re
@@ -17,11 +18,16 @@ from ottla.wire.messages.api_versions import (
     ApiVersion,
     ApiVersionsRequest,
     ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
 )
 
 API = ApiKey.API_VERSIONS
 MIN_VERSION = 0
 MAX_VERSION = 4
+
+# Clients of the versions before cannot read that a feature may be off.
+_LEVEL_0_VERSION = 4
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
@@ -37,4 +43,18 @@ def handle(context: RequestContext, request: ApiVersionsRequest) -> ApiVersionsR
         ApiVersion(api_key=api.api_key, min_version=api.min_version, max_version=api.max_version)
         for api in context.broker.advertised_apis
     ]
-    return ApiVersionsResponse(api_keys=apis)
+    features = context.broker.features
+    return ApiVersionsResponse(
+        api_keys=apis,
+        supported_features=[
+            SupportedFeatureKey(name=name, min_version=levels.lowest, max_version=levels.highest)
+            for name, levels in features.ranges.items()
+            if levels.lowest or context.api_version >= _LEVEL_0_VERSION
+        ],
+        finalized_features_epoch=features.epoch,
+        finalized_features=[
+            FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
+            for name, level in features.levels.items()
+            if level
+        ],
+    )

@@ -1,14 +1,15 @@
 """Produce (key 0), versions 3-13: append record batches.
 
 v3: record batches, transactional id. v5: log start offset. v7: zstd. v8: record errors (KIP-467).
-v9: flexible. v10: current leader and endpoints (KIP-951). v11: TRANSACTION_ABORTABLE (KIP-890). v13: topic ids (KIP-516). Version 0 is advertised
-and refused (KAFKA-18659).
+v9: flexible. v10: current leader and endpoints (KIP-951). v11: TRANSACTION_ABORTABLE (KIP-890). v12:
+partitions are made part of the transaction (KIP-890, transaction.version 2). v13: topic ids (KIP-516).
+Version 0 is advertised and refused (KAFKA-18659).
 
-Not done: version 12 does not make partitions part of the transaction (KIP-890, transaction.version 2):
-they must have been added before, as in the versions below.
+Not done: nothing.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -17,7 +18,7 @@ from ottla.base.errors import ApiError, ErrorCode, ProtocolError
 from ottla.cluster.names import is_internal
 from ottla.coordinators.txn.machine import Producer
 from ottla.replication.partition import ACKS_ALL, Partition
-from ottla.server.admission import admit
+from ottla.server.admission import Applicant, Knowledge, Refusals, Waiting, told
 from ottla.server.context import Broker, RequestContext
 from ottla.storage.validation import UnreadableBatchError
 from ottla.wire.api_keys import ApiKey
@@ -41,6 +42,7 @@ _ZSTD = 4
 _FIRST_VERSION_WITH_ZSTD = 7
 _FIRST_VERSION_WITH_LEADER = 10
 _FIRST_VERSION_WITH_ABORTABLE = 11
+_FIRST_VERSION_THAT_ADDS = 12
 _FIRST_VERSION_WITH_TOPIC_IDS = 13
 # Low byte of the batch's attributes.
 _ATTRIBUTES_POSITION = 22
@@ -62,9 +64,32 @@ Waits = list[tuple[PartitionProduceResponse, "asyncio.Future[ErrorCode]"]]
 
 def handle(
     context: RequestContext, request: ProduceRequest
-) -> "ProduceResponse | asyncio.Future[ProduceResponse] | None":
-    """Append everything now; with acks=all answer when it is committed, with acks=0 never."""
-    refusal = _refusal(request)
+) -> "ProduceResponse | asyncio.Future[ProduceResponse | None] | None":
+    """Append everything; with acks=all answer when it is committed, with acks=0 never."""
+    if request.transactional_id is None:
+        return _append_all(context, request, _refusal(request), {})
+    try:
+        applicant = _applicant(context, request, request.transactional_id)
+    except ApiError as error:
+        return _append_all(context, request, error, {})
+    if applicant is None:
+        return _append_all(context, request, None, {})
+    verdict = context.broker.admission.ask(applicant)
+    if not isinstance(verdict, Waiting):
+        return _append_all(context, request, None, verdict)
+    # The frame is gone before they are written.
+    held_bytes = _keep_records(request)
+    answered = verdict.then(partial(_append_all, context, request, None))
+    context.connection.hold(held_bytes, answered)
+    return answered
+
+
+def _append_all(
+    context: RequestContext,
+    request: ProduceRequest,
+    refusal: ApiError | None,
+    refusals: Refusals,
+) -> "ProduceResponse | asyncio.Future[ProduceResponse | None] | None":
     version = context.api_version
     replicas = context.broker.replicas
     waits: Waits = []
@@ -81,6 +106,7 @@ def handle(
                     target = replicas.get_by_id(topic_id, item.index)
                 else:
                     target = replicas.get(name, item.index)
+                _check_admitted(context, target, item, refusals)
                 answer = _append(context, target, item, request, waits)
             except ApiError as error:
                 answer = _failure(item.index, error)
@@ -118,6 +144,82 @@ def _is_transactional(records: Any) -> bool:
     return is_whole and bool(records[_ATTRIBUTES_POSITION] & TRANSACTIONAL_BIT)
 
 
+def _applicant(
+    context: RequestContext, request: ProduceRequest, transactional_id: str
+) -> Applicant | None:
+    """Return who wants to write where in a transaction; None where nothing belongs to one."""
+    replicas = context.broker.replicas
+    has_ids = context.api_version >= _FIRST_VERSION_WITH_TOPIC_IDS
+    producers: set[Producer] = set()
+    partitions: list[Partition] = []
+    for topic in request.topic_data:
+        for item in topic.partition_data:
+            if not _is_transactional(item.records):
+                continue
+            header = parse_header(_bytes_of(item))
+            if header.producer_id < 0:
+                continue
+            producers.add(Producer(header.producer_id, header.producer_epoch))
+            # What is wrong with a partition is told when it comes to it.
+            with contextlib.suppress(ApiError):
+                partitions.append(
+                    replicas.get_by_id(topic.topic_id, item.index)
+                    if has_ids
+                    else replicas.get(topic.name, item.index)
+                )
+    if len(producers) > 1:
+        raise ApiError(
+            ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+            "The batches of a transaction have more than one producer.",
+        )
+    if not partitions:
+        return None
+    return Applicant(transactional_id, producers.pop(), partitions, _knowledge(context.api_version))
+
+
+def _knowledge(version: int) -> Knowledge:
+    if version >= _FIRST_VERSION_THAT_ADDS:
+        return Knowledge.ADDING
+    is_aware = version >= _FIRST_VERSION_WITH_ABORTABLE
+    return Knowledge.ABORTABLE if is_aware else Knowledge.OLD
+
+
+def _keep_records(request: ProduceRequest) -> int:
+    """Copy the records out of the frame; return their size."""
+    size = 0
+    for topic in request.topic_data:
+        for item in topic.partition_data:
+            if item.records is not None:
+                item.records = bytearray(_bytes_of(item))
+                size += len(item.records)
+    return size
+
+
+def _bytes_of(item: PartitionProduceData) -> Any:
+    # Decoded record bytes are one view over the frame.
+    return item.records
+
+
+def _check_admitted(
+    context: RequestContext, target: Partition, item: PartitionProduceData, refusals: Refusals
+) -> None:
+    """Raise ApiError where the batch may not be written because of the transaction's state."""
+    code = refusals.get((target.topic, target.partition))
+    if code is not None:
+        reason = f"The partition is not known to be part of the transaction: {code.name}."
+        raise ApiError(told(code, _knowledge(context.api_version)), reason)
+    if context.api_version < _FIRST_VERSION_THAT_ADDS or not _is_transactional(item.records):
+        return
+    header = parse_header(_bytes_of(item))
+    is_unknown = header.producer_id not in target.log.producers.producers
+    if is_unknown and header.base_sequence > 0:
+        # Each transaction begins at 0: something before it has got lost.
+        raise ApiError(
+            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+            f"Producer {header.producer_id} is new here and begins with {header.base_sequence}.",
+        )
+
+
 def _append(
     context: RequestContext,
     target: Partition,
@@ -125,22 +227,12 @@ def _append(
     request: ProduceRequest,
     waits: Waits,
 ) -> PartitionProduceResponse:
-    # Decoded record bytes are one view over the frame.
-    records: Any = item.records
+    records = _bytes_of(item)
     if not records:
         raise ApiError(ErrorCode.INVALID_RECORD, "There is no record batch for the partition.")
     version = context.api_version
     if version < _FIRST_VERSION_WITH_ZSTD and _has_zstd(records):
         raise ApiError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
-    if request.transactional_id is not None and _is_transactional(records):
-        header = parse_header(records)
-        admit(
-            context.broker,
-            target,
-            request.transactional_id,
-            Producer(header.producer_id, header.producer_epoch),
-            knows_abortable=version >= _FIRST_VERSION_WITH_ABORTABLE,
-        )
     acks = request.acks
     if not -1 <= acks <= 1:
         raise ApiError(ErrorCode.INVALID_REQUIRED_ACKS)
@@ -198,8 +290,10 @@ def _failure(index: int, error: ApiError) -> PartitionProduceResponse:
     )
 
 
-def _when_committed(response: ProduceResponse, waits: Waits) -> "asyncio.Future[ProduceResponse]":
-    answered: asyncio.Future[ProduceResponse] = asyncio.get_running_loop().create_future()
+def _when_committed(
+    response: ProduceResponse, waits: Waits
+) -> "asyncio.Future[ProduceResponse | None]":
+    answered: asyncio.Future[ProduceResponse | None] = asyncio.get_running_loop().create_future()
     left = len(waits)
 
     def committed(answer: PartitionProduceResponse, done: "asyncio.Future[ErrorCode]") -> None:

@@ -1,9 +1,10 @@
-"""TxnOffsetCommit (key 28), versions 0-4: store the offsets of a group as part of a transaction.
+"""TxnOffsetCommit (key 28), versions 0-5: store the offsets of a group as part of a transaction.
 
 v2: leader epoch (KIP-320). v3: flexible; member, generation and instance, which are checked (KIP-447).
-v4: TRANSACTION_ABORTABLE where the group is not part of an open transaction (KIP-890).
+v4: TRANSACTION_ABORTABLE where the group is not part of an open transaction (KIP-890). v5: the group is
+made part of it (KIP-890, transaction.version 2).
 
-Not done: version 5, which makes the group part of the transaction (KIP-890, transaction.version 2).
+Not done: nothing.
 """
 
 from ottla.base.errors import ApiError, ErrorCode
@@ -12,7 +13,7 @@ from ottla.coordinators.group.refusals import group_error
 from ottla.coordinators.group.service import OFFSETS_TOPIC
 from ottla.coordinators.replies import Reply, shaped
 from ottla.coordinators.txn.machine import Producer
-from ottla.server.admission import admit
+from ottla.server.admission import Applicant, Knowledge, Refusals, Waiting, told
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.txn_offset_commit import (
@@ -25,10 +26,11 @@ from ottla.wire.messages.txn_offset_commit import (
 
 API = ApiKey.TXN_OFFSET_COMMIT
 MIN_VERSION = 0
-MAX_VERSION = 4
+MAX_VERSION = 5
 
 _LOADING_VERSION = 2
 _ABORTABLE_VERSION = 4
+_ADDING_VERSION = 5
 
 
 def handle(
@@ -62,19 +64,29 @@ def _commit(
     context: RequestContext, request: TxnOffsetCommitRequest
 ) -> Reply[TxnOffsetCommitResponse]:
     broker = context.broker
+    if not request.group_id:
+        return broker.groups.commit_offsets_in_transaction(request)
     try:
-        if request.group_id:
-            number = broker.groups.partition_for(request.group_id)
-            admit(
-                broker,
-                broker.replicas.get(OFFSETS_TOPIC, number),
-                request.transactional_id,
-                Producer(request.producer_id, request.producer_epoch),
-                knows_abortable=context.api_version >= _ABORTABLE_VERSION,
-            )
+        target = broker.replicas.get(OFFSETS_TOPIC, broker.groups.partition_for(request.group_id))
     except ApiError as error:
         return transactional.refused(request, group_error(error.code))
-    return broker.groups.commit_offsets_in_transaction(request)
+    producer = Producer(request.producer_id, request.producer_epoch)
+    knowledge = _knowledge(context.api_version)
+    applicant = Applicant(request.transactional_id, producer, (target,), knowledge)
+
+    def admitted(refusals: Refusals) -> Reply[TxnOffsetCommitResponse]:
+        for code in refusals.values():
+            return transactional.refused(request, group_error(told(code, knowledge)))
+        return broker.groups.commit_offsets_in_transaction(request)
+
+    verdict = broker.admission.ask(applicant)
+    return verdict.then(admitted) if isinstance(verdict, Waiting) else admitted(verdict)
+
+
+def _knowledge(version: int) -> Knowledge:
+    if version >= _ADDING_VERSION:
+        return Knowledge.ADDING
+    return Knowledge.ABORTABLE if version >= _ABORTABLE_VERSION else Knowledge.OLD
 
 
 def _merged(

@@ -1,9 +1,10 @@
-"""WriteTxnMarkers (key 27), version 1: end a transaction in partitions that this broker leads.
+"""WriteTxnMarkers (key 27), versions 1-2: end a transaction in partitions that this broker leads.
 
-v1: flexible. Sent by the coordinator of another broker, and by tools that end a transaction which its
-coordinator has forgotten (KIP-664).
+v1: flexible. v2: transaction version, which from 2 on asks for a higher epoch in each marker (KIP-1228).
+Sent by the coordinator of another broker, and by tools that end a transaction which its coordinator has
+forgotten (KIP-664).
 
-Not done: version 2, whose transaction version asks for a higher epoch in each marker (KIP-1228).
+Not done: nothing.
 """
 
 from collections.abc import Mapping
@@ -24,7 +25,7 @@ from ottla.wire.messages.write_txn_markers import (
 
 API = ApiKey.WRITE_TXN_MARKERS
 MIN_VERSION = 1
-MAX_VERSION = 1
+MAX_VERSION = 2
 
 
 def handle(
@@ -41,7 +42,11 @@ def handle(
 
 def _write(context: RequestContext, item: WritableTxnMarker) -> Reply[WritableTxnMarkerResult]:
     marker = Marker(
-        item.producer_id, item.producer_epoch, item.coordinator_epoch, item.transaction_result
+        item.producer_id,
+        item.producer_epoch,
+        item.coordinator_epoch,
+        item.transaction_result,
+        item.transaction_version,
     )
     places = [(topic.name, number) for topic in item.topics for number in topic.partition_indexes]
 

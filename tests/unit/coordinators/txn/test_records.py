@@ -15,14 +15,14 @@ def test_transaction_comes_back_from_its_record(state):
     is_empty = state is TransactionState.EMPTY
     places = frozenset() if is_empty else frozenset({("t", 0), ("t", 1), ("u", 5)})
     change = Change("tx", Transaction("tx", 7, 1, 1000, state, places, 5, 6))
-    assert records.decode(records.encode(change, 1)) == change
+    assert records.decode(records.encode(change, 1, 0)) == change
 
 
 def test_tombstone_is_an_id_that_is_gone():
     """No value."""
     change = Change("tx", None)
-    assert records.encode(change, 1).value is None
-    assert records.decode(records.encode(change, 1)) == change
+    assert records.encode(change, 1, 0).value is None
+    assert records.decode(records.encode(change, 1, 0)) == change
 
 
 def test_records_of_another_kind_are_passed_over_and_damage_is_told():
@@ -31,7 +31,7 @@ def test_records_of_another_kind_are_passed_over_and_damage_is_told():
     with pytest.raises(ProtocolError):
         records.decode(Record(key=None, value=b""))
     change = Change("tx", Transaction("tx", 7))
-    good = records.encode(change, 1)
+    good = records.encode(change, 1, 0)
     damaged = bytearray(good.value)
     damaged[16] = 99
     with pytest.raises(ProtocolError):

@@ -56,6 +56,7 @@ class Transactions:
         self.markers = Markers()
         self.ids = Ids()
         self.options = BROKER_OPTIONS.parse({})
+        self.version = 2
         self.image = ClusterImage().with_topics([topic(STATE_TOPIC, 1), topic("t", 300)])
         self.coordinator = self.make()
 
@@ -68,6 +69,7 @@ class Transactions:
             tasks=self.world.tasks,
             options=lambda: self.options,
             image=lambda: self.image,
+            version=lambda: self.version,
         )
         return coordinator
 
@@ -110,7 +112,7 @@ def test_markers_carry_the_coordinators_epoch(world, transactions):
         assert transactions.coordinator.end("tx", producer, is_commit=True) is ErrorCode.NONE
         assert [place for _, place in transactions.markers.written] == [("t", 0), ("t", 1)]
         marker = transactions.markers.written[0][0]
-        assert marker == (7, 0, 3, True)
+        assert marker == (7, 0, 3, True, 0)
         assert transactions.state() is TransactionState.COMPLETE_COMMIT
 
     run(world, transactions, scenario)
@@ -241,7 +243,7 @@ def test_transaction_whose_time_is_up_is_aborted(world, transactions):
         assert transactions.state() is TransactionState.ONGOING
         await world.clock.sleep(2)
         assert transactions.state() is TransactionState.COMPLETE_ABORT
-        assert transactions.markers.written[0][0] == (7, 1, 9, False)
+        assert transactions.markers.written[0][0] == (7, 1, 9, False, 2)
         found = transactions.coordinator.end("tx", producer, is_commit=True)
         assert found is ErrorCode.PRODUCER_FENCED
 

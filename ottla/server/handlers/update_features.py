@@ -1,0 +1,44 @@
+"""UpdateFeatures (key 57), versions 0-2: finalize other levels of features, all or none (KIP-584).
+
+v0: allow_downgrade. v1: validate_only, upgrade type. v2: no results per feature.
+
+Not done: nothing. As in Kafka 4, version 0's allow_downgrade does nothing: clients send 1 and later.
+"""
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.cluster.features import Update
+from ottla.server.context import RequestContext
+from ottla.wire.api_keys import ApiKey
+from ottla.wire.messages.update_features import (
+    UpdatableFeatureResult,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+)
+
+API = ApiKey.UPDATE_FEATURES
+MIN_VERSION = 0
+MAX_VERSION = 2
+
+_LAST_VERSION_WITH_RESULTS = 1
+
+
+async def handle(context: RequestContext, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
+    """Have the levels written to /feature; whatever comes afterwards goes by them."""
+    broker = context.broker
+    if not broker.controller.is_active:
+        raise ApiError(ErrorCode.NOT_CONTROLLER)
+    updates = {
+        item.feature: Update(item.feature, item.max_version_level, item.upgrade_type)
+        for item in request.feature_updates
+    }
+    try:
+        await broker.features.update(
+            list(updates.values()), broker.node_id, validate_only=request.validate_only
+        )
+    except ApiError as error:
+        reason = f"No feature was updated, because one could not be: {error.message}"
+        return UpdateFeaturesResponse(error_code=int(error.code), error_message=reason)
+    response = UpdateFeaturesResponse()
+    if context.api_version <= _LAST_VERSION_WITH_RESULTS:
+        response.results = [UpdatableFeatureResult(feature=name) for name in updates]
+    return response

@@ -1,0 +1,85 @@
+"""UpdateFeatures: other levels of features, all or none."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.cluster.zk.embedded import EmbeddedTree
+from ottla.server.handlers import update_features
+from ottla.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
+from tests.handlers.logs import LogsBroker, through_codec
+
+VERSIONS = range(update_features.MIN_VERSION, update_features.MAX_VERSION + 1)
+DOWN, UP = 2, 1
+
+
+@pytest.fixture
+async def started(broker: LogsBroker) -> AsyncIterator[LogsBroker]:
+    """A broker with features, and in the controller's office."""
+    broker.is_active = True  # type: ignore[attr-defined]
+    await broker.features.start(EmbeddedTree(broker.files, broker.clock).session())
+    yield broker
+    await broker.tasks.close()
+
+
+def request(*rows: tuple[str, int, int], validate_only: bool = False) -> UpdateFeaturesRequest:
+    updates = [
+        FeatureUpdateKey(feature=name, max_version_level=level, upgrade_type=kind)
+        for name, level, kind in rows
+    ]
+    return UpdateFeaturesRequest(feature_updates=updates, validate_only=validate_only)
+
+
+async def ask(broker: LogsBroker, asked: UpdateFeaturesRequest, version: int) -> Any:
+    """Return the answer."""
+    return through_codec(await broker.begin(update_features, asked, version), version)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+async def test_level_is_another_one_from_then_on(started: LogsBroker, version: int) -> None:
+    """Down, and up again; version 1 has a result of each."""
+    asked = request(("transaction.version", 0, DOWN))
+    answer = await ask(started, asked, version)
+    assert (answer.error_code, started.features.level("transaction.version")) == (0, 0)
+    names = [item.feature for item in answer.results]
+    assert names == (["transaction.version"] if version < 2 else [])
+    asked = request(("transaction.version", 2, UP))
+    assert (await ask(started, asked, version)).error_code == 0
+    assert started.features.level("transaction.version") == 2
+
+
+async def test_nothing_is_updated_where_one_is_refused(started: LogsBroker) -> None:
+    """INVALID_UPDATE_VERSION of the whole, with the reason."""
+    asked = request(("transaction.version", 0, DOWN), ("metadata.version", 25, UP))
+    answer = await ask(started, asked, 2)
+    assert answer.error_code == ErrorCode.INVALID_UPDATE_VERSION
+    assert "metadata.version" in answer.error_message
+    assert started.features.level("transaction.version") == 2
+
+
+async def test_it_can_be_tried(started: LogsBroker) -> None:
+    """validate_only tells, and does nothing."""
+    asked = request(("transaction.version", 1, DOWN), validate_only=True)
+    assert (await ask(started, asked, 2)).error_code == 0
+    assert started.features.level("transaction.version") == 2
+
+
+async def test_version_0_cannot_go_down(started: LogsBroker) -> None:
+    """As in Kafka 4, which does not look at its allow_downgrade."""
+    update = FeatureUpdateKey(
+        feature="transaction.version", max_version_level=0, allow_downgrade=True
+    )
+    asked = UpdateFeaturesRequest(feature_updates=[update])
+    answer = await ask(started, asked, 0)
+    assert answer.error_code == ErrorCode.INVALID_UPDATE_VERSION
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_only_the_controller_does_it(broker: LogsBroker, version: int) -> None:
+    """Clients look for it and come again."""
+    broker.is_active = False  # type: ignore[attr-defined]
+    with pytest.raises(ApiError) as refused:
+        await broker.begin(update_features, request(), version)
+    assert refused.value.code is ErrorCode.NOT_CONTROLLER

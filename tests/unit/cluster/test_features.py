@@ -1,0 +1,64 @@
+"""Which levels of features a cluster may have, and which update is refused."""
+
+import pytest
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.cluster import features
+from ottla.cluster.features import Range, Update, UpgradeType
+from ottla.server.context import AdvertisedApi
+from ottla.wire.api_keys import ApiKey
+
+RANGES = {"transaction.version": Range(0, 2)}
+UP, DOWN = UpgradeType.UPGRADE, UpgradeType.SAFE_DOWNGRADE
+
+
+def test_group_version_follows_from_what_is_served() -> None:
+    """KIP-848 is off where nobody answers its heartbeats."""
+    heartbeat = AdvertisedApi(int(ApiKey.CONSUMER_GROUP_HEARTBEAT), 0, 1)
+    assert features.supported(()) == RANGES
+    assert features.supported((heartbeat,)) == {**RANGES, "group.version": Range(0, 1)}
+    assert features.defaults(features.supported((heartbeat,))) == {
+        "transaction.version": 2,
+        "group.version": 1,
+    }
+
+
+def test_level_0_is_that_of_a_feature_which_is_off() -> None:
+    """It is not kept."""
+    update = Update("transaction.version", 0, DOWN)
+    assert features.updated(RANGES, {"transaction.version": 2}, [update], 1) == {}
+    back = Update("transaction.version", 1, UP)
+    assert features.updated(RANGES, {}, [back], 1) == {"transaction.version": 1}
+
+
+@pytest.mark.parametrize("upgrade_type", [UP, DOWN])
+def test_the_level_it_has_may_be_asked_for(upgrade_type: int) -> None:
+    """By either kind of request, and of a feature that nobody knows as well."""
+    levels = {"transaction.version": 1}
+    same = [Update("transaction.version", 1, upgrade_type), Update("x", 0, upgrade_type)]
+    assert features.updated(RANGES, levels, same, 1) == levels
+
+
+@pytest.mark.parametrize(
+    ("update", "reason"),
+    [
+        (Update("transaction.version", 1, UP), "upgrade type"),
+        (Update("transaction.version", 3, UP), "only supports versions 0-2"),
+        (Update("transaction.version", -1, DOWN), "less than 0"),
+        (Update("metadata.version", 25, UP), "does not support this feature"),
+        (Update("transaction.version", 2, 0), "given upgrade type"),
+        (Update("transaction.version", 2, 9), "given upgrade type"),
+    ],
+)
+def test_refused_levels_change_nothing(update: Update, reason: str) -> None:
+    """INVALID_UPDATE_VERSION, with the feature and the reason."""
+    with pytest.raises(ApiError, match=reason) as refused:
+        features.updated(RANGES, {"transaction.version": 2}, [update], 1)
+    assert refused.value.code is ErrorCode.INVALID_UPDATE_VERSION
+    assert update.feature in refused.value.message
+
+
+def test_a_downgrade_is_not_an_upgrade() -> None:
+    """A request that allows to go down does not go up."""
+    with pytest.raises(ApiError, match="newer version"):
+        features.updated(RANGES, {}, [Update("transaction.version", 2, DOWN)], 1)
