@@ -9,7 +9,7 @@ from dataclasses import replace
 from sys import float_info
 
 from ottla.base.options import Option, OptionType, Scope
-from ottla.cluster import coordinator_options, metrics_options, topic_options
+from ottla.cluster import coordinator_options, metrics_options, quota_options, topic_options
 from ottla.cluster.option_rows import INERT, INT_MAX, LONG_MAX, Rows, inert, not_empty
 
 BOOLEAN, STRING, INT, SHORT = (
@@ -430,6 +430,7 @@ ROWS = (
     *metrics_options.ROWS,
     *coordinator_options.GROUPS,
     *coordinator_options.TRANSACTIONS,
+    *quota_options.ROWS,
 )
 
 # Set in a configuration, these would be trusted to protect something that is not protected.

@@ -406,7 +406,8 @@ class ConfigNode:
     CLIENTS = "clients"
     USERS = "users"
     IPS = "ips"
-    TYPES = (TOPICS, BROKERS, CLIENTS, USERS, IPS)
+    CLIENT_METRICS = "client-metrics"
+    TYPES = (TOPICS, BROKERS, CLIENTS, USERS, IPS, CLIENT_METRICS)
     DEFAULT = "<default>"
 
     @staticmethod
@@ -420,14 +421,22 @@ class ConfigNode:
         return f"{ConfigNode.type_path(entity_type)}/{entity}"
 
     @staticmethod
-    def sanitize(name: str) -> str:
-        """Return a user, client id or address as a path holds it; `<default>` stays."""
-        return name if name == ConfigNode.DEFAULT else quote(name, safe="")
+    def parent_path(entity_type: str, entity: str) -> str:
+        """Return the path of the node that an entity's is below."""
+        return ConfigNode.path(entity_type, entity).rpartition("/")[0]
 
     @staticmethod
-    def desanitize(name: str) -> str:
+    def sanitize(name: str | None) -> str:
+        """Return a user, client id or address as a path holds it; None is the default of all."""
+        if name is None:
+            return ConfigNode.DEFAULT
+        # Kafka leaves fewer characters as they are.
+        return quote(name, safe="").replace("~", "%7E")
+
+    @staticmethod
+    def desanitize(name: str) -> str | None:
         """Return the name that `sanitize` was given."""
-        return unquote(name)
+        return None if name == ConfigNode.DEFAULT else unquote(name)
 
     @staticmethod
     def encode(config: Mapping[str, str]) -> bytes:

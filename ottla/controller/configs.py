@@ -79,6 +79,14 @@ def alter_broker(
     return altered
 
 
+def alter_plain(current: Mapping[str, str], changes: tuple[ConfigChange, ...]) -> dict[str, str]:
+    """Return settings that have no table of options after `changes`, each of which is checked.
+
+    Those are quotas and metrics subscriptions, none of which can be appended to.
+    """
+    return _altered(current, changes, {}, {})
+
+
 def _check_changes(changes: tuple[ConfigChange, ...]) -> None:
     names = [change.name for change in changes]
     if len(set(names)) < len(names):

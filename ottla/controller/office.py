@@ -111,7 +111,7 @@ class Office:
             try:
                 return await self._enter(restarted)
             except _CONFLICTS as error:
-                _log.warning("tree changed while it was read, reading it again: %s", error)
+                _log.warning("tree changed while it was read, reading it again error=%s", error)
         return await self._enter(restarted)
 
     async def _enter(self, restarted: Iterable[int]) -> Deliveries:
@@ -159,7 +159,7 @@ class Office:
             try:
                 return await attempt()
             except _CONFLICTS as error:
-                _log.warning("tree differs from the image, reading it again: %s", error)
+                _log.warning("tree differs from the image, reading it again error=%s", error)
                 await self.enter()
         return await attempt()
 

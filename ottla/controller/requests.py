@@ -90,7 +90,7 @@ class ConfigChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ConfigRequest:
-    """Changes of one entity: of type `topics` or `brokers`; the broker default is `<default>`.
+    """Changes of one entity, type and path as in the tree; the broker default is `<default>`.
 
     One that `replaces` leaves nothing of what was set before.
     """

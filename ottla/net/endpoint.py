@@ -5,6 +5,7 @@ A single timer looks after all connections, so a connection costs no timer of it
 
 import asyncio
 import logging
+from collections.abc import Callable
 
 from ottla.net import port
 from ottla.net.buffers import ReceiveBuffers
@@ -39,6 +40,8 @@ class Endpoint:
         self.unsent = unsent
         self.buffers = buffers
         self.is_serving = False
+        # Counts a connection from an address; for how long to hold it before it is closed (KIP-612).
+        self.throttle_ms: Callable[[str], int] | None = None
         self.host = ""
         self.port = 0
         # Connections that came in since the start.
@@ -83,6 +86,12 @@ class Endpoint:
         self.accepted_count += 1
         host = connection.peer_address[0]
         self._by_host[host] = self._by_host.get(host, 0) + 1
+        throttle_ms = self.throttle_ms(host) if self.throttle_ms is not None else 0
+        if throttle_ms:
+            # Closed at once, it would be back at once.
+            seconds = throttle_ms / 1000
+            connection.mute(2 * seconds)
+            asyncio.get_running_loop().call_later(seconds, connection.close, "too many a second")
         return (
             len(self._connections) <= self.limits.connections_max
             and self._by_host[host] <= self.limits.connections_per_host_max

@@ -27,6 +27,14 @@ from ottla.cluster.znodes import ConfigChangeNode, ConfigNode
 
 _log = logging.getLogger(__name__)
 
+# Kinds of entities whose settings have no defaults; users may have clients below them.
+_PLAIN_TYPES = (
+    ConfigNode.CLIENTS,
+    ConfigNode.USERS,
+    ConfigNode.IPS,
+    ConfigNode.CLIENT_METRICS,
+)
+
 # Rows of tests and repairs: shown only where they are set, as in Kafka.
 _HIDDEN = "internal."
 
@@ -70,12 +78,14 @@ class ConfigStore:
     """Lives on the broker's loop; `start` again after the session was lost and a new one begun.
 
     `on_topic` hears of a topic whose own settings changed, `on_broker` of changed broker settings:
-    those change the defaults of every topic.
+    those change the defaults of every topic. `on_entity` hears, with type and path below it, of the
+    settings of clients, users, addresses and metrics subscriptions, also of those read at the start.
     """
 
     def __init__(self, static: Snapshot, node_id: int, tasks: Tasks) -> None:
         self.on_topic: list[Callable[[str, Snapshot], None]] = []
         self.on_broker: list[Callable[[Snapshot], None]] = []
+        self.on_entity: list[Callable[[str, str, Mapping[str, str]], None]] = []
         self._static = static
         self._node = str(node_id)
         self._tasks = tasks
@@ -83,6 +93,7 @@ class ConfigStore:
         # Settings as they are written in the tree, without what cannot be used.
         self._brokers: dict[str, dict[str, str]] = {}
         self._topics: dict[str, dict[str, str]] = {}
+        self._entities: dict[tuple[str, str], dict[str, str]] = {}
         self._broker = static
         self._topic_snapshots: dict[str, Snapshot] = {}
         self._topic_default = options.topic_snapshot(static, {})
@@ -104,6 +115,14 @@ class ConfigStore:
             self._topic_snapshots[name] = found
         return found
 
+    def entities(self, entity_type: str) -> Mapping[str, Mapping[str, str]]:
+        """Return the settings of all clients, users, addresses or subscriptions, by path."""
+        return {
+            path: settings
+            for (kind, path), settings in self._entities.items()
+            if kind == entity_type
+        }
+
     # -- reading the tree -------------------------------------------------------------------------
 
     async def start(self, session: Coordination) -> None:
@@ -120,7 +139,35 @@ class ConfigStore:
         parent = ConfigNode.type_path(ConfigNode.TOPICS)
         await session.ensure(parent)
         await self.load_topics(await session.children(parent))
+        await self._load_entities(session)
         self._rebuild()
+
+    async def _load_entities(self, session: Coordination) -> None:
+        places = dict.fromkeys(self._entities)
+        for entity_type in _PLAIN_TYPES:
+            parent = ConfigNode.type_path(entity_type)
+            await session.ensure(parent)
+            for name in await session.children(parent):
+                places[entity_type, name] = None
+                if entity_type == ConfigNode.USERS:
+                    clients = await self._clients_of(session, name)
+                    places |= dict.fromkeys((entity_type, client) for client in clients)
+        for entity_type, path in places:
+            if await self._load(entity_type, path):
+                self._tell_entity(entity_type, path)
+
+    async def _clients_of(self, session: Coordination, user: str) -> list[str]:
+        below = f"{user}/{ConfigNode.CLIENTS}"
+        try:
+            names = await session.children(ConfigNode.path(ConfigNode.USERS, below))
+        except NoNode:
+            return []
+        return [f"{below}/{name}" for name in names]
+
+    def _tell_entity(self, entity_type: str, path: str) -> None:
+        settings = self._entities.get((entity_type, path), {})
+        for tell in self.on_entity:
+            tell(entity_type, path, settings)
 
     async def load_topics(self, names: Iterable[str]) -> None:
         """Read topics' settings: of new ones, before their logs are made."""
@@ -145,6 +192,8 @@ class ConfigStore:
             self._rebuild()
             for tell_broker in self.on_broker:
                 tell_broker(self._broker)
+        else:
+            self._tell_entity(entity_type, entity)
 
     async def _load(self, entity_type: str, entity: str) -> bool:
         """Read an entity; tell whether its settings are other than they were."""
@@ -163,7 +212,16 @@ class ConfigStore:
             is_other = self._brokers.get(entity, {}) != usable
             self._brokers[entity] = usable
             return is_other
-        return False
+        return entity_type in _PLAIN_TYPES and self._keep_entity((entity_type, entity), written)
+
+    def _keep_entity(self, place: tuple[str, str], written: dict[str, str]) -> bool:
+        if written == self._entities.get(place, {}):
+            return False
+        if written:
+            self._entities[place] = written
+        else:
+            del self._entities[place]
+        return True
 
     def _keep_topic(self, name: str, written: Mapping[str, str]) -> bool:
         usable = _usable(TOPIC_OPTIONS, written, f"topic {name}")

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ottla.server.fetch_sessions import FetchSessions
     from ottla.server.loop_lag import LoopWatch
     from ottla.server.markers import ReplicaMarkers
+    from ottla.server.quotas.clients import ClientQuotas, RequestUsage
 
 
 class AdvertisedApi(NamedTuple):
@@ -54,6 +55,7 @@ class Broker:
     configs: "ConfigStore"
     features: "Features"
     fetch_sessions: "FetchSessions"
+    quotas: "ClientQuotas"
     loop_watch: "LoopWatch"
     advertised_apis: tuple[AdvertisedApi, ...] = ()
     # Set where advertised.listeners is: what this broker calls itself, by listener name.
@@ -71,6 +73,7 @@ class RequestContext:
         "connection",
         "correlation_id",
         "started_at",
+        "usage",
     )
 
     def __init__(
@@ -90,6 +93,8 @@ class RequestContext:
         self.client_id = client_id
         # When the request came, by the monotonic clock; 0 where nobody measures it.
         self.started_at = 0.0
+        # What the request uses of its client's quotas; None where there are none.
+        self.usage: RequestUsage | None = None
 
     def address_of(self, broker: BrokerImage) -> tuple[str, int] | None:
         """Return where this client reaches `broker`: this one at the address it came in on.

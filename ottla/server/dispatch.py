@@ -5,12 +5,15 @@ the protocol asks for no answer (Produce with acks=0). An `async def` handler ge
 and runs as a supervised task. An ApiError that escapes a handler is put into the response's own
 top-level error code; a response that has none cannot say it, so the connection is closed. As in
 Kafka, an unknown key or version closes the connection, except for ApiVersions (KIP-511).
+
+A client with a quota goes another way (`_handle_limited`): what each request uses is counted, the
+answer tells how long to wait, and the connection is muted for that time (KIP-219).
 """
 
 import asyncio
 import inspect
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from functools import partial
 from typing import Any
 
@@ -21,6 +24,9 @@ from ottla.net.connection import Connection, Reply
 from ottla.server.apis import ROWS, Row
 from ottla.server.context import Broker, RequestContext
 from ottla.server.kept_answers import KeptAnswers
+from ottla.server.quotas.clients import ClientQuotas, LimitedClient, RequestUsage
+from ottla.server.quotas.entities import ANONYMOUS
+from ottla.server.quotas.steps import Timed
 from ottla.server.request_probe import ApiProbe
 from ottla.wire import headers, schema
 from ottla.wire.api_keys import APIS, ApiKey
@@ -96,10 +102,15 @@ class Route:
 class KnownHeader:
     """The header of a request, but for its correlation id, as a connection sent it last."""
 
-    __slots__ = ("client_id", "end", "route", "tail")
+    __slots__ = ("client_id", "end", "limited", "quotas_generation", "route", "software", "tail")
 
-    def __init__(self, route: Route, frame: memoryview) -> None:
+    def __init__(self, route: Route, frame: memoryview, former: "KnownHeader | None") -> None:
         header = headers.decode_request_header(frame)
+        # What the client said of itself in ApiVersions: name and version.
+        self.software: tuple[str, str] | None = former.software if former else None
+        # What limits the client, as of a generation of the quotas.
+        self.limited: LimitedClient | None = None
+        self.quotas_generation = -1
         self.route = route
         self.client_id = header.client_id
         self.end = header.body_position
@@ -118,6 +129,17 @@ class Dispatcher:
         self._probes: dict[int, ApiProbe] = {}
         self._now = broker.clock.monotonic
         self._kept = KeptAnswers()
+        # None while no client can have a quota.
+        self._quotas: ClientQuotas | None = None
+
+    def enforce(self, quotas: ClientQuotas) -> None:
+        """Have quotas respected, whenever there are some."""
+
+        def changed(limits_clients: bool) -> None:
+            self._quotas = quotas if limits_clients else None
+
+        quotas.on_change.append(changed)
+        changed(quotas.book.limits_clients())
 
     def routes(self) -> Iterable[Route]:
         """Return the APIs and versions that have been asked for, with what was counted."""
@@ -137,7 +159,12 @@ class Dispatcher:
         # A connection repeats the bytes behind the correlation id with every request of a kind.
         known = connection.memo
         if known is None or known.route is not route or frame[8 : known.end] != known.tail:
-            known = connection.memo = KnownHeader(route, frame)
+            known = connection.memo = KnownHeader(route, frame, known)
+        if self._quotas is not None:
+            client = self._limited(known, self._quotas)
+            if client is not None:
+                self._handle_limited(connection, frame, known, correlation_id, client)
+                return
         if route.shortcut is not None:
             body = route.shortcut.answer(frame, known.end, correlation_id)
             if body is not None:
@@ -178,6 +205,55 @@ class Dispatcher:
             route.probe.took(context.started_at, self._now())
         if route.shortcut is not None:
             route.shortcut.learn(frame, position, request, result)
+
+    def _limited(self, known: KnownHeader, quotas: ClientQuotas) -> LimitedClient | None:
+        if known.quotas_generation != quotas.generation:
+            known.limited = quotas.client(ANONYMOUS, known.client_id or "")
+            known.quotas_generation = quotas.generation
+        return known.limited
+
+    def _handle_limited(
+        self,
+        connection: Connection,
+        frame: memoryview,
+        known: KnownHeader,
+        correlation_id: int,
+        client: LimitedClient,
+    ) -> None:
+        """Handle a request of a client with quotas: by its handler, without any short way."""
+        route, now = known.route, self._now()
+        key = route.row.handler.API
+        produced_bytes = len(frame) if key is ApiKey.PRODUCE else 0
+        context = RequestContext(
+            self._broker, connection, int(key), route.version, correlation_id, known.client_id
+        )
+        context.started_at = now
+        context.usage = RequestUsage(client, now, produced_bytes)
+        if route.is_async:
+            self._start(route, context, bytes(frame), known.end)
+            return
+        request, _ = route.decode(frame, known.end)
+        try:
+            result = route.handle(context, request)
+        except ApiError as error:
+            result = route.failure(error)
+        if result is not None and type(result) is not route.response:
+            context.usage.stopped(self._now())
+            self._wait(route, context, result)
+            return
+        self._throttle(context, result)
+        if result is not None:
+            connection.send(route.parts(correlation_id, result))
+            route.probe.count_errors(result)
+
+    def _throttle(self, context: RequestContext, response: Any) -> None:
+        """Settle what a request has used; a client beyond its quota is told, and muted."""
+        assert context.usage is not None
+        throttle_ms = context.usage.settle(self._now(), is_answered=response is not None)
+        if throttle_ms:
+            if response is not None and "throttle_time_ms" in response.__slots__:
+                response.throttle_time_ms = throttle_ms
+            context.connection.mute(throttle_ms / 1000)
 
     def _handle_kept(
         self, route: Route, context: RequestContext, frame: memoryview, position: int
@@ -224,11 +300,13 @@ class Dispatcher:
         return route
 
     def _wait(self, route: Route, context: RequestContext, future: "asyncio.Future[Any]") -> None:
-        reply = context.connection.defer(is_blocking=not route.row.is_read_ahead)
+        # As in Kafka, a limited client's requests are handled one after the other.
+        is_blocking = not route.row.is_read_ahead or context.usage is not None
+        reply = context.connection.defer(is_blocking=is_blocking)
         if route.row.ends_with_connection:
             reply.on_abandon = future.cancel
         times = self._times(context)
-        answer = partial(self._answer, route, context.correlation_id, reply, times)
+        answer = partial(self._answer, route, context, reply, times)
         if future.done():
             answer(future)
         else:
@@ -238,9 +316,13 @@ class Dispatcher:
         request, _ = route.decode(frame, position)
         reply = context.connection.defer(held_bytes=len(frame))
         name = f"{route.row.handler.API.name} from {context.client_id}"
-        task = self._tasks.spawn(self._supervise(route, context, request), name)
+        work: Coroutine[Any, Any, Any] = self._supervise(route, context, request)
+        if context.usage is not None:
+            context.usage.stopped(self._now())
+            work = Timed(work, context.usage, self._now)
+        task = self._tasks.spawn(work, name)
         times = self._times(context)
-        task.add_done_callback(partial(self._answer, route, context.correlation_id, reply, times))
+        task.add_done_callback(partial(self._answer, route, context, reply, times))
 
     def _times(self, context: RequestContext) -> tuple[float, float] | None:
         """Return when a request came and when it was parked, if it is one that is measured."""
@@ -255,7 +337,7 @@ class Dispatcher:
     def _answer(
         self,
         route: Route,
-        correlation_id: int,
+        context: RequestContext,
         reply: Reply,
         times: tuple[float, float] | None,
         future: "asyncio.Future[Any]",
@@ -274,10 +356,13 @@ class Dispatcher:
                 # A broken invariant: the loop's exception handler tells of it.
                 raise error
             return
+        if context.usage is not None:
+            # Before the answer: sending it lets the next request in.
+            self._throttle(context, response)
         if response is None:
             reply.send_nothing()
         else:
-            reply.send(route.parts(correlation_id, response))
+            reply.send(route.parts(context.correlation_id, response))
             route.probe.count_errors(response)
         if times is not None:
             route.probe.waited(*times, self._now())

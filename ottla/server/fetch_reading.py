@@ -70,6 +70,9 @@ def read(
         RESPONSE_BYTES_MAX,
         context.connection.answer_room_bytes,
     )
+    if context.usage is not None:
+        # More would be throttled for sure, and never given.
+        left = int(min(left, context.usage.fetch_bytes_max))
     reading = Reading()
     for fetch in round_.partitions:
         try:

@@ -179,6 +179,16 @@ class FetchSessions:
         self._sessions[session.id] = self._sessions.pop(session.id)
         return Round(session.partitions.values(), session, is_incremental=True)
 
+    def hold_back(self, round_: Round) -> int:
+        """Return the session id of an answer without records for a client beyond its quota.
+
+        A session goes on as if nothing had been asked; a new one does not begin (KIP-219).
+        """
+        if round_.session is None or round_.is_incremental:
+            return round_.session_id
+        self._sessions.pop(round_.session.id, None)
+        return NO_SESSION
+
     def _begin_full(self, request: FetchRequest, uses_topic_ids: bool) -> Round:
         session = None
         if request.session_epoch == INITIAL_EPOCH:

@@ -47,6 +47,7 @@ from ottla.server.markers import ReplicaMarkers
 from ottla.server.monitoring.service import MonitoringService
 from ottla.server.monitoring.sources import Sources, Stage
 from ottla.server.partition_writer import ReplicaWriter
+from ottla.server.quotas.clients import client_quotas
 from ottla.storage import cleaning
 from ottla.storage.cleaning import Cleaner
 from ottla.storage.config import LogConfig
@@ -169,6 +170,8 @@ class Node:
         broker.configs = ConfigStore(self._static, broker.node_id, self._tasks)
         broker.advertised_apis = apis.advertised_apis()
         self._undo.push_async_callback(self._tasks.close)
+        broker.quotas = client_quotas(self._static, self._clock)
+        broker.configs.on_entity.append(broker.quotas.settings_changed)
         await broker.configs.start(session)
         broker.options = broker.configs.broker
         broker.configs.on_broker.append(self._options_changed)
@@ -314,6 +317,7 @@ class Node:
         budget = Budget(budget_bytes if budget_bytes > 0 else 2**63)
         unsent = Budget(_UNSENT_BYTES_MAX)
         handler = Dispatcher(self.broker, self._tasks)
+        handler.enforce(self.broker.quotas)
         sources = self._sources
         sources.budget, sources.dispatcher, sources.endpoints = budget, handler, self._endpoints
         for listener in options.parse_listeners(self._static):
@@ -325,6 +329,7 @@ class Node:
                 unsent=unsent,
                 buffers=buffers,
             )
+            endpoint.throttle_ms = self.broker.quotas.connection_throttle_ms
             try:
                 await endpoint.open(self._net, listener.host, listener.port)
             except OSError as error:

@@ -8,6 +8,7 @@ from typing import Any, cast
 from ottla.cluster import options
 from ottla.server.config_store import ConfigStore
 from ottla.server.context import Broker, RequestContext
+from ottla.server.quotas.clients import RequestUsage, client_quotas
 from tests.unit.controller.conftest import World
 
 
@@ -18,6 +19,9 @@ class AdminBroker:
         self.world = world
         self.configs = configs
         self.node_id = 1
+        self.clock = world.clock
+        self.quotas = client_quotas(configs.broker, world.clock)
+        configs.on_entity.append(self.quotas.settings_changed)
 
     @property
     def image(self) -> Any:
@@ -34,9 +38,9 @@ class AdminBroker:
         """The controller of this broker."""
         return self.world.controllers[1]
 
-    def context(self, api_version: int) -> RequestContext:
-        """Return the circumstances of a request in this version."""
-        found = SimpleNamespace(broker=cast(Broker, self), api_version=api_version)
+    def context(self, api_version: int, usage: RequestUsage | None = None) -> RequestContext:
+        """Return the circumstances of a request in this version, of a client without quotas."""
+        found = SimpleNamespace(broker=cast(Broker, self), api_version=api_version, usage=usage)
         return cast(RequestContext, found)
 
 

@@ -4,13 +4,16 @@ v2: flexible. v3: may be throttled (KIP-599).
 
 The answer is sent when the new leaders are in place. A time-out of 0 or less creates nothing.
 
-Not done: nothing; without quotas nothing is throttled.
+A client beyond its quota of mutations gets THROTTLING_QUOTA_EXCEEDED from v3 on, and waits before.
+
+Not done: nothing.
 """
 
 from collections import Counter
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.controller.requests import PartitionsRequest
+from ottla.server import mutation_quota
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.create_partitions import (
@@ -24,6 +27,8 @@ API = ApiKey.CREATE_PARTITIONS
 MIN_VERSION = 0
 MAX_VERSION = 3
 
+_FIRST_STRICT_VERSION = 3
+
 
 async def handle(
     context: RequestContext, request: CreatePartitionsRequest
@@ -33,18 +38,42 @@ async def handle(
     asked = [topic for topic in request.topics if named[topic.name] == 1]
     twice = ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
     errors: dict[str, ApiError | None] = {name: twice for name, count in named.items() if count > 1}
+    if asked and mutation_quota.are_limited(context):
+        refused = await _refused(context, request, asked)
+        errors |= refused
+        asked = [topic for topic in asked if topic.name not in refused]
     if asked:
-        errors |= await _create(context, request, asked)
+        errors |= await _create(context, request, asked, validate_only=request.validate_only)
     return CreatePartitionsResponse(results=[_result(name, errors[name]) for name in named])
 
 
-async def _create(
+async def _refused(
     context: RequestContext, request: CreatePartitionsRequest, asked: list[CreatePartitionsTopic]
+) -> dict[str, ApiError | None]:
+    """Return what the quota of mutations refuses; only topics that could be extended count."""
+    errors = await _create(context, request, asked, validate_only=True)
+    refused: dict[str, ApiError | None] = {}
+    for topic in asked:
+        image = context.broker.image.topic(topic.name)
+        if errors[topic.name] is None and image is not None:
+            more = topic.count - len(image.partitions)
+            error = mutation_quota.refusal(context, more, strict_since=_FIRST_STRICT_VERSION)
+            if error is not None:
+                refused[topic.name] = error
+    return refused
+
+
+async def _create(
+    context: RequestContext,
+    request: CreatePartitionsRequest,
+    asked: list[CreatePartitionsTopic],
+    *,
+    validate_only: bool,
 ) -> dict[str, ApiError | None]:
     try:
         outcomes = await context.broker.controller.create_partitions(
             [_partitions_request(topic) for topic in asked],
-            validate_only=request.validate_only,
+            validate_only=validate_only,
             timeout_ms=request.timeout_ms,
         )
     except ApiError as error:

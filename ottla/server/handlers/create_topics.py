@@ -5,14 +5,16 @@ settings in the answer (KIP-525). v6: may be throttled (KIP-599). v7: topic id.
 
 The answer is sent when the leaders are in place. A time-out of 0 or less creates nothing.
 
-Not done: nothing; without quotas nothing is throttled (v6), without an authorizer every setting is
-told (topic_config_error_code stays 0).
+A client beyond its quota of mutations gets THROTTLING_QUOTA_EXCEEDED from v6 on, and waits before.
+
+Not done: nothing; without an authorizer every setting is told (topic_config_error_code stays 0).
 """
 
 from collections import Counter
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.controller.requests import TopicRequest, TopicResult
+from ottla.server import mutation_quota
 from ottla.server.config_store import ConfigStore, Described
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
@@ -29,6 +31,7 @@ MIN_VERSION = 2
 MAX_VERSION = 7
 
 _FIRST_VERSION_WITH_CONFIGS = 5
+_FIRST_STRICT_VERSION = 6
 
 
 async def handle(context: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
@@ -40,6 +43,10 @@ async def handle(context: RequestContext, request: CreateTopicsRequest) -> Creat
         for name, count in named.items()
         if count > 1
     }
+    if asked and mutation_quota.are_limited(context):
+        refused = await _refused(context, request, asked)
+        results |= refused
+        asked = {name: topic for name, topic in asked.items() if name not in refused}
     if asked:
         results |= await _create(context, request, asked)
     return CreateTopicsResponse(topics=[results[name] for name in named])
@@ -59,6 +66,30 @@ async def _create(
     with_configs = context.api_version >= _FIRST_VERSION_WITH_CONFIGS
     configs = context.broker.configs if with_configs else None
     return {result.name: _answer(result, configs) for result in results}
+
+
+async def _refused(
+    context: RequestContext, request: CreateTopicsRequest, asked: dict[str, CreatableTopic]
+) -> dict[str, CreatableTopicResult]:
+    """Return what the quota of mutations refuses; only topics that could be created count."""
+    try:
+        found = await context.broker.controller.create_topics(
+            [_topic_request(topic) for topic in asked.values()],
+            validate_only=True,
+            timeout_ms=request.timeout_ms,
+        )
+    except ApiError:
+        # The attempt itself meets it again.
+        return {}
+    refused = {}
+    for result in found:
+        if result.error is None:
+            error = mutation_quota.refusal(
+                context, result.partitions, strict_since=_FIRST_STRICT_VERSION
+            )
+            if error is not None:
+                refused[result.name] = _failure(result.name, error)
+    return refused
 
 
 def _topic_request(topic: CreatableTopic) -> TopicRequest:

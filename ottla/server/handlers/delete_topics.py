@@ -6,7 +6,9 @@ v5: error message, may be throttled (KIP-599). v6: names or ids, in `topics` (KI
 The answer is sent when the topics have left the tree and their logs are gone. A time-out of 0 or
 less deletes nothing.
 
-Not done: nothing; without quotas nothing is throttled.
+A client beyond its quota of mutations gets THROTTLING_QUOTA_EXCEEDED from v5 on, and waits before.
+
+Not done: nothing.
 """
 
 from collections import Counter
@@ -16,6 +18,7 @@ from typing import NamedTuple
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.uuids import ZERO_UUID
 from ottla.cluster.image import ClusterImage
+from ottla.server import mutation_quota
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.delete_topics import (
@@ -31,6 +34,7 @@ MAX_VERSION = 6
 
 _FIRST_VERSION_WITH_STATES = 6
 _FIRST_VERSION_WITH_DISABLED = 3
+_FIRST_STRICT_VERSION = 5
 
 
 class _Named(NamedTuple):
@@ -52,6 +56,8 @@ async def handle(context: RequestContext, request: DeleteTopicsRequest) -> Delet
     else:
         refusal = _disabled(context.api_version)
         named = [_Named(state.name, state.topic_id, None, refusal) for state in states]
+    if mutation_quota.are_limited(context):
+        named = [_within_quota(context, item) for item in named]
     topics = [item.topic for item in named if item.error is None and item.topic is not None]
     errors = await _delete(context, topics, request.timeout_ms) if topics else {}
     return DeleteTopicsResponse(
@@ -82,6 +88,16 @@ def _named(states: Iterable[DeleteTopicState], image: ClusterImage) -> list[_Nam
         key = number if item.topic is None else item.topic
         named[key] = item._replace(error=_twice()) if key in named else item
     return list(named.values())
+
+
+def _within_quota(context: RequestContext, item: _Named) -> _Named:
+    topic = context.broker.image.topic(item.topic or "")
+    if item.error is not None or topic is None:
+        return item
+    partitions = len(topic.partitions)
+    return item._replace(
+        error=mutation_quota.refusal(context, partitions, strict_since=_FIRST_STRICT_VERSION)
+    )
 
 
 def _twice() -> ApiError:

@@ -4,7 +4,7 @@ v4: isolation level. v5: log start offset. v7: sessions (KIP-227). v9: leader ep
 v11: rack (KIP-392). v12: flexible, last fetched epoch. v13: topic ids (KIP-516). v15: replica state
 (KIP-903). v16: endpoints of new leaders (KIP-951). v17: directory ids. v18: high watermark of
 followers. Record bytes are handed on as they are in the file; a read that would wait for the disk
-runs in the background.
+runs in the background. A client beyond its quota gets no records, and is told how long to wait.
 
 Not done: fetches of followers are refused with CLUSTER_AUTHORIZATION_FAILED, because nothing tells
 yet that the sender is that broker (CVE-2018-1288); the diverging epoch, which only followers use;
@@ -33,6 +33,8 @@ MIN_VERSION = 4
 MAX_VERSION = 18
 
 _FIRST_VERSION_WITH_ENDPOINTS = 16
+# About what an answer tells of a partition beside its records, for the quota.
+_PARTITION_BYTES = 50
 
 
 def handle(
@@ -84,6 +86,12 @@ class _Parked:
         self._missing_bytes = self._min_bytes - reading.size_bytes
         self._seen_bytes = {item: item.appended_bytes for item in reading.partitions}
 
+    def _read(self) -> Reading:
+        usage = self._context.usage
+        if usage is not None:
+            usage.started(self._context.broker.clock.monotonic())
+        return read(self._context, self._request, self._round)
+
     def check(self, changed: Watched) -> FetchResponse | None:
         """Return the answer if there is enough now, or if the partition cannot be read any more."""
         assert isinstance(changed, Partition)
@@ -93,7 +101,7 @@ class _Parked:
         # Without new bytes it is another kind of news: records committed, a leader gone.
         if grown and self._missing_bytes > 0:
             return None
-        reading = read(self._context, self._request, self._round)
+        reading = self._read()
         if reading.size_bytes < self._min_bytes and not reading.has_error:
             # What was appended is not committed yet, or it is beyond a limit of the request.
             self._missing_bytes = 0
@@ -102,7 +110,7 @@ class _Parked:
 
     def expire(self) -> FetchResponse:
         """Return what there is."""
-        reading = read(self._context, self._request, self._round)
+        reading = self._read()
         return _respond(self._context, self._round, reading)
 
 
@@ -119,7 +127,17 @@ def _park(
     )
 
 
+def _is_beyond_quota(context: RequestContext, reading: Reading) -> bool:
+    usage = context.usage
+    if usage is None:
+        return False
+    size_bytes = reading.size_bytes + _PARTITION_BYTES * len(reading.answers)
+    return not usage.takes_fetch(size_bytes, context.broker.clock.monotonic())
+
+
 def _respond(context: RequestContext, round_: Round, reading: Reading) -> FetchResponse:
+    if _is_beyond_quota(context, reading):
+        return FetchResponse(session_id=context.broker.fetch_sessions.hold_back(round_))
     for partition, size_bytes in reading.given:
         partition.fetched_bytes += size_bytes
     responses: list[FetchableTopicResponse] = []

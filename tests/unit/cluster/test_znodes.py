@@ -191,9 +191,11 @@ def test_an_empty_settings_node_has_no_settings() -> None:
 
 def test_names_in_settings_paths_are_sanitized_as_kafka_does() -> None:
     """Every sign with a meaning in a path is escaped, and only the default entity is not."""
-    assert znodes.ConfigNode.sanitize("my app*~/é") == "my%20app%2A~%2F%C3%A9"
-    assert znodes.ConfigNode.desanitize("my%20app%2A~%2F%C3%A9") == "my app*~/é"
-    assert znodes.ConfigNode.sanitize(znodes.ConfigNode.DEFAULT) == "<default>"
+    assert znodes.ConfigNode.sanitize("my app*~/é") == "my%20app%2A%7E%2F%C3%A9"
+    assert znodes.ConfigNode.desanitize("my%20app%2A%7E%2F%C3%A9") == "my app*~/é"
+    assert znodes.ConfigNode.sanitize(None) == znodes.ConfigNode.DEFAULT
+    assert znodes.ConfigNode.desanitize(znodes.ConfigNode.DEFAULT) is None
+    assert znodes.ConfigNode.sanitize("<default>") == "%3Cdefault%3E"
     path = znodes.ConfigNode.path("users", "alice/clients/my%20app")
     assert path == "/config/users/alice/clients/my%20app"
 

@@ -1,0 +1,281 @@
+"""What clients have used of their quotas, and how long each request makes them wait.
+
+A limited client is one that any quota counts for; the dispatcher asks for it once and again after
+each change of quotas (`generation`). Several clients may share one measure: all those of a user whose
+quota is the user's. Follows kafka.server.ClientQuotaManager, ClientRequestQuotaManager and
+ControllerMutationQuotaManager; quotas are a broker's own, as in Kafka.
+
+100 % of `request_percentage` is one core: the event loop, which does all that requests need. (Kafka
+has (num.io.threads + num.network.threads) × 100 % to give.)
+"""
+
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from ottla.base.clock import Clock
+from ottla.base.options import Snapshot
+from ottla.server.quotas.book import Applied, QuotaBook
+from ottla.server.quotas.entities import (
+    CONNECTION_CREATION_RATE,
+    CONSUMER_BYTE_RATE,
+    CONTROLLER_MUTATION_RATE,
+    PRODUCER_BYTE_RATE,
+    QUOTA_TYPES,
+    REQUEST_PERCENTAGE,
+    entity_at,
+    values_of,
+)
+from ottla.server.quotas.rates import Rate, TokenBucket, Window
+
+# Measures and clients that are remembered; names come from whoever connects.
+_KEPT_MAX = 10_000
+
+M = TypeVar("M", Rate, TokenBucket)
+
+
+class LimitedClient:
+    """The measures of one client; None where nothing limits it."""
+
+    __slots__ = ("fetch", "mutation", "produce", "request", "window")
+
+    def __init__(self, window: Window) -> None:
+        self.window = window
+        self.produce: Rate | None = None
+        self.fetch: Rate | None = None
+        self.request: Rate | None = None
+        self.mutation: TokenBucket | None = None
+
+    @property
+    def fetch_bytes_max(self) -> float:
+        """Bytes that can be fetched at once by a client that has fetched nothing for long."""
+        if self.fetch is None:
+            return float("inf")
+        return self.fetch.limit * self.window.whole_ms / 1000
+
+
+class RequestUsage:
+    """One request of a limited client, from its frame to its answer; `now` in seconds.
+
+    The time between `started` and `stopped` is the client's; it may be in several pieces.
+    """
+
+    __slots__ = (
+        "_client",
+        "_is_settled",
+        "_produced_bytes",
+        "_spent",
+        "_started",
+        "_throttle_ms",
+        "_throttled_until",
+    )
+
+    def __init__(self, client: LimitedClient, now: float, produced_bytes: int = 0) -> None:
+        self._client = client
+        self._produced_bytes = produced_bytes
+        self._started: float | None = now
+        self._spent = 0.0
+        # Until when the quota of mutations makes it wait, in seconds.
+        self._throttled_until = 0.0
+        self._throttle_ms = 0
+        self._is_settled = False
+
+    @property
+    def fetch_bytes_max(self) -> float:
+        """Bytes that a fetch may ask for without being throttled for sure."""
+        return self._client.fetch_bytes_max
+
+    @property
+    def limits_mutations(self) -> bool:
+        """Tell whether changes of topics are counted."""
+        return self._client.mutation is not None
+
+    def started(self, now: float) -> None:
+        """The loop works for the request again."""
+        self._started = now
+
+    def stopped(self, now: float) -> None:
+        """The loop turns to others."""
+        if self._started is not None:
+            self._spent += now - self._started
+            self._started = None
+
+    def takes_fetch(self, size_bytes: int, now: float) -> bool:
+        """Settle a fetch of so many bytes; False where it is to be answered without records.
+
+        Bytes that are not given do not count.
+        """
+        now_ms = now * 1000
+        self.stopped(now)
+        throttle_ms = self._request_throttle_ms(now_ms)
+        rate = self._client.fetch
+        if rate is not None:
+            rate.record(size_bytes, now_ms)
+            throttle_ms = max(throttle_ms, rate.throttle_ms(now_ms))
+            if throttle_ms:
+                rate.record(-size_bytes, now_ms)
+        self._is_settled = True
+        self._throttle_ms = throttle_ms
+        return not throttle_ms
+
+    def takes_mutations(self, count: int, now: float, *, is_strict: bool) -> bool:
+        """Count partitions that are created or deleted; False where they must not be (KIP-599).
+
+        A strict quota refuses whatever comes while it is exhausted. One that is not lets it pass,
+        and the client waits.
+        """
+        bucket = self._client.mutation
+        if bucket is None:
+            return True
+        now_ms = now * 1000
+        if is_strict:
+            throttle_ms = bucket.throttle_ms(now_ms)
+            if not throttle_ms:
+                bucket.record(count, now_ms)
+        else:
+            bucket.record(count, now_ms)
+            throttle_ms = bucket.throttle_ms(now_ms)
+        if throttle_ms:
+            self._throttled_until = now + throttle_ms / 1000
+        return not (is_strict and throttle_ms)
+
+    def settle(self, now: float, *, is_answered: bool = True) -> int:
+        """Return for how many milliseconds the client has to wait after this request.
+
+        The time of a request that has no answer is not counted, as in Kafka.
+        """
+        if self._is_settled:
+            return self._throttle_ms
+        self._is_settled = True
+        self.stopped(now)
+        now_ms = now * 1000
+        waits = [round((self._throttled_until - now) * 1000)]
+        if is_answered:
+            waits.append(self._request_throttle_ms(now_ms))
+        rate = self._client.produce
+        if rate is not None and self._produced_bytes:
+            rate.record(self._produced_bytes, now_ms)
+            waits.append(rate.throttle_ms(now_ms))
+        self._throttle_ms = max(0, *waits)
+        return self._throttle_ms
+
+    def _request_throttle_ms(self, now_ms: float) -> int:
+        rate = self._client.request
+        if rate is None:
+            return 0
+        rate.record(self._spent * 100, now_ms)
+        # As in Kafka, nobody waits longer than one sample for time alone.
+        return min(rate.throttle_ms(now_ms), self._client.window.sample_ms)
+
+
+class ClientQuotas:
+    """All quotas of a broker, and what has been used of them. Times are seconds of one clock.
+
+    `on_change` hears of every change, with whether any client can be limited now.
+    """
+
+    def __init__(self, window: Window, mutation_window: Window, now: Callable[[], float]) -> None:
+        self.book = QuotaBook()
+        self.generation = 0
+        self.on_change: list[Callable[[bool], None]] = []
+        self._window = window
+        self._mutation_window = mutation_window
+        self._now = now
+        self._clients: dict[tuple[str, str], LimitedClient | None] = {}
+        self._rates: dict[tuple[str, str, str], Rate] = {}
+        self._buckets: dict[tuple[str, str, str], TokenBucket] = {}
+
+    def settings_changed(self, entity_type: str, path: str, settings: Mapping[str, str]) -> None:
+        """Take over what the tree says of an entity; other types than users' have no quotas."""
+        if entity_type not in QUOTA_TYPES:
+            return
+        entity = entity_at(entity_type, path)
+        if not self.book.set(entity, values_of(entity, settings)):
+            return
+        self.generation += 1
+        self._clients.clear()
+        for tell in self.on_change:
+            tell(self.book.limits_clients())
+
+    def client(self, user: str, client_id: str) -> LimitedClient | None:
+        """Return the measures of a client; None where no quota is for it."""
+        key = (user, client_id)
+        if key not in self._clients:
+            if len(self._clients) >= _KEPT_MAX:
+                self._clients.clear()
+            self._clients[key] = self._find(user, client_id)
+        return self._clients[key]
+
+    def _find(self, user: str, client_id: str) -> LimitedClient | None:
+        client = LimitedClient(self._window)
+        client.produce = self._rate(PRODUCER_BYTE_RATE, user, client_id)
+        client.fetch = self._rate(CONSUMER_BYTE_RATE, user, client_id)
+        client.request = self._rate(REQUEST_PERCENTAGE, user, client_id)
+        applied = self.book.applied(CONTROLLER_MUTATION_RATE, user, client_id)
+        if applied is not None:
+            client.mutation = self._bucket(applied)
+        measures = (client.produce, client.fetch, client.request, client.mutation)
+        return None if all(measure is None for measure in measures) else client
+
+    def _rate(self, key: str, user: str, client_id: str) -> Rate | None:
+        applied = self.book.applied(key, user, client_id)
+        return None if applied is None else self._shared_rate(key, applied)
+
+    def _shared_rate(self, key: str, applied: Applied) -> Rate:
+        place = (key, applied.user, applied.client_id)
+        rate = self._rates.get(place)
+        if rate is None:
+            self._make_room(self._rates, self._window)
+            rate = self._rates[place] = Rate(applied.limit, self._window)
+        rate.limit = applied.limit
+        return rate
+
+    def _bucket(self, applied: Applied) -> TokenBucket:
+        place = (CONTROLLER_MUTATION_RATE, applied.user, applied.client_id)
+        bucket = self._buckets.get(place)
+        if bucket is None:
+            window = self._mutation_window
+            self._make_room(self._buckets, window)
+            bucket = TokenBucket(applied.limit, window, self._now() * 1000)
+            self._buckets[place] = bucket
+        bucket.limit = applied.limit
+        return bucket
+
+    def connection_throttle_ms(self, host: str) -> int:
+        """Count a new connection from an address; return after how long it is to be closed.
+
+        0 for one that may stay. One that is closed does not count (KIP-612).
+        """
+        limit = self.book.of_ip(CONNECTION_CREATION_RATE, host)
+        if limit is None:
+            return 0
+        now_ms = self._now() * 1000
+        rate = self._shared_rate(CONNECTION_CREATION_RATE, Applied(limit, "", host))
+        rate.record(1, now_ms)
+        throttle_ms = min(rate.throttle_ms(now_ms), self._window.sample_ms)
+        if throttle_ms:
+            rate.record(-1, now_ms)
+        return throttle_ms
+
+    def _make_room(self, measures: dict[tuple[str, str, str], M], window: Window) -> None:
+        """Drop measures that have nothing to say any more, and where that is not enough, half."""
+        if len(measures) < _KEPT_MAX:
+            return
+        since_ms = self._now() * 1000 - (window.samples + 1) * window.sample_ms
+        for place in [place for place, item in measures.items() if item.used_at_ms < since_ms]:
+            del measures[place]
+        if len(measures) >= _KEPT_MAX:
+            by_age = sorted(measures, key=lambda place: measures[place].used_at_ms)
+            for place in by_age[: _KEPT_MAX // 2]:
+                del measures[place]
+
+
+def client_quotas(options: Snapshot, clock: Clock) -> ClientQuotas:
+    """Return the quotas of a broker with these options; none are set."""
+    window = Window(
+        options.integer("quota.window.num"), 1000 * options.integer("quota.window.size.seconds")
+    )
+    mutation_window = Window(
+        options.integer("controller.quota.window.num"),
+        1000 * options.integer("controller.quota.window.size.seconds"),
+    )
+    return ClientQuotas(window, mutation_window, clock.monotonic)

@@ -1,0 +1,93 @@
+"""A timed coroutine: only its steps count."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from ottla.server.quotas.clients import LimitedClient, RequestUsage
+from ottla.server.quotas.rates import Rate, Window
+from ottla.server.quotas.steps import Timed
+
+
+class Clock:
+    """Time that the work itself moves."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def usage_of(clock: Clock) -> tuple[RequestUsage, Rate]:
+    """Return the usage of a client that is allowed 1 %, and its measure."""
+    client = LimitedClient(Window())
+    client.request = Rate(1, Window())
+    usage = RequestUsage(client, clock.now)
+    usage.stopped(clock.now)
+    return usage, client.request
+
+
+async def test_the_steps_of_a_task_count_and_its_waits_do_not() -> None:
+    """Three steps of a second, between them an hour each."""
+    clock = Clock()
+    usage, rate = usage_of(clock)
+    waits: list[asyncio.Future[None]] = []
+
+    async def work() -> str:
+        for _ in range(2):
+            clock.now += 1
+            waits.append(asyncio.get_running_loop().create_future())
+            await waits[-1]
+        clock.now += 1
+        return "done"
+
+    task = asyncio.get_running_loop().create_task(Timed(work(), usage, clock))
+    for number in range(2):
+        while len(waits) == number:
+            await asyncio.sleep(0)
+        clock.now += 3600
+        waits[-1].set_result(None)
+    assert await task == "done"
+    usage.settle(clock.now)
+    assert rate.per_second(clock.now * 1000) == pytest.approx(300 / 10)
+
+
+async def test_an_exception_goes_through() -> None:
+    """Raised inside, or thrown in by a cancellation, which the work may see."""
+    clock = Clock()
+    seen: list[str] = []
+
+    async def fails() -> None:
+        raise ValueError("no")
+
+    async def waits() -> None:
+        try:
+            await asyncio.get_running_loop().create_future()
+        except asyncio.CancelledError:
+            seen.append("cancelled")
+            raise
+
+    def start(work: Any) -> asyncio.Task[Any]:
+        return asyncio.get_running_loop().create_task(Timed(work, usage_of(clock)[0], clock))
+
+    with pytest.raises(ValueError, match="no"):
+        await start(fails())
+    task = start(waits())
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert seen == ["cancelled"]
+
+
+async def test_it_can_be_awaited_and_closed() -> None:
+    """As any coroutine."""
+    clock = Clock()
+
+    async def gives() -> int:
+        return 3
+
+    assert await Timed(gives(), usage_of(clock)[0], clock) == 3
+    Timed(gives(), usage_of(clock)[0], clock).close()
