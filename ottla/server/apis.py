@@ -20,9 +20,9 @@ from ottla.server.handlers import (
     delete_groups,
     delete_records,
     delete_topics,
+    describe_client_quotas,
     describe_cluster,
     describe_configs,
-    describe_client_quotas,
     describe_groups,
     describe_log_dirs,
     describe_producers,
@@ -50,11 +50,11 @@ from ottla.server.handlers import (
     produce,
     sync_group,
     txn_offset_commit,
+    update_features,
     write_txn_markers,
 )
 from ottla.server.produce_shortcut import ProduceShortcut
 
-    update_features,
 
 class Row(NamedTuple):
     """One served API."""
@@ -99,21 +99,21 @@ ROWS: tuple[Row, ...] = (
     Row(txn_offset_commit),
     Row(describe_transactions),
     Row(list_transactions),
+    Row(update_features),
     Row(create_topics),
     Row(delete_topics),
     Row(create_partitions),
     Row(describe_configs),
     Row(alter_configs),
     Row(incremental_alter_configs),
-    Row(update_features),
     Row(offset_delete),
     Row(list_config_resources),
+    Row(describe_client_quotas),
+    Row(alter_client_quotas),
     Row(describe_log_dirs),
     Row(alter_replica_log_dirs),
     Row(describe_producers),
     Row(describe_topic_partitions),
-    Row(describe_client_quotas),
-    Row(alter_client_quotas),
     Row(elect_leaders),
     Row(alter_partition_reassignments),
     Row(list_partition_reassignments),

@@ -167,17 +167,17 @@ class Node:
         session = await self._connect()
         broker.cluster_id = await state.ensure_cluster_id(session, self._rng)
         broker.image = ClusterImage(cluster_id=broker.cluster_id)
-        broker.configs = ConfigStore(self._static, broker.node_id, self._tasks)
         broker.advertised_apis = apis.advertised_apis()
+        broker.configs = ConfigStore(self._static, broker.node_id, self._tasks)
         self._undo.push_async_callback(self._tasks.close)
         broker.quotas = client_quotas(self._static, self._clock)
         broker.configs.on_entity.append(broker.quotas.settings_changed)
         await broker.configs.start(session)
+        broker.features = Features(features.supported(broker.advertised_apis), self._tasks)
+        await broker.features.start(session)
         broker.options = broker.configs.broker
         broker.configs.on_broker.append(self._options_changed)
         broker.configs.on_topic.append(self._topic_changed)
-        broker.features = Features(features.supported(broker.advertised_apis), self._tasks)
-        await broker.features.start(session)
         self._open_storage()
         # No task may touch a log that is being closed.
         self._undo.push_async_callback(self._tasks.close)
@@ -290,12 +290,12 @@ class Node:
             tasks=self._tasks,
             options=lambda: broker.options,
             image=lambda: broker.image,
+            version=lambda: broker.features.level(TRANSACTION_VERSION),
         )
+        broker.admission = Admission(broker)
         broker.replicas.on_leading.append(self._leading)
         broker.replicas.on_ceasing.append(self._ceasing)
-            version=lambda: broker.features.level(TRANSACTION_VERSION),
 
-        broker.admission = Admission(broker)
     def _current_session(self) -> Coordination:
         return self.broker.controller.session
 
