@@ -1,19 +1,20 @@
 """Plain values as bytes, for maps that keep bytes: tuples, lists and dictionaries of bytes, text and numbers.
 
-Only what a pipeline itself wrote into its state is ever unpacked.
+marshal reads and writes them fastest, and makes nothing but plain values of any bytes; its format 4 is that of every
+Python since 3.4.
 """
 
-import pickle
+import marshal
 from typing import Any
 
-_PROTOCOL = 5
+_FORMAT = 4
 
 
 def pack(value: Any) -> bytes:
-    """Return a plain value as bytes."""
-    return pickle.dumps(value, _PROTOCOL)
+    """Return a plain value as bytes; ValueError for what is not plain."""
+    return marshal.dumps(value, _FORMAT)
 
 
 def unpack(data: bytes) -> Any:
     """Return the value that `pack` was given."""
-    return pickle.loads(data)  # noqa: S301  written by this pipeline, into its own state
+    return marshal.loads(data)  # noqa: S302  written by this pipeline, into its own state
