@@ -95,6 +95,13 @@ class Option:
         return str(value)
 
 
+def _parse_integer(text: str) -> int:
+    if "_" in text:
+        # Java knows no such number.
+        raise ValueError(text)
+    return int(text)
+
+
 def _parse_boolean(text: str) -> bool:
     if text.lower() not in ("true", "false"):
         raise ValueError(text)
@@ -104,9 +111,9 @@ def _parse_boolean(text: str) -> bool:
 _PARSERS: Mapping[OptionType, Callable[[str], Any]] = {
     OptionType.BOOLEAN: _parse_boolean,
     OptionType.STRING: str,
-    OptionType.INT: int,
-    OptionType.SHORT: int,
-    OptionType.LONG: int,
+    OptionType.INT: _parse_integer,
+    OptionType.SHORT: _parse_integer,
+    OptionType.LONG: _parse_integer,
     OptionType.DOUBLE: float,
     OptionType.LIST: lambda text: [item.strip() for item in text.split(",") if item.strip()],
     OptionType.CLASS: str,

@@ -234,11 +234,6 @@ class LogDirectories:
         """Tell whether every directory has failed: nothing can be kept any more."""
         return not self._online()
 
-    @property
-    def is_lost(self) -> bool:
-        """Tell whether every directory has failed: nothing can be kept any more."""
-        return not self._online()
-
     def high_watermark(self, topic: str, partition: int) -> int:
         """Return the high watermark that was stored last; 0 if there is none."""
         directory = self._where.get((topic, partition))
