@@ -69,36 +69,26 @@ def agree(exchange: Exchange, expected: str, answer: str) -> bool:
     if not (expected.startswith("{") and answer.startswith("{")):
         return False
     should, does = notation.parse(expected), notation.parse(answer)
-    if _is_api_versions(exchange):
-        should.setdefault(
-            "api_keys", notation.parse(exchange.modern.get(3, "{}")).get("api_keys", [])
-        )
+    if exchange.api is not None and exchange.api.key == ApiKey.API_VERSIONS:
         _forget_unserved(should, does)
     return _is_equal(should, does)
 
 
-def deviation(exchange: Exchange, answer: str) -> str:
-    """Return what to write of an answer that is meant to differ: of ApiVersions the features."""
-    if not _is_api_versions(exchange):
-        return answer
-    value = notation.parse(answer)
-    value.pop("api_keys", None)
-    return notation.render(value)
-
-
-def _is_api_versions(exchange: Exchange) -> bool:
-    return exchange.api is not None and exchange.api.key == ApiKey.API_VERSIONS
-
-
 def _forget_unserved(should: Any, does: Any) -> None:
-    """Compare only what Ottla has: docs/apis.md and docs/gaps.md say which APIs and versions."""
+    """Compare only what Ottla has: docs/apis.md and docs/gaps.md say which APIs and features."""
     served = {row.split()[0]: int(row.split("-")[1]) for row in does.get("api_keys", [])}
     rows = []
-    for row in should["api_keys"]:
+    for row in should.get("api_keys", []):
         key, first, last = row.replace("-", " ").split()
         if key in served:
             rows.append(f"{key} {first}-{min(int(last), served[key])}")
-    should["api_keys"] = rows
+    if rows:
+        should["api_keys"] = rows
+    for field in ("supported_features", "finalized_features"):
+        names = {feature["name"] for feature in does.get(field, [])}
+        known = [feature for feature in should.pop(field, []) if feature["name"] in names]
+        if known:
+            should[field] = known
 
 
 def _is_equal(should: Any, does: Any) -> bool:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.compat.recorded import peers
-from tests.compat.recorded.ours import agree, deviation, differences, play_to_ottla
+from tests.compat.recorded.ours import agree, differences, play_to_ottla
 from tests.compat.recorded.player import Played, play
 from tests.compat.recorded.transcript import MODERN, OLDER, Transcript, read, write
 
@@ -49,7 +49,7 @@ def record_ours(transcript: Transcript) -> None:
         exchange.ours = {}
         if exchange.reason is not None:
             exchange.ours = {
-                version: deviation(exchange, answer)
+                version: answer
                 for version, answer in played[exchange.line].items()
                 if version not in exchange.modern
                 or not agree(exchange, exchange.modern[version], answer)

@@ -56,6 +56,14 @@ def test_every_api_is_recorded_in_every_version() -> None:
     assert not missing, f"record conversations in these versions: {missing}"
 
 
+def test_a_great_many_exchanges_are_recorded() -> None:
+    """Requests that differ, each in one or more versions."""
+    scripts = [transcript.read(FOLDER / f"{subject}.txt") for subject in SUBJECTS]
+    exchanges = [exchange for script in scripts for exchange in script.exchanges()]
+    assert len(exchanges) >= 600
+    assert sum(len(exchange.modern) for exchange in exchanges) >= 4000
+
+
 def test_every_deviation_has_a_reason() -> None:
     """A line of ours without a reason is a mistake that was written down."""
     for subject in SUBJECTS:
