@@ -121,3 +121,16 @@ async def test_marker_of_before_has_the_epoch_of_its_records():
         for version in (0, 1):
             found = marker(producer, ("t", 0), transaction_version=version)
             assert await write(broker, found, version=2) == [["NONE"]]
+
+
+async def test_markers_of_no_transaction_are_refused():
+    """Nothing is written for a producer, an epoch or a version that cannot be."""
+    async with transactions_broker() as broker:
+        producer = await broker.producer()
+        before = (await broker.read()).high_watermark
+        for changes in ({"producer_id": -1}, {"producer_epoch": -1}):
+            found = marker(producer._replace(**changes), ("t", 0))
+            assert await write(broker, found) == [["UNKNOWN_SERVER_ERROR"]]
+        found = marker(producer, ("t", 0), transaction_version=-1)
+        assert await write(broker, found, version=2) == [["UNKNOWN_SERVER_ERROR"]]
+        assert (await broker.read()).high_watermark == before

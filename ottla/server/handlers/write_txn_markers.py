@@ -67,4 +67,7 @@ def _write(context: RequestContext, item: WritableTxnMarker) -> Reply[WritableTx
             ],
         )
 
+    if min(item.producer_id, item.producer_epoch, item.transaction_version) < 0:
+        # No transaction has such a marker; Kafka fails while it makes one, and says so.
+        return answer(dict.fromkeys(places, ErrorCode.UNKNOWN_SERVER_ERROR))
     return shaped(context.broker.markers.write(marker, list(dict.fromkeys(places))), answer)
