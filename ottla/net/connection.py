@@ -126,6 +126,7 @@ class Connection(asyncio.BufferedProtocol):
         "_waits_for_budget",
         "_wanted",
         "active_at",
+        "budget",
         "connected_at",
         "frame_started_at",
         "frames_count",
@@ -138,6 +139,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def __init__(self, household: Household) -> None:
         self._household = household
+        self.budget = household.budget
         self._shared = household.buffers.shared
         self._handle = household.handler.frame
         self._frame_bytes_max = household.limits.frame_bytes_max
@@ -280,12 +282,6 @@ class Connection(asyncio.BufferedProtocol):
         self._pending.append(reply)
         self._blocking_count += is_blocking
         return reply
-
-    def hold(self, size_bytes: int, until: "asyncio.Future[Any]") -> None:
-        """Count memory that waits with a future in the budget of all connections."""
-        budget = self._household.budget
-        budget.hold(size_bytes)
-        until.add_done_callback(lambda _: budget.give_back(size_bytes))
 
     def replied(self) -> None:
         """Send the deferred answers that are complete and first in line (called by Reply)."""

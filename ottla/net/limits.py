@@ -3,9 +3,11 @@
 Kafka leaves most of these unlimited (`queued.max.request.bytes` -1, `max.connections` 2**31 - 1).
 """
 
+import asyncio
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 MIB = 1024 * 1024
 
@@ -55,6 +57,11 @@ class Budget:
     def hold(self, size_bytes: int) -> None:
         """Hold `size_bytes` in any case: they are in memory already."""
         self.held_bytes += size_bytes
+
+    def hold_until(self, size_bytes: int, done: "asyncio.Future[Any]") -> None:
+        """Hold `size_bytes` that a handler keeps until its answer is there."""
+        self.hold(size_bytes)
+        done.add_done_callback(lambda _: self.give_back(size_bytes))
 
     def wait(self, size_bytes: int, granted: Callable[[], None]) -> None:
         """Stand in line for `size_bytes`; `granted` is called when they are held, maybe at once."""

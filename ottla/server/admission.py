@@ -13,10 +13,12 @@ from enum import Enum
 from typing import Any, NamedTuple, TypeVar, Union
 
 from ottla.base.errors import ApiError, ErrorCode, ProtocolError
+from ottla.base.options import Snapshot
+from ottla.base.tasks import Tasks
 from ottla.coordinators.replies import Reply
 from ottla.coordinators.txn.machine import BUMPING_VERSION, Producer
+from ottla.coordinators.txn.service import TransactionCoordinator
 from ottla.replication.partition import Partition
-from ottla.server.context import Broker
 
 T = TypeVar("T")
 Place = tuple[str, int]
@@ -61,8 +63,12 @@ _Verdict = Union[Refusals, "asyncio.Future[ErrorCode]", None]
 class Admission:
     """Lets batches of transactions in; those of one transactional id in the order that they came."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(
+        self, transactions: TransactionCoordinator, tasks: Tasks, options: Callable[[], Snapshot]
+    ) -> None:
+        self._transactions = transactions
+        self._tasks = tasks
+        self._options = options
         # The last turn of each id that has to wait.
         self._turns: dict[str, asyncio.Future[None]] = {}
 
@@ -89,7 +95,7 @@ class Admission:
 
     def spawn(self, work: Coroutine[Any, Any, None], name: str) -> "asyncio.Task[None]":
         """Do something as long as the broker lives."""
-        return self._broker.tasks.spawn(work, name)
+        return self._tasks.spawn(work, name)
 
     def _judge(self, applicant: Applicant) -> _Verdict:
         refused, strange = _sorted(applicant)
@@ -97,14 +103,14 @@ class Admission:
             return refused
         if applicant.knowledge is Knowledge.ADDING:
             return self._add(applicant, refused, strange)
-        if self._broker.options.boolean("transaction.partition.verification.enable"):
+        if self._options().boolean("transaction.partition.verification.enable"):
             refused |= self._verify(applicant, strange, is_committed=False)
         return refused
 
     def _verify(
         self, applicant: Applicant, places: Sequence[Place], *, is_committed: bool
     ) -> dict[Place, ErrorCode]:
-        verify = self._broker.transactions.verify
+        verify = self._transactions.verify
         name, producer = applicant.transactional_id, applicant.producer
         codes = {
             place: verify(name, producer, place, is_committed=is_committed) for place in places
@@ -114,7 +120,7 @@ class Admission:
     def _add(
         self, applicant: Applicant, refused: dict[Place, ErrorCode], places: Sequence[Place]
     ) -> _Verdict:
-        reply = self._broker.transactions.add_partitions(
+        reply = self._transactions.add_partitions(
             applicant.transactional_id, applicant.producer, places, version=BUMPING_VERSION
         )
         if isinstance(reply, asyncio.Future):
@@ -129,11 +135,10 @@ class Admission:
         self, applicant: Applicant, before: "asyncio.Future[None] | None", verdict: _Verdict
     ) -> Refusals:
         """Return the verdict; CONCURRENT_TRANSACTIONS where the former end takes too long."""
-        broker = self._broker
         if before is not None:
             await before
             verdict = self._judge(applicant)
-        patience_ms = broker.options.integer("add.partitions.to.txn.retry.backoff.max.ms")
+        patience_ms = self._options().integer("add.partitions.to.txn.retry.backoff.max.ms")
         loop = asyncio.get_running_loop()
         deadline = loop.time() + patience_ms / _MS_PER_S
         while True:
@@ -146,7 +151,7 @@ class Admission:
             left = deadline - loop.time()
             if left <= 0:
                 return self._settled(applicant, ErrorCode.CONCURRENT_TRANSACTIONS)
-            ended = broker.transactions.ended(applicant.transactional_id)
+            ended = self._transactions.ended(applicant.transactional_id)
             if ended is not None:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(left):

@@ -26,7 +26,7 @@ from ottla.controller.loop import Controller
 from ottla.controller.outbox import BrokerPort, MetadataUpdate
 from ottla.coordinators.group.service import OFFSETS_TOPIC, GroupCoordinator
 from ottla.coordinators.producer_ids import ProducerIds
-from ottla.coordinators.txn.service import STATE_TOPIC, TransactionCoordinator
+from ottla.coordinators.txn.service import STATE_TOPIC, Circumstances, TransactionCoordinator
 from ottla.net.buffers import ReceiveBuffers
 from ottla.net.endpoint import Endpoint
 from ottla.net.limits import Budget, Limits
@@ -288,11 +288,13 @@ class Node:
             producer_ids=broker.producer_ids,
             clock=self._clock,
             tasks=self._tasks,
-            options=lambda: broker.options,
-            image=lambda: broker.image,
-            version=lambda: broker.features.level(TRANSACTION_VERSION),
+            now=Circumstances(
+                options=lambda: broker.options,
+                image=lambda: broker.image,
+                version=lambda: broker.features.level(TRANSACTION_VERSION),
+            ),
         )
-        broker.admission = Admission(broker)
+        broker.admission = Admission(broker.transactions, self._tasks, lambda: broker.options)
         broker.replicas.on_leading.append(self._leading)
         broker.replicas.on_ceasing.append(self._ceasing)
 

@@ -169,7 +169,7 @@ def connection(
         local_address=("127.0.0.1", 7),
         peer_address=("127.0.0.9", 8),
         answer_room_bytes=1 << 30,
-        hold=lambda size_bytes, until: noted.append((size_bytes, until)),
+        budget=SimpleNamespace(hold_until=lambda *memory: noted.append(memory)),
     )
     return cast(Connection, found)
 

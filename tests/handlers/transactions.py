@@ -9,7 +9,7 @@ from ottla.cluster import names
 from ottla.cluster.options import BROKER_OPTIONS
 from ottla.coordinators.group.service import GroupCoordinator
 from ottla.coordinators.txn.machine import Producer
-from ottla.coordinators.txn.service import TransactionCoordinator
+from ottla.coordinators.txn.service import Circumstances, TransactionCoordinator
 from ottla.replication.partition import Partition
 from ottla.server.admission import Admission
 from ottla.server.handlers import (
@@ -71,11 +71,13 @@ class TransactionsBroker(LogsBroker):
             producer_ids=self.producer_ids,
             clock=self.clock,
             tasks=self.tasks,
-            options=lambda: self.options,
-            image=lambda: self.image,
-            version=lambda: self.transaction_version,
+            now=Circumstances(
+                options=lambda: self.options,
+                image=lambda: self.image,
+                version=lambda: self.transaction_version,
+            ),
         )
-        self.admission = Admission(self)
+        self.admission = Admission(self.transactions, self.tasks, lambda: self.options)
         self.replicas.on_leading.append(self._leading)
         self.create("t", partitions=2)
 

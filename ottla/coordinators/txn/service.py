@@ -8,6 +8,7 @@ older clients know.
 
 import asyncio
 from collections.abc import Callable, Collection, Iterator
+from typing import NamedTuple
 
 from ottla.base.clock import Clock
 from ottla.base.errors import ApiError, ErrorCode
@@ -29,11 +30,18 @@ from ottla.coordinators.txn.state import TopicPartition, Transaction
 STATE_TOPIC = names.TRANSACTION_STATE_TOPIC
 
 
+class Circumstances(NamedTuple):
+    """What is asked anew for each request; `version` is the finalized transaction.version."""
+
+    options: Callable[[], Snapshot]
+    image: Callable[[], ClusterImage]
+    version: Callable[[], int]
+
+
 class TransactionCoordinator:
     """The transactional ids of every partition of __transaction_state that this broker leads.
 
-    `load` and `unload` follow the leadership of the partitions; `options`, `image` and `version`, the
-    finalized transaction.version, are asked anew for each request. Lives on the broker's loop.
+    `load` and `unload` follow the leadership of the partitions. Lives on the broker's loop.
     """
 
     def __init__(
@@ -44,17 +52,15 @@ class TransactionCoordinator:
         producer_ids: ProducerIds,
         clock: Clock,
         tasks: Tasks,
-        options: Callable[[], Snapshot],
-        image: Callable[[], ClusterImage],
-        version: Callable[[], int],
+        now: Circumstances,
     ) -> None:
         self._producer_ids = producer_ids
-        self._options = options
-        self._image = image
+        self._options = now.options
+        self._image = now.image
         self._clock = clock
         self._tasks = tasks
-        self._version = version
-        surroundings = Surroundings(markers, self._is_gone, version, producer_ids.next_id)
+        self._version = now.version
+        surroundings = Surroundings(markers, self._is_gone, now.version, producer_ids.next_id)
         self._settings_of: tuple[Snapshot | None, TransactionSettings] = (
             None,
             TransactionSettings(),

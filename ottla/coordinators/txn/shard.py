@@ -181,9 +181,9 @@ class TransactionShard:
         elif transaction.state in PREPARED and is_failed:
             self._retry(transactional_id, partial(self._resume, transactional_id))
         elif transaction.state in PREPARED:
-            _log.debug("transactional_id=%r %s producer_id=%d epoch=%d partitions=%d",
-                      transactional_id, transaction.state.shown, transaction.producer_id,
-                      transaction.producer_epoch, len(transaction.partitions))  # fmt: skip
+            _log.debug("transaction decided transactional_id=%r state=%s producer_id=%d epoch=%d",
+                       transactional_id, transaction.state.shown, transaction.producer_id,
+                       transaction.producer_epoch)  # fmt: skip
             self._send(transaction)
 
     # -- the end of a transaction
@@ -268,7 +268,7 @@ class TransactionShard:
 
     def _fence(self, transaction: Transaction, version: int, fresh_id: int) -> None:
         transactional_id = transaction.transactional_id
-        _log.info("transactional_id=%r timed out after %d ms, aborting",
+        _log.info("transaction timed out transactional_id=%r after_ms=%d",
                   transactional_id, transaction.timeout_ms)  # fmt: skip
         now_ms = self._clock.time_ms()
         try:
@@ -291,7 +291,7 @@ class TransactionShard:
         while left and self._clock.monotonic() < ends and len(tombstones) < TOMBSTONES_MAX:
             found = self.transactions.get(left.pop())
             if found is not None and found.has_expired(now_ms, expiration_ms):
-                _log.info("transactional_id=%r expired", found.transactional_id)
+                _log.info("transactional id expired transactional_id=%r", found.transactional_id)
                 tombstones.append(records.encode(Change(found.transactional_id, None), now_ms, 0))
         is_written = True
         if tombstones:

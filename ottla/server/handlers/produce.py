@@ -80,7 +80,7 @@ def handle(
     # The frame is gone before they are written.
     held_bytes = _keep_records(request)
     answered = verdict.then(partial(_append_all, context, request, None))
-    context.connection.hold(held_bytes, answered)
+    context.connection.budget.hold_until(held_bytes, answered)
     return answered
 
 

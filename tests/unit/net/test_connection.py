@@ -250,14 +250,3 @@ async def test_reading_ahead_has_an_end(wire_of, framed) -> None:
 async def _turn() -> None:
     for _ in range(3):
         await asyncio.sleep(0)
-
-
-async def test_memory_that_a_handler_keeps_is_counted_until_it_answers(wire_of, echo) -> None:
-    """In the budget of all connections."""
-    wire = wire_of(echo)
-    answered: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-    wire.connection.hold(1000, answered)
-    assert wire.household.budget.held_bytes == 1000
-    answered.cancel()
-    await asyncio.sleep(0)
-    assert wire.household.budget.held_bytes == 0

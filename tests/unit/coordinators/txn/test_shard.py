@@ -10,7 +10,7 @@ from ottla.cluster.image import ClusterImage, PartitionImage, TopicImage
 from ottla.cluster.options import BROKER_OPTIONS
 from ottla.coordinators.txn.machine import Producer
 from ottla.coordinators.txn.sending import MARKERS_AT_ONCE
-from ottla.coordinators.txn.service import STATE_TOPIC, TransactionCoordinator
+from ottla.coordinators.txn.service import STATE_TOPIC, Circumstances, TransactionCoordinator
 from ottla.coordinators.txn.state import TransactionState
 
 
@@ -67,9 +67,7 @@ class Transactions:
             producer_ids=self.ids,
             clock=self.world.clock,
             tasks=self.world.tasks,
-            options=lambda: self.options,
-            image=lambda: self.image,
-            version=lambda: self.version,
+            now=Circumstances(lambda: self.options, lambda: self.image, lambda: self.version),
         )
         return coordinator
 
