@@ -46,6 +46,23 @@ AIMS = {
     "start to first acknowledged produce": ("s", "less", 0.15),
     "idle memory": ("MB", "less", 0.15),
 }
+AIMS |= {
+    "transactions of 1 record": ("/s", "more", 1.0),
+    "transactions of 1 record p99": ("ms", "less", 1.0),
+    "transactions of 100 records": ("/s", "more", 1.0),
+    "transactions of 100 records p99": ("ms", "less", 1.0),
+    "group of five joins (classic)": ("s", "less", 1.0),
+    "one of five leaves (classic)": ("s", "less", 1.0),
+    "group of five joins (consumer)": ("s", "less", 1.0),
+    "one of five leaves (consumer)": ("s", "less", 1.0),
+    "new group to first record": ("s", "less", 0.5),
+    "end to end p50": ("us", "less", 0.8),
+    "end to end p99": ("us", "less", 0.8),
+    "1 000 partitions until each took a record": ("s", "less", 0.5),
+    "1 000 partitions deleted": ("s", "less", 1.0),
+    "memory with 1 000 partitions": ("MB", "less", 0.25),
+    "connections": ("/s", "more", 0.5),
+}
 for _size in ("1 KB", "100 B"):
     for _codec in ("none", "lz4", "zstd"):
         AIMS[f"produce {_size} {_codec}"] = ("MB/s", "more", 1.0)
@@ -201,6 +218,15 @@ class Contest:
             self.topics.delete(name)
         return {"metadata of 100 topics": figures["requests_s"]}
 
+    def coordination(self) -> Figures:
+        """Transactions, groups of both protocols, latency, a thousand partitions, connections."""
+        figures: Figures = {}
+        kinds = ["transactions", "group", "consumer_group", "first_record", "end_to_end"]
+        for kind in (*kinds, "connections", "many_partitions"):
+            words = ("--bootstrap", self.server.bootstrap, "--seconds", self.seconds)
+            figures |= in_process("bench.coordination", kind, *words)
+        return figures
+
     def clients(self) -> Figures:
         """Produce and consume through librdkafka, two sizes, three codecs."""
         figures: Figures = {}
@@ -230,8 +256,14 @@ def measure_start(start: Callable[[], servers.Server]) -> Figures:
     acknowledged = time.perf_counter() - begin
     time.sleep(2)
     memory = server.rss_mb()
+    Topics(server.bootstrap).create(1000)
+    memory_of_many = server.rss_mb()
     server.stop()
-    return {"start to first acknowledged produce": acknowledged, "idle memory": memory}
+    return {
+        "start to first acknowledged produce": acknowledged,
+        "idle memory": memory,
+        "memory with 1 000 partitions": memory_of_many,
+    }
 
 
 def table(figures: dict[str, dict[str, list[float]]], peer: str) -> list[str]:
@@ -269,7 +301,7 @@ def main() -> None:
     }
     peer = f"kafka {words.kafka}"
     subjects = ["tiny", "one_in_flight", "small_batches", "large_batches", "fetch", "metadata"]
-    subjects += ["clients", "start"]
+    subjects += ["coordination", "clients", "start"]
     if words.only:
         subjects = [name for name in subjects if name in words.only.split(",")]
     figures: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
