@@ -92,11 +92,11 @@ def _refusal(
         return "The controller does not support the given upgrade type."
     if update.level < 0:
         return "A feature version cannot be less than 0."
-    known = ranges.get(update.feature, Range(0, 0))
+    known = ranges.get(update.feature)
+    controller = f"Local controller {broker_id}"
+    if known is None:
+        return f"{controller} does not support this feature."
     if not known.lowest <= update.level <= known.highest:
-        controller = f"Local controller {broker_id}"
-        if known.highest == 0:
-            return f"{controller} does not support this feature."
         return f"{controller} only supports versions {known.lowest}-{known.highest}"
     is_upgrade = update.upgrade_type == UpgradeType.UPGRADE
     if update.level < current and is_upgrade:

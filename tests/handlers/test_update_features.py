@@ -45,8 +45,9 @@ async def test_level_is_another_one_from_then_on(started: LogsBroker, version: i
     assert (answer.error_code, started.features.level("transaction.version")) == (0, 0)
     names = [item.feature for item in answer.results]
     assert names == (["transaction.version"] if version < 2 else [])
-    asked = request(("transaction.version", 2, UP))
-    assert (await ask(started, asked, version)).error_code == 0
+    asked = request(("transaction.version", 2, UP), ("transaction.version", 2, UP))
+    answer = await ask(started, asked, version)
+    assert (answer.error_code, len(answer.results)) == (0, 2 if version < 2 else 0)
     assert started.features.level("transaction.version") == 2
 
 

@@ -40,5 +40,6 @@ async def handle(context: RequestContext, request: UpdateFeaturesRequest) -> Upd
         return UpdateFeaturesResponse(error_code=int(error.code), error_message=reason)
     response = UpdateFeaturesResponse()
     if context.api_version <= _LAST_VERSION_WITH_RESULTS:
-        response.results = [UpdatableFeatureResult(feature=name) for name in updates]
+        names = [item.feature for item in request.feature_updates]
+        response.results = [UpdatableFeatureResult(feature=name) for name in names]
     return response

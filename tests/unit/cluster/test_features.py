@@ -33,9 +33,9 @@ def test_level_0_is_that_of_a_feature_which_is_off() -> None:
 
 @pytest.mark.parametrize("upgrade_type", [UP, DOWN])
 def test_the_level_it_has_may_be_asked_for(upgrade_type: int) -> None:
-    """By either kind of request, and of a feature that nobody knows as well."""
+    """By either kind of request."""
     levels = {"transaction.version": 1}
-    same = [Update("transaction.version", 1, upgrade_type), Update("x", 0, upgrade_type)]
+    same = [Update("transaction.version", 1, upgrade_type)]
     assert features.updated(RANGES, levels, same, 1) == levels
 
 
@@ -46,6 +46,7 @@ def test_the_level_it_has_may_be_asked_for(upgrade_type: int) -> None:
         (Update("transaction.version", 3, UP), "only supports versions 0-2"),
         (Update("transaction.version", -1, DOWN), "less than 0"),
         (Update("metadata.version", 25, UP), "does not support this feature"),
+        (Update("metadata.version", 0, UP), "does not support this feature"),
         (Update("transaction.version", 2, 0), "given upgrade type"),
         (Update("transaction.version", 2, 9), "given upgrade type"),
     ],
