@@ -1,0 +1,86 @@
+"""Features in the hands of kafka-features (KIP-584), and of clients that go by them."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ottla.testing.cluster import Cluster
+from tests.compat import java
+
+pytestmark = [
+    pytest.mark.compat,
+    pytest.mark.slow,
+    pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not())),
+]
+
+
+def features(cluster: Cluster, *arguments: str) -> str:
+    """Run kafka-features of Kafka 4.3; return what it says, whether it fails or not."""
+    command = java.command(
+        java.kafka_class_path("4.3.0"),
+        "org.apache.kafka.tools.FeatureCommand",
+        *("--bootstrap-server", cluster.bootstrap, *arguments),
+    )
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    return done.stdout + done.stderr
+
+
+def finalized(said: str) -> dict[str, str]:
+    """Return the finalized levels that `describe` shows."""
+    rows = re.findall(r"Feature: (\S+).*FinalizedVersionLevel: (\S+)", said)
+    return dict(rows)
+
+
+def test_levels_are_described_changed_and_kept(tmp_path: Path) -> None:
+    """Down, up, refused, and after a restart; the epoch counts the changes."""
+    with Cluster(data=tmp_path / "data") as cluster:
+        said = features(cluster, "describe")
+        assert finalized(said)["transaction.version"] == "2", said
+        assert re.search(r"SupportedMinVersion: 0\s+SupportedMaxVersion: 2\s", said), said
+        assert "Epoch: 0" in said
+        said = features(cluster, "downgrade", "--feature", "transaction.version=0")
+        assert "was downgraded to 0" in said, said
+        cluster.restart()
+        said = features(cluster, "describe")
+        assert finalized(said)["transaction.version"] == "0", said
+        assert "Epoch: 1" in said
+        said = features(cluster, "upgrade", "--feature", "transaction.version=3")
+        assert "only supports versions 0-2" in said, said
+        said = features(cluster, "upgrade", "--feature", "metadata.version=25")
+        assert "does not support this feature" in said, said
+        said = features(cluster, "upgrade", "--feature", "transaction.version=2", "--dry-run")
+        assert "can be upgraded to 2" in said, said
+        assert finalized(features(cluster, "describe"))["transaction.version"] == "0"
+        said = features(cluster, "upgrade", "--feature", "transaction.version=2")
+        assert "was upgraded to 2" in said, said
+        said = features(cluster, "upgrade", "--feature", "transaction.version=1")
+        assert "downgrade" in said, said
+
+
+@pytest.mark.parametrize("level", [0, 2])
+def test_java_client_goes_by_the_level(tmp_path: Path, level: int) -> None:
+    """With 2 each transaction has an epoch of its own; with 0 all have one."""
+    with Cluster(data=tmp_path / "data") as cluster:
+        cluster.create_topic("out")
+        if level != 2:
+            features(cluster, "downgrade", "--feature", f"transaction.version={level}")
+        java.run(
+            java.client_class_path("4.3.0"),
+            "org.apache.kafka.tools.ProducerPerformance",
+            *("--topic", "out", "--num-records", "400", "--record-size", "100"),
+            *("--throughput", "2000", "--transactional-id", "perf"),
+            *("--transaction-duration-ms", "20"),
+            *("--producer-props", f"bootstrap.servers={cluster.bootstrap}"),
+        )
+        said = java.run(
+            java.kafka_class_path("4.3.0"),
+            "org.apache.kafka.tools.TransactionsCommand",
+            *("--bootstrap-server", cluster.bootstrap),
+            *("describe", "--transactional-id", "perf"),
+        )
+        heading, row = (line.split() for line in said.splitlines()[-2:])
+        found = dict(zip(heading, row, strict=False))
+        assert found["TransactionState"] == "CompleteCommit", said
+        assert (int(found["ProducerEpoch"]) > 2) is (level == 2), said
