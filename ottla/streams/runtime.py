@@ -59,6 +59,8 @@ class TaskSettings:
     partitions: int = 1
     """The number of partitions that a partitioner chooses among, of topics that are not named below."""
     partitions_of: Mapping[str, int] = field(default_factory=dict)
+    writes_changelogs: bool = True
+    """Whether stores with a changelog write it; an engine that keeps them may do without."""
 
     def partition_count(self, topic: str) -> int:
         """Return how many partitions a topic has."""
@@ -288,7 +290,7 @@ class Task:
     def _changelog(
         self, builder: StoreBuilder
     ) -> Callable[[bytes, bytes | None, int | None], None] | None:
-        if not builder.logging_enabled:
+        if not (builder.logging_enabled and self.settings.writes_changelogs):
             return None
         topic = f"{self.settings.application_id}-{builder.name}-changelog"
 

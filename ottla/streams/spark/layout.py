@@ -230,6 +230,28 @@ def _cut(
     )
 
 
+def components(application: Application) -> list[Application]:
+    """Return the parts of a topology that no internal topic connects, as topologies of their own."""
+    parts = _parts(application)
+    groups: list[list[_Part]] = []
+    for part in parts:
+        topics = {*part.feeds, *(set(part.reads) & part.internal)}
+        near = [
+            group
+            for group in groups
+            if any(topics & {*each.feeds, *(set(each.reads) & each.internal)} for each in group)
+        ]
+        groups = [group for group in groups if group not in near]
+        groups.append([*(each for group in near for each in group), part])
+    found = []
+    for group in sorted(groups, key=lambda each: parts.index(each[0])):
+        nodes = [node for part in group for node in part.topology.nodes.values()]
+        stores = {store for part in group for store in part.topology.global_stores}
+        cut = _cut(application.topology, nodes, sorted(stores))
+        found.append(replace(application, topology=cut))
+    return found
+
+
 def lay_out(
     applications: Iterable[Application],
     partition_counts: Mapping[str, int],

@@ -190,8 +190,12 @@ class StreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerAvailabl
         begin = from_json(start)
         end = self._available(begin)
         if isinstance(limit, ReadMaxRows):
-            end = limit_offsets(self._beginning(begin, end), end, limit.max_rows)
+            end = self._limited(self._beginning(begin, end), end, limit.max_rows)
         return to_json(end)
+
+    def _limited(self, begin: Offsets, end: Offsets, max_rows: int) -> Offsets:
+        """Return how far a batch of so many rows goes."""
+        return limit_offsets(begin, end, max_rows)
 
     def reportLatestOffset(self) -> JsonOffsets | None:
         """Return what the last poll found, for Spark's progress reports."""

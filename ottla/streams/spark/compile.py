@@ -1,0 +1,197 @@
+"""Compiles topologies to Spark: one streaming query for what hangs together.
+
+A query is read → (stage → …) → write: the first steps run where topics are read, each stage is one transformWithState
+that runs the tasks of a level, the sink takes what is left. DESIGN: layout.py says what a stage is, tasks.py what happens
+in it. A topology runs here as it runs in the TopologyTestDriver, record for record.
+
+Refused, with what to do: topics that are not there; a checkpoint of another topology; state that is not in RocksDB.
+"""
+
+import itertools
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from ottla.base.errors import ApiError, ConfigError, ErrorCode
+from ottla.client.admin.topics import create_topic, list_topics
+from ottla.client.brokers import Brokers
+from ottla.streams.errors import TopologyError
+from ottla.streams.processor import Punctuation
+from ottla.streams.runtime import Task
+from ottla.streams.spark.checkpoint import Checkpoint
+from ottla.streams.spark.envelopes import DDL
+from ottla.streams.spark.layout import Application, Layout, components, lay_out
+from ottla.streams.spark.pipeline_source import CLOCK_TOPIC, Reading, pipeline_source
+from ottla.streams.spark.shipping import ship
+from ottla.streams.spark.stage_processor import StageProcessor
+from ottla.streams.topology import Sink, Source
+
+_PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+_SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
+_names = itertools.count(1)
+
+Trigger = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class QuerySettings:
+    """Where a query reads, writes and keeps its progress, and how it goes."""
+
+    bootstrap: str
+    checkpoint: str
+    max_records: int = 100_000
+    """How many records a micro-batch takes at most; those of a task are in memory together."""
+    trigger: Trigger = field(default_factory=lambda: {"processingTime": "100 milliseconds"})
+    clock_topic: str | None = None
+    """A topic whose records are the wall clock; without one it is the machine's, where somebody asks."""
+    tick_interval_ms: int = 1000
+    options: Mapping[str, str] = field(default_factory=dict)
+    """More options of the source, by their documented names."""
+    sink_options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A query that is ready to start."""
+
+    layout: Layout
+    topics: tuple[str, ...]
+    is_clocked: bool
+
+
+def plan_queries(applications: Sequence[Application]) -> list[list[Application]]:
+    """Return what runs in one query each: the parts of topologies that hang together."""
+    return [[part] for each in applications for part in components(each)]
+
+
+def compile_query(applications: Sequence[Application], settings: QuerySettings) -> Compiled:
+    """Lay out a query, and create the internal topics that it needs on the broker.
+
+    TopologyError for topics that are not there, and for what a processor says to its first task.
+    """
+    with Brokers(settings.bootstrap, client_id="ottla-streams") as brokers:
+        counts = {each.name: len(each.partitions) for each in list_topics(brokers)}
+        asks_clock = any(_asks_clock(each) for each in applications)
+        clock_topic = settings.clock_topic or (CLOCK_TOPIC if asks_clock else None)
+        layout = lay_out(applications, counts, clock_topic)
+        for topic, partitions in layout.created.items():
+            _create(brokers, topic, partitions, counts)
+    names = set(layout.routes) | {
+        topic for topic in counts if layout.routes_of(topic) and not topic.startswith("__")
+    }
+    if settings.clock_topic is not None:
+        names.add(settings.clock_topic)
+    return Compiled(layout, tuple(sorted(names)), clock_topic == CLOCK_TOPIC)
+
+
+def _create(brokers: Brokers, topic: str, partitions: int, counts: Mapping[str, int]) -> None:
+    found = counts.get(topic, partitions)
+    if found != partitions:
+        raise TopologyError(
+            f"internal topic {topic} has {found} partitions and needs {partitions}; delete it, or "
+            "give the application another application_id"
+        )
+    if topic not in counts:
+        config = {"retention.ms": "-1", "retention.bytes": "-1"}
+        try:
+            create_topic(brokers, topic, partitions=partitions, config=config)
+        except ApiError as error:
+            # Another instance was faster.
+            if error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
+                raise
+
+
+def _asks_clock(application: Application) -> bool:
+    """Tell whether a processor schedules on the wall clock when it starts: one is started to see."""
+    settings = replace(application.settings, writes_changelogs=False)
+    task = Task(application.topology, settings, lambda _: None, lambda: 0)
+    asks = any(True for _ in task.punctuators[Punctuation.WALL_CLOCK_TIME])
+    task.close()
+    return asks
+
+
+def start_query(
+    spark: SparkSession, compiled: Compiled, settings: QuerySettings, name: str
+) -> StreamingQuery:
+    """Start a query; ConfigError where its checkpoint belongs to another topology."""
+    provider = spark.conf.get(_PROVIDER, "")
+    if "RocksDB" not in (provider or "") and compiled.layout.levels:
+        raise ConfigError(
+            f"State is kept in RocksDB: set {_PROVIDER} to org.apache.spark.sql.execution.streaming."
+            "state.RocksDBStateStoreProvider, or use the session of ottla.streams.spark.session."
+        )
+    checkpoint = Checkpoint(spark, settings.checkpoint)
+    default = int(spark.conf.get(_SHUFFLE_PARTITIONS) or 1)
+    shuffle_partitions = checkpoint.claim(compiled.layout, default)
+    shipment = ship(compiled.layout, shuffle_partitions)
+    whole = frozenset(_global_topics(compiled.layout))
+    interval_ms = settings.tick_interval_ms if compiled.is_clocked else None
+    format_name = f"ottla-pipeline-{next(_names)}"
+    spark.dataSource.register(pipeline_source(format_name, Reading(shipment, whole, interval_ms)))
+    rows = (
+        spark.readStream.format(format_name).options(**_source_options(compiled, settings)).load()
+    )
+    for level in range(1, compiled.layout.levels + 1):
+        rows = rows.groupBy("slot").transformWithStateInPandas(
+            StageProcessor(shipment, level), DDL, "Append", "None"
+        )
+    writer = rows.writeStream.format(format_name).outputMode("append").queryName(name)
+    sink = {"kafka.bootstrap.servers": settings.bootstrap, "includeTimestamp": "true"}
+    writer = writer.options(**{**sink, **settings.sink_options})
+    writer = writer.option("checkpointLocation", checkpoint.location)
+    return writer.trigger(**settings.trigger).start()
+
+
+def _global_topics(layout: Layout) -> Iterable[str]:
+    for kind in layout.kinds:
+        for node in kind.topology.nodes.values():
+            if isinstance(node, Source) and node.is_global:
+                yield from node.topics
+
+
+def _source_options(compiled: Compiled, settings: QuerySettings) -> dict[str, str]:
+    options = {
+        "kafka.bootstrap.servers": settings.bootstrap,
+        "subscribe": ",".join(compiled.topics),
+        "startingOffsets": _starting(compiled, settings),
+        "maxOffsetsPerTrigger": str(settings.max_records),
+        "kafka.isolation.level": "read_committed",
+    }
+    if compiled.layout.patterns:
+        own = "|".join(f"(?:{pattern})" for pattern, _ in compiled.layout.patterns)
+        named = "|".join(each.replace(".", r"\.") for each in compiled.topics)
+        del options["subscribe"]
+        options["subscribePattern"] = f"(?:{own}|{named})"
+    return {**options, **settings.options}
+
+
+def _starting(compiled: Compiled, settings: QuerySettings) -> str:
+    """Return where to start: as each source says, at the beginning where it does not."""
+    latest: set[str] = set()
+    for kind in compiled.layout.kinds:
+        for node in kind.topology.nodes.values():
+            if isinstance(node, Source) and node.offset_reset == "latest":
+                latest.update(kind.application.topic_name(topic) for topic in node.topics)
+    if not latest:
+        return "earliest"
+    with Brokers(settings.bootstrap, client_id="ottla-streams") as brokers:
+        counts = {each.name: len(each.partitions) for each in list_topics(brokers)}
+    places = {
+        topic: {str(n): -1 if topic in latest else -2 for n in range(counts[topic])}
+        for topic in compiled.topics
+    }
+    return json.dumps(places)
+
+
+def written_topics(layout: Layout) -> set[str]:
+    """Return the topics that are written by name."""
+    return {
+        kind.application.topic_name(node.topic)
+        for kind in layout.kinds
+        for node in kind.topology.nodes.values()
+        if isinstance(node, Sink) and isinstance(node.topic, str)
+    }

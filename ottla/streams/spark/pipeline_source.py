@@ -1,0 +1,204 @@
+"""The Data Source of a pipeline: reads topics as envelopes for its tasks, and writes envelopes to topics.
+
+The first steps of a pipeline run in the worker that fetched the records, the last in the one that sends them: nothing
+passes through the JVM one by one. A pipeline with punctuators on the wall clock also reads the clock: a topic of
+its own that no broker has, whose offsets count intervals, so that a micro-batch that is run again sees the same time.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.datasource import (
+    DataSourceStreamArrowWriter,
+    DataSourceStreamReader,
+    InputPartition,
+)
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from ottla.streams.spark.envelopes import RECORDS, as_arrow, open_sealed
+from ottla.streams.spark.options import SparkOptions, Use
+from ottla.streams.spark.ranges import JsonOffsets, OffsetRange, Offsets, from_json, to_json
+from ottla.streams.spark.shipping import Shipment
+from ottla.streams.spark.sink import StreamSink, Written
+from ottla.streams.spark.source import OttlaSource, RangeTask, StreamReader
+from ottla.streams.spark.tasks import wall_clock_ms
+from ottla.wire.records.columnar_arrays import HEADERS_TYPE
+
+# No topic of a broker can have a space in its name.
+CLOCK_TOPIC = "wall clock"
+
+_ENVELOPES = StructType(
+    [
+        StructField("slot", IntegerType()),
+        StructField("task", IntegerType()),
+        StructField("topic", StringType()),
+        StructField("origin", IntegerType()),
+        StructField("sequence", LongType()),
+        StructField("records", BinaryType()),
+    ]
+)
+_READ = ("offset", "timestamp", "key", "value", "headers")
+_WRITTEN = StructType(
+    [
+        StructField("topic", StringType()),
+        StructField("partition", IntegerType()),
+        StructField("timestamp", TimestampType()),
+        StructField("key", BinaryType()),
+        StructField("value", BinaryType()),
+        StructField(
+            "headers",
+            ArrayType(
+                StructType([StructField("key", StringType()), StructField("value", BinaryType())])
+            ),
+        ),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a pipeline's source is told besides its options."""
+
+    shipment: Shipment
+    whole_topics: frozenset[str] = frozenset()
+    """Global topics: a micro-batch takes all there is of them, so that no record comes before them."""
+    tick_interval_ms: int | None = None
+
+
+def pipeline_source(format_name: str, reading: Reading) -> type[OttlaSource]:
+    """Return the Data Source of one pipeline; what it is told travels with the class."""
+
+    class PipelineSource(OttlaSource):
+        @classmethod
+        def name(cls) -> str:
+            return format_name
+
+        def schema(self) -> StructType:
+            return _ENVELOPES
+
+        def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+            return PipelineReader(SparkOptions(self.options, Use.STREAM_READ), reading)
+
+        def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
+            return PipelineSink(SparkOptions(self.options, Use.WRITE), _WRITTEN)
+
+    return PipelineSource
+
+
+class PipelineReader(StreamReader):
+    """Plans micro-batches, and reads them as envelopes."""
+
+    def __init__(self, options: SparkOptions, reading: Reading) -> None:
+        super().__init__(options, _READ)
+        self._reading = reading
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the envelopes of a task's range."""
+        assert isinstance(partition, RangeTask)
+        wanted = partition.range
+        entry = self._reading.shipment.entry()
+        if wanted.topic == CLOCK_TOPIC:
+            yield as_arrow(entry.take(wanted.topic, 0, self._tick(wanted)))
+            return
+        for batch in super().read(partition):
+            records = _records(wanted.partition, batch)
+            yield as_arrow(entry.take(wanted.topic, wanted.partition, records))
+
+    def _tick(self, wanted: OffsetRange) -> pa.RecordBatch:
+        """Return the latest time of a range as a record."""
+        assert self._reading.tick_interval_ms is not None
+        time = wanted.end * self._reading.tick_interval_ms
+        row = {"partition": 0, "offset": wanted.end - 1, "timestamp": time}
+        empty = dict.fromkeys(("key", "value", "headers"))
+        return pa.RecordBatch.from_pylist([{**row, **empty}], schema=RECORDS)
+
+    def initialOffset(self) -> JsonOffsets:
+        """Return where the options say to start."""
+        return to_json(from_json(super().initialOffset()) | self._clock(-1))
+
+    def _clock(self, shift: int = 0) -> Offsets:
+        interval_ms = self._reading.tick_interval_ms
+        if interval_ms is None:
+            return {}
+        return {(CLOCK_TOPIC, 0): wall_clock_ms() // interval_ms + shift}
+
+    def _ask_latest(self) -> Offsets:
+        self._latest = super()._ask_latest() | self._clock()
+        return self._latest
+
+    def _beginning(self, begin: Offsets, end: Offsets) -> Offsets:
+        clock = {key: offset - 1 for key, offset in end.items() if key[0] == CLOCK_TOPIC}
+        return super()._beginning(clock | begin, end)
+
+    def _limited(self, begin: Offsets, end: Offsets, max_rows: int) -> Offsets:
+        whole = {key for key in end if key[0] in (*self._reading.whole_topics, CLOCK_TOPIC)}
+        rest = {key: offset for key, offset in end.items() if key not in whole}
+        return super()._limited(begin, rest, max_rows) | {key: end[key] for key in whole}
+
+    def partitions(
+        self, start: Mapping[str, Mapping[str, int]], end: Mapping[str, Mapping[str, int]]
+    ) -> Sequence[InputPartition]:
+        """Return the tasks of one micro-batch; that of the clock is never cut."""
+        if CLOCK_TOPIC not in end:
+            return super().partitions(start, end)
+        rest = [
+            {topic: each[topic] for topic in each if topic != CLOCK_TOPIC} for each in (start, end)
+        ]
+        last = end[CLOCK_TOPIC]["0"]
+        first = start.get(CLOCK_TOPIC, {}).get("0", last - 1)
+        ticks = [RangeTask(OffsetRange(CLOCK_TOPIC, 0, first, last))] if first < last else []
+        return [*super().partitions(*rest), *ticks]
+
+
+def _records(partition: int, batch: pa.RecordBatch) -> pa.RecordBatch:
+    count = batch.num_rows
+    columns = [
+        pa.repeat(pa.scalar(partition, pa.int32()), count),
+        batch.column("offset"),
+        pc.divide(batch.column("timestamp").cast(pa.int64()), 1000),
+        batch.column("key"),
+        batch.column("value"),
+        batch.column("headers").cast(HEADERS_TYPE),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=RECORDS)
+
+
+class PipelineSink(StreamSink):
+    """Writes the records of envelopes."""
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        """Write all envelopes of a task, in their order."""
+        return super().write(_opened(iterator))
+
+
+def _opened(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        names, sealed = batch.column("topic").to_pylist(), batch.column("records").to_pylist()
+        for topic, each in zip(names, sealed, strict=True):
+            for records in open_sealed(each).to_batches():
+                yield _as_written(topic, records)
+
+
+def _as_written(topic: str, records: pa.RecordBatch) -> pa.RecordBatch:
+    partitions = records.column("partition")
+    times = pc.multiply(records.column("timestamp"), 1000)
+    columns = {
+        "topic": pa.repeat(pa.scalar(topic, pa.string()), records.num_rows),
+        "partition": pc.if_else(pc.less(partitions, 0), None, partitions),
+        "timestamp": times.cast(pa.timestamp("us", "UTC")),
+        "key": records.column("key"),
+        "value": records.column("value"),
+        "headers": records.column("headers"),
+    }
+    return pa.RecordBatch.from_pydict(columns)
