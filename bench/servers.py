@@ -43,15 +43,25 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def receive_exactly(connection: socket.socket, size: int) -> bytearray:
+    """Return the next `size` bytes; OSError where the other side closed before."""
+    body = bytearray(size)
+    view, done = memoryview(body), 0
+    while done < size:
+        count = connection.recv_into(view[done:])
+        if not count:
+            raise ConnectionResetError("closed within an answer")
+        done += count
+    return body
+
+
 def ask(port: int, request: Any, response: type[T], version: int) -> T:
     """Send one request on a connection of its own and return the answer; OSError if it breaks."""
     body = headers.encode_request(request, version, 1, "bench")
     with socket.create_connection(("127.0.0.1", port), 5) as connection:
         connection.sendall(len(body).to_bytes(4, "big") + body)
-        size = int.from_bytes(connection.recv(4, socket.MSG_WAITALL), "big")
-        return headers.decode_response(
-            response, version, connection.recv(size, socket.MSG_WAITALL)
-        )[1]
+        size = int.from_bytes(receive_exactly(connection, 4), "big")
+        return headers.decode_response(response, version, receive_exactly(connection, size))[1]
 
 
 def produce_until_acknowledged(port: int, topic: str) -> None:
@@ -118,23 +128,27 @@ class Server:
                 return int(line.split()[1]) / 1024
         raise AssertionError("no VmRSS")
 
-    def stop(self) -> None:
-        """End the process and remove its data."""
-        self._process.send_signal(signal.SIGTERM)
+    def end(self, sign: signal.Signals) -> None:
+        """End the process; where a signal to stop is not enough, kill it."""
+        self._process.send_signal(sign)
         try:
             self._process.wait(20)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+
+    def stop(self) -> None:
+        """End the process and remove its data."""
+        self.end(signal.SIGTERM)
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def start_ottla(options: Mapping[str, str] | None = None) -> Server:
-    """Start `ottla up` on a free port."""
+def start_ottla(options: Mapping[str, str] | None = None, data: Path | None = None) -> Server:
+    """Start `ottla up` on a free port, on a data directory of its own if none is given."""
     folder = Path(tempfile.mkdtemp(prefix="ottla-bench-"))
     port = free_port()
     command = [str(Path(sys.executable).with_name("ottla")), "up", "--port", str(port)]
-    command += ["--data", str(folder / "data")]
+    command += ["--data", str(data or folder / "data")]
     for name, value in (options or {}).items():
         command += ["--option", f"{name}={value}"]
     return Server("ottla", command, port, folder)
