@@ -182,7 +182,7 @@ class Controller:
         except (ConnectionSuspended, SessionLost, StorageError) as error:
             # What was written is not known: the tree is read again when the session is back, which
             # it tells by itself.
-            _log.warning("controller stops acting: %s", error)
+            _log.warning("controller stops acting error=%s", error)
 
     async def _perform(self, event: events.Event) -> None:
         if isinstance(event, events.SessionChanged):
@@ -213,7 +213,7 @@ class Controller:
                 await self._register()
                 await self._contend()
             except (ConnectionSuspended, SessionLost) as error:
-                _log.warning("registration failed, trying again: %s", error)
+                _log.warning("registration failed, trying again error=%s", error)
                 await self._around.clock.sleep(RETRY_SECONDS)
             else:
                 return

@@ -59,7 +59,7 @@ class Move:
                 elif self._is_wanted() and await self._take_over():
                     return
         except StorageError as error:
-            _log.error("not moved %s reason=%s", self._future.directory, error)
+            _log.error("log not moved directory=%s reason=%s", self._future.directory, error)
 
     async def _pause(self, count: int) -> None:
         """Let others do something, and wait as long as so many bytes may take."""
@@ -124,7 +124,7 @@ class Move:
         partition.replace_log(log)
         self._directories.remove_superseded(partition.topic, partition.partition)
         _log.info(
-            "moved %s-%d from=%s to=%s bytes=%d",
+            "log moved partition=%s-%d from=%s to=%s bytes=%d",
             partition.topic,
             partition.partition,
             source.directory,

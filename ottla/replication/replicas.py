@@ -128,6 +128,14 @@ class Replicas:
         """Return every replica, offline ones as well."""
         return list(self._partitions.values())
 
+    def traffic(self) -> Traffic:
+        """Return what all partitions together have taken and given since the start."""
+        total = Traffic()
+        total.add(self.past_traffic)
+        for partition in self._partitions.values():
+            total.add(partition)
+        return total
+
     def partitions(self) -> Sequence[Partition]:
         """Return every replica that is not offline."""
         return [item for item in self._partitions.values() if not item.is_offline]

@@ -131,6 +131,11 @@ class Node:
         return self.broker.cluster_id
 
     @property
+    def connections_count(self) -> int:
+        """Clients that are connected."""
+        return sum(endpoint.connections_count for endpoint in self._endpoints)
+
+    @property
     def monitoring_address(self) -> tuple[str, int] | None:
         """Where /metrics and /healthz are; None where metrics.listener is not set."""
         return self._monitoring.address if self._static["metrics.listener"] else None

@@ -112,7 +112,7 @@ class Cleaner:
             return await self._clean(log, found)
         except ApiError as error:
             self._uncleanable.add(log)
-            _log.error("not compacted any more %s reason=%s", _name(log), error)
+            _log.error("log not compacted any more partition=%s reason=%s", _name(log), error)
         except StorageError:
             # The log has told its directory.
             return False
@@ -142,7 +142,7 @@ class Cleaner:
             return False
         log.first_dirty_offset = work.offsets.end_offset
         _log.info(
-            "compacted %s from=%d to=%d bytes=%d left=%d keys=%d",
+            "log compacted partition=%s from=%d to=%d bytes=%d left=%d keys=%d",
             _name(log),
             found.first_dirty_offset,
             work.offsets.end_offset,
@@ -171,7 +171,7 @@ class Cleaner:
     def _fail(self, log: Log, error: OSError) -> None:
         if error.errno == errno.ENOSPC:
             # What is there is whole, and retention may make room.
-            _log.error("no room to compact %s: %s", _name(log), error.strerror)
+            _log.error("no room to compact partition=%s error=%s", _name(log), error.strerror)
             return
         reason = f"{_name(log)}: {error.strerror or error}"
         self._directories.failed(StorageError(log.directory.rpartition("/")[0], reason))

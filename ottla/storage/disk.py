@@ -156,7 +156,7 @@ class LogDirectories:
         with suppress(StorageError), self._disk(directory):
             if current is None:
                 # A log is deleted after its copy, so it is not deleted: it is lost, or damaged.
-                _log.warning("%s-%d is lost; what was copied of it is taken", *key)
+                _log.warning("log lost, what was copied of it is taken partition=%s-%d", *key)
                 self._logs[key], self._where[key] = directory.promote(key), directory
             elif self.future(*key) is directory.futures[key]:
                 current.is_being_copied = True

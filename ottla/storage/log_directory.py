@@ -171,7 +171,7 @@ class LogDirectory:
         topic_id = checkpoints.load_topic_id(self._files, folder)
         if loaded.truncation is not None or loaded.rebuilt:
             _log.warning(
-                "loaded %s-%d next_offset=%d clean=%s truncation=%s rebuilt=%s",
+                "log loaded partition=%s-%d next_offset=%d clean=%s truncation=%s rebuilt=%s",
                 *key,
                 loaded.log_end_offset,
                 expected.is_clean,

@@ -219,7 +219,7 @@ class _Loading:
         for segment in segments:
             renamed = segment.mark_deleted()
             segment.close()
-            _log.error("dropping a segment %s files=%s", reason, renamed)
+            _log.error("segment dropped reason=%s files=%s", reason, renamed)
         self.segments = [each for each in self.segments if each.base_offset not in removed]
         if self.truncation is not None and removed:
             self.truncation = self.truncation._replace(segments_removed=removed)

@@ -460,7 +460,7 @@ class Segment:
 
     def rebuild_indexes(self) -> Tail:
         """Build both indexes anew from the log, trusting its batches; return how it ends."""
-        _log.warning("rebuilding the indexes of %s", self.path(LOG_SUFFIX))
+        _log.warning("rebuilding indexes log=%s", self.path(LOG_SUFFIX))
         self.reset()
         tail = Tail(self.base_offset, 0)
         for position, header in self.headers(0):

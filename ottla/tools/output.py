@@ -6,11 +6,13 @@ only once a progress bar is really shown: it costs as much time to import as the
 
 import importlib
 import json
+import select
+import shutil
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
@@ -20,6 +22,7 @@ JSON = "json"
 _QUIET_S = 1.0
 _ROWS_AT_ONCE = 1000
 _GAP = "  "
+_ERASE = "\x1b[2K"
 
 
 class Output:
@@ -154,6 +157,52 @@ def _cell(value: Any) -> str:
     if isinstance(value, list | tuple):
         return ",".join(map(str, value)) or "-"
     return str(value)
+
+
+def size_text(size_bytes: float) -> str:
+    """Return a number of bytes as people read it: 1.5 MB."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if size_bytes < 1000:
+            return f"{size_bytes:.0f} {unit}" if unit == "B" else f"{size_bytes:.1f} {unit}"
+        size_bytes /= 1000
+    return f"{size_bytes:.1f} TB"
+
+
+class StatusLine:
+    """One line at the bottom of a terminal that is written over again and again.
+
+    Whoever writes to the same terminal writes through the line: `write` puts text above it. A terminal
+    that takes nothing now (Ctrl-S) is not waited for.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._is_shown = False
+
+    def show(self, text: str) -> None:
+        """Show `text` in place of what was there, cut to the width of the terminal."""
+        if not select.select([], [self._stream], [], 0)[1]:
+            return
+        width = shutil.get_terminal_size().columns
+        self._stream.write(f"\r{_ERASE}{text[: width - 1]}")
+        self._stream.flush()
+        self._is_shown = True
+
+    def clear(self) -> None:
+        """Take the line away."""
+        if self._is_shown:
+            self._stream.write(f"\r{_ERASE}")
+            self._stream.flush()
+            self._is_shown = False
+
+    def write(self, text: str) -> int:
+        """Write text of somebody else; the line comes back when it is shown again."""
+        self.clear()
+        return self._stream.write(text)
+
+    def flush(self) -> None:
+        """Pass on what was written."""
+        self._stream.flush()
 
 
 class Progress:

@@ -3,12 +3,14 @@
 import contextlib
 import json
 import os
+import pty
 import re
 import shutil
 import signal
 import socket
 import subprocess
 import time
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -234,3 +236,67 @@ def test_a_broker_that_has_lost_its_log_directory_ends(tmp_path: Path) -> None:
     assert code == 1
     assert errors.splitlines()[-1].startswith(f"ottla: {tmp_path / 'data'}: ")
     assert "Traceback" not in errors
+
+
+def test_logs_can_be_read_by_machines(tmp_path: Path) -> None:
+    """One JSON object a line, at the level that was asked for."""
+    process = subprocess.Popen(
+        [*COMMAND, "up", "--port", "0", "--data", str(tmp_path), "--log-format", "json",
+         "--log-level", "error", "--log-level", "ottla.controller=info"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    bootstrap = process.stdout.readline().split()[4]
+    with Brokers(bootstrap) as brokers:
+        topics.create_topic(brokers, "orders", partitions=2)
+    process.terminate()
+    lines = process.communicate(timeout=20)[1].splitlines()
+    events = [json.loads(line) for line in lines if line != "Ottla has stopped."]
+    assert {event["logger"].rpartition(".")[0] for event in events} == {"ottla.controller"}
+    (created,) = [event for event in events if event["event"] == "topic created"]
+    assert (created["name"], created["partitions"], created["level"]) == ("orders", 2, "INFO")
+
+
+def test_a_log_level_that_is_none_is_told(tmp_path: Path) -> None:
+    """With those that are."""
+    assert "There is no log level 'loud'" in _refusal(tmp_path, "--log-level", "loud")
+
+
+def test_metrics_are_served_where_asked_for(tmp_path: Path) -> None:
+    """The second line says where; on loopback only."""
+    process = subprocess.Popen(
+        [*COMMAND, "up", "--port", "0", "--data", str(tmp_path), "--metrics-port", "0"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    line = process.stdout.readline()
+    found = re.fullmatch(r"Metrics are on (http://127\.0\.0\.1:\d+/metrics)\n", line)
+    assert found is not None, line
+    with urllib.request.urlopen(found.group(1)) as answer:
+        assert b"kafka_server_kafkaserver_brokerstate 3\n" in answer.read()
+    process.terminate()
+    process.communicate(timeout=20)
+
+
+def test_a_terminal_shows_what_the_broker_does(tmp_path: Path) -> None:
+    """A live line below the ready line, gone when the broker stops."""
+    master, slave = pty.openpty()
+    process = subprocess.Popen(
+        [*COMMAND, "up", "--port", "0", "--data", str(tmp_path)], stdout=slave, stderr=slave
+    )
+    os.close(slave)
+    shown = ""
+    while "partitions" not in shown:
+        shown += os.read(master, 4096).decode()
+    assert shown.startswith("Ottla is ready on ")
+    assert "0 messages/s · in 0 B/s · out 0 B/s · 0 partitions · 0 groups" in shown
+    process.send_signal(signal.SIGINT)
+    with contextlib.suppress(OSError):
+        while True:
+            shown += os.read(master, 4096).decode()
+    assert process.wait(timeout=20) == 0
+    assert shown.endswith("\r\x1b[2KOttla has stopped.\r\n")
+    os.close(master)

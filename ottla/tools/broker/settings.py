@@ -18,6 +18,7 @@ class UpOptions:
     host: str | None = None
     port: int | None = None
     data: str | None = None
+    metrics_port: int | None = None
     options: Mapping[str, str]
     file: Mapping[str, str]
 
@@ -40,4 +41,6 @@ def broker_settings(given: UpOptions) -> dict[str, str]:
         settings["listeners"] = f"PLAINTEXT://{shown}:{port}"
     if given.data is not None or not settings.keys() & {"log.dirs", "log.dir"}:
         settings["log.dirs"] = DEFAULT_DATA if given.data is None else given.data
+    if given.metrics_port is not None:
+        settings["metrics.listener"] = f"{DEFAULT_HOST}:{given.metrics_port}"
     return settings

@@ -1,14 +1,18 @@
 """`ottla up`: one broker in the foreground, a cluster of one, until Ctrl-C."""
 
 import contextlib
-import logging
+import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
+from ottla.base import logs
 from ottla.server import loop
 from ottla.server.node import Node
 from ottla.tools import options
+from ottla.tools.broker.levels import parse_levels
+from ottla.tools.broker.live import LiveLine
 from ottla.tools.broker.properties import parse_properties
 from ottla.tools.broker.settings import (
     DEFAULT_DATA,
@@ -17,9 +21,7 @@ from ottla.tools.broker.settings import (
     UpOptions,
     broker_settings,
 )
-from ottla.tools.output import Output, note
-
-_LEVELS = ("debug", "info", "warning", "error")
+from ottla.tools.output import Output, StatusLine, note
 
 
 @click.command("up")
@@ -43,8 +45,18 @@ _LEVELS = ("debug", "info", "warning", "error")
     type=click.Path(exists=True, dir_okay=False),
     help="A configuration file like Kafka's server.properties.",
 )
-@click.option("--log-level", type=click.Choice(_LEVELS), default="warning", show_default=True,
-              help="How much to tell on standard error.")  # fmt: skip
+@click.option("--metrics-port", type=click.IntRange(0, 65535), metavar="PORT",
+              help="Serve /metrics for Prometheus and /healthz on this port of 127.0.0.1.")  # fmt: skip
+@click.option(
+    "--log-level",
+    "log_levels",
+    multiple=True,
+    metavar="[LOGGER=]LEVEL",
+    help="How much to tell on standard error: trace, debug, info, warning, error or fatal; may be "
+    "repeated for single loggers, like ottla.controller=debug.  [default: warning]",
+)
+@click.option("--log-format", type=click.Choice([logs.TEXT, logs.JSON]), default=logs.TEXT,
+              show_default=True, help="Lines for people, or a JSON object a line.")  # fmt: skip
 @options.formatted
 def command(
     output: Output,
@@ -53,7 +65,7 @@ def command(
     data: str | None,
     settings: dict[str, str],
     config: str | None,
-    log_level: str,
+    **words: Any,
 ) -> None:
     """Start a broker here, and stop it with Ctrl-C.
 
@@ -61,24 +73,49 @@ def command(
     ottla up
     ottla up --port 0 --data /tmp/trial --option num.partitions=3
     """
-    logging.basicConfig(
-        level=log_level.upper(), format="%(asctime)s %(levelname)s %(name)s %(message)s"
+    levels = parse_levels(words["log_levels"])
+    line = StatusLine(sys.stderr) if sys.stderr.isatty() and not output.is_json else None
+    logs.configure(
+        line or sys.stderr,
+        level=levels.level,
+        levels=levels.single,
+        log_format=words["log_format"],
     )
     file = {} if config is None else parse_properties(Path(config).read_text("utf-8"), config)
-    given = UpOptions(host=host, port=port, data=data, options=settings, file=file)
-    _serve(broker_settings(given), output)
+    given = UpOptions(
+        host=host,
+        port=port,
+        data=data,
+        metrics_port=words["metrics_port"],
+        options=settings,
+        file=file,
+    )
+    _serve(broker_settings(given), output, line)
 
 
-def _serve(settings: dict[str, str], output: Output) -> None:
+def _serve(settings: dict[str, str], output: Output, line: StatusLine | None) -> None:
     data = settings.get("log.dirs") or settings["log.dir"]
+    node = Node(settings)
+    live = None if line is None else LiveLine(node, line)
 
     def announce(node: Node) -> None:
         host = f"[{node.host}]" if ":" in node.host else node.host
         bootstrap = f"{host}:{node.port}"
         sentence = f"Ottla is ready on {bootstrap} (data in {data})"
+        facts = {"bootstrap": bootstrap, "data": data, "cluster_id": node.cluster_id}
+        if node.monitoring_address is not None:
+            facts["metrics"] = "http://{}:{}/metrics".format(*node.monitoring_address)
+            sentence += f"\nMetrics are on {facts['metrics']}"
         # Whoever started it may have read enough; a broker goes on without a reader.
         with contextlib.suppress(BrokenPipeError):
-            output.done(sentence, bootstrap=bootstrap, data=data, cluster_id=node.cluster_id)
+            output.done(sentence, **facts)
 
-    loop.run(Node(settings), announce)
+        if live is not None:
+            live.start()
+
+    try:
+        loop.run(node, announce)
+    finally:
+        if live is not None:
+            live.stop()
     note("Ottla has stopped.")

@@ -1,0 +1,45 @@
+"""`--log-level`: how much the broker tells, as a whole and by logger."""
+
+import logging
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ottla.base.errors import ConfigError
+from ottla.base.logs import TRACE
+
+# Python's names and those of Kafka's log4j.
+LEVELS = {
+    "trace": TRACE,
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warn": logging.WARNING,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+    "fatal": logging.CRITICAL,
+}
+DEFAULT = "warning"
+
+
+class Levels(NamedTuple):
+    """The level of all loggers, and those of single ones by name."""
+
+    level: int
+    single: dict[str, int]
+
+
+def parse_levels(texts: Sequence[str]) -> Levels:
+    """Return what `info` and `ottla.controller=debug` ask for; ConfigError where it is neither."""
+    levels = Levels(LEVELS[DEFAULT], {})
+    for text in texts:
+        name, equals, level = text.rpartition("=")
+        found = LEVELS.get(level.lower())
+        if found is None or (equals and not name):
+            raise ConfigError(
+                f"There is no log level {text!r}: write one of {', '.join(LEVELS)}, "
+                f"or LOGGER=LEVEL like ottla.controller=debug"
+            )
+        if name:
+            levels.single[name] = found
+        else:
+            levels = levels._replace(level=found)
+    return levels
