@@ -6,6 +6,7 @@ org.apache.kafka.coordinator.transaction.TransactionLogConfig.
 """
 
 from ottla.base.options import OptionType, Scope
+from ottla.cluster import group_options
 from ottla.cluster.option_rows import Rows
 
 BOOLEAN = OptionType.BOOLEAN
@@ -108,6 +109,7 @@ GROUPS = (
         minimum=0,
         maximum=4,
     ),
+    *group_options.BROKER_ROWS,
 )
 
 TRANSACTIONS = (

@@ -12,6 +12,7 @@ Lives on the broker's loop; a partition has a single writer, the loop. Follows K
 CoordinatorRuntime.
 """
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -107,16 +108,21 @@ class CoordinatorRuntime(Generic[S]):
     ) -> Reply[R]:
         """Take a decision and return its response, or a future of it where it must wait.
 
-        An ApiError, of the decision or of the append, becomes `refuse(code)`.
+        What was decided without records may still rest on those before: it waits for them. An
+        ApiError, of the decision or of the append, becomes `refuse(code)`.
         """
+        committed: asyncio.Future[None] | None
         try:
             hosted = self._active(partition)
             decided = decision(hosted.shard)  # type: ignore[arg-type]
-            if not decided.records:
-                return decided.response
-            committed = hosted.append(decided.records, decided.producer)
+            if decided.records:
+                committed = hosted.append(decided.records, decided.producer)
+            else:
+                committed = hosted.last_append()
         except ApiError as error:
             return refuse(error.code)
+        if committed is None:
+            return decided.response
         return after(committed, lambda: decided.response, refuse)
 
     def end_transaction(self, partition: int, marker: Marker) -> Reply[ErrorCode]:

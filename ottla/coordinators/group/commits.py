@@ -7,6 +7,8 @@ OffsetMetadataManager and ClassicGroup.validateOffsetCommit.
 from collections.abc import Iterable
 
 from ottla.base.errors import ApiError, ErrorCode
+from ottla.coordinators.consumer_group import committing
+from ottla.coordinators.consumer_group.state import Member as ConsumerMember
 from ottla.coordinators.group.events import Touch
 from ottla.coordinators.group.offsets import (
     NO_EXPIRY,
@@ -14,8 +16,8 @@ from ottla.coordinators.group.offsets import (
     CommittedOffset,
     TopicPartition,
 )
-from ottla.coordinators.group.records import Change, OffsetCommit
-from ottla.coordinators.group.shard import GroupShard
+from ottla.coordinators.group.records import OffsetCommit
+from ottla.coordinators.group.shard import AnyChange, GroupShard
 from ottla.coordinators.group.state import Group, GroupState
 from ottla.coordinators.runtime import Decision
 from ottla.wire.messages.offset_commit import (
@@ -41,9 +43,8 @@ def commit(
     shard: GroupShard, request: OffsetCommitRequest, api_version: int
 ) -> Decision[OffsetCommitResponse]:
     """Decide an OffsetCommit; ApiError where nothing of it may be stored."""
-    check_commit(shard.group(request.group_id), request, api_version)
-    shard.feed(request.group_id, Touch(request.member_id))
-    changes: list[Change] = []
+    late = _check(shard, request, api_version)
+    changes: list[AnyChange] = []
     response = OffsetCommitResponse()
     for topic in request.topics:
         answered = OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id)
@@ -51,6 +52,8 @@ def commit(
             code = _commit_error(shard, partition)
             if code is ErrorCode.NONE:
                 place = (topic.name, partition.partition_index)
+                if late is not None:
+                    _check_late(shard, late, request, place)
                 offset = _committed(shard, request, partition)
                 changes.append(OffsetCommit(request.group_id, place, offset))
             answered.partitions.append(
@@ -60,6 +63,32 @@ def commit(
             )
         response.topics.append(answered)
     return Decision(shard.encode(changes), response)
+
+
+def _check(
+    shard: GroupShard, request: OffsetCommitRequest, api_version: int
+) -> ConsumerMember | None:
+    """Raise ApiError where nothing may be stored; return a member that may store only some."""
+    consumers = shard.consumers.get(request.group_id)
+    if consumers is None:
+        check_commit(shard.group(request.group_id), request, api_version)
+        shard.feed(request.group_id, Touch(request.member_id))
+        return None
+    committer = committing.Committer(
+        request.member_id,
+        request.group_instance_id,
+        request.generation_id_or_member_epoch,
+        api_version,
+    )
+    return committing.check_commit(consumers, committer)
+
+
+def _check_late(
+    shard: GroupShard, late: ConsumerMember, request: OffsetCommitRequest, place: TopicPartition
+) -> None:
+    topic = shard.image.topic(place[0])
+    topic_id = b"" if topic is None else topic.topic_id
+    committing.check_place(late, request.generation_id_or_member_epoch, (topic_id, place[1]))
 
 
 def check_commit(group: Group | None, request: OffsetCommitRequest, api_version: int) -> None:
@@ -130,8 +159,14 @@ def refused_commit(request: OffsetCommitRequest, code: ErrorCode) -> OffsetCommi
 def fetch(
     shard: GroupShard, request: OffsetFetchRequestGroup, *, require_stable: bool
 ) -> OffsetFetchResponseGroup:
-    """Answer an OffsetFetch of one group; an unknown group simply has no offsets."""
+    """Answer an OffsetFetch of one group; an unknown group simply has no offsets.
+
+    ApiError where a member of the consumer protocol asks in an epoch that is not its own.
+    """
     group_id = request.group_id
+    consumers = shard.consumers.get(group_id)
+    if consumers is not None:
+        committing.check_fetch(consumers, request.member_id, request.member_epoch)
     if request.topics is None:
         by_topic: dict[str, list[int]] = {}
         for topic, partition in shard.offsets.of_group(group_id):

@@ -121,8 +121,31 @@ class Unloaded:
     """Another broker coordinates the group from now on."""
 
 
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """The group is one of the consumer protocol from now on: who waits has to join again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rebalance:
+    """Something that only the coordinator knows calls for a rebalance."""
+
+    reason: str
+
+
 Event = (
-    Join | Sync | Heartbeat | Leave | Touch | TimerFired | Stored | StoreFailed | Loaded | Unloaded
+    Join
+    | Sync
+    | Heartbeat
+    | Leave
+    | Touch
+    | TimerFired
+    | Stored
+    | StoreFailed
+    | Loaded
+    | Unloaded
+    | Converted
+    | Rebalance
 )
 
 

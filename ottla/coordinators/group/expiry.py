@@ -4,11 +4,14 @@
 * a stable consumer group: offsets of topics that no member reads any more, after the retention time
   since their commit
 * offsets of a client that only stores them: after the retention time since their commit
+* a group of the consumer protocol (KIP-848): offsets of topics that no member reads, after the
+  retention time since their commit
 * any other group keeps its offsets
 """
 
 from collections.abc import Mapping
 
+from ottla.coordinators.consumer_group.state import ConsumerGroup
 from ottla.coordinators.group.offsets import NO_EXPIRY, CommittedOffset, TopicPartition
 from ottla.coordinators.group.state import NO_TIMESTAMP, Group, GroupState
 
@@ -28,6 +31,23 @@ def expired(
         for place, offset in offsets.items()
         if not group.is_subscribed_to(place[0])
         and _is_old(offset, _base_ms(group, offset), now_ms, retention_ms)
+    ]
+
+
+def expired_in_consumer_group(
+    group: ConsumerGroup,
+    offsets: Mapping[TopicPartition, CommittedOffset],
+    *,
+    now_ms: int,
+    retention_ms: int,
+) -> list[TopicPartition]:
+    """Return the same of a group of the consumer protocol."""
+    read = group.topics_read()
+    return [
+        place
+        for place, offset in offsets.items()
+        if place[0] not in read
+        and _is_old(offset, offset.commit_timestamp_ms, now_ms, retention_ms)
     ]
 
 

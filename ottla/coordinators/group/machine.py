@@ -10,12 +10,14 @@ from typing import Any
 
 from ottla.base.errors import ErrorCode
 from ottla.coordinators.group.events import (
+    Converted,
     Effect,
     Event,
     Heartbeat,
     Join,
     Leave,
     Loaded,
+    Rebalance,
     Stored,
     StoreFailed,
     Sync,
@@ -110,18 +112,35 @@ def _loaded(turn: Turn, _: Loaded) -> None:
 
 
 def _unloaded(turn: Turn, _: Unloaded) -> None:
-    group = turn.group
-    for member_id in list(group.awaiting_join):
-        turn.answer_join_error(member_id, ErrorCode.NOT_COORDINATOR)
-    for member_id in list(group.awaiting_sync):
-        turn.answer_sync_error(member_id, ErrorCode.NOT_COORDINATOR)
+    _answer_all(turn, ErrorCode.NOT_COORDINATOR)
     for then in turn.stores.waiting.values():
         if isinstance(then, AfterEmpty):
             for answer in then.answers:
                 gone = LeaveGroupResponse(error_code=ErrorCode.NOT_COORDINATOR)
                 turn.answer(answer.ticket, gone)
     turn.stores.waiting.clear()
-    group.transition(GroupState.DEAD, turn.now_ms)
+    turn.group.transition(GroupState.DEAD, turn.now_ms)
+
+
+def _answer_all(turn: Turn, code: ErrorCode) -> None:
+    for member_id in list(turn.group.awaiting_join):
+        turn.answer_join_error(member_id, code)
+    for member_id in list(turn.group.awaiting_sync):
+        turn.answer_sync_error(member_id, code)
+
+
+def _converted(turn: Turn, _: Converted) -> None:
+    _answer_all(turn, ErrorCode.REBALANCE_IN_PROGRESS)
+    for then in turn.stores.waiting.values():
+        if isinstance(then, AfterEmpty):
+            left_stored(turn, then)
+    turn.stores.waiting.clear()
+    turn.group.transition(GroupState.DEAD, turn.now_ms)
+
+
+def _rebalance(turn: Turn, event: Rebalance) -> None:
+    if turn.group.members and turn.group.can_rebalance:
+        prepare(turn, event.reason)
 
 
 _STEPS: dict[type, Callable[[Turn, Any], None]] = {
@@ -135,4 +154,6 @@ _STEPS: dict[type, Callable[[Turn, Any], None]] = {
     StoreFailed: _store_failed,
     Loaded: _loaded,
     Unloaded: _unloaded,
+    Converted: _converted,
+    Rebalance: _rebalance,
 }

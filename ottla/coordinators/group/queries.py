@@ -3,10 +3,12 @@
 from collections.abc import Iterable
 
 from ottla.base.errors import ApiError, ErrorCode
-from ottla.coordinators.group.records import Change, GroupMetadata, OffsetCommit
-from ottla.coordinators.group.shard import GroupShard
+from ottla.coordinators.group import migration
+from ottla.coordinators.group.records import GroupMetadata, OffsetCommit
+from ottla.coordinators.group.shard import AnyChange, GroupShard
 from ottla.coordinators.group.state import Group, GroupState, Member
 from ottla.coordinators.runtime import Decision
+from ottla.wire.consumer_protocol import PROTOCOL_TYPE
 from ottla.wire.messages.delete_groups import DeletableGroupResult
 from ottla.wire.messages.describe_groups import DescribedGroup, DescribedGroupMember
 from ottla.wire.messages.list_groups import ListedGroup
@@ -19,6 +21,7 @@ from ottla.wire.messages.offset_delete import (
 )
 
 CLASSIC = "classic"
+CONSUMER = "consumer"
 # KIP-1043: from this version on a group that does not exist is an error, not a dead group.
 NOT_FOUND_VERSION = 6
 
@@ -27,7 +30,8 @@ def describe(shard: GroupShard, group_id: str, api_version: int) -> DescribedGro
     """Describe a group; subscriptions are told only of a stable one, as in Kafka."""
     group = shard.group(group_id)
     if group is None:
-        return _not_found(group_id, api_version)
+        is_other = shard.consumers.get(group_id) is not None
+        return _not_found(group_id, api_version, is_other=is_other)
     is_stable = group.state is GroupState.STABLE
     return DescribedGroup(
         group_id=group_id,
@@ -38,11 +42,12 @@ def describe(shard: GroupShard, group_id: str, api_version: int) -> DescribedGro
     )
 
 
-def _not_found(group_id: str, api_version: int) -> DescribedGroup:
+def _not_found(group_id: str, api_version: int, *, is_other: bool) -> DescribedGroup:
     answer = DescribedGroup(group_id=group_id, group_state=GroupState.DEAD.value)
     if api_version >= NOT_FOUND_VERSION:
         answer.error_code = ErrorCode.GROUP_ID_NOT_FOUND
-        answer.error_message = f"Group {group_id} not found."
+        reason = "is not a classic group" if is_other else "not found"
+        answer.error_message = f"Group {group_id} {reason}."
     return answer
 
 
@@ -60,33 +65,46 @@ def _described(group: Group, member: Member) -> DescribedGroupMember:
 
 def listed(shard: GroupShard, states: Iterable[str], types: Iterable[str]) -> list[ListedGroup]:
     """List the groups in these states and of these types; no filter lets everything through."""
-    wanted_states = {state.lower() for state in states}
+    wanted_states = {state.strip().lower() for state in states}
     wanted_types = {kind.lower() for kind in types}
-    if wanted_types and CLASSIC not in wanted_types:
-        return []
+    found: list[ListedGroup] = []
+    if not wanted_types or CLASSIC in wanted_types:
+        found += [
+            _listed(group.group_id, group.protocol_type or "", group.state.value, CLASSIC)
+            for group in shard.groups()
+        ]
+    if not wanted_types or CONSUMER in wanted_types:
+        found += [
+            _listed(group.group_id, PROTOCOL_TYPE, group.state.value, CONSUMER)
+            for group in shard.consumers
+        ]
     return [
-        ListedGroup(
-            group_id=group.group_id,
-            protocol_type=group.protocol_type or "",
-            group_state=group.state.value,
-            group_type=CLASSIC,
-        )
-        for group in shard.groups()
-        if not wanted_states or group.state.value.lower() in wanted_states
+        group for group in found if not wanted_states or group.group_state.lower() in wanted_states
     ]
+
+
+def _listed(group_id: str, protocol_type: str, state: str, kind: str) -> ListedGroup:
+    return ListedGroup(
+        group_id=group_id, protocol_type=protocol_type, group_state=state, group_type=kind
+    )
 
 
 def delete(shard: GroupShard, group_id: str) -> Decision[DeletableGroupResult]:
     """Delete an empty group with its offsets."""
+    consumers = shard.consumers.get(group_id)
     group = shard.group(group_id)
-    if group is None:
+    if group is None and consumers is None:
         return Decision([], _deleted(group_id, ErrorCode.GROUP_ID_NOT_FOUND))
-    if group.state is not GroupState.EMPTY:
+    is_used = group is not None and not _is_empty(group)
+    if is_used or (consumers is not None and consumers.members):
         return Decision([], _deleted(group_id, ErrorCode.NON_EMPTY_GROUP))
-    changes: list[Change] = [
+    changes: list[AnyChange] = [
         OffsetCommit(group_id, place, None) for place in shard.offsets.places(group_id)
     ]
-    changes.append(GroupMetadata(group_id, None))
+    if consumers is None:
+        changes.append(GroupMetadata(group_id, None))
+    else:
+        changes += migration.tombstones(consumers)
     return Decision(shard.encode(changes), _deleted(group_id, ErrorCode.NONE))
 
 
@@ -98,15 +116,15 @@ def delete_offsets(
     shard: GroupShard, request: OffsetDeleteRequest
 ) -> Decision[OffsetDeleteResponse]:
     """Delete offsets of topics that no member reads; ApiError where the group lets nobody."""
-    group = shard.group(request.group_id)
+    group = shard.consumers.get(request.group_id) or shard.group(request.group_id)
     if group is None:
         raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND)
     # Only of consumers is it known what they read.
-    if group.state is not GroupState.EMPTY and not group.is_consumer_group:
+    if isinstance(group, Group) and not (group.is_consumer_group or _is_empty(group)):
         raise ApiError(ErrorCode.NON_EMPTY_GROUP)
     stored = set(shard.offsets.places(request.group_id))
     response = OffsetDeleteResponse()
-    changes: list[Change] = []
+    changes: list[AnyChange] = []
     for topic in request.topics:
         is_read = group.is_subscribed_to(topic.name)
         code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if is_read else ErrorCode.NONE
@@ -116,6 +134,10 @@ def delete_offsets(
             gone = sorted(places & stored)
             changes += [OffsetCommit(request.group_id, place, None) for place in gone]
     return Decision(shard.encode(changes), response)
+
+
+def _is_empty(group: Group) -> bool:
+    return group.state is GroupState.EMPTY
 
 
 def answered_topic(topic: OffsetDeleteRequestTopic, code: ErrorCode) -> OffsetDeleteResponseTopic:

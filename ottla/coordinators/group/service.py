@@ -8,13 +8,17 @@ group is decided by its name alone.
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from ottla.base.clock import Clock
-from ottla.base.errors import ErrorCode
+from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.options import Snapshot
 from ottla.base.rng import Rng
 from ottla.base.tasks import Tasks
+from ottla.base.uuids import random_uuid, uuid_text
 from ottla.cluster import names
 from ottla.cluster.image import NO_LEADER, ClusterImage
-from ottla.coordinators.group import commits, queries, transactional
+from ottla.coordinators.consumer_group import heartbeat
+from ottla.coordinators.consumer_group.settings import ConsumerSettings
+from ottla.coordinators.consumer_group.turn import Client
+from ottla.coordinators.group import commits, consumers, queries, transactional
 from ottla.coordinators.group.events import Event, Heartbeat, Join, Leave, Sync
 from ottla.coordinators.group.naming import fresh_text, partition_of
 from ottla.coordinators.group.offsets import CommittedOffset, TopicPartition
@@ -24,6 +28,11 @@ from ottla.coordinators.group.shard import GroupShard
 from ottla.coordinators.ports import Marker, PartitionWriter
 from ottla.coordinators.replies import R, Reply, Waiter, gathered
 from ottla.coordinators.runtime import CoordinatorRuntime
+from ottla.wire.messages.consumer_group_describe import DescribedGroup as ConsumerGroupDescribed
+from ottla.wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from ottla.wire.messages.delete_groups import (
     DeletableGroupResult,
     DeleteGroupsRequest,
@@ -47,6 +56,10 @@ from ottla.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOff
 OFFSETS_TOPIC = names.GROUP_OFFSETS_TOPIC
 
 
+def _no_options(_: str) -> Mapping[str, int]:
+    return {}
+
+
 class GroupCoordinator:
     """The groups of every partition of __consumer_offsets that this broker leads.
 
@@ -63,15 +76,19 @@ class GroupCoordinator:
         tasks: Tasks,
         options: Callable[[], Snapshot],
         image: Callable[[], ClusterImage],
+        group_options: Callable[[str], Mapping[str, int]] = _no_options,
     ) -> None:
         self._clock = clock
+        self._group_options = group_options
         self._rng = rng
         self._options = options
         self._image = image
         self._settings_of: tuple[Snapshot | None, GroupSettings] = (None, GroupSettings())
         self._runtime = CoordinatorRuntime(
             OFFSETS_TOPIC,
-            lambda host: GroupShard(host, clock, self.settings),
+            lambda host: GroupShard(
+                host, clock, self.settings, image=image, settings_of=self.settings_of
+            ),
             writer=writer,
             clock=clock,
             tasks=tasks,
@@ -84,6 +101,10 @@ class GroupCoordinator:
         if self._settings_of[0] is not snapshot:
             self._settings_of = (snapshot, GroupSettings.from_options(snapshot))
         return self._settings_of[1]
+
+    def settings_of(self, group_id: str) -> ConsumerSettings:
+        """Return the options of one group of the consumer protocol."""
+        return self.settings().consumer.of_group(self._group_options(group_id))
 
     # -- leadership
 
@@ -209,6 +230,38 @@ class GroupCoordinator:
         if not shard.feed(group_id, event, may_create=may_create):
             return refuse(ErrorCode.UNKNOWN_MEMBER_ID)
         return waiter.reply()
+
+    # -- the consumer protocol
+
+    def consumer_heartbeat(
+        self, request: ConsumerGroupHeartbeatRequest, *, api_version: int, client: Client
+    ) -> Reply[ConsumerGroupHeartbeatResponse]:
+        """Join, leave, or tell what one has and hear what one shall have (KIP-848)."""
+        settings = self.settings().consumer
+        try:
+            heartbeat.check(request, api_version, settings.assignors)
+        except ApiError as error:
+            return consumers.refused(error)
+        request.member_id = request.member_id or uuid_text(random_uuid(self._rng))
+        return self._runtime.decide(
+            self.partition_for(request.group_id),
+            lambda shard: consumers.decide(shard, request, client),
+            lambda code: consumers.refused(ApiError(group_error(code))),
+        )
+
+    def describe_consumer_group(self, group_id: str) -> Reply[ConsumerGroupDescribed]:
+        """Describe a group of the consumer protocol, as soon as what it is now is committed."""
+
+        def refuse(code: ErrorCode) -> ConsumerGroupDescribed:
+            return ConsumerGroupDescribed(group_id=group_id, error_code=group_error(code))
+
+        if not group_id:
+            return refuse(ErrorCode.INVALID_GROUP_ID)
+        return self._runtime.read(
+            self.partition_for(group_id),
+            lambda shard: consumers.describe(shard, group_id),
+            refuse,
+        )
 
     # -- offsets
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from ottla.base.options import Snapshot
+from ottla.coordinators.consumer_group.settings import ConsumerSettings
 from ottla.coordinators.group.turn import MachineSettings
 from ottla.coordinators.hosted import RuntimeSettings
 
@@ -15,6 +16,7 @@ class GroupSettings:
 
     machine: MachineSettings = field(default_factory=MachineSettings)
     runtime: RuntimeSettings = field(default_factory=RuntimeSettings)
+    consumer: ConsumerSettings = field(default_factory=ConsumerSettings)
     min_session_timeout_ms: int = 6000
     max_session_timeout_ms: int = 1_800_000
     offset_metadata_bytes_max: int = 4096
@@ -35,6 +37,7 @@ class GroupSettings:
                 compression=options.integer("offsets.topic.compression.codec"),
                 load_bytes=options.integer("offsets.load.buffer.size"),
             ),
+            consumer=ConsumerSettings.from_options(options),
             min_session_timeout_ms=options.integer("group.min.session.timeout.ms"),
             max_session_timeout_ms=options.integer("group.max.session.timeout.ms"),
             offset_metadata_bytes_max=options.integer("offset.metadata.max.bytes"),

@@ -10,19 +10,27 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 from ottla.base.clock import Clock
 from ottla.base.errors import ApiError, ErrorCode
-from ottla.coordinators.group import records
+from ottla.cluster.image import ClusterImage
+from ottla.coordinators.consumer_group import changes
+from ottla.coordinators.consumer_group.groups import ConsumerGroups
+from ottla.coordinators.consumer_group.settings import ConsumerSettings
+from ottla.coordinators.consumer_group.state import Member as ConsumerMember
+from ottla.coordinators.consumer_group.turn import Turn as ConsumerTurn
+from ottla.coordinators.group import migration, records
 from ottla.coordinators.group.events import (
     Answer,
     CancelTimer,
+    Converted,
     Effect,
     Event,
     Loaded,
     Note,
     Persist,
+    Rebalance,
     SetTimer,
     Stored,
     StoreFailed,
@@ -30,7 +38,7 @@ from ottla.coordinators.group.events import (
     TimerFired,
     Unloaded,
 )
-from ottla.coordinators.group.expiry import expired
+from ottla.coordinators.group.expiry import expired, expired_in_consumer_group
 from ottla.coordinators.group.machine import GroupMachine
 from ottla.coordinators.group.offsets import OffsetStore
 from ottla.coordinators.group.records import Change, GroupMetadata, OffsetCommit
@@ -46,26 +54,39 @@ from ottla.wire.records.records import Record
 
 _log = logging.getLogger(__name__)
 
+AnyChange: TypeAlias = Change | changes.Change
+
 # Keeps a batch of tombstones far below any max.message.bytes.
 TOMBSTONES_MAX = 500
 _SLICE_SECONDS = 0.005
 _EXPIRY = "expiry"
 _WAKING = "waking"
+_BECOMING = "becoming classic"
 
 
 class GroupShard:
     """One partition's groups. Lives as long as this leadership of the partition."""
 
     def __init__(
-        self, host: HostedPartition, clock: Clock, settings: Callable[[], GroupSettings]
+        self,
+        host: HostedPartition,
+        clock: Clock,
+        settings: Callable[[], GroupSettings],
+        *,
+        image: Callable[[], ClusterImage] = ClusterImage,
+        settings_of: Callable[[str], ConsumerSettings] = lambda _: ConsumerSettings(),
     ) -> None:
         self.metadata: dict[str, GroupMetadataValue] = {}
         self.offsets = OffsetStore()
+        self.consumers = ConsumerGroups(
+            host, clock, settings=settings_of, image=image, downgrade=self._downgrade
+        )
         self._machines: dict[str, GroupMachine] = {}
         self._gone_topics: frozenset[str] = frozenset()
         self._host = host
         self._clock = clock
         self._settings = settings
+        self._image = image
         # Events that performing an effect brought about; they wait until it is performed.
         self._inbox: deque[tuple[GroupMachine, Event]] = deque()
         self._is_draining = False
@@ -79,6 +100,10 @@ class GroupShard:
             self._replay_metadata(change)
         elif isinstance(change, OffsetCommit):
             self._replay_offset(change, producer_id)
+        else:
+            of_consumers = changes.decode(record)
+            if of_consumers is not None:
+                self.consumers.replay(of_consumers)
 
     def _replay_metadata(self, change: GroupMetadata) -> None:
         if change.value is not None:
@@ -86,7 +111,8 @@ class GroupShard:
             return
         self.metadata.pop(change.group_id, None)
         machine = self._machines.pop(change.group_id, None)
-        assert machine is None or not machine.group.members, "a group with members was deleted"
+        if machine is not None:
+            self._answer_waiting(machine, Converted())
 
     def _replay_offset(self, change: OffsetCommit, producer_id: int) -> None:
         if change.offset is None:
@@ -105,6 +131,7 @@ class GroupShard:
     def on_loaded(self) -> None:
         """Set the groups going whose members have sessions."""
         self._wake_some([name for name, value in self.metadata.items() if value.members])
+        self.consumers.on_loaded()
         self._schedule_expiry()
         if self._gone_topics:
             self.forget_topics(self._gone_topics)
@@ -130,10 +157,13 @@ class GroupShard:
         machines, self._machines = list(self._machines.values()), {}
         self._inbox.clear()
         for machine in machines:
-            effects = machine.step(Unloaded(), self._clock.time_ms(), self._settings().machine)
-            for effect in effects:
-                if isinstance(effect, Answer):
-                    _answer(effect)
+            self._answer_waiting(machine, Unloaded())
+
+    def _answer_waiting(self, machine: GroupMachine, event: Converted | Unloaded) -> None:
+        """Let a machine that is not used any more answer whoever waits in it."""
+        for effect in machine.step(event, self._clock.time_ms(), self._settings().machine):
+            if isinstance(effect, Answer):
+                _answer(effect)
 
     # -- what others ask
 
@@ -142,29 +172,44 @@ class GroupShard:
         """The options in force."""
         return self._settings()
 
+    @property
+    def image(self) -> ClusterImage:
+        """The cluster as it is now."""
+        return self._image()
+
     def now_ms(self) -> int:
         """Return the wall-clock time."""
         return self._clock.time_ms()
 
     def group(self, group_id: str) -> Group | None:
-        """Return a group; one that only stores offsets is an empty one. None if there is none."""
+        """Return a classic group; one that only stores offsets is an empty one of these.
+
+        None if there is none, or if the group is one of the consumer protocol.
+        """
+        if self.consumers.get(group_id) is not None:
+            return None
         machine = self._machine(group_id)
         if machine is not None:
             return machine.group
         return Group(group_id) if self.offsets.has_group(group_id) else None
 
     def groups(self) -> Iterator[Group]:
-        """Go over all groups."""
+        """Go over all classic groups."""
         names = [*self.metadata, *self._machines, *self.offsets.groups()]
         for group_id in dict.fromkeys(names):
             group = self.group(group_id)
             if group is not None:
                 yield group
 
-    def encode(self, changes: Iterable[Change]) -> list[Record]:
+    def encode(self, made: Iterable[AnyChange]) -> list[Record]:
         """Return the records of changes."""
         now_ms = self.now_ms()
-        return [records.encode(change, now_ms) for change in changes]
+        return [
+            records.encode(change, now_ms)
+            if isinstance(change, GroupMetadata | OffsetCommit)
+            else changes.encode(change, now_ms)
+            for change in made
+        ]
 
     # -- events
 
@@ -219,9 +264,7 @@ class GroupShard:
             case Persist():
                 self._persist(machine, effect)
             case Note():
-                # Clients choose the names in it: a line must stay one line.
-                said = f"group={machine.group.group_id} {effect.text}"
-                _log.info("%s", said.replace("\n", "\\n").replace("\r", "\\r"))
+                _log.info("group changed group=%s how=%s", machine.group.group_id, effect.text)
 
     def _set_timer(self, machine: GroupMachine, effect: SetTimer) -> None:
         if self._host.status is Status.ACTIVE:
@@ -252,6 +295,31 @@ class GroupShard:
         code = error.code if isinstance(error, ApiError) else ErrorCode.UNKNOWN_SERVER_ERROR
         self._feed(machine, StoreFailed(token, group_error(code), is_written=True))
 
+    # -- groups of the consumer protocol that become classic
+
+    def _downgrade(self, turn: ConsumerTurn, gone: list[ConsumerMember]) -> None:
+        """Make a group classic as these members go, and rebalance it as soon as that is stored."""
+        self.make_classic(turn, migration.without(turn.group, gone), {})
+        self.rebalance_soon(turn.group.group_id, "downgraded: a member has left")
+
+    def make_classic(
+        self, turn: ConsumerTurn, members: list[ConsumerMember], renamed: dict[str, str]
+    ) -> None:
+        """Add what makes a group the classic group of these members; see `migration`."""
+        group = turn.group
+        value = migration.downgraded(group, members, turn.topics.image, turn.now_ms)
+        turn.changes += migration.tombstones(group, renamed)
+        turn.after += self.encode([GroupMetadata(group.group_id, value)])
+        turn.note(f"becomes classic members={len(members)}")
+
+    def rebalance_soon(self, group_id: str, reason: str) -> None:
+        """Rebalance a group once what makes it classic is appended."""
+        self._host.timers.set((group_id, _BECOMING), 0, partial(self._rebalance, group_id, reason))
+
+    def _rebalance(self, group_id: str, reason: str) -> None:
+        if self.consumers.get(group_id) is None:
+            self.feed(group_id, Rebalance(reason))
+
     # -- housekeeping
 
     def forget_topics(self, topics: frozenset[str]) -> None:
@@ -259,8 +327,11 @@ class GroupShard:
         if self._host.status is Status.LOADING:
             self._gone_topics |= topics
             return
-        found = self.offsets.places_of_topics(topics)
-        self._append_tombstones([OffsetCommit(group_id, place, None) for group_id, place in found])
+        gone: list[AnyChange] = [
+            OffsetCommit(group_id, place, None)
+            for group_id, place in self.offsets.places_of_topics(topics)
+        ]
+        self._append_tombstones(gone)
 
     def _schedule_expiry(self) -> None:
         delay_ms = self._settings().retention_check_interval_ms
@@ -268,49 +339,58 @@ class GroupShard:
 
     def expire(self) -> None:
         """Remove offsets that have expired, and empty groups without any, a slice at a time."""
-        self._expire_some(list(dict.fromkeys([*self.metadata, *self.offsets.groups()])))
+        consumers = (group.group_id for group in self.consumers)
+        self._expire_some(list(dict.fromkeys([*self.metadata, *consumers, *self.offsets.groups()])))
 
     def _expire_some(self, left: list[str]) -> None:
         ends = self._clock.monotonic() + _SLICE_SECONDS
-        changes: list[Change] = []
-        while left and self._clock.monotonic() < ends and len(changes) < TOMBSTONES_MAX:
-            changes.extend(self._expired(left.pop()))
-        is_written = self._append_tombstones(changes)
+        found: list[AnyChange] = []
+        while left and self._clock.monotonic() < ends and len(found) < TOMBSTONES_MAX:
+            found.extend(self._expired(left.pop()))
+        is_written = self._append_tombstones(found)
         if left and is_written:
             self._host.timers.set(_EXPIRY, 0, partial(self._expire_some, left))
         else:
             self._schedule_expiry()
 
-    def _expired(self, group_id: str) -> Iterator[Change]:
-        group = self.group(group_id)
+    def _expired(self, group_id: str) -> Iterator[AnyChange]:
+        group = self.consumers.get(group_id) or self.group(group_id)
         if group is None:
             return
         offsets = self.offsets.of_group(group_id)
-        found = [
-            place
-            for place in expired(
-                group,
-                offsets,
-                now_ms=self.now_ms(),
-                retention_ms=self._settings().offsets_retention_ms,
+        now_ms, retention_ms = self.now_ms(), self._settings().offsets_retention_ms
+        if isinstance(group, Group):
+            old = expired(group, offsets, now_ms=now_ms, retention_ms=retention_ms)
+        else:
+            old = expired_in_consumer_group(
+                group, offsets, now_ms=now_ms, retention_ms=retention_ms
             )
-            if not self.offsets.is_unstable(group_id, place)
-        ]
-        if found:
-            _log.info("group=%s offsets expired count=%d", group_id, len(found))
-        for place in found:
+        gone = [place for place in old if not self.offsets.is_unstable(group_id, place)]
+        if gone:
+            _log.info("offsets expired group=%s count=%d", group_id, len(gone))
+        for place in gone:
             yield OffsetCommit(group_id, place, None)
-        is_bare = len(found) == len(offsets) and not self.offsets.has_open(group_id)
-        is_empty = group.state is GroupState.EMPTY and not group.pending_members
-        if is_bare and is_empty and group_id in self.metadata:
-            _log.info("group=%s deleted: empty and without offsets", group_id)
+        if len(gone) == len(offsets) and not self.offsets.has_open(group_id):
+            yield from self._end_of_empty(group_id)
+
+    def _end_of_empty(self, group_id: str) -> Iterator[AnyChange]:
+        """Return what ends a group without members, if it is one and has records of its own."""
+        consumers = self.consumers.get(group_id)
+        group = self.group(group_id)
+        if consumers is not None and not consumers.members:
+            _log.info("empty group without offsets deleted group=%s", group_id)
+            yield from migration.tombstones(consumers)
+        elif group is not None and group_id in self.metadata:
+            if group.state is not GroupState.EMPTY or group.pending_members:
+                return
+            _log.info("empty group without offsets deleted group=%s", group_id)
             yield GroupMetadata(group_id, None)
 
-    def _append_tombstones(self, changes: list[Change]) -> bool:
+    def _append_tombstones(self, found: list[AnyChange]) -> bool:
         """Append in pieces; False where that failed, which the next round makes good."""
-        for start in range(0, len(changes), TOMBSTONES_MAX):
+        for start in range(0, len(found), TOMBSTONES_MAX):
             try:
-                self._host.append(self.encode(changes[start : start + TOMBSTONES_MAX]))
+                self._host.append(self.encode(found[start : start + TOMBSTONES_MAX]))
             except ApiError as error:
                 _log.warning("tombstones not written partition=%d error=%s",
                              self._host.partition, error)  # fmt: skip

@@ -4,8 +4,13 @@ The member and its generation are checked where the client names them, so that a
 partitions cannot commit for them. Follows OffsetMetadataManager.commitTransactionalOffset.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from ottla.base.errors import ApiError, ErrorCode
-from ottla.coordinators.group.offsets import CommittedOffset
+from ottla.coordinators.consumer_group import committing
+from ottla.coordinators.consumer_group.state import Member as ConsumerMember
+from ottla.coordinators.group.offsets import CommittedOffset, TopicPartition
 from ottla.coordinators.group.records import Change, OffsetCommit
 from ottla.coordinators.group.shard import GroupShard
 from ottla.coordinators.group.state import Group, GroupState
@@ -21,7 +26,7 @@ from ottla.wire.messages.txn_offset_commit import (
 
 def commit(shard: GroupShard, request: TxnOffsetCommitRequest) -> Decision[TxnOffsetCommitResponse]:
     """Decide a TxnOffsetCommit; ApiError where nothing of it may be stored."""
-    check_commit(shard.group(request.group_id), request)
+    late = _check(shard, request)
     longest = shard.settings.offset_metadata_bytes_max
     now_ms = shard.now_ms()
     changes: list[Change] = []
@@ -43,10 +48,45 @@ def commit(shard: GroupShard, request: TxnOffsetCommitRequest) -> Decision[TxnOf
                 partition.committed_offset, partition.committed_leader_epoch, metadata, now_ms
             )
             place = (topic.name, partition.partition_index)
+            if late is not None:
+                _check_late(shard, late, request, place)
             changes.append(OffsetCommit(request.group_id, place, offset))
         response.topics.append(answered)
     producer = TransactionalProducer(request.producer_id, request.producer_epoch)
     return Decision(shard.encode(changes), response, producer)
+
+
+def _check(shard: GroupShard, request: TxnOffsetCommitRequest) -> ConsumerMember | None:
+    """Raise ApiError where nothing may be stored; return a member that may store only some."""
+    consumers = shard.consumers.get(request.group_id)
+    if consumers is None:
+        check_commit(shard.group(request.group_id), request)
+        return None
+    committer = committing.Committer(
+        request.member_id, request.group_instance_id, request.generation_id, api_version=None
+    )
+    with _as_generation():
+        return committing.check_commit(consumers, committer)
+
+
+def _check_late(
+    shard: GroupShard, late: ConsumerMember, request: TxnOffsetCommitRequest, place: TopicPartition
+) -> None:
+    topic = shard.image.topic(place[0])
+    topic_id = b"" if topic is None else topic.topic_id
+    with _as_generation():
+        committing.check_place(late, request.generation_id, (topic_id, place[1]))
+
+
+@contextmanager
+def _as_generation() -> Iterator[None]:
+    """Say of an epoch that is behind what clients of this request understand."""
+    try:
+        yield
+    except ApiError as error:
+        if error.code is ErrorCode.STALE_MEMBER_EPOCH:
+            raise ApiError(ErrorCode.ILLEGAL_GENERATION) from error
+        raise
 
 
 def check_commit(group: Group | None, request: TxnOffsetCommitRequest) -> None:

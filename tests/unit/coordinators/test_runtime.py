@@ -154,6 +154,8 @@ def test_commit_that_takes_too_long_is_given_up_but_stays(world, runtime):
         answer = runtime.decide(0, add("a"), refuse)
         assert await answer == "REQUEST_TIMED_OUT"
         world.partitions.commit()
+        assert runtime.decide(0, look, refuse) == "REQUEST_TIMED_OUT"
+        await world.clock.sleep(0.001)
         assert runtime.decide(0, look, refuse) == ["a"]
 
     world.loop.run(scenario())

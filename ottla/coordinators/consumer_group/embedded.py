@@ -1,0 +1,35 @@
+"""Between ids and names: the consumer protocol that classic members embed in their requests."""
+
+import struct
+from collections.abc import Iterable, Mapping
+
+from ottla.base.errors import ProtocolError
+from ottla.cluster.image import ClusterImage
+from ottla.wire import consumer_protocol
+from ottla.wire.consumer_protocol import ConsumerProtocolAssignment, TopicPartition
+
+_VERSION = struct.Struct(">h")
+
+
+def by_id(topics: Iterable[TopicPartition], image: ClusterImage) -> dict[bytes, list[int]]:
+    """Return partitions by topic id; topics that do not exist are left out."""
+    found = ((image.topic(item.topic), item.partitions) for item in topics)
+    return {topic.topic_id: list(partitions) for topic, partitions in found if topic is not None}
+
+
+def assignment(
+    partitions: Mapping[bytes, Iterable[int]], image: ClusterImage, subscription: bytes
+) -> bytes:
+    """Return an assignment in the version in which its member has subscribed."""
+    named = []
+    for topic_id, numbers in partitions.items():
+        topic = image.topic_by_id(topic_id)
+        if topic is not None:
+            named.append(TopicPartition(topic=topic.name, partitions=sorted(numbers)))
+    if len(subscription) < _VERSION.size:
+        raise ProtocolError("a subscription has no version")
+    (version,) = _VERSION.unpack_from(subscription)
+    known = ConsumerProtocolAssignment
+    return consumer_protocol.encode_assignment(
+        known(assigned_partitions=named), max(known.MIN_VERSION, min(version, known.MAX_VERSION))
+    )

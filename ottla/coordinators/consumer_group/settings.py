@@ -1,0 +1,82 @@
+"""The options that groups of the consumer protocol obey, the broker's and those of a single group.
+
+Follows Kafka's GroupCoordinatorConfig and GroupConfig.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from ottla.base.options import Snapshot
+
+PROTOCOL = "consumer"
+
+
+class MigrationPolicy(Enum):
+    """Which way a living group may change its protocol."""
+
+    BIDIRECTIONAL = "bidirectional"
+    UPGRADE = "upgrade"
+    DOWNGRADE = "downgrade"
+    DISABLED = "disabled"
+
+    @property
+    def allows_upgrade(self) -> bool:
+        """Tell whether a classic group with members may become one of the consumer protocol."""
+        return self in (MigrationPolicy.BIDIRECTIONAL, MigrationPolicy.UPGRADE)
+
+    @property
+    def allows_downgrade(self) -> bool:
+        """Tell whether a group becomes classic when only classic members are left."""
+        return self in (MigrationPolicy.BIDIRECTIONAL, MigrationPolicy.DOWNGRADE)
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerSettings:
+    """Limits and times (ms) of groups; Kafka's defaults, but that it assigns at most once a second.
+
+    The first of `assignors` serves groups that ask for none. `is_enabled` is whether
+    group.coordinator.rebalance.protocols names the consumer protocol.
+    """
+
+    is_enabled: bool = True
+    session_timeout_ms: int = 45_000
+    heartbeat_interval_ms: int = 5000
+    assignment_interval_ms: int = 0
+    regex_refresh_interval_ms: int = 600_000
+    max_size: int = 2**31 - 1
+    classic_max_size: int = 2**31 - 1
+    assignors: tuple[str, ...] = ("uniform", "range")
+    migration_policy: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
+
+    @classmethod
+    def from_options(cls, options: Snapshot) -> "ConsumerSettings":
+        """Read the broker's options by Kafka's names."""
+        return cls(
+            is_enabled=PROTOCOL in options.strings("group.coordinator.rebalance.protocols"),
+            session_timeout_ms=options.integer("group.consumer.session.timeout.ms"),
+            heartbeat_interval_ms=options.integer("group.consumer.heartbeat.interval.ms"),
+            assignment_interval_ms=options.integer("group.consumer.assignment.interval.ms"),
+            regex_refresh_interval_ms=options.integer("group.consumer.regex.refresh.interval.ms"),
+            max_size=options.integer("group.consumer.max.size"),
+            classic_max_size=options.integer("group.max.size"),
+            assignors=tuple(options.strings("group.consumer.assignors")),
+            migration_policy=MigrationPolicy(
+                options.text("group.consumer.migration.policy").lower()
+            ),
+        )
+
+    def of_group(self, own: Mapping[str, int]) -> "ConsumerSettings":
+        """Return the settings of one group; `own` has its dynamic options by their names."""
+        if not own:
+            return self
+        return replace(
+            self,
+            session_timeout_ms=own.get("consumer.session.timeout.ms", self.session_timeout_ms),
+            heartbeat_interval_ms=own.get(
+                "consumer.heartbeat.interval.ms", self.heartbeat_interval_ms
+            ),
+            assignment_interval_ms=own.get(
+                "consumer.assignment.interval.ms", self.assignment_interval_ms
+            ),
+        )

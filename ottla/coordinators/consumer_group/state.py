@@ -1,0 +1,250 @@
+"""A group of the consumer protocol in memory: its epochs, its members, what they have and shall have.
+
+Only `replay.py` changes a group; members are values, replaced and never changed. Follows Kafka's
+ConsumerGroup, ModernGroup and ConsumerGroupMember.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum, IntEnum
+from typing import NamedTuple, TypeAlias
+
+# Partitions by topic id, and for each the epoch with which its owner got it.
+CurrentAssignment: TypeAlias = Mapping[bytes, Mapping[int, int]]
+TargetAssignment: TypeAlias = Mapping[bytes, frozenset[int]]
+TopicPartition: TypeAlias = tuple[bytes, int]
+
+JOINING_EPOCH = 0
+LEAVING_EPOCH = -1
+# A static member that means to come back.
+AWAY_EPOCH = -2
+# What a new group begins with; its first member makes it 2.
+INITIAL_EPOCH = 1
+NO_EPOCH = -1
+
+
+class GroupState(Enum):
+    """The states of a group, by the names that tools print."""
+
+    EMPTY = "Empty"
+    ASSIGNING = "Assigning"
+    RECONCILING = "Reconciling"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+class MemberState(IntEnum):
+    """Where a member is on its way to its target, by the numbers of the record."""
+
+    STABLE = 0
+    # It has not confirmed yet that it gave up what it must.
+    UNREVOKED_PARTITIONS = 1
+    # It waits for partitions that others still have.
+    UNRELEASED_PARTITIONS = 2
+    # A state of a later version of Kafka.
+    UNKNOWN = 127
+
+
+@dataclass(frozen=True, slots=True)
+class ClassicMembership:
+    """What a member has that speaks the classic protocol: protocols by name, timeout in ms."""
+
+    session_timeout_ms: int
+    protocols: tuple[tuple[str, bytes], ...]
+
+
+class ResolvedRegex(NamedTuple):
+    """The topics that a regular expression matched, and when that was looked up (ms)."""
+
+    topics: frozenset[str]
+    version: int
+    timestamp_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """One member. `subscribed_regex` is empty, or null, where it has none."""
+
+    member_id: str
+    instance_id: str | None = None
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    subscribed_topics: frozenset[str] = frozenset()
+    subscribed_regex: str | None = ""
+    rebalance_timeout_ms: int = -1
+    server_assignor: str | None = None
+    classic: ClassicMembership | None = None
+    epoch: int = JOINING_EPOCH
+    previous_epoch: int = NO_EPOCH
+    state: MemberState = MemberState.STABLE
+    assigned: CurrentAssignment = field(default_factory=dict)
+    pending_revocation: CurrentAssignment = field(default_factory=dict)
+
+    @property
+    def is_classic(self) -> bool:
+        """Tell whether the member speaks the classic protocol."""
+        return self.classic is not None
+
+    def is_reconciled_to(self, epoch: int) -> bool:
+        """Tell whether the member has all that the target of this epoch gives it."""
+        return self.state is MemberState.STABLE and self.epoch == epoch
+
+    def at_epoch(self, epoch: int) -> "Member":
+        """Return the member in another epoch; the one before is remembered."""
+        return replace(self, epoch=epoch, previous_epoch=self.epoch)
+
+    def assignment_epoch(self, place: TopicPartition) -> int | None:
+        """Return with which epoch the member got a partition; None where it does not have it."""
+        topic_id, partition = place
+        for assignment in (self.assigned, self.pending_revocation):
+            epoch = assignment.get(topic_id, {}).get(partition)
+            if epoch is not None:
+                return epoch
+        return None
+
+
+def places_of(member: Member) -> list[TopicPartition]:
+    """Return every partition that nobody else may have while the member is in this state."""
+    return [
+        (topic_id, partition)
+        for assignment in (member.assigned, member.pending_revocation)
+        for topic_id, partitions in assignment.items()
+        for partition in partitions
+    ]
+
+
+class Subscriptions(NamedTuple):
+    """What a group reads: how many members name each topic, and how many use each expression."""
+
+    topics: Counter[str]
+    regexes: Counter[str]
+
+
+@dataclass(slots=True)
+class ConsumerGroup:
+    """A group. `assignment_epoch` is that of the group epoch for which the target was made."""
+
+    group_id: str
+    epoch: int = INITIAL_EPOCH
+    metadata_hash: int = 0
+    assignment_epoch: int = INITIAL_EPOCH
+    assignment_timestamp_ms: int = 0
+    members: dict[str, Member] = field(default_factory=dict)
+    targets: dict[str, TargetAssignment] = field(default_factory=dict)
+    regexes: dict[str, ResolvedRegex] = field(default_factory=dict)
+    # Member id by group.instance.id.
+    static_members: dict[str, str] = field(default_factory=dict)
+    # Who has a partition, or has not given it back yet.
+    owners: dict[TopicPartition, str] = field(default_factory=dict)
+    # From before KIP-1101; goes with the next change of what the group reads.
+    has_partition_metadata: bool = False
+
+    @property
+    def state(self) -> GroupState:
+        """The group's state, which follows from its epochs and members."""
+        if not self.members:
+            return GroupState.EMPTY
+        if self.epoch > self.assignment_epoch:
+            return GroupState.ASSIGNING
+        if all(item.is_reconciled_to(self.assignment_epoch) for item in self.members.values()):
+            return GroupState.STABLE
+        return GroupState.RECONCILING
+
+    def static_member(self, instance_id: str | None) -> Member | None:
+        """Return who has an instance id; None where nobody has."""
+        member_id = None if instance_id is None else self.static_members.get(instance_id)
+        return None if member_id is None else self.members.get(member_id)
+
+    def target_of(self, member_id: str) -> TargetAssignment:
+        """Return what a member shall have."""
+        return self.targets.get(member_id, {})
+
+    def put(self, member: Member) -> None:
+        """Take a member in, or put it in the place of what it was."""
+        self._forget(member.member_id)
+        self.members[member.member_id] = member
+        if member.instance_id is not None:
+            self.static_members[member.instance_id] = member.member_id
+        self.owners.update(dict.fromkeys(places_of(member), member.member_id))
+
+    def remove(self, member_id: str) -> None:
+        """Forget a member; no error where there is none."""
+        self._forget(member_id)
+        self.members.pop(member_id, None)
+
+    def _forget(self, member_id: str) -> None:
+        old = self.members.get(member_id)
+        if old is None:
+            return
+        for place in places_of(old):
+            if self.owners.get(place) == member_id:
+                del self.owners[place]
+        if old.instance_id is not None and self.static_members.get(old.instance_id) == member_id:
+            del self.static_members[old.instance_id]
+
+    def members_with(self, member: Member | None) -> list[Member]:
+        """Return the members as they are with one that was changed, or that replaces a static one."""
+        found = dict(self.members)
+        if member is not None:
+            replaced = self.static_members.get(member.instance_id or "")
+            if replaced is not None:
+                found.pop(replaced, None)
+            found[member.member_id] = member
+        return list(found.values())
+
+    def subscriptions(self, members: list[Member] | None = None) -> Subscriptions:
+        """Count what members read, the group's own unless others are given."""
+        topics: Counter[str] = Counter()
+        regexes: Counter[str] = Counter()
+        for member in self.members.values() if members is None else members:
+            topics.update(member.subscribed_topics)
+            if member.subscribed_regex:
+                regexes[member.subscribed_regex] += 1
+        return Subscriptions(topics, regexes)
+
+    def topics_read(self, subscriptions: Subscriptions | None = None) -> set[str]:
+        """Return the names of all topics that members read, also those that do not exist."""
+        found = self.subscriptions() if subscriptions is None else subscriptions
+        names = set(found.topics)
+        for regex in found.regexes:
+            resolved = self.regexes.get(regex)
+            if resolved is not None:
+                names |= resolved.topics
+        return names
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        """Tell whether a member reads the topic."""
+        return topic in self.topics_read()
+
+    def topics_of(self, member: Member) -> set[str]:
+        """Return the names of the topics that one member reads."""
+        resolved = self.regexes.get(member.subscribed_regex or "")
+        return set(member.subscribed_topics) | (resolved.topics if resolved else frozenset())
+
+    def preferred_assignor(self, members: list[Member] | None = None) -> str | None:
+        """Return the assignor that most members ask for; None where nobody asks for one."""
+        asked: Counter[str] = Counter(
+            item.server_assignor
+            for item in (self.members.values() if members is None else members)
+            if item.server_assignor is not None
+        )
+        return max(asked, key=asked.__getitem__) if asked else None
+
+    @property
+    def classic_member_count(self) -> int:
+        """How many members speak the classic protocol."""
+        return sum(item.is_classic for item in self.members.values())
+
+    def supports_classic(self, names: list[str]) -> bool:
+        """Tell whether a protocol of these is one that every classic member can work by."""
+        if not self.members:
+            return bool(names)
+        known: Counter[str] = Counter(
+            name
+            for item in self.members.values()
+            if item.classic is not None
+            for name, _ in item.classic.protocols
+        )
+        return any(known[name] == self.classic_member_count for name in names)

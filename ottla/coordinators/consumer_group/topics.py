@@ -1,0 +1,45 @@
+"""What a group knows of the topics it reads: ids, partition counts, and one number for all of it."""
+
+import hashlib
+from collections.abc import Iterable
+
+from ottla.cluster.image import ClusterImage, TopicImage
+
+_HASH_BYTES = 8
+
+
+def partition_counts(image: ClusterImage, names: Iterable[str]) -> dict[bytes, int]:
+    """Return the partition count by topic id of those topics that exist, in the order of names."""
+    found = {}
+    for name in sorted(names):
+        topic = image.topic(name)
+        if topic is not None:
+            found[topic.topic_id] = len(topic.partitions)
+    return found
+
+
+def metadata_hash(image: ClusterImage, names: Iterable[str]) -> int:
+    """Return a number that changes with the topics: their ids, partitions and racks; 0 for none.
+
+    Any broker comes to the same one. Apache Kafka hashes the same facts in another way: a group that
+    it takes over has one new epoch, and no other consequence.
+    """
+    digest = hashlib.blake2b(digest_size=_HASH_BYTES)
+    is_empty = True
+    for name in sorted(names):
+        topic = image.topic(name)
+        if topic is not None:
+            is_empty = False
+            digest.update(_facts(image, topic))
+    return 0 if is_empty else int.from_bytes(digest.digest(), "big", signed=True)
+
+
+def _facts(image: ClusterImage, topic: TopicImage) -> bytes:
+    racks = {item.id: item.rack for item in image.brokers.values() if item.rack is not None}
+    of_partitions = []
+    if racks:
+        of_partitions = [
+            sorted(racks[replica] for replica in partition.replicas if replica in racks)
+            for partition in topic.partitions
+        ]
+    return repr((topic.topic_id, topic.name, len(topic.partitions), of_partitions)).encode()

@@ -1,0 +1,46 @@
+"""ConsumerGroupDescribe (key 69), versions 0-1: groups of the consumer protocol and their members.
+
+KIP-848. v1: whether a member speaks the classic or the consumer protocol (KIP-1099). Groups of another
+protocol are answered GROUP_ID_NOT_FOUND.
+
+Not done: nothing.
+"""
+
+from ottla.base.errors import ErrorCode
+from ottla.coordinators.replies import Reply, gathered
+from ottla.server import operations
+from ottla.server.context import RequestContext
+from ottla.wire.api_keys import ApiKey
+from ottla.wire.messages.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    DescribedGroup,
+)
+
+API = ApiKey.CONSUMER_GROUP_DESCRIBE
+MIN_VERSION = 0
+MAX_VERSION = 1
+
+
+def handle(
+    context: RequestContext, request: ConsumerGroupDescribeRequest
+) -> Reply[ConsumerGroupDescribeResponse]:
+    """Ask the groups' coordinator, one group at a time."""
+    groups = context.broker.groups
+    if not groups.settings().consumer.is_enabled:
+        code = ErrorCode.UNSUPPORTED_VERSION
+        return ConsumerGroupDescribeResponse(
+            groups=[
+                DescribedGroup(group_id=group_id, error_code=code) for group_id in request.group_ids
+            ]
+        )
+    replies = [groups.describe_consumer_group(group_id) for group_id in request.group_ids]
+    has_operations = request.include_authorized_operations
+
+    def shape(found: list[DescribedGroup]) -> ConsumerGroupDescribeResponse:
+        for group in found:
+            if has_operations and group.error_code == ErrorCode.NONE:
+                group.authorized_operations = operations.ON_GROUP
+        return ConsumerGroupDescribeResponse(groups=found)
+
+    return gathered(replies, shape)

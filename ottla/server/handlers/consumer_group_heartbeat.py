@@ -1,0 +1,37 @@
+"""ConsumerGroupHeartbeat (key 68), versions 0-1: membership in groups of the consumer protocol.
+
+KIP-848: the member says what it reads and what it has, the coordinator what it shall have. v1: regular
+expressions; the member makes its own id (KIP-1082).
+
+Not done: nothing.
+"""
+
+from ottla.base.errors import ErrorCode
+from ottla.coordinators.consumer_group.turn import Client
+from ottla.coordinators.replies import Reply
+from ottla.server.context import RequestContext
+from ottla.wire.api_keys import ApiKey
+from ottla.wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+
+API = ApiKey.CONSUMER_GROUP_HEARTBEAT
+MIN_VERSION = 0
+MAX_VERSION = 1
+
+
+def handle(
+    context: RequestContext, request: ConsumerGroupHeartbeatRequest
+) -> Reply[ConsumerGroupHeartbeatResponse]:
+    """Hand the heartbeat to the group's coordinator."""
+    groups = context.broker.groups
+    if not groups.settings().consumer.is_enabled:
+        code = ErrorCode.UNSUPPORTED_VERSION
+        return ConsumerGroupHeartbeatResponse(error_code=code, error_message=code.message)
+    client = Client(
+        context.client_id or "",
+        # Java prints an address without a name like this, and tools show it as it is.
+        f"/{context.connection.peer_address[0]}",
+    )
+    return groups.consumer_heartbeat(request, api_version=context.api_version, client=client)
