@@ -146,7 +146,7 @@ def main() -> None:
         print(f"{'append':24} {'append us':>10} {'write us':>10} {'beyond us':>10}")
         for name, data, count in cases:
             appended = append_us(log, data, count)
-            log.remove_deleted(all_of_them=True)
+            log.remove_deleted()
             bare = write_us(root / "bare", data, count)
             print(f"{name:24} {appended:10.2f} {bare:10.2f} {appended - bare:10.2f}")
         log.truncate_fully_and_start_at(0)

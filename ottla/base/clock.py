@@ -29,6 +29,11 @@ class Clock(Protocol):
         ...
 
 
+def steady_ms(clock: Clock) -> int:
+    """Return monotonic time in whole milliseconds, for delays that no leap may change."""
+    return round(clock.monotonic() * 1000)
+
+
 class RealClock:
     """The machine's clocks."""
 

@@ -268,21 +268,31 @@ _LOG = (
         "log.retention.check.interval.ms",
         LONG,
         300_000,
-        inert("retention is looked after every five minutes"),
+        "Milliseconds between looking for segments that have outlived their topic's retention.",
         minimum=1,
+    ),
+    _broker(
+        "log.initial.task.delay.ms",
+        LONG,
+        30_000,
+        "Milliseconds from the start to the first look for segments that have outlived their "
+        "topic's retention.",
+        minimum=0,
     ),
     _broker(
         "log.flush.offset.checkpoint.interval.ms",
         INT,
         60_000,
-        inert("the checkpoints are written every minute"),
+        "Milliseconds between writing down how far each log is durable: after a crash, what lies "
+        "before is not read again.",
         minimum=0,
     ),
     _broker(
         "log.flush.start.offset.checkpoint.interval.ms",
         INT,
         60_000,
-        inert("the checkpoints are written every minute"),
+        "Milliseconds between writing down where each log begins: what DeleteRecords has deleted "
+        "since then may be there again after a crash.",
         minimum=0,
     ),
     _broker(
@@ -324,9 +334,17 @@ _LOG = (
         "producer.id.expiration.ms",
         INT,
         24 * 3600 * 1000,
-        inert("an idle producer is forgotten after a day"),
+        "Milliseconds of silence after which a partition forgets a producer; a batch that it "
+        "repeats later is not known as a duplicate.",
         minimum=1,
         dynamic=True,
+    ),
+    _broker(
+        "producer.id.expiration.check.interval.ms",
+        INT,
+        600_000,
+        "Milliseconds between looking for producers that have been silent for too long.",
+        minimum=1,
     ),
 )
 

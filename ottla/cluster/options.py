@@ -17,6 +17,7 @@ from ottla.cluster.option_rows import INERT
 TOPIC_OPTIONS = Table(topic_options.ROWS)
 BROKER_OPTIONS = Table(broker_options.ROWS)
 
+PRODUCER_EXPIRATION = "producer.id.expiration.ms"
 SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
@@ -91,6 +92,8 @@ def topic_snapshot(broker: Snapshot, overrides: Mapping[str, str]) -> Snapshot:
     """
     values = {name: topic_default(broker, name) for name in TOPIC_OPTIONS.rows}
     values.update(TOPIC_OPTIONS.parse(overrides).explicit)
+    # No topic can set it, but its logs follow it.
+    values[PRODUCER_EXPIRATION] = broker[PRODUCER_EXPIRATION]
     return Snapshot(TOPIC_OPTIONS, values)
 
 

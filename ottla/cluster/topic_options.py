@@ -235,7 +235,8 @@ _RECORDS = (
         "compression.gzip.level",
         INT,
         -1,
-        inert("each codec has one fixed level"),
+        "Level of gzip where compression.type is gzip and the broker compresses again: "
+        "1 (fast) to 9 (small), -1 for the library's choice.",
         check=gzip_level,
         fallback="compression.gzip.level",
     ),
@@ -243,7 +244,8 @@ _RECORDS = (
         "compression.lz4.level",
         INT,
         9,
-        inert("each codec has one fixed level"),
+        "Level of lz4 where compression.type is lz4 and the broker compresses again: "
+        "1 to 17; 9, the default, is the fast one, as in Kafka.",
         minimum=1,
         maximum=17,
         fallback="compression.lz4.level",
@@ -252,7 +254,8 @@ _RECORDS = (
         "compression.zstd.level",
         INT,
         3,
-        inert("each codec has one fixed level"),
+        "Level of zstd where compression.type is zstd and the broker compresses again: "
+        "from -131072 (fast) to 22 (small).",
         minimum=-131072,
         maximum=22,
         fallback="compression.zstd.level",
@@ -292,6 +295,18 @@ _RECORDS = (
     ),
 )
 
+_OWN = (
+    _topic(
+        "strict.records",
+        BOOLEAN,
+        False,
+        "Ottla's own: open every batch that is produced and check each of its records, as Kafka "
+        "does. Otherwise the checksum and the header are trusted where nothing depends on the "
+        "records, which takes a fraction of the time.",
+        fallback="log.strict.records",
+    ),
+)
+
 _THROTTLING = (
     _topic(
         "leader.replication.throttled.replicas",
@@ -309,4 +324,4 @@ _THROTTLING = (
     ),
 )
 
-ROWS = _SEGMENTS + _DURABILITY + _RETENTION + _COMPACTION + _RECORDS + _THROTTLING
+ROWS = _SEGMENTS + _DURABILITY + _RETENTION + _COMPACTION + _RECORDS + _OWN + _THROTTLING

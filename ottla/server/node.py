@@ -52,6 +52,7 @@ from ottla.storage import cleaning
 from ottla.storage.cleaning import Cleaner
 from ottla.storage.config import LogConfig
 from ottla.storage.disk import LogDirectories
+from ottla.storage.upkeep import Intervals
 
 _log = logging.getLogger(__name__)
 
@@ -245,6 +246,7 @@ class Node:
             topic_options=configs.topic,
             image=lambda: broker.image,
         )
+        directories.intervals = Intervals.from_options(self._static)
         broker.replicas.move_bytes_per_second = lambda: broker.options.integer(
             "replica.alter.log.dirs.io.max.bytes.per.second"
         )

@@ -8,7 +8,7 @@ import functools
 from dataclasses import dataclass, field
 
 from ottla.base.options import Snapshot
-from ottla.wire.records.compression import CODECS
+from ottla.wire.records.compression import CODECS, GZIP, LZ4, ZSTD
 
 LONG_MAX = 2**63 - 1
 DAY_MS = 24 * 3600 * 1000
@@ -23,7 +23,8 @@ class LogConfig:
     """What a topic's options say about its logs; the defaults are Kafka's.
 
     `strict_records` makes every append walk its records as Kafka does, where Ottla otherwise trusts
-    the checksum and the header (`trusts_headers`). `codec` is None where batches keep the producer's codec.
+    the checksum and the header (`trusts_headers`). `codec` is None where batches keep the producer's
+    codec; `codec_level` is None where the codec has no levels.
     """
 
     segment_bytes: int = 1024**3
@@ -49,11 +50,15 @@ class LogConfig:
     message_timestamp_after_max_ms: int = 3_600_000
     producer_id_expiration_ms: int = DAY_MS
     strict_records: bool = False
+    gzip_level: int = -1
+    lz4_level: int = 9
+    zstd_level: int = 3
     is_compacted: bool = field(init=False)
     has_log_append_time: bool = field(init=False)
     opens_records: bool = field(init=False)
     trusts_headers: bool = field(init=False)
     codec: int | None = field(init=False)
+    codec_level: int | None = field(init=False)
     roll_ms: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -66,6 +71,8 @@ class LogConfig:
         set_field(self, "opens_records", compacted or bounded or self.strict_records)
         codec = _codec(self.compression_type)
         set_field(self, "codec", codec)
+        levels = {GZIP: self.gzip_level, LZ4: self.lz4_level, ZSTD: self.zstd_level}
+        set_field(self, "codec_level", None if codec is None else levels.get(codec))
         # What stays in the last segment is not compacted.
         lag_ms = self.max_compaction_lag_ms if compacted else LONG_MAX
         set_field(self, "roll_ms", min(self.segment_ms, lag_ms))
@@ -105,6 +112,11 @@ class LogConfig:
             message_timestamp_type=snapshot.text("message.timestamp.type"),
             message_timestamp_before_max_ms=snapshot.integer("message.timestamp.before.max.ms"),
             message_timestamp_after_max_ms=snapshot.integer("message.timestamp.after.max.ms"),
+            producer_id_expiration_ms=snapshot.explicit.get("producer.id.expiration.ms", DAY_MS),
+            gzip_level=snapshot.integer("compression.gzip.level"),
+            lz4_level=snapshot.integer("compression.lz4.level"),
+            zstd_level=snapshot.integer("compression.zstd.level"),
+            strict_records=snapshot.boolean("strict.records"),
         )
 
 

@@ -23,14 +23,10 @@ from ottla.storage.checkpoints import TopicPartition
 from ottla.storage.config import LogConfig
 from ottla.storage.log import Log, Surroundings
 from ottla.storage.log_directory import LogDirectory, Owner, directory_name
+from ottla.storage.upkeep import AgeingClock, Intervals, Rounds
 
-_CHECKPOINT_INTERVAL_MS = 60_000
-# Kafka's log.initial.task.delay.ms: the first round comes soon after the start.
-_RETENTION_DELAY_MS = 30_000
-_RETENTION_INTERVAL_MS = 5 * 60_000
 # So many logs that never come to be are remembered.
 _PREFERRED_MAX = 10_000
-_EXPIRATION_INTERVAL_MS = 10 * 60_000
 
 OnOffline = Callable[[str, StorageError], None]
 
@@ -65,10 +61,10 @@ class LogDirectories:
         self._where: dict[TopicPartition, LogDirectory] = {}
         # Where logs are to be made that do not exist yet.
         self._preferred: dict[TopicPartition, LogDirectory] = {}
-        now_ms = clock.time_ms()
-        self._checkpoint_due_ms = now_ms + _CHECKPOINT_INTERVAL_MS
-        self._retention_due_ms = now_ms + _RETENTION_DELAY_MS
-        self._expiration_due_ms = now_ms + _EXPIRATION_INTERVAL_MS
+        # How often each kind of upkeep is done; whoever knows the broker's options sets it.
+        self.intervals = Intervals()
+        self._rounds = Rounds(clock.monotonic())
+        self._ageing = AgeingClock(clock.time_ms(), clock.monotonic())
 
     @classmethod
     def open(
@@ -346,31 +342,37 @@ class LogDirectories:
                 await directory.remove_deleted()
             except (OSError, StorageError) as error:
                 self._note_failure(directory, error)
-        now_ms = self._clock.time_ms()
-        if now_ms >= self._retention_due_ms:
-            self._retention_due_ms = now_ms + _RETENTION_INTERVAL_MS
-            await self.tick_retention()
-        if now_ms >= self._expiration_due_ms:
-            self._expiration_due_ms = now_ms + _EXPIRATION_INTERVAL_MS
-            slices = Slices(self._clock)
-            for log in list(self._logs.values()):
-                log.producers.remove_expired(now_ms, log.config.producer_id_expiration_ms)
-                await slices.pause()
-        if now_ms >= self._checkpoint_due_ms:
-            self._checkpoint_due_ms = now_ms + _CHECKPOINT_INTERVAL_MS
+        intervals, rounds, now = self.intervals, self._rounds, self._clock.monotonic()
+        now_ms = self._ageing.observe(self._clock.time_ms(), now)
+        if rounds.take_due("retention", intervals.retention_ms, now, intervals.first_retention_ms):
+            await self.tick_retention(now_ms)
+        if rounds.take_due("expiration", intervals.expiration_ms, now):
+            await self._forget_producers(now_ms)
+        names = []
+        if rounds.take_due("recovery points", intervals.recovery_points_ms, now):
+            names += [checkpoints.RECOVERY_POINT_FILE, checkpoints.CLEANER_FILE]
+        if rounds.take_due("log starts", intervals.log_starts_ms, now):
+            names.append(checkpoints.LOG_START_FILE)
+        if names:
             for directory in self._online():
                 with suppress(StorageError), self._disk(directory):
-                    await directory.checkpoint_in_background()
+                    await directory.checkpoint_in_background(names)
 
-    async def tick_retention(self) -> int:
+    async def tick_retention(self, now_ms: int | None = None) -> int:
         """Apply retention to every log, up to its high watermark; return the segments deleted."""
         count, slices = 0, Slices(self._clock)
         for log in list(self._logs.values()):
             if log.failure is None:
                 with suppress(StorageError):
-                    count += log.apply_retention(log.high_watermark)
+                    count += log.apply_retention(log.high_watermark, now_ms)
             await slices.pause()
         return count
+
+    async def _forget_producers(self, now_ms: int) -> None:
+        slices = Slices(self._clock)
+        for log in list(self._logs.values()):
+            log.producers.remove_expired(now_ms, log.config.producer_id_expiration_ms)
+            await slices.pause()
 
     def checkpoint(self) -> None:
         """Write recovery points and log start offsets; StorageError if a directory fails."""

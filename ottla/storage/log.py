@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from ottla.base.buffers import Buffer
-from ottla.base.clock import Clock
+from ottla.base.clock import Clock, steady_ms
 from ottla.base.errors import ApiError, ErrorCode, StorageError
 from ottla.base.files import FileSystem, remove_files, sync_path
 from ottla.base.rng import Rng
@@ -79,7 +79,7 @@ class Log:
         # Reads and appends go to the lists themselves.
         self._segments, self._bases = self._all.items, self._all.bases
         self._active = loaded.segments[-1]
-        self._flushed_ms = self._clock.time_ms()
+        self._flushed_ms = steady_ms(self._clock)
         # Whoever was here before may have made names and ended before they were durable.
         self._unsynced_paths = dict.fromkeys((self.directory, surroundings.log_directory))
         self.first_dirty_offset, self.truncations_count = 0, 0  # Compacted before the first.
@@ -421,14 +421,14 @@ class Log:
         self.producers.truncate_from_start(offset)
         return True
 
-    def apply_retention(self, high_watermark: int) -> int:
+    def apply_retention(self, high_watermark: int, now_ms: int | None = None) -> int:
         """Delete segments that have outlived the topic's retention; return how many."""
         if self._failure is not None:
             raise self._failure
         start, end = self.log_start_offset, self.log_end_offset
         state = retention.LogState(start, end, high_watermark, self.size_bytes)
         with self._disk():
-            now_ms = self._clock.time_ms()
+            now_ms = self._clock.time_ms() if now_ms is None else now_ms
             count = retention.plan(self._segments, state, self.config, now_ms).segments_count
             if not count:
                 return 0
@@ -446,7 +446,7 @@ class Log:
         self._all.remove(start, end, self._removal_ms())
 
     def _removal_ms(self) -> int:
-        return self._clock.time_ms() + self.config.file_delete_delay_ms
+        return steady_ms(self._clock) + self.config.file_delete_delay_ms
 
     def replace_segments(self, replaced: Sequence[Segment], cleaned: Segment) -> bool:
         """Swap neighbouring segments for what compaction has written of them, wholly or not at all.
@@ -460,7 +460,7 @@ class Log:
 
     def take_deleted(self) -> list[str]:
         """Return files of deleted segments whose time has come, for the caller to remove."""
-        return self._all.take_deleted(self._clock.time_ms())
+        return self._all.take_deleted(steady_ms(self._clock))
 
     def remove_deleted(self) -> None:
         """Remove the files of all deleted segments."""
@@ -511,14 +511,14 @@ class Log:
         """Tell whether flush.ms has passed since the last flush and there is something to flush."""
         if self.recovery_point == self.log_end_offset or self.config.flush_ms == LONG_MAX:
             return False
-        return self._clock.time_ms() - self._flushed_ms >= self.config.flush_ms
+        return steady_ms(self._clock) - self._flushed_ms >= self.config.flush_ms
 
     def owes_sealed(self) -> bool:
         """Tell whether a segment was rolled and is not durable yet."""
         return self.recovery_point < self._active.base_offset
 
     def _flushed(self, end: int) -> None:
-        self._flushed_ms = self._clock.time_ms()
+        self._flushed_ms = steady_ms(self._clock)
         self.recovery_point = max(self.recovery_point, end)
 
     def _sync_names(self) -> None:

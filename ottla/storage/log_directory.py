@@ -6,11 +6,12 @@ which log goes where and what an error means.
 
 import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import NamedTuple
 
 from ottla.base import uuids
+from ottla.base.clock import steady_ms
 from ottla.base.errors import ConfigError, StorageError
 from ottla.base.files import Lock, remove_files, run_whole
 from ottla.base.slices import Slices
@@ -233,7 +234,7 @@ class LogDirectory:
         name = directory_name(log.topic, log.partition)[: FILE_NAME_MAX - len(suffix)] + suffix
         log.rename_directory(self.file(name))
         log.abandon()
-        due_ms = self._surroundings.clock.time_ms() + log.config.file_delete_delay_ms
+        due_ms = steady_ms(self._surroundings.clock) + log.config.file_delete_delay_ms
         self._doomed.add([self.file(name)], due_ms)
         self._has_unsynced_deletions = True
 
@@ -292,7 +293,7 @@ class LogDirectory:
                 # One by one: a large file takes a while to go.
                 await run_whole(files, partial(remove_files, files, (path,)))
             await slices.pause()
-        for path in self._doomed.take_due(clock.time_ms()):
+        for path in self._doomed.take_due(steady_ms(clock)):
             await run_whole(files, partial(files.remove_tree, path))
 
     # Checkpoints
@@ -301,9 +302,10 @@ class LogDirectory:
         """Write how far each log is durable, where it begins and how far it is compacted."""
         self._store(self._offsets())
 
-    async def checkpoint_in_background(self) -> None:
-        """Like `checkpoint`, off the loop."""
-        await run_whole(self._files, partial(self._store, self._offsets()))
+    async def checkpoint_in_background(self, names: Collection[str]) -> None:
+        """Like `checkpoint`, off the loop, and only the files of these names."""
+        offsets = {name: each for name, each in self._offsets().items() if name in names}
+        await run_whole(self._files, partial(self._store, offsets))
 
     def _offsets(self) -> dict[str, Offsets]:
         """Return the content of each file of `checkpoint`."""

@@ -244,6 +244,7 @@ def _rebuild(
     rebuilt = records.encode_batch(
         records.decode_batch(data, header=header),
         compression=codec,
+        compression_level=config.codec_level,
         producer_id=header.producer_id,
         producer_epoch=header.producer_epoch,
         base_sequence=header.base_sequence,

@@ -31,6 +31,9 @@ _GZIP_WINDOW_BITS = 16 + zlib.MAX_WBITS
 # zstd frames without a size make the reader allocate their window; Java's client reads up to 2**27.
 _ZSTD_WINDOW_BYTES = (8 * 1024 * 1024, 128 * 1024 * 1024)
 _ZSTD_LEVEL = 3
+# Kafka's default, the fast compressor.
+_LZ4_LEVEL = 9
+_LZ4_SLOW_LEVEL_MIN = 3
 
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)
@@ -48,9 +51,9 @@ _DAMAGE = (
 )
 
 
-def compress(codec: int, data: Buffer) -> bytes:
-    """Compress with the codec of that number; 0 copies."""
-    return _COMPRESSORS[codec](data)
+def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
+    """Compress with the codec of that number; 0 copies. None is the codec's usual level."""
+    return _COMPRESSORS[codec](data, level)
 
 
 def decompress(codec: int, data: Buffer, *, max_bytes: int) -> bytes:
@@ -111,8 +114,12 @@ def _decompress_none(data: Buffer, max_bytes: int) -> Iterator[bytes]:
     yield bytes(data)
 
 
-def _compress_gzip(data: Buffer) -> bytes:
-    compressor = zlib.compressobj(wbits=_GZIP_WINDOW_BITS)
+def _compress_none(data: Buffer, level: int | None) -> bytes:
+    return bytes(data)
+
+
+def _compress_gzip(data: Buffer, level: int | None) -> bytes:
+    compressor = zlib.compressobj(-1 if level is None else level, wbits=_GZIP_WINDOW_BITS)
     return compressor.compress(data) + compressor.flush()
 
 
@@ -137,7 +144,7 @@ def _decompress_gzip(data: Buffer, max_bytes: int) -> Iterator[bytes]:
             raise _corrupt(GZIP, "it ends too early")
 
 
-def _compress_snappy(data: Buffer) -> bytes:
+def _compress_snappy(data: Buffer, level: int | None) -> bytes:
     view = memoryview(data)
     parts = [_XERIAL_HEADER]
     for start in range(0, len(view), _XERIAL_BLOCK_BYTES):
@@ -176,8 +183,12 @@ def _snappy_block(block: memoryview, max_bytes: int) -> bytes:
     return bytes(cramjam.snappy.decompress_raw(block))
 
 
-def _compress_lz4(data: Buffer) -> bytes:
-    return bytes(lz4.frame.compress(data, block_linked=False, store_size=False))
+def _compress_lz4(data: Buffer, level: int | None) -> bytes:
+    # As in Kafka, its default stands for the fast compressor, and any other number for the slow one.
+    effort = 0 if level in (None, _LZ4_LEVEL) else max(level, _LZ4_SLOW_LEVEL_MIN)
+    return bytes(
+        lz4.frame.compress(data, compression_level=effort, block_linked=False, store_size=False)
+    )
 
 
 def _decompress_lz4(data: Buffer, max_bytes: int) -> Iterator[bytes]:
@@ -194,8 +205,9 @@ def _decompress_lz4(data: Buffer, max_bytes: int) -> Iterator[bytes]:
         rest = b""
 
 
-def _compress_zstd(data: Buffer) -> bytes:
-    return zstandard.ZstdCompressor(level=_ZSTD_LEVEL).compress(data)
+def _compress_zstd(data: Buffer, level: int | None) -> bytes:
+    used = _ZSTD_LEVEL if level is None else level
+    return zstandard.ZstdCompressor(level=used).compress(data)
 
 
 def _decompress_zstd(data: Buffer, max_bytes: int) -> Iterator[bytes]:
@@ -235,8 +247,8 @@ def _check_zstd_frames(data: memoryview) -> None:
             raise _corrupt(ZSTD, "it ends too early")
 
 
-_COMPRESSORS: dict[int, Callable[[Buffer], bytes]] = {
-    NONE: bytes,
+_COMPRESSORS: dict[int, Callable[[Buffer, int | None], bytes]] = {
+    NONE: _compress_none,
     GZIP: _compress_gzip,
     SNAPPY: _compress_snappy,
     LZ4: _compress_lz4,

@@ -42,6 +42,7 @@ class BatchFields(TypedDict, total=False):
 
     base_offset: int
     compression: int
+    compression_level: int | None
     producer_id: int
     producer_epoch: int
     base_sequence: int
@@ -99,7 +100,7 @@ def encode_batch(records: Sequence[Record], **fields: Unpack[BatchFields]) -> by
         body += _varint(len(encoded))
         body += encoded
     codec = fields.get("compression", 0)
-    payload = compress(codec, body) if codec else body
+    payload = compress(codec, body, fields.get("compression_level")) if codec else body
     result = bytearray(
         batch.HEADER.pack(
             fields.get("base_offset", 0),

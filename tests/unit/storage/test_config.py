@@ -2,7 +2,7 @@
 
 import pytest
 
-from ottla.cluster.options import TOPIC_OPTIONS
+from ottla.cluster.options import BROKER_OPTIONS, TOPIC_OPTIONS, topic_snapshot
 from ottla.storage.config import LONG_MAX, LogConfig
 
 
@@ -65,6 +65,16 @@ def test_the_compression_type_names_a_codec(name: str, codec: int | None) -> Non
     assert LogConfig(compression_type=name).codec == codec
 
 
+@pytest.mark.parametrize(
+    ("name", "level"),
+    [("producer", None), ("snappy", None), ("gzip", 4), ("lz4", 5), ("zstd", 6)],
+)
+def test_each_codec_has_its_own_level(name: str, level: int | None) -> None:
+    """That of the topic's codec counts."""
+    config = LogConfig(compression_type=name, gzip_level=4, lz4_level=5, zstd_level=6)
+    assert config.codec_level == level
+
+
 def test_topic_options_give_the_settings() -> None:
     """The defaults of the option table are those of the settings; what is set is taken."""
     assert LogConfig.from_options(TOPIC_OPTIONS.parse({})) == LogConfig()
@@ -76,6 +86,10 @@ def test_topic_options_give_the_settings() -> None:
         "cleanup.policy": "compact,delete",
         "compression.type": "zstd",
         "message.timestamp.type": "LogAppendTime",
+        "compression.gzip.level": "1",
+        "compression.lz4.level": "2",
+        "compression.zstd.level": "-3",
+        "strict.records": "true",
     }
     assert LogConfig.from_options(TOPIC_OPTIONS.parse(settings)) == LogConfig(
         segment_ms=1,
@@ -85,7 +99,17 @@ def test_topic_options_give_the_settings() -> None:
         cleanup_policy=frozenset({"compact", "delete"}),
         compression_type="zstd",
         message_timestamp_type="LogAppendTime",
+        gzip_level=1,
+        lz4_level=2,
+        zstd_level=-3,
+        strict_records=True,
     )
+
+
+def test_the_logs_of_a_topic_follow_the_broker_in_when_producers_are_forgotten() -> None:
+    """No topic has an option for it."""
+    broker = BROKER_OPTIONS.parse({"producer.id.expiration.ms": "5"})
+    assert LogConfig.from_options(topic_snapshot(broker, {})).producer_id_expiration_ms == 5
 
 
 def test_the_internal_segment_size_takes_the_place_of_the_public_one() -> None:

@@ -1,5 +1,6 @@
 """The checks of a produced batch: their order, their codes, and what is patched."""
 
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -293,6 +294,19 @@ def test_a_topic_with_a_codec_of_its_own_compresses_again(source: int, target: s
     assert (header.producer_id, header.base_sequence) == (7, 5)
     assert [record.value for record in decode_batch(checked)] == [b"abc" * 50, b"def"]
     assert batch.is_crc_valid(checked, 0, header)
+
+
+def test_the_topics_level_is_used_where_the_broker_compresses() -> None:
+    """compression.gzip.level: the same records, in other bytes."""
+    rng = random.Random(1)
+    words = [rng.randbytes(8) for _ in range(300)]
+    value = b"".join(rng.choice(words) for _ in range(8000))
+    sizes = []
+    for level in (1, 9):
+        checked, _, _ = check(make_batch([value]), compression_type="gzip", gzip_level=level)
+        assert [record.value for record in decode_batch(checked)] == [value]
+        sizes.append(len(checked))
+    assert sizes[1] != sizes[0]
 
 
 def test_a_batch_that_grew_by_compressing_again_is_measured_again() -> None:

@@ -23,10 +23,12 @@ class ManualClock:
 
     def __init__(self, now_ms: int = START_MS) -> None:
         self.now_ms = now_ms
+        # What the wall clock alone is ahead.
+        self.leap_ms = 0
 
     def time_ms(self) -> int:
         """Return what the test has set."""
-        return self.now_ms
+        return self.now_ms + self.leap_ms
 
     def monotonic(self) -> float:
         """Return the same time in seconds."""

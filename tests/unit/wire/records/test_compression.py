@@ -197,3 +197,31 @@ def test_other_clients_read_ours_and_we_read_theirs(client: ModuleType, codec: i
     assert getattr(client, f"{name}_decode")(compress(codec, original)) == original
     theirs = getattr(client, f"{name}_encode")(original)
     assert decompress(codec, theirs, max_bytes=len(original)) == original
+
+
+LEVELS = {
+    CODECS["gzip"]: (-1, 1, 9),
+    CODECS["snappy"]: (None,),
+    CODECS["lz4"]: (1, 2, 3, 9, 12, 17),
+    CODECS["zstd"]: (-131072, -1, 0, 1, 3, 22),
+}
+
+
+@each_codec
+def test_every_level_that_a_topic_may_name_works(codec: int) -> None:
+    """What was compressed comes back; one level is more thorough than another."""
+    rng = random.Random(2)
+    words = [rng.randbytes(8) for _ in range(300)]
+    original = b"".join(rng.choice(words) for _ in range(8000))
+    packed = [compress(codec, original, level) for level in LEVELS[codec]]
+    for each in packed:
+        assert decompress(codec, each, max_bytes=len(original)) == original
+    assert len(LEVELS[codec]) == 1 or len(set(map(len, packed))) > 1
+
+
+def test_without_a_level_the_usual_one_counts() -> None:
+    """Kafka's defaults: -1, 9 (which is lz4's fast compressor) and 3."""
+    original = random.Random(3).randbytes(500) * 20
+    for name, level in (("gzip", -1), ("lz4", 9), ("zstd", 3)):
+        codec = CODECS[name]
+        assert compress(codec, original) == compress(codec, original, level)
