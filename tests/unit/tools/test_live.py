@@ -36,9 +36,13 @@ class Screen:
         self.stream = io.TextIOWrapper(io.FileIO(slave, "w"), write_through=True)
         self.line = StatusLine(self.stream)
 
-    def text(self) -> str:
+    def read(self, expected: str) -> str:
+        """Return what the terminal got, as soon as it is as long as what is expected."""
         self.stream.flush()
-        return os.read(self._master, 65536).decode()
+        found = b""
+        while len(found) < len(expected.encode()):
+            found += os.read(self._master, 65536)
+        return found.decode()
 
     def stop_output(self) -> None:
         os.write(self._master, b"\x13")
@@ -56,7 +60,8 @@ def test_the_line_is_written_over_and_taken_away() -> None:
     screen.line.show("two")
     screen.line.clear()
     screen.line.clear()
-    assert screen.text() == "\r\x1b[2Kone\r\x1b[2Ktwo\r\x1b[2K"
+    expected = "\r\x1b[2Kone\r\x1b[2Ktwo\r\x1b[2K"
+    assert screen.read(expected) == expected
     screen.close()
 
 
@@ -66,7 +71,8 @@ def test_other_text_stands_above_the_line() -> None:
     screen.line.show("live")
     screen.line.write("a warning\n")
     screen.line.write("another\n")
-    assert screen.text() == "\r\x1b[2Klive\r\x1b[2Ka warning\r\nanother\r\n"
+    expected = "\r\x1b[2Klive\r\x1b[2Ka warning\r\nanother\r\n"
+    assert screen.read(expected) == expected
     screen.close()
 
 
@@ -75,7 +81,8 @@ def test_the_line_is_no_wider_than_the_terminal(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("COLUMNS", "10")
     screen = Screen()
     screen.line.show("x" * 50)
-    assert screen.text() == "\r\x1b[2K" + "x" * 9
+    expected = "\r\x1b[2K" + "x" * 9
+    assert screen.read(expected) == expected
     screen.close()
 
 
@@ -83,7 +90,7 @@ def test_a_terminal_that_is_stopped_does_not_stop_the_broker() -> None:
     """Ctrl-S: nothing is written, and nobody waits."""
     screen = Screen()
     screen.line.show("one")
-    assert "one" in screen.text()
+    assert "one" in screen.read("\r\x1b[2Kone")
     screen.stop_output()
     for _ in range(10_000):
         screen.line.show("two")
