@@ -35,7 +35,7 @@ _KAFKA_START_SECONDS = 60
 
 def why_not() -> str | None:
     """Return why Java programs cannot be run here; None if they can."""
-    for program in ("java", "mvn"):
+    for program in ("java", "javac", "mvn"):
         if shutil.which(program) is None:
             return f"{program} is not installed"
     return None
@@ -95,6 +95,22 @@ def _class_path(*coordinates: str) -> str:
     # The folder itself comes first: it holds the logging configuration.
     folder = jars(*coordinates)
     return f"{folder}{os.pathsep}{folder}/*"
+
+
+def compiled(source: Path, class_path: str) -> Path:
+    """Compile a source file, once for each content and class path; return the folder of classes."""
+    name = hashlib.sha256(source.read_bytes() + class_path.encode()).hexdigest()[:16]
+    target = cache() / f"{source.stem}-{name}"
+    if not target.is_dir():
+        with tempfile.TemporaryDirectory(dir=cache()) as folder:
+            arguments = ["javac", "-cp", class_path, "-d", f"{folder}/classes", str(source)]
+            done = subprocess.run(arguments, capture_output=True, text=True)
+            assert done.returncode == 0, done.stdout + done.stderr
+            try:
+                Path(folder, "classes").rename(target)
+            except OSError:
+                assert target.is_dir()
+    return target
 
 
 def command(class_path: str, main_class: str, *arguments: str, heap_mb: int = 256) -> list[str]:

@@ -9,6 +9,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 
 from ottla.testing.cluster import Cluster
 from tests.compat import java
+from tests.compat.reading import everything
 
 pytestmark = pytest.mark.compat
 
@@ -39,33 +40,6 @@ def transactional(cluster: Cluster, transactional_id: str = "tx", **settings: ob
     )
     producer.init_transactions(PATIENCE_S)
     return producer
-
-
-def everything(cluster: Cluster, topic: str, isolation_level: str = "read_committed") -> list[str]:
-    """Return the values of a topic up to where such a consumer can read."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": cluster.bootstrap,
-            "group.id": "reader",
-            "isolation.level": isolation_level,
-            "enable.partition.eof": True,
-        }
-    )
-    count = len(consumer.list_topics(topic, PATIENCE_S).topics[topic].partitions)
-    consumer.assign([TopicPartition(topic, number, 0) for number in range(count)])
-    values: list[str] = []
-    ended: set[int | None] = set()
-    while len(ended) < count:
-        message = consumer.poll(PATIENCE_S)
-        assert message is not None
-        error = message.error()
-        if error is None:
-            values.append((message.value() or b"").decode())
-        else:
-            assert error.code() == KafkaError._PARTITION_EOF
-            ended.add(message.partition())
-    consumer.close()
-    return values
 
 
 def test_committed_is_seen_and_aborted_is_not(cluster: Cluster) -> None:

@@ -1,0 +1,119 @@
+"""Reads `in`, writes `out`, each record in a transaction with its offset; one step at a time.
+
+    python read_process_write.py BOOTSTRAP COUNT STEP
+
+Ends when COUNT records of `in` have been committed. Tells each step on standard output; at STEP it
+waits for a line on standard input, so that it, or the broker, can be killed there. After an error it
+goes on as a program does that was started again. `ReadProcessWrite.java` is the same for Java.
+"""
+
+import sys
+import time
+
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+
+PATIENCE_S = 30.0
+AT_ONCE = 4
+
+
+class Program:
+    """The loop, and what it is made of anew after an error."""
+
+    def __init__(self, bootstrap: str, count: int, pause: str) -> None:
+        self.bootstrap = bootstrap
+        self.count = count
+        self.pause = pause
+        self.places = [TopicPartition("in", number) for number in (0, 1)]
+        self.consumer = Consumer(
+            {
+                "bootstrap.servers": bootstrap,
+                "group.id": "process",
+                "group.instance.id": "only",
+                "isolation.level": "read_committed",
+                "auto.offset.reset": "earliest",
+                "enable.auto.commit": False,
+                "reconnect.backoff.max.ms": 200,
+                "log_level": 0,
+            }
+        )
+        self.consumer.subscribe(["in"])
+        self.producer = self.new_producer()
+
+    def new_producer(self) -> Producer:
+        """Return one that has fenced all before it."""
+        producer = Producer(
+            {
+                "bootstrap.servers": self.bootstrap,
+                "transactional.id": "process",
+                "reconnect.backoff.max.ms": 200,
+                "metadata.recovery.strategy": "none",
+                "log_level": 0,
+            }
+        )
+        producer.init_transactions(PATIENCE_S)
+        return producer
+
+    def step(self, name: str) -> None:
+        """Tell it, and wait where that is asked for."""
+        sys.stdout.write(name + "\n")
+        sys.stdout.flush()
+        if name == self.pause:
+            sys.stdin.readline()
+
+    def committed(self) -> list[TopicPartition]:
+        """Return how far the group is; it waits for transactions that are not decided."""
+        found = self.consumer.committed(self.places, PATIENCE_S)
+        return [TopicPartition(at.topic, at.partition, max(at.offset, 0)) for at in found]
+
+    def run(self) -> None:
+        """Go on until everything is done."""
+        while sum(at.offset for at in self.committed()) < self.count:
+            messages = self.consumer.consume(AT_ONCE, 1.0)
+            if not messages:
+                continue
+            try:
+                self.process(messages)
+            except KafkaException as error:
+                self.step(f"failed {error}")
+                del self.producer
+                self.producer = self.new_producer()
+                for place in self.committed():
+                    self.seek(place)
+        self.consumer.close()
+        self.step("done")
+
+    def seek(self, place: TopicPartition) -> None:
+        """Read on from there; the partition may not be assigned yet."""
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                self.consumer.seek(place)
+            except KafkaException:
+                assert time.monotonic() < deadline
+                self.consumer.poll(0.1)
+            else:
+                return
+
+    def process(self, messages: list) -> None:
+        """Do one transaction."""
+        self.producer.begin_transaction()
+        self.step("begun")
+        offsets: dict[int, int] = {}
+        for message in messages:
+            self.producer.produce("out", b"did " + message.value())
+            offsets[message.partition()] = message.offset() + 1
+        assert self.producer.flush(PATIENCE_S) == 0
+        self.step("produced")
+        self.producer.send_offsets_to_transaction(
+            [TopicPartition("in", number, offset) for number, offset in offsets.items()],
+            self.consumer.consumer_group_metadata(),
+            PATIENCE_S,
+        )
+        self.step("offsets")
+        self.step("committing")
+        self.producer.commit_transaction(PATIENCE_S)
+        self.step("committed")
+
+
+if __name__ == "__main__":
+    Program(sys.argv[1], int(sys.argv[2]), sys.argv[3]).run()

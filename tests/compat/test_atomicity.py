@@ -1,0 +1,150 @@
+"""Read, process, write: whatever is killed at whatever step, each input comes out exactly once.
+
+The programs are `read_process_write.py` with librdkafka and `ReadProcessWrite.java`; the broker is a
+process of its own.
+"""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from ottla.testing.process import BrokerProcess
+from tests.compat import java
+from tests.compat.reading import everything
+
+pytestmark = [pytest.mark.compat, pytest.mark.slow]
+
+HERE = Path(__file__).parent
+COUNT = 120
+STEPS = ("begun", "produced", "offsets", "committing", "committed")
+OPTIONS = {"transaction.state.log.num.partitions": "3", "offsets.topic.num.partitions": "3"}
+
+
+def command(client: str) -> list[str]:
+    """Return the command line of the program."""
+    if client == "librdkafka":
+        return [sys.executable, str(HERE / "read_process_write.py")]
+    class_path = java.client_class_path(client)
+    classes = java.compiled(HERE / "ReadProcessWrite.java", class_path)
+    return java.command(f"{classes}:{class_path}", "ReadProcessWrite")
+
+
+class Running:
+    """The program, started; `pause` is the step at which it waits."""
+
+    def __init__(self, client: str, broker: BrokerProcess, pause: str) -> None:
+        self._process = subprocess.Popen(
+            [*command(client), broker.bootstrap, str(COUNT), pause],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.steps: list[str] = []
+
+    def wait_for(self, step: str) -> None:
+        """Read what it says until it has come to a step."""
+        assert self._process.stdout is not None
+        while not self.steps or self.steps[-1] != step:
+            line = self._process.stdout.readline()
+            assert line, f"it ended after {self.steps}"
+            self.steps.append(line.rstrip("\n"))
+
+    def go_on(self) -> None:
+        """Let it take the next step."""
+        assert self._process.stdin is not None
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
+        self.steps.append("")
+
+    def kill(self) -> None:
+        """End it as a crash would."""
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            assert pipe is not None
+            pipe.close()
+
+
+@contextmanager
+def running(client: str, broker: BrokerProcess, pause: str) -> Iterator[Running]:
+    """Run the program; kill it at the end."""
+    program = Running(client, broker, pause)
+    try:
+        yield program
+    finally:
+        program.kill()
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
+    """A broker with inputs 0, 1, 2… in two partitions."""
+    with BrokerProcess(tmp_path / "data", options=OPTIONS) as found:
+        admin = AdminClient({"bootstrap.servers": found.bootstrap})
+        topics = [NewTopic("in", 2, 1), NewTopic("out", 3, 1)]
+        for created in admin.create_topics(topics).values():
+            created.result(30)
+        producer = Producer({"bootstrap.servers": found.bootstrap})
+        for number in range(COUNT):
+            producer.produce("in", str(number), partition=number % 2)
+        assert producer.flush(30) == 0
+        yield found
+
+
+def judge(broker: BrokerProcess) -> None:
+    """Fail unless each input has come out once for those who read what is committed."""
+    seen = everything(broker, "out")
+    assert sorted(seen) == sorted(f"did {number}" for number in range(COUNT))
+    # Some have been written twice: the proof that there was something to tell apart.
+    assert len(everything(broker, "out", "read_uncommitted")) > COUNT
+
+
+CLIENTS = [
+    "librdkafka",
+    *(
+        pytest.param(
+            version,
+            marks=pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not())),
+        )
+        for version in ("3.9.2", "4.3.0")
+    ),
+]
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_program_is_killed_at_every_step(broker: BrokerProcess, client: str) -> None:
+    """And started again; of the last one there is nobody who could tell the outcome."""
+    for step in STEPS:
+        with running(client, broker, step) as program:
+            program.wait_for(step)
+            program.go_on()
+            program.wait_for(step)
+            if step == "committing":
+                # While it waits for the answer, or a moment before or after.
+                program.go_on()
+    with running(client, broker, "") as program:
+        program.wait_for("done")
+    judge(broker)
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_broker_is_killed_at_every_step(broker: BrokerProcess, client: str) -> None:
+    """The program goes on by itself, with what it finds."""
+    for step in STEPS:
+        with running(client, broker, step) as program:
+            program.wait_for(step)
+            if step == "committing":
+                program.go_on()
+            broker.kill()
+            broker.start()
+            if step != "committing":
+                program.go_on()
+            program.wait_for(step)
+    with running(client, broker, "") as program:
+        program.wait_for("done")
+    judge(broker)
