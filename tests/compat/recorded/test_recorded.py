@@ -15,7 +15,6 @@ NOT_YET: frozenset[str] = frozenset(
         "ConsumerGroupHeartbeat",
         "GetTelemetrySubscriptions",
         "PushTelemetry",
-        "UpdateFeatures",
     }
 )
 
