@@ -23,7 +23,7 @@ JSON = "json"
 TRACE = 5
 
 # Loggers whose lines strangers bring about; so many lines of one template in so many seconds.
-PROVOKED = ("ottla.net.",)
+PROVOKED = ("ottla.net.", "ottla.server.loop", "ottla.base.tasks", "asyncio")
 REPEATS_MAX = 20
 REPEATS_SECONDS = 10.0
 

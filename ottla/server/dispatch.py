@@ -45,6 +45,7 @@ class Route:
     __slots__ = (
         "decode",
         "encode",
+        "fields",
         "handle",
         "has_records",
         "header",
@@ -73,6 +74,8 @@ class Route:
         self.is_async = inspect.iscoroutinefunction(self.handle)
         self.is_plain = not (self.is_async or self.is_kept)
         self.response: type[Any] = api.response
+        # Those that this version has.
+        self.fields = {field.name for field in api.response.FIELDS if field.is_in(version)}
         self.decode: Callable[..., tuple[Any, int]] = schema.decoder(api.request, version)
         self.encode = schema.encoder(api.response, version)
         self.has_records = schema.has_records(api.response)
@@ -89,12 +92,11 @@ class Route:
         return encoded if self.has_records else [encoded]
 
     def failure(self, error: ApiError) -> Any:
-        """Return the response that tells `error`; ProtocolError where its type cannot."""
-        fields = self.response.__slots__
-        if "error_code" not in fields:
+        """Return the response that tells `error`; ProtocolError where its version cannot."""
+        if "error_code" not in self.fields:
             raise ProtocolError(f"{self.row.handler.API.name} failed: {error.message}") from error
         response = self.response(error_code=int(error.code))
-        if "error_message" in fields:
+        if "error_message" in self.fields:
             response.error_message = error.message
         return response
 
@@ -331,8 +333,9 @@ class Dispatcher:
     async def _supervise(self, route: Route, context: RequestContext, request: Any) -> Any:
         try:
             return await route.handle(context, request)
-        except ApiError as error:
-            return route.failure(error)
+        except (ApiError, ProtocolError) as error:
+            # No failure of the task: `_answer` tells the peer.
+            return error
 
     def _answer(
         self,
@@ -346,11 +349,12 @@ class Dispatcher:
             reply.close("the broker gave the request up")
             return
         error = future.exception()
-        if error is None:
-            response = future.result()
-        elif isinstance(error, ApiError) and "error_code" in route.response.__slots__:
+        response = future.result() if error is None else None
+        if isinstance(response, ApiError | ProtocolError):
+            error = response
+        if isinstance(error, ApiError) and "error_code" in route.fields:
             response = route.failure(error)
-        else:
+        elif error is not None:
             reply.close(f"{route.row.handler.API.name} failed: {error}")
             if not isinstance(error, ApiError | ProtocolError):
                 # A broken invariant: the loop's exception handler tells of it.
@@ -362,7 +366,13 @@ class Dispatcher:
         if response is None:
             reply.send_nothing()
         else:
-            reply.send(route.parts(context.correlation_id, response))
+            try:
+                parts = route.parts(context.correlation_id, response)
+            except BaseException:
+                # A bug of the handler, and no reason to let the peer wait for ever.
+                reply.close(f"the answer to {route.row.handler.API.name} cannot be written")
+                raise
+            reply.send(parts)
             route.probe.count_errors(response)
         if times is not None:
             route.probe.waited(*times, self._now())

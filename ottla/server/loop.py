@@ -8,13 +8,17 @@ import asyncio
 import gc
 import importlib
 import importlib.util
+import logging
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from ottla.base.clock import RealClock
 from ottla.server.loop_lag import LoopWatch
 from ottla.server.node import Node
+
+_log = logging.getLogger(__name__)
 
 
 def run(node: Node, on_ready: Callable[[Node], None]) -> None:
@@ -39,6 +43,7 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 async def _serve(node: Node, on_ready: Callable[[Node], None]) -> None:
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
+    loop.set_exception_handler(tell_failure)
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopped.set)
     node.on_failure = stopped.set
@@ -52,6 +57,15 @@ async def _serve(node: Node, on_ready: Callable[[Node], None]) -> None:
     finally:
         if node.failure is not None:
             raise node.failure
+
+
+def tell_failure(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Log what failed where nobody awaited it: a bug, but perhaps one that clients can provoke."""
+    _log.error(
+        "unhandled failure where=%s",
+        context.get("message"),
+        exc_info=context.get("exception"),
+    )
 
 
 def tune_collector() -> None:

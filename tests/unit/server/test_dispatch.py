@@ -25,6 +25,7 @@ from ottla.wire.messages.create_topics import (
 )
 from ottla.wire.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
 from ottla.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from ottla.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 from ottla.wire.messages.metadata import (
     MetadataRequest,
     MetadataResponse,
@@ -193,6 +194,35 @@ async def test_an_error_goes_into_the_response(tasks: Tasks, handle: Handle) -> 
     assert answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     assert answer.error_message == "not you"
     assert not desk.is_closed
+
+
+@pytest.mark.parametrize("handle", [_raise, _raise_later, _raise_in_future])
+async def test_an_error_without_a_place_in_that_version_closes(
+    tasks: Tasks, handle: Handle
+) -> None:
+    """ElectLeaders says it at the top from version 1 on; nobody waits for ever before."""
+    desk = Desk(tasks, Row(handler(ApiKey.ELECT_LEADERS, handle)))
+    desk.send(ElectLeadersRequest(), 0)
+    await turn()
+    assert desk.answers(ElectLeadersResponse, 0) == []
+    assert desk.is_closed
+    desk.wire.connection.connection_lost(None)
+    assert desk.household.budget.held_bytes == 0
+
+
+async def test_an_answer_that_cannot_be_written_closes_and_is_heard_of(tasks: Tasks) -> None:
+    """A handler that sets a field the version lacks: a bug, but the peer does not wait for ever."""
+    heard: list[Any] = []
+    asyncio.get_running_loop().set_exception_handler(lambda loop, told: heard.append(told))
+
+    async def handle(context: Any, request: Any) -> Any:
+        return ElectLeadersResponse(error_code=7)
+
+    desk = Desk(tasks, Row(handler(ApiKey.ELECT_LEADERS, handle)))
+    desk.send(ElectLeadersRequest(), 0)
+    await turn()
+    assert desk.is_closed
+    assert isinstance(heard[0]["exception"], ApiError)
 
 
 @pytest.mark.parametrize("handle", [_raise, _raise_in_future])

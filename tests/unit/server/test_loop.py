@@ -1,6 +1,9 @@
 """The broker as a process of its own."""
 
+import asyncio
 import gc
+import io
+import logging
 import os
 import signal
 from pathlib import Path
@@ -9,7 +12,8 @@ import pytest
 
 from ottla.base.clock import RealClock
 from ottla.base.errors import ConfigError, StorageError
-from ottla.server.loop import collections_named, run
+from ottla.base.logs import REPEATS_MAX, Repeats
+from ottla.server.loop import collections_named, run, tell_failure
 from ottla.server.loop_lag import LoopWatch
 from ottla.server.node import Node
 
@@ -71,3 +75,20 @@ def test_a_node_without_a_log_directory_ends_it(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="Input/output error"):
         run(node(data), on_ready)
     assert not (data / ".kafka_cleanshutdown").exists()
+
+
+async def test_a_bug_that_clients_can_provoke_does_not_flood_the_log() -> None:
+    """What fails where nobody awaits it is told with its traceback, and only so often."""
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    handler.addFilter(Repeats())
+    log = logging.getLogger("ottla.server.loop")
+    log.addHandler(handler)
+    try:
+        loop = asyncio.get_running_loop()
+        for number in range(10 * REPEATS_MAX):
+            tell_failure(loop, {"message": "a callback", "exception": KeyError(number)})
+    finally:
+        log.removeHandler(handler)
+    assert stream.getvalue().count("unhandled failure where=a callback") == REPEATS_MAX
+    assert "KeyError: 0" in stream.getvalue()
