@@ -56,14 +56,19 @@ class GroupsBroker:
         self.tasks = Tasks()
         self.controller = self
         self.refuses_topics: ApiError | None = None
+        self.options = _DEFAULTS
         self.groups = GroupCoordinator(
             writer=self.log,
             clock=RealClock(),
             rng=SeededRng(1),
             tasks=self.tasks,
-            options=lambda: _DEFAULTS,
+            options=lambda: self.options,
             image=lambda: self.image,
         )
+
+    def configure(self, **settings: str) -> None:
+        """Give the broker options that are not the defaults."""
+        self.options = BROKER_OPTIONS.parse(settings)
 
     async def ensure_topic(self, name: str) -> None:
         """Create a topic, as the controller does."""

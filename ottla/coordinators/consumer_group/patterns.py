@@ -11,6 +11,17 @@ from ottla.base.errors import ApiError, ErrorCode
 # A compiled expression may take as much memory; RE2's own default is eight times this.
 _MEMORY_BYTES = 1 << 20
 
+_REASONS = {
+    "missing )": "missing closing )",
+    "missing ]": "missing closing ]",
+    "invalid perl operator": "invalid or unsupported Perl syntax",
+    "invalid repetition size": "bad repetition operator",
+    "bad repetition operator": "invalid nested repetition operator",
+    "no argument for repetition operator": "missing argument to repetition operator",
+    "invalid named capture group": "invalid named capture",
+    "trailing \\": "trailing backslash at end of expression",
+}
+
 _OPTIONS = re2.Options()
 _OPTIONS.log_errors = False
 _OPTIONS.max_mem = _MEMORY_BYTES
@@ -24,16 +35,23 @@ class Pattern:
         try:
             self._compiled = re2.compile(text, _OPTIONS)
         except re2.error as error:
-            reason = error.args[0] if error.args else ""
-            said = reason.decode() if isinstance(reason, bytes) else str(reason)
             raise ApiError(
                 ErrorCode.INVALID_REGULAR_EXPRESSION,
-                f"SubscribedTopicRegex `{text}` is not a valid regular expression: {said}.",
+                f"SubscribedTopicRegex `{text}` is not a valid regular expression: "
+                f"{_reason(error)}.",
             ) from error
 
     def matches(self, name: str) -> bool:
         """Tell whether the whole name matches."""
         return self._compiled.fullmatch(name) is not None
+
+
+def _reason(error: Exception) -> str:
+    """Return the reason in RE2/J's words, where they differ."""
+    reason = error.args[0] if error.args else ""
+    said = reason.decode() if isinstance(reason, bytes) else str(reason)
+    kind = said.partition(":")[0]
+    return _REASONS.get(kind, kind)
 
 
 def check(text: str) -> None:

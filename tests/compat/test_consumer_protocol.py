@@ -1,0 +1,202 @@
+"""Groups of the consumer protocol (KIP-848) with librdkafka: rebalances, crashes, upgrades."""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, ConsumerGroupType, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+
+from ottla.testing.cluster import Cluster
+
+pytestmark = [pytest.mark.compat, pytest.mark.slow]
+
+PARTITIONS = 12
+PATIENCE_S = 30.0
+OPTIONS = {
+    "offsets.topic.num.partitions": "3",
+    "group.consumer.min.heartbeat.interval.ms": "200",
+    "group.consumer.heartbeat.interval.ms": "200",
+    "group.consumer.min.session.timeout.ms": "2000",
+    "group.consumer.session.timeout.ms": "2000",
+}
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    """A cluster of one whose members beat five times a second, with a topic of 12 partitions."""
+    with Cluster(options=OPTIONS) as found:
+        create(found, "t", PARTITIONS)
+        yield found
+
+
+def admin(cluster: Cluster) -> AdminClient:
+    """Return a client; it has to outlive its answers."""
+    return AdminClient({"bootstrap.servers": cluster.bootstrap})
+
+
+def create(cluster: Cluster, topic: str, partitions: int) -> None:
+    """Create a topic."""
+    client = admin(cluster)
+    client.create_topics([NewTopic(topic, partitions, 1)])[topic].result()
+
+
+def produce(cluster: Cluster, first: int, count: int) -> None:
+    """Write numbered records to every partition in turn."""
+    producer = Producer({"bootstrap.servers": cluster.bootstrap})
+    for number in range(first, first + count):
+        producer.produce("t", value=str(number).encode(), partition=number % PARTITIONS)
+    assert producer.flush(PATIENCE_S) == 0
+
+
+class Members:
+    """Consumers of one group that read, note what they read, and commit behind it."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.running: list[Consumer] = []
+        self.seen: Counter[int] = Counter()
+
+    def join(self, *topics: str, protocol: str = "consumer", **settings: Any) -> Consumer:
+        """Add a member."""
+        extra = {"group.protocol": protocol} | {
+            name.replace("_", "."): value for name, value in settings.items()
+        }
+        if protocol == "classic":
+            extra |= {"session.timeout.ms": 6000, "heartbeat.interval.ms": 200}
+            extra |= {"partition.assignment.strategy": "cooperative-sticky"}
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self.cluster.bootstrap,
+                "group.id": "g",
+                "auto.offset.reset": "earliest",
+                "enable.auto.commit": False,
+                "topic.metadata.refresh.interval.ms": 500,
+            }
+            | extra
+        )
+        consumer.subscribe(list(topics) or ["t"])
+        self.running.append(consumer)
+        return consumer
+
+    def until(self, is_done: Callable[[], bool]) -> None:
+        """Poll everyone until it is done."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not is_done():
+            assert time.monotonic() < deadline, (self.shares(), sum(self.seen.values()))
+            for consumer in self.running:
+                self._poll(consumer)
+
+    def _poll(self, consumer: Consumer) -> None:
+        batch = consumer.consume(100, 0.02)
+        messages = [message for message in batch if message.error() is None]
+        for message in messages:
+            self.seen[int(message.value() or b"-1")] += 1
+        if messages:
+            behind = {
+                (message.topic(), message.partition()): (message.offset() or 0) + 1
+                for message in messages
+            }
+            offsets = [TopicPartition(*place, offset) for place, offset in behind.items()]
+            consumer.commit(offsets=offsets, asynchronous=False)
+
+    def shares(self) -> list[int]:
+        """How many partitions each member has, the fewest first."""
+        return sorted(len(consumer.assignment()) for consumer in self.running)
+
+    def vanish(self, consumer: Consumer) -> None:
+        """Let a member stop without a word: it is polled and heard of no more."""
+        self.running.remove(consumer)
+
+    def leave(self, consumer: Consumer) -> None:
+        """Let a member leave."""
+        self.running.remove(consumer)
+        consumer.close()
+
+    def close(self) -> None:
+        """Let everyone leave."""
+        while self.running:
+            self.leave(self.running[0])
+
+
+@pytest.fixture
+def members(cluster: Cluster) -> Iterator[Members]:
+    """Nobody yet."""
+    found = Members(cluster)
+    yield found
+    found.close()
+
+
+def test_members_share_twelve_partitions_and_read_each_record_once(
+    cluster: Cluster, members: Members
+) -> None:
+    """One, two, three members and back: shares are even, nothing is read twice or left out."""
+    members.join()
+    produce(cluster, 0, 240)
+    members.until(lambda: len(members.seen) == 240 and members.shares() == [12])
+    second = members.join()
+    members.until(lambda: members.shares() == [6, 6])
+    produce(cluster, 240, 240)
+    members.join()
+    members.until(lambda: members.shares() == [4, 4, 4] and len(members.seen) == 480)
+    members.leave(second)
+    produce(cluster, 480, 120)
+    members.until(lambda: members.shares() == [6, 6] and len(members.seen) == 600)
+    assert set(members.seen.values()) == {1}
+
+
+def test_member_that_vanishes_is_replaced(cluster: Cluster, members: Members) -> None:
+    """When a session has expired the others read on behind what was committed."""
+    produce(cluster, 0, 120)
+    members.join()
+    gone = members.join(max_poll_interval_ms=2000)
+    members.until(lambda: members.shares() == [6, 6] and len(members.seen) == 120)
+    members.vanish(gone)
+    produce(cluster, 120, 120)
+    members.until(lambda: members.shares() == [12] and len(members.seen) == 240)
+    assert set(members.seen.values()) == {1}
+    gone.close()
+
+
+def test_group_is_listed_described_and_deleted(cluster: Cluster, members: Members) -> None:
+    """Admin clients see type, state, members and offsets, and delete the empty group."""
+    produce(cluster, 0, 12)
+    one = members.join()
+    members.until(lambda: len(members.seen) == 12)
+    client = admin(cluster)
+    (listed,) = client.list_consumer_groups().result().valid
+    assert (listed.group_id, listed.type) == ("g", ConsumerGroupType.CONSUMER)
+    described = client.describe_consumer_groups(["g"])["g"].result()
+    assert described.type == ConsumerGroupType.CONSUMER
+    (member,) = described.members
+    assert len(member.assignment.topic_partitions) == PARTITIONS
+    members.leave(one)
+    client.delete_consumer_groups(["g"])["g"].result()
+    assert client.list_consumer_groups().result().valid == []
+
+
+def test_topics_that_come_and_grow_are_assigned(cluster: Cluster, members: Members) -> None:
+    """A subscription by expression takes new topics in; more partitions are shared too."""
+    members.join("^u.*")
+    members.until(lambda: members.shares() == [0])
+    create(cluster, "u1", 3)
+    members.until(lambda: members.shares() == [3])
+    client = admin(cluster)
+    client.create_partitions([NewPartitions("u1", 5)])["u1"].result()
+    members.until(lambda: members.shares() == [5])
+
+
+def test_static_member_keeps_its_partitions_while_it_is_away(
+    cluster: Cluster, members: Members
+) -> None:
+    """A member with an instance id comes back to what it had, and nobody else notices."""
+    members.join(group_instance_id="one")
+    two = members.join(group_instance_id="two")
+    members.until(lambda: members.shares() == [6, 6])
+    had = {(item.topic, item.partition) for item in two.assignment()}
+    members.leave(two)
+    again = members.join(group_instance_id="two")
+    members.until(lambda: len(again.assignment()) == 6)
+    assert {(item.topic, item.partition) for item in again.assignment()} == had
