@@ -219,9 +219,15 @@ def _walk(
             _judge_append_time(header.max_timestamp, bounds)
             bounds = None
     require_keys = config.is_compacted and not header.attributes & CONTROL_BIT
-    return records.validate_records(
-        data, 0, header, require_keys=require_keys, timestamp_bounds=bounds
-    )
+    try:
+        return records.validate_records(
+            data, 0, header, require_keys=require_keys, timestamp_bounds=bounds
+        )
+    except ApiError as error:
+        if error.code is not ErrorCode.CORRUPT_MESSAGE:
+            raise
+        # The checksum is right: clients would send what they were told is corrupt for ever.
+        raise _invalid(error.message) from error
 
 
 def _judge_append_time(timestamp: int, bounds: tuple[int, int]) -> None:

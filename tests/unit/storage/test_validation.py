@@ -217,6 +217,13 @@ def test_the_strict_option_puts_the_largest_timestamp_right() -> None:
     assert header.max_timestamp == START_MS
 
 
+@pytest.mark.parametrize("codec", [number for number in CODECS.values() if number])
+def test_what_does_not_decompress_is_not_asked_for_again(codec: int) -> None:
+    """Its checksum is right: CORRUPT_MESSAGE would have clients send it for ever."""
+    data = altered(put(21, codec, 2))
+    assert refusal(data, strict_records=True) is ErrorCode.INVALID_RECORD
+
+
 def test_a_lower_bound_for_timestamps_opens_the_records() -> None:
     """message.timestamp.before.max.ms; a record without a timestamp is not judged."""
     records = [Record(None, b"", timestamp=START_MS + each) for each in (0, -1001, -1000)]
