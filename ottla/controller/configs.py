@@ -80,10 +80,17 @@ def alter_broker(
 
 
 def alter_plain(current: Mapping[str, str], changes: tuple[ConfigChange, ...]) -> dict[str, str]:
-    """Return settings that have no table of options after `changes`, each of which is checked.
+    """Return settings of quotas or of a metrics subscription after `changes`, whose values fit.
 
-    Those are quotas and metrics subscriptions, none of which can be appended to.
+    None of them can be appended to: INVALID_CONFIG, as in Kafka.
     """
+    _check_changes(changes)
+    for change in changes:
+        if change.alteration not in (Alteration.SET, Alteration.DELETE):
+            raise ApiError(
+                ErrorCode.INVALID_CONFIG,
+                f"{change.name} has no items: {change.alteration.name} has no meaning for it",
+            )
     return _altered(current, changes, {}, {})
 
 

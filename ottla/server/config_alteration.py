@@ -1,4 +1,4 @@
-"""Changing the options of topics and brokers: what AlterConfigs and IncrementalAlterConfigs share.
+"""Changing the options of topics, brokers and client metrics: what AlterConfigs and IncrementalAlterConfigs share.
 
 Refusals are ApiError, for the response of the resource. Follows kafka.server.ConfigAdminManager.
 """
@@ -7,9 +7,10 @@ from collections.abc import Mapping
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.cluster.znodes import ConfigNode
-from ottla.controller.requests import ConfigChange, ConfigRequest
+from ottla.controller.requests import Alteration, ConfigChange, ConfigRequest
 from ottla.server.config_store import ConfigResource
 from ottla.server.context import RequestContext
+from ottla.server.telemetry import subscriptions
 
 # Type and name of a resource, as requests have them.
 ResourceKey = tuple[int, str]
@@ -33,6 +34,8 @@ async def alter(
 ) -> None:
     """Have the controller change a resource, and this broker act on it before anybody is told."""
     entity_type, entity = _entity(context, resource)
+    if entity_type == ConfigNode.CLIENT_METRICS:
+        _check_subscription(resource[1], changes)
     (outcome,) = await context.broker.controller.alter_configs(
         [ConfigRequest(entity_type, entity, changes, replaces)], validate_only=validate_only
     )
@@ -49,11 +52,14 @@ def _entity(context: RequestContext, resource: ResourceKey) -> tuple[str, str]:
         if not name:
             raise ApiError(ErrorCode.INVALID_REQUEST, "Topics have no default that can be set.")
         return ConfigNode.TOPICS, name
+    if kind == ConfigResource.CLIENT_METRICS:
+        return ConfigNode.CLIENT_METRICS, ConfigNode.sanitize(name)
     if kind != ConfigResource.BROKER:
         raise ApiError(
             ErrorCode.INVALID_REQUEST,
             f"Resources of type {kind} cannot be configured here: "
-            f"topics ({ConfigResource.TOPIC}) and brokers ({ConfigResource.BROKER}) can",
+            f"topics ({ConfigResource.TOPIC}), brokers ({ConfigResource.BROKER}) and client "
+            f"metrics ({ConfigResource.CLIENT_METRICS}) can",
         )
     if not name:
         return ConfigNode.BROKERS, ConfigNode.DEFAULT
@@ -63,3 +69,15 @@ def _entity(context: RequestContext, resource: ResourceKey) -> tuple[str, str]:
             f"This is broker {context.broker.node_id}: it cannot configure {name!r}",
         )
     return ConfigNode.BROKERS, name
+
+
+def _check_subscription(name: str, changes: tuple[ConfigChange, ...]) -> None:
+    """Raise ApiError where the settings of a metrics subscription cannot be so."""
+    subscriptions.check(
+        name,
+        {
+            change.name: change.value
+            for change in changes
+            if change.alteration is Alteration.SET and change.value is not None
+        },
+    )

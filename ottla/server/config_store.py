@@ -15,6 +15,7 @@ from ottla.base.errors import ConfigError
 from ottla.base.options import Option, Snapshot, Table
 from ottla.base.tasks import Tasks
 from ottla.cluster import options
+from ottla.cluster.client_metrics_options import CLIENT_METRICS_OPTIONS
 from ottla.cluster.options import BROKER_OPTIONS, TOPIC_OPTIONS
 from ottla.cluster.zk.port import (
     ConnectionSuspended,
@@ -47,6 +48,7 @@ class ConfigSource(IntEnum):
     DYNAMIC_DEFAULT_BROKER_CONFIG = 3
     STATIC_BROKER_CONFIG = 4
     DEFAULT_CONFIG = 5
+    CLIENT_METRICS_CONFIG = 7
 
 
 class ConfigResource(IntEnum):
@@ -54,6 +56,7 @@ class ConfigResource(IntEnum):
 
     TOPIC = 2
     BROKER = 4
+    CLIENT_METRICS = 16
 
 
 class Synonym(NamedTuple):
@@ -318,6 +321,21 @@ class ConfigStore:
             source = own[0] if own else ConfigSource.DEFAULT_CONFIG
             value = None if row.sensitive else row.render(self._broker[name])
             described.append(Described(row, value, source, synonyms, not row.dynamic))
+        return described
+
+    def describe_client_metrics(self, name: str) -> list[Described]:
+        """Return every option of a subscription; one that does not exist has the defaults."""
+        place = (ConfigNode.CLIENT_METRICS, ConfigNode.sanitize(name))
+        own = self._entities.get(place, {})
+        described = []
+        for row in CLIENT_METRICS_OPTIONS.rows.values():
+            if row.name in own:
+                source = ConfigSource.CLIENT_METRICS_CONFIG
+                value: str | None = own[row.name]
+                synonyms = [Synonym(row.name, value, source)]
+            else:
+                source, value, synonyms = ConfigSource.DEFAULT_CONFIG, row.render(row.default), []
+            described.append(Described(row, value, source, synonyms, is_read_only=False))
         return described
 
     def describe_broker_default(self) -> list[Described]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ottla.server.loop_lag import LoopWatch
     from ottla.server.markers import ReplicaMarkers
     from ottla.server.quotas.clients import ClientQuotas, RequestUsage
+    from ottla.server.telemetry.clients import ClientMetrics
 
 
 class AdvertisedApi(NamedTuple):
@@ -56,6 +57,7 @@ class Broker:
     features: "Features"
     fetch_sessions: "FetchSessions"
     quotas: "ClientQuotas"
+    client_metrics: "ClientMetrics"
     loop_watch: "LoopWatch"
     advertised_apis: tuple[AdvertisedApi, ...] = ()
     # Set where advertised.listeners is: what this broker calls itself, by listener name.

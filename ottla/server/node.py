@@ -48,6 +48,7 @@ from ottla.server.monitoring.service import MonitoringService
 from ottla.server.monitoring.sources import Sources, Stage
 from ottla.server.partition_writer import ReplicaWriter
 from ottla.server.quotas.clients import client_quotas
+from ottla.server.telemetry.clients import client_metrics
 from ottla.storage import cleaning
 from ottla.storage.cleaning import Cleaner
 from ottla.storage.config import LogConfig
@@ -177,7 +178,11 @@ class Node:
         broker.configs = ConfigStore(self._static, broker.node_id, self._tasks)
         self._undo.push_async_callback(self._tasks.close)
         broker.quotas = client_quotas(self._static, self._clock)
-        broker.configs.on_entity.append(broker.quotas.settings_changed)
+        broker.client_metrics = client_metrics(self._static, self._rng)
+        broker.configs.on_entity += [
+            broker.quotas.settings_changed,
+            broker.client_metrics.settings_changed,
+        ]
         await broker.configs.start(session)
         broker.features = Features(features.supported(broker.advertised_apis), self._tasks)
         await broker.features.start(session)

@@ -166,6 +166,7 @@ def connection(
     noted = [] if held is None else held
     found = SimpleNamespace(
         listener_name=listener,
+        memo=SimpleNamespace(software=None),
         local_address=("127.0.0.1", 7),
         peer_address=("127.0.0.9", 8),
         answer_room_bytes=1 << 30,

@@ -5,6 +5,7 @@ import pytest
 from ottla.base.errors import ErrorCode
 from ottla.base.options import OptionType
 from ottla.cluster.options import BROKER_OPTIONS
+from ottla.cluster.znodes import ConfigNode
 from ottla.controller.requests import TopicRequest
 from ottla.server.handlers import describe_configs
 from ottla.wire.messages.describe_configs import (
@@ -15,7 +16,7 @@ from ottla.wire.messages.describe_configs import (
 )
 from tests.handlers.admin import AdminBroker, admin_broker
 
-TOPIC, BROKER = 2, 4
+TOPIC, BROKER, CLIENT_METRICS = 2, 4, 16
 
 
 def describe(
@@ -116,6 +117,7 @@ async def test_a_brokers_options_say_what_cannot_change_at_runtime() -> None:
         (BROKER, "2", ErrorCode.INVALID_REQUEST),
         (BROKER, "x", ErrorCode.INVALID_REQUEST),
         (8, "1", ErrorCode.INVALID_REQUEST),
+        (CLIENT_METRICS, "", ErrorCode.INVALID_REQUEST),
         (99, "x", ErrorCode.INVALID_REQUEST),
     ],
 )
@@ -125,3 +127,22 @@ async def test_what_has_no_options_here_has_its_code(kind: int, name: str, code:
         result = describe(broker, kind, name)
         assert (result.error_code, result.configs) == (code, [])
         assert result.error_message
+
+
+async def test_a_subscription_to_client_metrics_has_three_options() -> None:
+    """What is set is its own; one that does not exist has the defaults, as in Kafka 4.3."""
+    async with admin_broker() as broker:
+        session = broker.world.tree.session()
+        await session.ensure("/config/client-metrics/s")
+        content = ConfigNode.encode({"interval.ms": "1000"})
+        await session.set("/config/client-metrics/s", content)
+        await broker.configs.refresh(ConfigNode.CLIENT_METRICS, "s")
+        result = describe(broker, CLIENT_METRICS, "s", include_synonyms=True)
+        assert [(item.name, item.value, item.config_source) for item in result.configs] == [
+            ("interval.ms", "1000", 7),
+            ("match", "", 5),
+            ("metrics", "", 5),
+        ]
+        assert [len(item.synonyms) for item in result.configs] == [1, 0, 0]
+        other = only(describe(broker, CLIENT_METRICS, "other", ["interval.ms"]))
+        assert (other.value, other.config_source) == ("300000", 5)

@@ -14,7 +14,7 @@ from ottla.wire.messages.incremental_alter_configs import (
 )
 from tests.handlers.admin import AdminBroker, admin_broker
 
-TOPIC, BROKER = 2, 4
+TOPIC, BROKER, CLIENT_METRICS = 2, 4, 16
 SET, DELETE, APPEND = Alteration.SET, Alteration.DELETE, Alteration.APPEND
 
 
@@ -138,3 +138,40 @@ async def test_what_cannot_be_altered_has_its_code_and_a_reason(
         assert response.error_code == code
         assert response.error_message
         assert response.resource_name == asked.resource_name
+
+
+async def test_a_subscription_to_client_metrics_holds_when_the_answer_comes() -> None:
+    """It is in the tree by its name; without settings it is gone."""
+    async with admin_broker() as broker:
+        changes = (("metrics", SET, "org.apache."), ("match", SET, "client_id=a"))
+        (response,) = await alter(broker, resource(CLIENT_METRICS, "a b", *changes))
+        assert (response.error_code, response.error_message) == (0, None)
+        found = broker.configs.entities("client-metrics")
+        assert found == {"a%20b": {"metrics": "org.apache.", "match": "client_id=a"}}
+        gone = (("metrics", DELETE, None), ("match", DELETE, None), ("nonsense", DELETE, None))
+        (response,) = await alter(broker, resource(CLIENT_METRICS, "a b", *gone))
+        assert response.error_code == 0
+        assert broker.configs.entities("client-metrics") == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "code"),
+    [
+        ("", ("interval.ms", SET, "1000"), ErrorCode.INVALID_REQUEST),
+        ("s", ("interval.ms", SET, "10"), ErrorCode.INVALID_REQUEST),
+        ("s", ("interval.ms", SET, "x"), ErrorCode.INVALID_CONFIG),
+        ("s", ("interval.ms", SET, None), ErrorCode.INVALID_REQUEST),
+        ("s", ("nonsense", SET, "10"), ErrorCode.INVALID_REQUEST),
+        ("s", ("match", SET, "client_id=["), ErrorCode.INVALID_CONFIG),
+        ("s", ("metrics", APPEND, "org."), ErrorCode.INVALID_CONFIG),
+    ],
+)
+async def test_a_subscription_that_cannot_be_has_kafkas_code(
+    name: str, change: tuple[str, int, str | None], code: ErrorCode
+) -> None:
+    """And nothing is kept of it."""
+    async with admin_broker() as broker:
+        (response,) = await alter(broker, resource(CLIENT_METRICS, name, change))
+        assert response.error_code == code
+        assert response.error_message
+        assert broker.configs.entities("client-metrics") == {}

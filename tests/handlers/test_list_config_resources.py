@@ -1,4 +1,4 @@
-"""ListConfigResources: names of topics and brokers."""
+"""ListConfigResources: names of topics, brokers and subscriptions to client metrics."""
 
 import pytest
 
@@ -7,22 +7,31 @@ from ottla.server.handlers import list_config_resources
 from ottla.wire.messages.list_config_resources import ListConfigResourcesRequest
 from tests.handlers.logs import LogsBroker
 
+
+class Configs:
+    """One subscription, by its name in the tree."""
+
+    def entities(self, entity_type: str) -> dict[str, dict[str, str]]:
+        return {"m%20s": {"metrics": "*"}} if entity_type == "client-metrics" else {}
+
+
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 
 
 @pytest.mark.parametrize(
     ("types", "found"),
     [
-        ([], [("1", BROKER), ("2", BROKER), ("a", TOPIC), ("b", TOPIC)]),
+        ([], [("m s", CLIENT_METRICS), ("1", BROKER), ("2", BROKER), ("a", TOPIC), ("b", TOPIC)]),
         ([TOPIC], [("a", TOPIC), ("b", TOPIC)]),
         ([BROKER, GROUP], [("1", BROKER), ("2", BROKER)]),
-        ([BROKER_LOGGER, CLIENT_METRICS, GROUP], []),
+        ([BROKER_LOGGER, CLIENT_METRICS, GROUP], [("m s", CLIENT_METRICS)]),
     ],
 )
 async def test_resources_of_the_types_asked_for_are_named(
     broker: LogsBroker, types: list[int], found: list[tuple[str, int]]
 ) -> None:
     """No type stands for every type."""
+    broker.configs = Configs()  # type: ignore[assignment]
     broker.create("a")
     broker.create("b")
     request = ListConfigResourcesRequest(resource_types=types)
@@ -34,6 +43,7 @@ async def test_resources_of_the_types_asked_for_are_named(
 
 async def test_an_unknown_type_is_refused(broker: LogsBroker) -> None:
     """Even beside a known one, and with Kafka's code."""
+    broker.configs = Configs()  # type: ignore[assignment]
     request = ListConfigResourcesRequest(resource_types=[TOPIC, 1])
     answer = await broker.ask(list_config_resources, request, 1)
     assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
@@ -41,7 +51,9 @@ async def test_an_unknown_type_is_refused(broker: LogsBroker) -> None:
 
 
 async def test_the_first_version_lists_client_metrics_alone(broker: LogsBroker) -> None:
-    """There are none."""
+    """Nothing else has been in it."""
+    broker.configs = Configs()  # type: ignore[assignment]
     broker.create("a")
     answer = await broker.ask(list_config_resources, ListConfigResourcesRequest(), 0)
-    assert (answer.error_code, answer.config_resources) == (0, [])
+    assert answer.error_code == 0
+    assert [item.resource_name for item in answer.config_resources] == ["m s"]

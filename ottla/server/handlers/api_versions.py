@@ -26,6 +26,7 @@ API = ApiKey.API_VERSIONS
 MIN_VERSION = 0
 MAX_VERSION = 4
 
+_FIRST_VERSION_WITH_SOFTWARE = 3
 # Clients of the versions before cannot read that a feature may be off.
 _LEVEL_0_VERSION = 4
 
@@ -34,11 +35,12 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 def handle(context: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResponse:
     """Return every served API; INVALID_REQUEST for a malformed software name."""
-    if context.api_version >= 3 and not (
-        _SOFTWARE.fullmatch(request.client_software_name)
-        and _SOFTWARE.fullmatch(request.client_software_version)
-    ):
-        return ApiVersionsResponse(error_code=int(ErrorCode.INVALID_REQUEST))
+    if context.api_version >= _FIRST_VERSION_WITH_SOFTWARE:
+        software = (request.client_software_name, request.client_software_version)
+        if not all(_SOFTWARE.fullmatch(text) for text in software):
+            return ApiVersionsResponse(error_code=int(ErrorCode.INVALID_REQUEST))
+        # Subscriptions to client metrics may ask for it.
+        context.connection.memo.software = software
     apis = [
         ApiVersion(api_key=api.api_key, min_version=api.min_version, max_version=api.max_version)
         for api in context.broker.advertised_apis

@@ -1,10 +1,11 @@
-"""DescribeConfigs (key 32), versions 1-4: the effective options of topics and of this broker.
+"""DescribeConfigs (key 32), versions 1-4: the effective options of topics, of this broker and of
+subscriptions to client metrics.
 
 v1: synonyms, and the source of each value (KIP-226). v3: type and documentation (KIP-569). v4:
 flexible. A broker named "" is the cluster-wide default of all brokers.
 
-Not done: broker loggers (8), client metrics (16) and groups (32): INVALID_REQUEST, as for a type
-that nobody knows. Another broker's options: INVALID_REQUEST, ask that broker, as in Kafka.
+Not done: broker loggers (8) and groups (32): INVALID_REQUEST, as for a type that nobody knows.
+Another broker's options: INVALID_REQUEST, ask that broker, as in Kafka.
 """
 
 from ottla.base.errors import ApiError, ErrorCode
@@ -59,11 +60,16 @@ def _found(context: RequestContext, resource: DescribeConfigsResource) -> list[D
         if context.broker.image.topic(name) is None:
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         return configs.describe_topic(name)
+    if resource.resource_type == ConfigResource.CLIENT_METRICS:
+        if not name:
+            raise ApiError(ErrorCode.INVALID_REQUEST, "A subscription has a name.")
+        return configs.describe_client_metrics(name)
     if resource.resource_type != ConfigResource.BROKER:
         raise ApiError(
             ErrorCode.INVALID_REQUEST,
             f"Resources of type {resource.resource_type} have no options here: "
-            f"topics ({ConfigResource.TOPIC}) and brokers ({ConfigResource.BROKER}) do",
+            f"topics ({ConfigResource.TOPIC}), brokers ({ConfigResource.BROKER}) and client "
+            f"metrics ({ConfigResource.CLIENT_METRICS}) do",
         )
     if not name:
         return configs.describe_broker_default()

@@ -3,10 +3,11 @@
 v0: client metrics subscriptions only (KIP-714). v1: the types that are asked for; none named stands
 for all of them. A type that nobody knows is UNSUPPORTED_VERSION.
 
-Not done: client metrics (16), groups (32) and broker loggers (8) have no options here: no names.
+Not done: groups (32) and broker loggers (8) have no options here: no names.
 """
 
 from ottla.base.errors import ErrorCode
+from ottla.cluster.znodes import ConfigNode
 from ottla.server.config_store import ConfigResource as ResourceType
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
@@ -21,22 +22,31 @@ MIN_VERSION = 0
 MAX_VERSION = 1
 
 _BROKER_LOGGER = 8
-_CLIENT_METRICS = 16
 _GROUP = 32
-_TYPES = (ResourceType.TOPIC, ResourceType.BROKER, _BROKER_LOGGER, _CLIENT_METRICS, _GROUP)
+_TYPES = (
+    ResourceType.TOPIC,
+    ResourceType.BROKER,
+    ResourceType.CLIENT_METRICS,
+    _BROKER_LOGGER,
+    _GROUP,
+)
 
 
 def handle(
     context: RequestContext, request: ListConfigResourcesRequest
 ) -> ListConfigResourcesResponse:
     """Answer from the image."""
+    subscriptions = _subscriptions(context)
     if context.api_version == 0:
-        return ListConfigResourcesResponse()
+        return ListConfigResourcesResponse(
+            config_resources=[ConfigResource(resource_name=name) for name in subscriptions]
+        )
     types = set(request.resource_types) or set(_TYPES)
     if not types.issubset(_TYPES):
         return ListConfigResourcesResponse(error_code=int(ErrorCode.UNSUPPORTED_VERSION))
     image = context.broker.image
-    names = {
+    names: dict[ResourceType, list[str]] = {
+        ResourceType.CLIENT_METRICS: subscriptions,
         ResourceType.BROKER: [str(broker_id) for broker_id in image.brokers],
         ResourceType.TOPIC: list(image.topics),
     }
@@ -48,3 +58,8 @@ def handle(
             for name in found
         ]
     )
+
+
+def _subscriptions(context: RequestContext) -> list[str]:
+    found = context.broker.configs.entities(ConfigNode.CLIENT_METRICS)
+    return [ConfigNode.desanitize(path) or "" for path in found]

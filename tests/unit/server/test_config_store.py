@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 
 import pytest
 
@@ -267,3 +267,33 @@ async def test_settings_of_a_topic_to_be_are_explained_like_those_of_one_that_is
     found = {item.row.name: item for item in store.describe_settings({"retention.ms": "5"})}
     assert found["retention.ms"].source is ConfigSource.DYNAMIC_TOPIC_CONFIG
     assert found["segment.ms"].source is ConfigSource.DEFAULT_CONFIG
+
+
+async def test_entities_are_told_at_the_start_and_when_they_change(tree: Tree) -> None:
+    """Users, the clients below them, client ids, addresses, subscriptions; and when they are gone."""
+    written = [
+        (ConfigNode.USERS, "alice"),
+        (ConfigNode.USERS, "bob/clients/<default>"),
+        (ConfigNode.CLIENTS, "app"),
+        (ConfigNode.IPS, "10.0.0.1"),
+        (ConfigNode.CLIENT_METRICS, "all"),
+    ]
+    for number, (entity_type, path) in enumerate(written):
+        await tree.write(entity_type, path, value=str(number))
+    store = ConfigStore(options.parse_broker_settings({}).snapshot, 1, tree.tasks)
+    told: dict[tuple[str, str], dict[str, str]] = {}
+
+    def note(entity_type: str, path: str, settings: Mapping[str, str]) -> None:
+        told[entity_type, path] = dict(settings)
+
+    store.on_entity.append(note)
+    await store.start(tree.tree.session())
+    assert told == {place: {"value": str(number)} for number, place in enumerate(written)}
+    assert store.entities(ConfigNode.CLIENTS) == {"app": {"value": "2"}}
+    await tree.change(ConfigNode.CLIENTS, "app", value="9")
+    await until(lambda: told[ConfigNode.CLIENTS, "app"] == {"value": "9"})
+    # A session later nothing is told twice, and what is gone is.
+    told.clear()
+    await tree.session.delete(ConfigNode.path(ConfigNode.USERS, "alice"))
+    await store.start(tree.tree.session())
+    assert told == {(ConfigNode.USERS, "alice"): {}}

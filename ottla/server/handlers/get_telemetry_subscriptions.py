@@ -1,0 +1,47 @@
+"""GetTelemetrySubscriptions (key 71), version 0: which metrics a client is to push, and how often
+(KIP-714).
+
+A client without an id gets one. What it is asked for comes from the config resources of type 16
+(client metrics) that match it; without any it is asked for nothing, and told so.
+
+Not done: nothing. Kafka advertises this only with a plug-in that receives metrics; Ottla keeps the
+latest payload of each client, so it always does.
+"""
+
+from ottla.base.errors import ApiError
+from ottla.server import client_attributes
+from ottla.server.context import RequestContext
+from ottla.server.telemetry.clients import ACCEPTED_CODECS
+from ottla.wire.api_keys import ApiKey
+from ottla.wire.messages.get_telemetry_subscriptions import (
+    GetTelemetrySubscriptionsRequest,
+    GetTelemetrySubscriptionsResponse,
+)
+
+API = ApiKey.GET_TELEMETRY_SUBSCRIPTIONS
+MIN_VERSION = 0
+MAX_VERSION = 0
+
+
+def handle(
+    context: RequestContext, request: GetTelemetrySubscriptionsRequest
+) -> GetTelemetrySubscriptionsResponse:
+    """Answer from the subscriptions in force; one who asks too often is refused."""
+    broker = context.broker
+    try:
+        asked = broker.client_metrics.ask(
+            request.client_instance_id,
+            client_attributes.of(context),
+            broker.clock.monotonic() * 1000,
+        )
+    except ApiError as error:
+        return GetTelemetrySubscriptionsResponse(error_code=int(error.code))
+    return GetTelemetrySubscriptionsResponse(
+        client_instance_id=asked.instance_id,
+        subscription_id=asked.subscription_id,
+        accepted_compression_types=list(ACCEPTED_CODECS),
+        push_interval_ms=asked.interval_ms,
+        telemetry_max_bytes=broker.client_metrics.max_bytes,
+        delta_temporality=True,
+        requested_metrics=list(asked.metrics),
+    )

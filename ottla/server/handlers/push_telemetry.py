@@ -1,0 +1,37 @@
+"""PushTelemetry (key 72), version 0: a client's metrics, as OpenTelemetry's MetricsData (KIP-714).
+
+THROTTLING_QUOTA_EXCEEDED before the interval is over, UNKNOWN_SUBSCRIPTION_ID where the subscription
+has changed, UNSUPPORTED_COMPRESSION_TYPE, TELEMETRY_TOO_LARGE above telemetry.max.bytes (also
+uncompressed), INVALID_RECORD for bytes that cannot be decompressed, INVALID_REQUEST after the client has
+said that it ends.
+
+Not done: the latest payload of each client is kept as it is (32 MiB in all), and not forwarded anywhere.
+"""
+
+from ottla.base.errors import ApiError
+from ottla.server import client_attributes
+from ottla.server.context import RequestContext
+from ottla.server.telemetry.clients import Push
+from ottla.wire.api_keys import ApiKey
+from ottla.wire.messages.push_telemetry import PushTelemetryRequest, PushTelemetryResponse
+
+API = ApiKey.PUSH_TELEMETRY
+MIN_VERSION = 0
+MAX_VERSION = 0
+
+
+def handle(context: RequestContext, request: PushTelemetryRequest) -> PushTelemetryResponse:
+    """Keep the payload, or say what is wrong with it."""
+    push = Push(
+        instance_id=request.client_instance_id,
+        subscription_id=request.subscription_id,
+        is_terminating=request.terminating,
+        codec=request.compression_type,
+        metrics=bytes(request.metrics),
+    )
+    now_ms = context.broker.clock.monotonic() * 1000
+    try:
+        context.broker.client_metrics.push(push, client_attributes.of(context), now_ms)
+    except ApiError as error:
+        return PushTelemetryResponse(error_code=int(error.code))
+    return PushTelemetryResponse()

@@ -1,0 +1,94 @@
+"""Subscriptions to metrics of clients: what they may say, and which clients they are for. Pure.
+
+A subscription is a config resource of type 16: `metrics` are prefixes of names (`*` for all), `match`
+are regular expressions that a client must meet, all of them, to be asked. Follows
+org.apache.kafka.server.metrics.ClientMetricsConfigs and ClientMetricsInstanceMetadata.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from ottla.base.errors import ApiError, ConfigError, ErrorCode
+from ottla.base.options import OptionType
+from ottla.cluster.client_metrics_options import CLIENT_METRICS_OPTIONS
+
+ALL_METRICS = "*"
+_METRICS, _INTERVAL, _MATCH = "metrics", "interval.ms", "match"
+# What a client can be matched by.
+ATTRIBUTES = (
+    "client_instance_id",
+    "client_id",
+    "client_software_name",
+    "client_software_version",
+    "client_source_address",
+    "client_source_port",
+)
+# Longer attributes match nothing: they come from whoever connects, and a regular expression may be slow.
+_ATTRIBUTE_MAX = 256
+
+
+class Subscription(NamedTuple):
+    """What some clients are asked for."""
+
+    metrics: tuple[str, ...]
+    interval_ms: int
+    match: Mapping[str, re.Pattern[str]]
+
+    def is_for(self, attributes: Mapping[str, str | None]) -> bool:
+        """Tell whether a client with these attributes is asked; without patterns everyone is."""
+        return all(_matches(pattern, attributes.get(name)) for name, pattern in self.match.items())
+
+
+def check(name: str, settings: Mapping[str, str]) -> None:
+    """Raise ApiError INVALID_REQUEST or INVALID_CONFIG where a subscription cannot be so."""
+    if not name:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "The name of a subscription must not be empty.")
+    for key, text in settings.items():
+        row = CLIENT_METRICS_OPTIONS.rows.get(key)
+        if row is None:
+            known = ", ".join(CLIENT_METRICS_OPTIONS.rows)
+            raise ApiError(
+                ErrorCode.INVALID_REQUEST, f"Unknown setting {key} of client metrics: {known}."
+            )
+        try:
+            row.parse(text)
+        except ConfigError as error:
+            # A number is refused for what it is, anything else for what it is not.
+            is_number = row.type is OptionType.INT and text.strip().lstrip("+-").isdecimal()
+            code = ErrorCode.INVALID_REQUEST if is_number else ErrorCode.INVALID_CONFIG
+            raise ApiError(code, str(error)) from error
+    _patterns(settings.get(_MATCH, ""))
+
+
+def subscription_of(settings: Mapping[str, str]) -> Subscription:
+    """Return what checked settings mean."""
+    values = CLIENT_METRICS_OPTIONS.parse(settings)
+    return Subscription(
+        tuple(values.strings(_METRICS)),
+        values.integer(_INTERVAL),
+        _patterns(settings.get(_MATCH, "")),
+    )
+
+
+def _patterns(text: str) -> dict[str, re.Pattern[str]]:
+    patterns = {}
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        name, _, expression = (part.strip() for part in item.partition("="))
+        try:
+            if name not in ATTRIBUTES or not expression or "=" in expression:
+                raise ValueError(item)
+            patterns[name] = re.compile(expression)
+        except (ValueError, re.error) as error:
+            raise ApiError(
+                ErrorCode.INVALID_CONFIG,
+                f"Invalid pattern {item} of {_MATCH}: it must be attribute=expression, with one of "
+                f"{', '.join(ATTRIBUTES)}.",
+            ) from error
+    return patterns
+
+
+def _matches(pattern: re.Pattern[str], attribute: str | None) -> bool:
+    if attribute is None or len(attribute) > _ATTRIBUTE_MAX:
+        return False
+    return pattern.fullmatch(attribute) is not None

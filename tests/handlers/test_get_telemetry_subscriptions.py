@@ -1,0 +1,58 @@
+"""GetTelemetrySubscriptions: what a client is asked to push."""
+
+from ottla.base.errors import ErrorCode
+from ottla.base.uuids import ZERO_UUID
+from ottla.server.handlers import get_telemetry_subscriptions
+from ottla.wire.messages.get_telemetry_subscriptions import (
+    GetTelemetrySubscriptionsRequest,
+    GetTelemetrySubscriptionsResponse,
+)
+from tests.handlers.telemetry import MetricsBroker
+
+
+def get(
+    broker: MetricsBroker, instance_id: bytes = ZERO_UUID, software: tuple[str, str] | None = None
+) -> GetTelemetrySubscriptionsResponse:
+    """Ask as a client."""
+    request = GetTelemetrySubscriptionsRequest(client_instance_id=instance_id)
+    return get_telemetry_subscriptions.handle(broker.context(software), request)
+
+
+def test_a_client_is_told_everything() -> None:
+    """Its id, what to push, how often, how large and compressed with what, zstd first."""
+    broker = MetricsBroker()
+    broker.subscribe(metrics="org.apache.", interval_ms="2000")
+    answer = get(broker)
+    assert answer.error_code == 0
+    assert len(answer.client_instance_id) == 16 and answer.client_instance_id != ZERO_UUID
+    assert answer.requested_metrics == ["org.apache."]
+    assert answer.push_interval_ms == 2000
+    assert answer.telemetry_max_bytes == 1000
+    assert answer.accepted_compression_types == [4, 3, 1, 2]
+    assert answer.delta_temporality
+
+
+def test_nobody_is_asked_without_a_subscription() -> None:
+    """The client looks again in five minutes."""
+    answer = get(MetricsBroker())
+    assert (answer.requested_metrics, answer.push_interval_ms) == ([], 300_000)
+
+
+def test_a_subscription_may_look_at_the_software() -> None:
+    """As the client named it in ApiVersions."""
+    broker = MetricsBroker()
+    broker.subscribe(metrics="*", match="client_software_name=librdkafka")
+    assert get(broker, software=("librdkafka", "2.6.1")).requested_metrics == ["*"]
+    assert get(broker, software=("apache-kafka-java", "4.3.0")).requested_metrics == []
+    assert get(broker).requested_metrics == []
+
+
+def test_who_asks_too_often_is_refused() -> None:
+    """With a code that says so."""
+    broker = MetricsBroker()
+    broker.subscribe(metrics="*", interval_ms="1000")
+    first = get(broker)
+    answer = get(broker, first.client_instance_id)
+    assert answer.error_code == ErrorCode.THROTTLING_QUOTA_EXCEEDED
+    broker.clock.now += 1
+    assert get(broker, first.client_instance_id).error_code == 0

@@ -1,0 +1,77 @@
+"""Subscriptions to client metrics: what they may say, and whom they are for."""
+
+import pytest
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.server.telemetry.subscriptions import check, subscription_of
+
+CLIENT = {
+    "client_instance_id": "SnHHV4VQTiid8riux3YIaw",
+    "client_id": "app-7",
+    "client_software_name": "librdkafka",
+    "client_software_version": "2.6.1",
+    "client_source_address": "10.0.0.7",
+    "client_source_port": "50000",
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "code"),
+    [
+        ("", {"metrics": "*"}, ErrorCode.INVALID_REQUEST),
+        ("s", {"nonsense": "1"}, ErrorCode.INVALID_REQUEST),
+        ("s", {"interval.ms": "99"}, ErrorCode.INVALID_REQUEST),
+        ("s", {"interval.ms": "3600001"}, ErrorCode.INVALID_REQUEST),
+        ("s", {"interval.ms": "-5"}, ErrorCode.INVALID_REQUEST),
+        ("s", {"interval.ms": "often"}, ErrorCode.INVALID_CONFIG),
+        ("s", {"match": "client_id"}, ErrorCode.INVALID_CONFIG),
+        ("s", {"match": "client_id="}, ErrorCode.INVALID_CONFIG),
+        ("s", {"match": "client_id=["}, ErrorCode.INVALID_CONFIG),
+        ("s", {"match": "client_id=a=b"}, ErrorCode.INVALID_CONFIG),
+        ("s", {"match": "planet=earth"}, ErrorCode.INVALID_CONFIG),
+    ],
+)
+def test_what_cannot_be_is_refused(name: str, settings: dict[str, str], code: ErrorCode) -> None:
+    """With the codes of Kafka 4.3."""
+    with pytest.raises(ApiError) as caught:
+        check(name, settings)
+    assert caught.value.code is code
+
+
+def test_what_is_not_said_has_its_default() -> None:
+    """No metrics, every five minutes, every client."""
+    check("s", {"metrics": ""})
+    found = subscription_of({})
+    assert (found.metrics, found.interval_ms, dict(found.match)) == ((), 300_000, {})
+
+
+def test_lists_are_split_at_commas() -> None:
+    """Blanks around the items and around the equals sign have no meaning."""
+    found = subscription_of({"metrics": "org.apache. , messaging.", "match": "client_id = app.*"})
+    assert found.metrics == ("org.apache.", "messaging.")
+    assert found.is_for(CLIENT)
+
+
+@pytest.mark.parametrize(
+    ("match", "is_for"),
+    [
+        ("", True),
+        ("client_id=app-.*", True),
+        ("client_id=app", False),
+        ("client_software_name=librdkafka,client_software_version=2\\..*", True),
+        ("client_software_name=librdkafka,client_software_version=1\\..*", False),
+        ("client_source_address=10\\.0\\.0\\.7,client_source_port=5.*", True),
+        ("client_instance_id=SnHHV4VQTiid8riux3YIaw", True),
+    ],
+)
+def test_a_client_must_meet_every_pattern_as_a_whole(match: str, is_for: bool) -> None:
+    """As Java's Matcher.matches."""
+    check("s", {"match": match})
+    assert subscription_of({"match": match}).is_for(CLIENT) is is_for
+
+
+def test_a_client_that_says_nothing_of_itself_matches_no_pattern() -> None:
+    """Nor does one whose words are endless."""
+    found = subscription_of({"match": "client_software_name=.*"})
+    assert not found.is_for({**CLIENT, "client_software_name": None})
+    assert not found.is_for({**CLIENT, "client_software_name": "x" * 1000})
