@@ -1,0 +1,123 @@
+"""The quota of mutations in the three handlers that create and delete partitions (KIP-599)."""
+
+import pytest
+
+from ottla.base.errors import ErrorCode
+from ottla.server.context import RequestContext
+from ottla.server.handlers import create_partitions, create_topics, delete_topics
+from ottla.server.quotas.clients import RequestUsage
+from ottla.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from tests.handlers.admin import AdminBroker, admin_broker
+
+NONE, THROTTLED = ErrorCode.NONE, ErrorCode.THROTTLING_QUOTA_EXCEEDED
+# A burst of five partitions, and hardly any more for a long time.
+SETTINGS = {
+    "controller_quota_window_num": "1",
+    "controller_quota_window_size_seconds": "5000",
+}
+RATE = {"controller_mutation_rate": "0.001"}
+
+
+def limited(broker: AdminBroker, version: int) -> RequestContext:
+    """Return the circumstances of a request of a client with the quota."""
+    broker.quotas.settings_changed("clients", "c", RATE)
+    client = broker.quotas.client("ANONYMOUS", "c")
+    assert client is not None
+    return broker.context(version, RequestUsage(client, broker.clock.monotonic()))
+
+
+def throttle_ms(broker: AdminBroker, context: RequestContext) -> int:
+    """Return how long the client has to wait after the request."""
+    assert context.usage is not None
+    return context.usage.settle(broker.clock.monotonic())
+
+
+async def create(
+    broker: AdminBroker, context: RequestContext, **partitions: int
+) -> dict[str | None, ErrorCode]:
+    """Create topics; return the codes by name."""
+    request = CreateTopicsRequest(
+        topics=[
+            CreatableTopic(name=name, num_partitions=count, replication_factor=1)
+            for name, count in partitions.items()
+        ],
+        timeout_ms=1000,
+    )
+    response = await create_topics.handle(context, request)
+    return {item.name: ErrorCode(item.error_code) for item in response.topics}
+
+
+@pytest.mark.parametrize(("version", "code"), [(5, NONE), (6, THROTTLED)])
+async def test_topics_beyond_the_quota(version: int, code: ErrorCode) -> None:
+    """The burst that exhausts it is served; after that, v6 is refused and v5 waits."""
+    async with admin_broker(**SETTINGS) as broker:
+        first = limited(broker, version)
+        # What cannot be created does not count: 9 partitions would be too many.
+        codes = await create(broker, first, **{"a": 4, "b": 2, "no such name!": 9})
+        assert codes == {
+            "a": NONE,
+            "b": NONE,
+            "no such name!": ErrorCode.INVALID_TOPIC_EXCEPTION,
+        }
+        second = limited(broker, version)
+        assert await create(broker, second, c=1, a=1) == {
+            "c": code,
+            "a": ErrorCode.TOPIC_ALREADY_EXISTS,
+        }
+        assert ("c" in broker.image.topics) is (code is NONE)
+        assert throttle_ms(broker, second) == pytest.approx(
+            2_000_000 if code is NONE else 1_000_000, abs=1000
+        )
+
+
+@pytest.mark.parametrize(("version", "code"), [(4, NONE), (5, THROTTLED)])
+async def test_deletions_count_as_well(version: int, code: ErrorCode) -> None:
+    """By the partitions of the topic; one that is not there costs nothing."""
+    async with admin_broker(**SETTINGS) as broker:
+        await create(broker, broker.context(7), a=6, b=1)
+        for number, (name, expected) in enumerate(
+            [("none", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), ("a", NONE), ("b", code)]
+        ):
+            context = limited(broker, version)
+            request = DeleteTopicsRequest(topic_names=[name], timeout_ms=1000)
+            response = await delete_topics.handle(context, request)
+            assert response.responses[0].error_code == expected, number
+        assert set(broker.image.topics) == (set() if code is NONE else {"b"})
+
+
+async def test_deletions_by_id_count_as_well() -> None:
+    """v6 names topics by their ids."""
+    async with admin_broker(**SETTINGS) as broker:
+        await create(broker, broker.context(7), a=6, b=1)
+        codes = []
+        for name in ("a", "b"):
+            state = DeleteTopicState(name=None, topic_id=broker.image.topics[name].topic_id)
+            request = DeleteTopicsRequest(topics=[state], timeout_ms=1000)
+            response = await delete_topics.handle(limited(broker, 6), request)
+            codes.append(response.responses[0].error_code)
+        assert codes == [NONE, THROTTLED]
+
+
+@pytest.mark.parametrize(("version", "code"), [(2, NONE), (3, THROTTLED)])
+async def test_more_partitions_count_by_what_is_added(version: int, code: ErrorCode) -> None:
+    """Not by how many there are then; also in a rehearsal, as in Kafka."""
+    async with admin_broker(**SETTINGS) as broker:
+        await create(broker, broker.context(7), a=10)
+        codes = []
+        for count in (13, 5, 16, 17):
+            request = CreatePartitionsRequest(
+                topics=[CreatePartitionsTopic(name="a", count=count, assignments=None)],
+                timeout_ms=1000,
+            )
+            response = await create_partitions.handle(limited(broker, version), request)
+            codes.append(response.results[0].error_code)
+        assert codes == [NONE, ErrorCode.INVALID_PARTITIONS, NONE, code]
+
+
+async def test_without_the_quota_nothing_is_asked_twice() -> None:
+    """The controller is asked once."""
+    async with admin_broker(**SETTINGS) as broker:
+        assert await create(broker, broker.context(7), a=100) == {"a": NONE}
+        assert await create(broker, broker.context(7), b=100) == {"b": NONE}
