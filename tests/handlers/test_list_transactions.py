@@ -1,4 +1,4 @@
-"""ListTransactions: every transactional id of a broker, through filters (KIP-664, KIP-994)."""
+"""ListTransactions: every transactional id of a broker, through filters (KIP-664, KIP-994, KIP-1152)."""
 
 import pytest
 
@@ -39,6 +39,18 @@ async def test_filters_narrow_the_list():
         assert (names, answer.unknown_state_filters) == ({"tx"}, ["Bogus"])
         assert (await listed(broker, producer_id_filters=[1001]))[1] == {"other"}
         assert "tx" not in (await listed(broker, duration_filter=0))[1]
+
+
+async def test_pattern_is_of_the_whole_id():
+    """KIP-1152; an empty one, as none, lets all through, and a wrong one has a code."""
+    async with transactions_broker() as broker:
+        for name in ("tx", "other"):
+            await broker.producer(name)
+        for pattern, names in (("t.", {"tx"}), ("t", set()), ("", {"tx", "other"})):
+            _, found = await listed(broker, 2, transactional_id_pattern=pattern)
+            assert found == names
+        answer, names = await listed(broker, 2, transactional_id_pattern="[")
+        assert (answer.error_code, names) == (ErrorCode.INVALID_REGULAR_EXPRESSION, set())
 
 
 async def test_list_is_not_given_while_it_would_be_incomplete(monkeypatch):

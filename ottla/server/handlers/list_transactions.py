@@ -1,11 +1,13 @@
-"""ListTransactions (key 66), versions 0-1: the transactional ids that this broker coordinates (KIP-664).
+"""ListTransactions (key 66), versions 0-2: the transactional ids that this broker coordinates (KIP-664).
 
-v0: filters by state and producer id. v1: filter by duration (KIP-994).
+v0: filters by state and producer id. v1: filter by duration (KIP-994). v2: filter by a pattern of the
+whole id, which is a regular expression (KIP-1152).
 
-Not done: version 2, the filter by pattern (KIP-1152): a pattern may take Python's matcher any time.
+Not done: nothing.
 """
 
-from ottla.base.errors import ErrorCode
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.coordinators.consumer_group.patterns import Pattern
 from ottla.coordinators.txn.state import STATE_OF_NAME, Transaction
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
@@ -17,7 +19,7 @@ from ottla.wire.messages.list_transactions import (
 
 API = ApiKey.LIST_TRANSACTIONS
 MIN_VERSION = 0
-MAX_VERSION = 1
+MAX_VERSION = 2
 
 
 def handle(context: RequestContext, request: ListTransactionsRequest) -> ListTransactionsResponse:
@@ -25,6 +27,11 @@ def handle(context: RequestContext, request: ListTransactionsRequest) -> ListTra
     transactions = context.broker.transactions
     if transactions.is_loading():
         return ListTransactionsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    text = request.transactional_id_pattern
+    try:
+        pattern = Pattern(text) if text else None
+    except ApiError as error:
+        return ListTransactionsResponse(error_code=error.code)
     states = {STATE_OF_NAME[name] for name in request.state_filters if name in STATE_OF_NAME}
     producer_ids = set(request.producer_id_filters)
 
@@ -32,6 +39,8 @@ def handle(context: RequestContext, request: ListTransactionsRequest) -> ListTra
         if request.state_filters and transaction.state not in states:
             return False
         if producer_ids and transaction.producer_id not in producer_ids:
+            return False
+        if pattern is not None and not pattern.matches(transaction.transactional_id):
             return False
         shortest = request.duration_filter
         return shortest < 0 or transactions.is_long(transaction, shortest)
