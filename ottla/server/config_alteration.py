@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.cluster.znodes import ConfigNode
 from ottla.controller.requests import Alteration, ConfigChange, ConfigRequest
+from ottla.server import broker_loggers
 from ottla.server.config_store import ConfigResource
 from ottla.server.context import RequestContext
 from ottla.server.telemetry import subscriptions
@@ -33,6 +34,10 @@ async def alter(
     replaces: bool = False,
 ) -> None:
     """Have the controller change a resource, and this broker act on it before anybody is told."""
+    if resource[0] == ConfigResource.BROKER_LOGGER and not replaces:
+        broker_loggers.check_broker(resource[1], context.broker.node_id)
+        broker_loggers.alter(changes, validate_only=validate_only)
+        return
     entity_type, entity = _entity(context, resource)
     if entity_type == ConfigNode.CLIENT_METRICS:
         _check_subscription(resource[1], changes)

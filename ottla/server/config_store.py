@@ -56,6 +56,7 @@ class ConfigResource(IntEnum):
 
     TOPIC = 2
     BROKER = 4
+    BROKER_LOGGER = 8
     CLIENT_METRICS = 16
 
 

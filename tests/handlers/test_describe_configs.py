@@ -16,7 +16,7 @@ from ottla.wire.messages.describe_configs import (
 )
 from tests.handlers.admin import AdminBroker, admin_broker
 
-TOPIC, BROKER, CLIENT_METRICS = 2, 4, 16
+TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS = 2, 4, 8, 16
 
 
 def describe(
@@ -116,7 +116,8 @@ async def test_a_brokers_options_say_what_cannot_change_at_runtime() -> None:
         (TOPIC, "", ErrorCode.INVALID_TOPIC_EXCEPTION),
         (BROKER, "2", ErrorCode.INVALID_REQUEST),
         (BROKER, "x", ErrorCode.INVALID_REQUEST),
-        (8, "1", ErrorCode.INVALID_REQUEST),
+        (BROKER_LOGGER, "", ErrorCode.INVALID_REQUEST),
+        (BROKER_LOGGER, "2", ErrorCode.INVALID_REQUEST),
         (CLIENT_METRICS, "", ErrorCode.INVALID_REQUEST),
         (99, "x", ErrorCode.INVALID_REQUEST),
     ],
@@ -127,6 +128,18 @@ async def test_what_has_no_options_here_has_its_code(kind: int, name: str, code:
         result = describe(broker, kind, name)
         assert (result.error_code, result.configs) == (code, [])
         assert result.error_message
+
+
+async def test_the_loggers_of_the_broker_have_levels() -> None:
+    """Of a source of their own, without type, synonyms or text, as Apache Kafka tells them."""
+    async with admin_broker() as broker:
+        result = describe(broker, BROKER_LOGGER, "1", keys=["root"], include_synonyms=True)
+        (root,) = result.configs
+        assert (root.name, root.config_source, root.config_type) == ("root", 6, 0)
+        assert root.value in ("FATAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE")
+        assert (root.synonyms, root.documentation, root.read_only) == ([], "", False)
+        everything = describe(broker, BROKER_LOGGER, "1").configs
+        assert "ottla.controller.loop" in {config.name for config in everything}
 
 
 async def test_a_subscription_to_client_metrics_has_three_options() -> None:

@@ -1,5 +1,7 @@
 """IncrementalAlterConfigs: settings change at once, each resource as a whole or not at all."""
 
+import logging
+
 import pytest
 
 from ottla.base.errors import ErrorCode
@@ -14,7 +16,7 @@ from ottla.wire.messages.incremental_alter_configs import (
 )
 from tests.handlers.admin import AdminBroker, admin_broker
 
-TOPIC, BROKER, CLIENT_METRICS = 2, 4, 16
+TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS = 2, 4, 8, 16
 SET, DELETE, APPEND = Alteration.SET, Alteration.DELETE, Alteration.APPEND
 
 
@@ -125,7 +127,8 @@ async def test_a_resource_that_is_named_twice_is_refused() -> None:
         (resource(TOPIC, "t", ("retention.ms", APPEND, "1")), ErrorCode.INVALID_CONFIG),
         (resource(BROKER, "2", ("log.retention.ms", SET, "1")), ErrorCode.INVALID_REQUEST),
         (resource(BROKER, "1", ("num.partitions", SET, "1")), ErrorCode.INVALID_REQUEST),
-        (resource(8, "1", ("root", SET, "INFO")), ErrorCode.INVALID_REQUEST),
+        (resource(BROKER_LOGGER, "2", ("root", SET, "INFO")), ErrorCode.INVALID_REQUEST),
+        (resource(BROKER_LOGGER, "1", ("root", SET, "loud")), ErrorCode.INVALID_CONFIG),
         (resource(99, "x", ("root", SET, "INFO")), ErrorCode.INVALID_REQUEST),
     ],
 )
@@ -138,6 +141,20 @@ async def test_what_cannot_be_altered_has_its_code_and_a_reason(
         assert response.error_code == code
         assert response.error_message
         assert response.resource_name == asked.resource_name
+
+
+async def test_the_level_of_a_logger_counts_when_the_answer_comes() -> None:
+    """For this process; a rehearsal changes nothing."""
+    name = "ottla.tests.level"
+    logger = logging.getLogger(name)
+    async with admin_broker() as broker:
+        await alter(broker, resource(BROKER_LOGGER, "1", (name, SET, "TRACE")), validate_only=True)
+        assert logger.level == logging.NOTSET
+        (response,) = await alter(broker, resource(BROKER_LOGGER, "1", (name, SET, "ERROR")))
+        assert (response.error_code, response.error_message) == (0, None)
+        assert logger.level == logging.ERROR
+        await alter(broker, resource(BROKER_LOGGER, "1", (name, DELETE, None)))
+        assert logger.level == logging.NOTSET
 
 
 async def test_a_subscription_to_client_metrics_holds_when_the_answer_comes() -> None:

@@ -21,10 +21,22 @@ TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 @pytest.mark.parametrize(
     ("types", "found"),
     [
-        ([], [("m s", CLIENT_METRICS), ("1", BROKER), ("2", BROKER), ("a", TOPIC), ("b", TOPIC)]),
+        (
+            [],
+            [
+                ("m s", CLIENT_METRICS),
+                ("1", BROKER),
+                ("2", BROKER),
+                ("1", BROKER_LOGGER),
+                ("2", BROKER_LOGGER),
+                ("a", TOPIC),
+                ("b", TOPIC),
+            ],
+        ),
         ([TOPIC], [("a", TOPIC), ("b", TOPIC)]),
         ([BROKER, GROUP], [("1", BROKER), ("2", BROKER)]),
-        ([BROKER_LOGGER, CLIENT_METRICS, GROUP], [("m s", CLIENT_METRICS)]),
+        ([BROKER_LOGGER, GROUP], [("1", BROKER_LOGGER), ("2", BROKER_LOGGER)]),
+        ([CLIENT_METRICS, GROUP], [("m s", CLIENT_METRICS)]),
     ],
 )
 async def test_resources_of_the_types_asked_for_are_named(

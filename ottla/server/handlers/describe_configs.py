@@ -1,15 +1,16 @@
-"""DescribeConfigs (key 32), versions 1-4: the effective options of topics, of this broker and of
-subscriptions to client metrics.
+"""DescribeConfigs (key 32), versions 1-4: the effective options of topics, of this broker and its
+loggers, and of subscriptions to client metrics.
 
 v1: synonyms, and the source of each value (KIP-226). v3: type and documentation (KIP-569). v4:
 flexible. A broker named "" is the cluster-wide default of all brokers.
 
-Not done: broker loggers (8) and groups (32): INVALID_REQUEST, as for a type that nobody knows.
+Not done: groups (32): INVALID_REQUEST, as for a type that nobody knows.
 Another broker's options: INVALID_REQUEST, ask that broker, as in Kafka.
 """
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.cluster.names import validate_topic_name
+from ottla.server import broker_loggers
 from ottla.server.config_store import ConfigResource, Described
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
@@ -40,17 +41,31 @@ def _describe(
     result = DescribeConfigsResult(
         resource_type=resource.resource_type, resource_name=resource.resource_name
     )
+    keys = resource.configuration_keys or None
     try:
+        if resource.resource_type == ConfigResource.BROKER_LOGGER:
+            result.configs = _loggers(context, resource.resource_name, keys)
+            return result
         described = _found(context, resource)
     except ApiError as error:
         result.error_code, result.error_message = int(error.code), error.message
         return result
     # An empty list of keys asks for all of them, as none does.
-    keys = resource.configuration_keys or None
     result.configs = [
         _config(item, request) for item in described if keys is None or item.row.name in keys
     ]
     return result
+
+
+def _loggers(
+    context: RequestContext, name: str, keys: list[str] | None
+) -> list[DescribeConfigsResourceResult]:
+    broker_loggers.check_broker(name, context.broker.node_id)
+    return [
+        DescribeConfigsResourceResult(name=logger, value=level, config_source=broker_loggers.SOURCE)
+        for logger, level in broker_loggers.levels().items()
+        if keys is None or logger in keys
+    ]
 
 
 def _found(context: RequestContext, resource: DescribeConfigsResource) -> list[Described]:

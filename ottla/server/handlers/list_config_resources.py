@@ -3,7 +3,7 @@
 v0: client metrics subscriptions only (KIP-714). v1: the types that are asked for; none named stands
 for all of them. A type that nobody knows is UNSUPPORTED_VERSION.
 
-Not done: groups (32) and broker loggers (8) have no options here: no names.
+Not done: groups (32) have no options here: no names.
 """
 
 from ottla.base.errors import ErrorCode
@@ -21,13 +21,12 @@ API = ApiKey.LIST_CONFIG_RESOURCES
 MIN_VERSION = 0
 MAX_VERSION = 1
 
-_BROKER_LOGGER = 8
 _GROUP = 32
 _TYPES = (
     ResourceType.TOPIC,
     ResourceType.BROKER,
     ResourceType.CLIENT_METRICS,
-    _BROKER_LOGGER,
+    ResourceType.BROKER_LOGGER,
     _GROUP,
 )
 
@@ -48,6 +47,7 @@ def handle(
     names: dict[ResourceType, list[str]] = {
         ResourceType.CLIENT_METRICS: subscriptions,
         ResourceType.BROKER: [str(broker_id) for broker_id in image.brokers],
+        ResourceType.BROKER_LOGGER: [str(broker_id) for broker_id in image.brokers],
         ResourceType.TOPIC: list(image.topics),
     }
     return ListConfigResourcesResponse(
