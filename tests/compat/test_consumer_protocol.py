@@ -200,3 +200,38 @@ def test_static_member_keeps_its_partitions_while_it_is_away(
     again = members.join(group_instance_id="two")
     members.until(lambda: len(again.assignment()) == 6)
     assert {(item.topic, item.partition) for item in again.assignment()} == had
+
+
+def test_group_is_upgraded_and_downgraded_member_by_member(
+    cluster: Cluster, members: Members
+) -> None:
+    """Classic members meet members of the consumer protocol, give way to them, and come back."""
+    classic = [members.join(protocol="classic") for _ in range(2)]
+    produce(cluster, 0, 120)
+    members.until(lambda: members.shares() == [6, 6] and len(members.seen) == 120)
+    assert _type(cluster) is ConsumerGroupType.CLASSIC
+    new = [members.join()]
+    members.until(lambda: members.shares() == [4, 4, 4])
+    assert _type(cluster) is ConsumerGroupType.CONSUMER
+    produce(cluster, 120, 120)
+    members.until(lambda: len(members.seen) == 240)
+    members.leave(classic[0])
+    new.append(members.join())
+    members.leave(classic[1])
+    members.until(lambda: members.shares() == [6, 6])
+    produce(cluster, 240, 120)
+    members.until(lambda: len(members.seen) == 360)
+    members.join(protocol="classic")
+    members.until(lambda: members.shares() == [4, 4, 4])
+    members.leave(new[0])
+    members.leave(new[1])
+    members.until(lambda: members.shares() == [12] and _type(cluster) is ConsumerGroupType.CLASSIC)
+    produce(cluster, 360, 120)
+    members.until(lambda: len(members.seen) == 480)
+    assert set(members.seen.values()) == {1}
+
+
+def _type(cluster: Cluster) -> ConsumerGroupType:
+    client = admin(cluster)
+    (listed,) = client.list_consumer_groups().result().valid
+    return listed.type

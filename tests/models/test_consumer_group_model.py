@@ -9,6 +9,7 @@ What must hold whatever happens:
 """
 
 import os
+from collections import Counter
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -28,7 +29,7 @@ from tests.models.consumer_clients import ConsumerClient
 
 SESSION_MS = 45_000
 MEMBERS_MAX = 6
-TOPIC_IDS = {"t": bytes(15) + b"\x01", "u": bytes(15) + b"\x02", "tt": bytes(15) + b"\x03"}
+TOPIC_IDS = {"t": bytes(14) + b"\x01", "u": bytes(14) + b"\x02", "tt": bytes(14) + b"\x03"}
 
 
 def topic_image(name, topic_id, partitions):
@@ -49,10 +50,12 @@ class ConsumerGroupModel(RuleBasedStateMachine):
         self.clients = []
         self.next_id = 1
         self.epoch = 1
+        # How often a topic of this name was deleted.
+        self.lives = Counter()
         self.image = ClusterImage().with_topics(
             [
                 topic_image(OFFSETS_TOPIC, bytes(15) + b"\x07", 1),
-                topic_image("t", TOPIC_IDS["t"], 4),
+                topic_image("t", self._topic_id("t"), 4),
             ]
         )
 
@@ -195,14 +198,17 @@ class ConsumerGroupModel(RuleBasedStateMachine):
     def topic_grows(self, name, more):
         old = self.image.topic(name)
         count = more if old is None else len(old.partitions) + more
-        topic_id = TOPIC_IDS[name] if old is None else old.topic_id
+        topic_id = self._topic_id(name) if old is None else old.topic_id
         self.image = self.image.with_topics([topic_image(name, topic_id, count)])
+
+    def _topic_id(self, name):
+        return TOPIC_IDS[name] + bytes([self.lives[name]])
 
     @rule(name=st.sampled_from(sorted(TOPIC_IDS)))
     def topic_is_deleted(self, name):
         self.image = self.image.with_topics((), [name])
         # Another one of that name is another topic.
-        TOPIC_IDS[name] = bytes(14) + bytes([TOPIC_IDS[name][14] + 1 & 0xFF]) + TOPIC_IDS[name][15:]
+        self.lives[name] += 1
 
     # -- members
 

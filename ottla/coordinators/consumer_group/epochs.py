@@ -94,7 +94,7 @@ def reconcile(
         if stepped.state is MemberState.UNREVOKED_PARTITIONS:
             turn.timers.append(rebalance_timer(stepped))
         else:
-            turn.cancel_timers(stepped.member_id, Deadline.REBALANCE)
+            turn.cancel_timer(Deadline.REBALANCE, stepped.member_id)
     return stepped
 
 

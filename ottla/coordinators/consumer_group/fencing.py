@@ -61,7 +61,6 @@ def fence(turn: Turn, gone: Sequence[Member]) -> None:
     group = turn.group
     for member in gone:
         remove(turn, member.member_id)
-        turn.cancel_timers(member.member_id)
     names = {member.member_id for member in gone}
     left = [member for name, member in group.members.items() if name not in names]
     _drop_regexes(turn, gone, left)

@@ -13,7 +13,7 @@ from ottla.base.clock import Clock
 from ottla.base.errors import ApiError
 from ottla.cluster.image import ClusterImage
 from ottla.coordinators.consumer_group import changes, epochs, fencing, regexes, replay
-from ottla.coordinators.consumer_group.changes import Change
+from ottla.coordinators.consumer_group.changes import Change, MemberChange
 from ottla.coordinators.consumer_group.lookup import Lookup
 from ottla.coordinators.consumer_group.settings import ConsumerSettings
 from ottla.coordinators.consumer_group.state import ConsumerGroup, Member, MemberState
@@ -62,6 +62,7 @@ class ConsumerGroups:
         self._settings = settings
         self._image = image
         self._downgrade = downgrade
+        self._is_loaded = False
         self._seen: Topics | None = None
         # The image and the epoch at which a group's topics were looked at last.
         self._checked: dict[str, tuple[ClusterImage, int]] = {}
@@ -79,11 +80,16 @@ class ConsumerGroups:
     def replay(self, change: Change) -> None:
         """Apply one change, just appended or read from the log."""
         replay.apply(self._groups, change)
+        if self._is_loaded and isinstance(change, MemberChange) and change.member is None:
+            # Not before: a member whose removal could not be stored has its deadlines yet.
+            for deadline in Deadline:
+                self._host.timers.cancel((change.group_id, deadline, change.member_id))
         if change.group_id not in self._groups:
             self._checked.pop(change.group_id, None)
 
     def on_loaded(self) -> None:
         """Give every member a whole session from now on."""
+        self._is_loaded = True
         members = [(group.group_id, member) for group in self for member in group.members.values()]
         self._start_some(members)
 

@@ -86,7 +86,6 @@ class Turn:
         """Start or move a deadline."""
         self.timers.append(SetTimer(deadline, member_id, delay_ms))
 
-    def cancel_timers(self, member_id: str, *deadlines: Deadline) -> None:
-        """Forget deadlines of a member, all of them where none is named."""
-        for deadline in deadlines or Deadline:
-            self.timers.append(CancelTimer(deadline, member_id))
+    def cancel_timer(self, deadline: Deadline, member_id: str) -> None:
+        """Forget a deadline."""
+        self.timers.append(CancelTimer(deadline, member_id))

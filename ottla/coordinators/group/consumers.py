@@ -5,13 +5,15 @@ converted where the migration policy allows it.
 """
 
 from ottla.base.errors import ApiError, ErrorCode
-from ottla.coordinators.consumer_group import describing, heartbeat
+from ottla.coordinators.consumer_group import classic, describing, heartbeat
+from ottla.coordinators.consumer_group.changes import GroupChange
 from ottla.coordinators.consumer_group.fencing import go_away, leaving
 from ottla.coordinators.consumer_group.state import (
     AWAY_EPOCH,
     JOINING_EPOCH,
     LEAVING_EPOCH,
     ConsumerGroup,
+    Member,
 )
 from ottla.coordinators.consumer_group.turn import Client, Deadline, SetTimer, Turn
 from ottla.coordinators.group import migration
@@ -24,6 +26,10 @@ from ottla.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
+from ottla.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from ottla.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 _LEAVING = (LEAVING_EPOCH, AWAY_EPOCH)
 
@@ -89,24 +95,84 @@ def _turn(shard: GroupShard, request: ConsumerGroupHeartbeatRequest) -> Turn:
     found = shard.consumers.get(group_id)
     if found is not None:
         return shard.consumers.turn(found)
-    classic = shard.group(group_id)
+    former = shard.group(group_id)
     if request.member_epoch != JOINING_EPOCH:
-        if classic is None:
+        if former is None:
             raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {group_id} not found.")
         raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
     turn = shard.consumers.turn(ConsumerGroup(group_id))
-    if classic is None:
+    if former is None:
         return turn
-    if classic.state is not GroupState.EMPTY:
-        migration.check_upgrade(classic, turn.settings)
-        turn.group, turn.changes = migration.upgraded(classic, turn.topics.image)
-        for member in classic.members.values():
+    if former.state is not GroupState.EMPTY:
+        migration.check_upgrade(former, turn.settings)
+        turn.group, turn.changes = migration.upgraded(former, turn.topics.image)
+        for member in former.members.values():
             turn.timers.append(
                 SetTimer(Deadline.SESSION, member.member_id, member.session_timeout_ms)
             )
-        turn.note(f"becomes a group of the consumer protocol members={len(classic.members)}")
+        turn.note(f"becomes a group of the consumer protocol members={len(former.members)}")
     turn.before += shard.encode([GroupMetadata(group_id, None)])
     return turn
+
+
+def join(
+    shard: GroupShard, request: JoinGroupRequest, joiner: classic.Joiner
+) -> Decision[JoinGroupResponse]:
+    """Decide a JoinGroup of a group of the consumer protocol that has members."""
+    group = _existing(shard, request.group_id)
+    if not group.members:
+        raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
+    turn = shard.consumers.turn(group)
+    response = classic.join(
+        turn,
+        request,
+        joiner,
+        downgrade=lambda turn, member: _replace_last(shard, turn, member),
+        is_looking_up=shard.consumers.is_looking_up(request.group_id),
+    )
+    return Decision(shard.consumers.records(turn), response)
+
+
+def _replace_last(shard: GroupShard, turn: Turn, member: Member) -> None:
+    """Make a group classic whose last member of the consumer protocol came back as a classic one."""
+    group = turn.group
+    former = group.static_members[member.instance_id or ""]
+    others = [item for name, item in group.members.items() if name != former]
+    is_stale = group.assignment_epoch < _epoch_after(turn)
+    shard.make_classic(turn, [*others, member], {former: member.member_id})
+    if is_stale:
+        shard.rebalance_soon(group.group_id, "downgraded: the assignment is stale")
+
+
+def _epoch_after(turn: Turn) -> int:
+    """Return the group's epoch as the decision makes it."""
+    epochs = (
+        item.value.epoch
+        for item in turn.changes
+        if isinstance(item, GroupChange) and item.value is not None
+    )
+    return max(epochs, default=turn.group.epoch)
+
+
+def sync(shard: GroupShard, request: SyncGroupRequest) -> Decision[SyncGroupResponse]:
+    """Decide a SyncGroup of a group of the consumer protocol."""
+    turn = shard.consumers.turn(_existing(shard, request.group_id))
+    response = classic.sync(turn, request)
+    return Decision(shard.consumers.records(turn), response)
+
+
+def pulse(shard: GroupShard, request: HeartbeatRequest) -> Decision[HeartbeatResponse]:
+    """Decide a Heartbeat of a classic member in a group of the consumer protocol."""
+    turn = shard.consumers.turn(_existing(shard, request.group_id))
+    response = classic.heartbeat(turn, request)
+    return Decision(shard.consumers.records(turn), response)
+
+
+def leave(shard: GroupShard, request: LeaveGroupRequest) -> Decision[LeaveGroupResponse]:
+    """Decide a LeaveGroup of a group of the consumer protocol."""
+    turn = shard.consumers.turn(_existing(shard, request.group_id))
+    response = classic.leave(turn, request, shard.consumers.fence)
+    return Decision(shard.consumers.records(turn), response)
 
 
 def describe(shard: GroupShard, group_id: str) -> DescribedGroup:

@@ -15,7 +15,7 @@ from ottla.base.tasks import Tasks
 from ottla.base.uuids import random_uuid, uuid_text
 from ottla.cluster import names
 from ottla.cluster.image import NO_LEADER, ClusterImage
-from ottla.coordinators.consumer_group import heartbeat
+from ottla.coordinators.consumer_group import classic, heartbeat
 from ottla.coordinators.consumer_group.settings import ConsumerSettings
 from ottla.coordinators.consumer_group.turn import Client
 from ottla.coordinators.group import commits, consumers, queries, transactional
@@ -27,7 +27,7 @@ from ottla.coordinators.group.settings import GroupSettings
 from ottla.coordinators.group.shard import GroupShard
 from ottla.coordinators.ports import Marker, PartitionWriter
 from ottla.coordinators.replies import R, Reply, Waiter, gathered
-from ottla.coordinators.runtime import CoordinatorRuntime
+from ottla.coordinators.runtime import CoordinatorRuntime, Decision
 from ottla.wire.messages.consumer_group_describe import DescribedGroup as ConsumerGroupDescribed
 from ottla.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -166,6 +166,14 @@ class GroupCoordinator:
         if request.rebalance_timeout_ms < 0:
             # Version 0 has no timeout of its own for this.
             request.rebalance_timeout_ms = request.session_timeout_ms
+        if self._speaks_consumer(request.group_id, gives_way=not request.member_id):
+            fresh_uuid = uuid_text(random_uuid(self._rng))
+            joiner = classic.Joiner(Client(client_id, client_host), api_version, fresh_uuid)
+            return self._decide(
+                request.group_id,
+                lambda shard: consumers.join(shard, request, joiner),
+                lambda code: JoinGroupResponse(error_code=group_error(code)),
+            )
         waiter: Waiter[JoinGroupResponse] = Waiter()
         fresh_id = fresh_text(self._rng)
         event = Join(waiter, request, api_version, client_id, client_host, fresh_id)
@@ -178,6 +186,10 @@ class GroupCoordinator:
         def refuse(code: ErrorCode) -> SyncGroupResponse:
             return SyncGroupResponse(error_code=group_error(code))
 
+        if self._speaks_consumer(request.group_id):
+            return self._decide(
+                request.group_id, lambda shard: consumers.sync(shard, request), refuse
+            )
         waiter: Waiter[SyncGroupResponse] = Waiter()
         return self._tell(request.group_id, Sync(waiter, request), waiter, refuse)
 
@@ -190,6 +202,10 @@ class GroupCoordinator:
                 return HeartbeatResponse()
             return HeartbeatResponse(error_code=group_error(code))
 
+        if self._speaks_consumer(request.group_id):
+            return self._decide(
+                request.group_id, lambda shard: consumers.pulse(shard, request), refuse
+            )
         waiter: Waiter[HeartbeatResponse] = Waiter()
         return self._tell(request.group_id, Heartbeat(waiter, request), waiter, refuse)
 
@@ -210,8 +226,31 @@ class GroupCoordinator:
                 ]
             )
 
+        if self._speaks_consumer(request.group_id):
+            return self._decide(
+                request.group_id, lambda shard: consumers.leave(shard, request), refuse
+            )
         waiter: Waiter[LeaveGroupResponse] = Waiter()
         return self._tell(request.group_id, Leave(waiter, request), waiter, refuse)
+
+    def _speaks_consumer(self, group_id: str, *, gives_way: bool = False) -> bool:
+        """Tell whether a group is one of the consumer protocol.
+
+        With `gives_way` one without members is not: it is deleted, so that a classic one can begin.
+        """
+        shard = self._runtime.find(self.partition_for(group_id))
+        group = None if isinstance(shard, ErrorCode) else shard.consumers.get(group_id)
+        if group is None or isinstance(shard, ErrorCode):
+            return False
+        return bool(group.members) or not (gives_way and shard.end_empty(group))
+
+    def _decide(
+        self,
+        group_id: str,
+        decision: Callable[[GroupShard], Decision[R]],
+        refuse: Callable[[ErrorCode], R],
+    ) -> Reply[R]:
+        return self._runtime.decide(self.partition_for(group_id), decision, refuse)
 
     def _tell(
         self,

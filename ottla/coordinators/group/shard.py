@@ -8,7 +8,7 @@ of time after the other, the rest when somebody asks for them.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -18,6 +18,7 @@ from ottla.cluster.image import ClusterImage
 from ottla.coordinators.consumer_group import changes
 from ottla.coordinators.consumer_group.groups import ConsumerGroups
 from ottla.coordinators.consumer_group.settings import ConsumerSettings
+from ottla.coordinators.consumer_group.state import ConsumerGroup
 from ottla.coordinators.consumer_group.state import Member as ConsumerMember
 from ottla.coordinators.consumer_group.turn import Turn as ConsumerTurn
 from ottla.coordinators.group import migration, records
@@ -320,6 +321,10 @@ class GroupShard:
         if self.consumers.get(group_id) is None:
             self.feed(group_id, Rebalance(reason))
 
+    def end_empty(self, group: ConsumerGroup) -> bool:
+        """Delete a group without members, but not its offsets; False where that failed."""
+        return self._append_tombstones(migration.tombstones(group))
+
     # -- housekeeping
 
     def forget_topics(self, topics: frozenset[str]) -> None:
@@ -386,7 +391,7 @@ class GroupShard:
             _log.info("empty group without offsets deleted group=%s", group_id)
             yield GroupMetadata(group_id, None)
 
-    def _append_tombstones(self, found: list[AnyChange]) -> bool:
+    def _append_tombstones(self, found: Sequence[AnyChange]) -> bool:
         """Append in pieces; False where that failed, which the next round makes good."""
         for start in range(0, len(found), TOMBSTONES_MAX):
             try:
