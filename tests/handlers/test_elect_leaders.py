@@ -104,6 +104,9 @@ async def test_a_request_that_is_refused_says_so_everywhere(
     async with admin_broker() as broker:
         answered = await elect(broker, ("t", 0), kind=kind, timeout_ms=timeout_ms)
         assert answered == (code, {("t", 0): code})
+        if kind == PREFERRED:
+            answered = await elect(broker, ("t", 0), version=0, timeout_ms=timeout_ms)
+            assert answered == ("NONE", {("t", 0): code})
 
 
 async def test_a_topic_of_which_nothing_is_asked_is_answered() -> None:

@@ -26,6 +26,8 @@ API = ApiKey.ELECT_LEADERS
 MIN_VERSION = 0
 MAX_VERSION = 2
 
+_FIRST_VERSION_WITH_ERROR = 1
+
 
 async def handle(context: RequestContext, request: ElectLeadersRequest) -> ElectLeadersResponse:
     """Have the controller elect; what it refuses as a whole is told of every partition too."""
@@ -41,8 +43,10 @@ async def handle(context: RequestContext, request: ElectLeadersRequest) -> Elect
         )
     except ApiError as error:
         refused = [(topic, number, error) for topic, number in asked or ()]
+        has_error = context.api_version >= _FIRST_VERSION_WITH_ERROR
         return ElectLeadersResponse(
-            error_code=int(error.code), replica_election_results=_by_topic(refused)
+            error_code=int(error.code) if has_error else 0,
+            replica_election_results=_by_topic(refused),
         )
     return ElectLeadersResponse(replica_election_results=_by_topic(results, named))
 
