@@ -13,8 +13,6 @@ NOT_YET: frozenset[str] = frozenset(
     {
         "ConsumerGroupDescribe",
         "ConsumerGroupHeartbeat",
-        "GetTelemetrySubscriptions",
-        "PushTelemetry",
     }
 )
 
