@@ -220,7 +220,7 @@ class Client:
             starts.setdefault(item.producer_id, []).append(item.first_offset)
         data = found.records or b""
         assert not isinstance(data, list)
-        return _committed(bytes(data), starts)
+        return committed(bytes(data), starts)
 
     async def offset(self) -> int:
         """Return the group's offset; Later while a transaction may change it."""
@@ -234,7 +234,7 @@ class Client:
         return answer.topics[0].partitions[0].committed_offset
 
 
-def _committed(data: bytes, starts: dict[int, list[int]]) -> list[str]:
+def committed(data: bytes, starts: dict[int, list[int]]) -> list[str]:
     """Leave out aborted records: from their first offset to the producer's next marker."""
     aborting: set[int] = set()
     values = []

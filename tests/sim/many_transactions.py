@@ -1,0 +1,485 @@
+"""Read, process, write by clients of transaction.version 1 and 2 at once, on a broker that loses power.
+
+Each worker takes the inputs of one partition, writes each to two topics, and commits its place, all in
+a transaction. Workers die at any step, come back as others, send again what they got no answer to, and
+what is left of them sends its last records late. The level of transaction.version changes on the way.
+
+Run `python -m tests.sim.many_transactions SEED`.
+"""
+
+import asyncio
+import contextlib
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from ottla.base.errors import ErrorCode
+from ottla.base.rng import SeededRng
+from ottla.coordinators.txn.machine import Producer
+from ottla.server.node import Node
+from ottla.testing.sim.client import SimConnection, connect
+from ottla.testing.sim.world import Machine, World
+from ottla.wire.fields import Message
+from ottla.wire.messages import (
+    add_offsets_to_txn,
+    add_partitions_to_txn,
+    create_topics,
+    end_txn,
+    fetch,
+    find_coordinator,
+    init_producer_id,
+    list_offsets,
+    offset_fetch,
+    produce,
+    txn_offset_commit,
+    update_features,
+)
+from ottla.wire.records.records import Record, encode_batch
+from tests.sim.one_transaction import SETTINGS, Later, check, committed
+
+M = TypeVar("M", bound=Message)
+
+WORKERS = 4
+INPUTS = 10
+GROUP = "g"
+OUTPUTS = ("a", "b")
+TIMEOUT_MS = 3000
+# The client must begin anew: it was fenced, or its transaction was aborted behind its back.
+_OVER = {
+    ErrorCode.INVALID_PRODUCER_EPOCH,
+    ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+    ErrorCode.INVALID_TXN_STATE,
+    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+    ErrorCode.PRODUCER_FENCED,
+    ErrorCode.TRANSACTION_ABORTABLE,
+}
+
+
+class Over(Exception):
+    """The transaction, or the producer, is of no use any more."""
+
+
+class Died(Exception):
+    """The worker was killed."""
+
+
+def judge(code: int) -> None:
+    """Raise Later for what passes, Over for what ends the transaction; else fail."""
+    if ErrorCode(code) in _OVER:
+        raise Over(ErrorCode(code).name)
+    check(code)
+
+
+class Line:
+    """A client's way to the broker: sends again what got no answer, as clients do."""
+
+    def __init__(self, world: World, machine: Machine, name: str) -> None:
+        self._net = world.network.host("client")
+        self._clock = machine.clock
+        self._name = name
+        self._connection: SimConnection | None = None
+
+    async def ask(self, request: Message, version: int, response: type[M]) -> M:
+        """Return the answer, whenever there is one."""
+        while True:
+            try:
+                if self._connection is None or self._connection.is_lost:
+                    self._connection = await connect(self._net, "broker", 9092, self._name)
+                return await self._connection.request(request, version, response)
+            except ConnectionError:
+                await self._clock.sleep(0.05)
+
+    async def wait(self) -> None:
+        """Try again after a while."""
+        await self._clock.sleep(0.02)
+
+    def close(self) -> None:
+        """End the connection."""
+        if self._connection is not None:
+            self._connection.close()
+
+
+@dataclass
+class Worker:
+    """One partition's program, through all its lives; `version` is the transaction.version it knows."""
+
+    scenario: "Scenario"
+    number: int
+    version: int
+    rng: SeededRng
+    lives: int = 0
+    fenced: int = 0
+    repeated: int = 0
+    _sequences: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def transactional_id(self) -> str:
+        """Its id; every life has the same."""
+        return f"tx-{self.number}"
+
+    async def run(self) -> None:
+        """Live until all inputs have come out."""
+        while True:
+            self.lives += 1
+            line = Line(self.scenario.world, self.scenario.machine, f"w{self.number}.{self.lives}")
+            try:
+                await self._live(line)
+            except Died:
+                continue
+            except Over:
+                self.fenced += 1
+                continue
+            finally:
+                line.close()
+            return
+
+    async def _live(self, line: Line) -> None:
+        producer = await self._init(line)
+        self._sequences.clear()
+        while (place := await self.scenario.place(line, self.number)) < INPUTS:
+            count = min(self.rng.below(3) + 1, INPUTS - place)
+            texts = [f"{self.number}:{number}" for number in range(place, place + count)]
+            producer = await self._transaction(line, producer, texts, place + count)
+
+    async def _transaction(
+        self, line: Line, producer: Producer, texts: Sequence[str], place: int
+    ) -> Producer:
+        self._may_die("init", line, producer)
+        if self.version < 2:
+            await self._add(line, producer)
+        for text in texts:
+            for topic in OUTPUTS:
+                await self._write(line, producer, topic, text)
+                self._may_die("write", line, producer)
+        await self._commit_offset(line, producer, place)
+        self._may_die("offsets", line, producer)
+        is_commit = self.rng.below(5) > 0
+        producer = await self._end(line, producer, is_commit=is_commit)
+        self._may_die("answered", line, producer)
+        return producer
+
+    def _may_die(self, step: str, line: Line, producer: Producer) -> None:
+        if self.rng.below(40):
+            return
+        self.scenario.deaths[step] += 1
+        if self.rng.below(2):
+            # Its last words are under way yet.
+            self.scenario.spawn(self._late(line, producer, dict(self._sequences)))
+        raise Died
+
+    async def _late(self, line: Line, producer: Producer, sequences: dict[str, int]) -> None:
+        await self.scenario.machine.clock.sleep(self.rng.below(3000) / 1000)
+        late = Line(self.scenario.world, self.scenario.machine, "late")
+        request = self._produce_request(producer, "a", f"late {self.number}", sequences.get("a", 0))
+        answer = await late.ask(request, self._produce_version, produce.ProduceResponse)
+        code = ErrorCode(answer.responses[0].partition_responses[0].error_code)
+        self.scenario.late[code.name] += 1
+        late.close()
+
+    # -- requests
+
+    async def _init(self, line: Line) -> Producer:
+        request = init_producer_id.InitProducerIdRequest(
+            transactional_id=self.transactional_id, transaction_timeout_ms=TIMEOUT_MS
+        )
+        while True:
+            answer = await line.ask(request, 4, init_producer_id.InitProducerIdResponse)
+            with contextlib.suppress(Later):
+                judge(answer.error_code)
+                return Producer(answer.producer_id, answer.producer_epoch)
+            await line.wait()
+
+    async def _add(self, line: Line, producer: Producer) -> None:
+        topics = [
+            add_partitions_to_txn.AddPartitionsToTxnTopic(name=name, partitions=[0, 1])
+            for name in OUTPUTS
+        ]
+        request = add_partitions_to_txn.AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id=self.transactional_id,
+            v3_and_below_producer_id=producer.producer_id,
+            v3_and_below_producer_epoch=producer.producer_epoch,
+            v3_and_below_topics=topics,
+        )
+        while True:
+            answer = await line.ask(request, 3, add_partitions_to_txn.AddPartitionsToTxnResponse)
+            found = answer.results_by_topic_v3_and_below[0].results_by_partition[0]
+            with contextlib.suppress(Later):
+                judge(found.partition_error_code)
+                return
+            await line.wait()
+
+    @property
+    def _produce_version(self) -> int:
+        return 12 if self.version >= 2 else 11
+
+    def _produce_request(
+        self, producer: Producer, topic: str, text: str, sequence: int
+    ) -> produce.ProduceRequest:
+        records = encode_batch(
+            [Record(None, text.encode(), (), self.scenario.machine.clock.time_ms())],
+            producer_id=producer.producer_id,
+            producer_epoch=producer.producer_epoch,
+            base_sequence=sequence,
+            transactional=True,
+        )
+        item = produce.PartitionProduceData(index=self.number % 2, records=records)
+        return produce.ProduceRequest(
+            transactional_id=self.transactional_id,
+            acks=-1,
+            timeout_ms=10_000,
+            topic_data=[produce.TopicProduceData(name=topic, partition_data=[item])],
+        )
+
+    async def _write(self, line: Line, producer: Producer, topic: str, text: str) -> None:
+        request = self._produce_request(producer, topic, text, self._sequences[topic])
+        while True:
+            answer = await line.ask(request, self._produce_version, produce.ProduceResponse)
+            with contextlib.suppress(Later):
+                judge(answer.responses[0].partition_responses[0].error_code)
+                self._sequences[topic] += 1
+                return
+            await line.wait()
+
+    async def _commit_offset(self, line: Line, producer: Producer, place: int) -> None:
+        if self.version < 2:
+            await self._add_group(line, producer)
+        item = txn_offset_commit.TxnOffsetCommitRequestPartition(
+            partition_index=self.number, committed_offset=place, committed_metadata=""
+        )
+        request = txn_offset_commit.TxnOffsetCommitRequest(
+            transactional_id=self.transactional_id,
+            group_id=GROUP,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.producer_epoch,
+            topics=[txn_offset_commit.TxnOffsetCommitRequestTopic(name="in", partitions=[item])],
+        )
+        version = 5 if self.version >= 2 else 4
+        while True:
+            answer = await line.ask(request, version, txn_offset_commit.TxnOffsetCommitResponse)
+            with contextlib.suppress(Later):
+                judge(answer.topics[0].partitions[0].error_code)
+                return
+            await line.wait()
+
+    async def _add_group(self, line: Line, producer: Producer) -> None:
+        request = add_offsets_to_txn.AddOffsetsToTxnRequest(
+            transactional_id=self.transactional_id,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.producer_epoch,
+            group_id=GROUP,
+        )
+        while True:
+            answer = await line.ask(request, 3, add_offsets_to_txn.AddOffsetsToTxnResponse)
+            with contextlib.suppress(Later):
+                judge(answer.error_code)
+                return
+            await line.wait()
+
+    async def _end(self, line: Line, producer: Producer, *, is_commit: bool) -> Producer:
+        request = end_txn.EndTxnRequest(
+            transactional_id=self.transactional_id,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.producer_epoch,
+            committed=is_commit,
+        )
+        version = 5 if self.version >= 2 else 4
+        if self.version >= 2 and not self.rng.below(3):
+            # Once more, and it may arrive when the next transaction is under way. Of a client of
+            # before it would end that one: nobody can tell, and that is what KIP-890 is about.
+            self.repeated += 1
+            self.scenario.spawn(self._repeat(request, version))
+        while True:
+            answer = await line.ask(request, version, end_txn.EndTxnResponse)
+            with contextlib.suppress(Later):
+                judge(answer.error_code)
+                if version < 5:
+                    return producer
+                following = Producer(answer.producer_id, answer.producer_epoch)
+                if following != producer:
+                    self._sequences.clear()
+                return following
+            await line.wait()
+
+    async def _repeat(self, request: end_txn.EndTxnRequest, version: int) -> None:
+        again = Line(self.scenario.world, self.scenario.machine, "again")
+        await again.ask(request, version, end_txn.EndTxnResponse)
+        again.close()
+
+
+@dataclass
+class Scenario:
+    """One run; power is lost `losses` times, at changes of the disk that the seed decides about."""
+
+    world: World
+    losses: int
+    deaths: Counter[str] = field(default_factory=Counter)
+    late: Counter[str] = field(default_factory=Counter)
+    lost: int = 0
+
+    def __post_init__(self) -> None:
+        self.machine = self.world.machine("broker")
+        self.rng = self.world.stream("scenario")
+        self.workers = [
+            Worker(self, number, 1 + number % 2, self.world.stream(f"worker {number}"))
+            for number in range(WORKERS)
+        ]
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def spawn(self, work: "asyncio._CoroutineLike[None]") -> None:
+        """Do something beside."""
+        self._tasks.append(asyncio.ensure_future(work))
+
+    async def _start(self) -> None:
+        async def broker() -> None:
+            machine = self.machine
+            node = Node(
+                SETTINGS,
+                clock=machine.clock,
+                rng=machine.rng(),
+                files=machine.files,
+                net=machine.net,
+            )
+            await node.start()
+
+        started = self.machine.start(broker)
+        self._tasks.append(started)
+        died = asyncio.ensure_future(self.machine.is_off.wait())
+        await asyncio.wait([started, died], return_when=asyncio.FIRST_COMPLETED)
+        died.cancel()
+
+    async def run(self) -> None:
+        """Let all workers come to their end; afterwards there is nothing left that is open."""
+        await self._start()
+        line = Line(self.world, self.machine, "admin")
+        await self._prepare(line)
+        keeper = asyncio.ensure_future(self._keep_going())
+        async with asyncio.timeout(600):
+            await asyncio.gather(*(worker.run() for worker in self.workers))
+        keeper.cancel()
+        self.machine.files.faults.lose_power_at(10**9)
+        if self.machine.is_off.is_set():
+            await self._start()
+        # The last stable offset goes on within ten seconds, whoever has died in a transaction.
+        async with asyncio.timeout(10 + TIMEOUT_MS / 1000):
+            while not await self._is_decided(line):
+                await line.wait()
+        self.seen = {name: await self._read(line, name) for name in OUTPUTS}
+        self.places = [await self.place(line, number) for number in range(WORKERS)]
+
+    async def _keep_going(self) -> None:
+        while True:
+            if self.lost < self.losses:
+                self.machine.files.faults.lose_power_at(self.rng.below(150) + 1)
+            await self.machine.is_off.wait()
+            self.lost += 1
+            await self.machine.clock.sleep(self.rng.below(2000) / 1000)
+            await self._start()
+            if not self.machine.is_off.is_set():
+                self.spawn(self._switch())
+
+    async def _switch(self) -> None:
+        """Finalize another level; who is under way goes on as it began."""
+        line = Line(self.world, self.machine, "switch")
+        level = self.rng.below(3)
+        for kind in (1, 2):
+            update = update_features.FeatureUpdateKey(
+                feature="transaction.version", max_version_level=level, upgrade_type=kind
+            )
+            request = update_features.UpdateFeaturesRequest(feature_updates=[update])
+            await line.ask(request, 2, update_features.UpdateFeaturesResponse)
+        line.close()
+
+    async def _prepare(self, line: Line) -> None:
+        for name, partitions in (("in", WORKERS), *((name, 2) for name in OUTPUTS)):
+            config = create_topics.CreatableTopicConfig(name="flush.on.ack", value="true")
+            topic = create_topics.CreatableTopic(
+                name=name, num_partitions=partitions, replication_factor=1, configs=[config]
+            )
+            request = create_topics.CreateTopicsRequest(topics=[topic])
+            created = await line.ask(request, 5, create_topics.CreateTopicsResponse)
+            assert created.topics[0].error_code in (0, ErrorCode.TOPIC_ALREADY_EXISTS)
+        for kind, key in ((0, GROUP), (1, "tx-0")):
+            question = find_coordinator.FindCoordinatorRequest(key=key, key_type=kind)
+            while (
+                await line.ask(question, 2, find_coordinator.FindCoordinatorResponse)
+            ).error_code:
+                await line.wait()
+
+    async def place(self, line: Line, number: int) -> int:
+        """Return how far the group is; it waits for transactions that are not decided."""
+        topic = offset_fetch.OffsetFetchRequestTopic(name="in", partition_indexes=[number])
+        request = offset_fetch.OffsetFetchRequest(
+            group_id=GROUP, topics=[topic], require_stable=True
+        )
+        while True:
+            answer = await line.ask(request, 7, offset_fetch.OffsetFetchResponse)
+            with contextlib.suppress(Later):
+                check(answer.error_code)
+                check(answer.topics[0].partitions[0].error_code)
+                return max(answer.topics[0].partitions[0].committed_offset, 0)
+            await line.wait()
+
+    async def _is_decided(self, line: Line) -> bool:
+        return all(
+            [
+                await self._end_offset(line, name, number, 0)
+                == await self._end_offset(line, name, number, 1)
+                for name in OUTPUTS
+                for number in (0, 1)
+            ]
+        )
+
+    async def _end_offset(self, line: Line, name: str, number: int, isolation_level: int) -> int:
+        asked = list_offsets.ListOffsetsPartition(partition_index=number, timestamp=-1)
+        request = list_offsets.ListOffsetsRequest(
+            replica_id=-1,
+            isolation_level=isolation_level,
+            topics=[list_offsets.ListOffsetsTopic(name=name, partitions=[asked])],
+        )
+        while True:
+            answer = await line.ask(request, 6, list_offsets.ListOffsetsResponse)
+            with contextlib.suppress(Later):
+                check(answer.topics[0].partitions[0].error_code)
+                return answer.topics[0].partitions[0].offset
+            await line.wait()
+
+    async def _read(self, line: Line, name: str) -> list[str]:
+        """Return what a read-committed consumer sees of a topic, as clients filter it."""
+        values = []
+        for number in (0, 1):
+            asked = fetch.FetchPartition(
+                partition=number, fetch_offset=0, partition_max_bytes=1_000_000
+            )
+            request = fetch.FetchRequest(
+                max_wait_ms=0,
+                max_bytes=1_000_000,
+                isolation_level=1,
+                topics=[fetch.FetchTopic(topic=name, partitions=[asked])],
+            )
+            answer = await line.ask(request, 11, fetch.FetchResponse)
+            found = answer.responses[0].partitions[0]
+            check(found.error_code)
+            starts: dict[int, list[int]] = {}
+            for item in found.aborted_transactions or ():
+                starts.setdefault(item.producer_id, []).append(item.first_offset)
+            data = found.records or b""
+            assert not isinstance(data, list)
+            values += committed(bytes(data), starts)
+        return values
+
+
+def played(seed: int, *, losses: int = 4) -> Scenario:
+    """Run the scenario and return it."""
+    with World(seed) as world:
+        scenario = Scenario(world, losses)
+        world.run(scenario.run())
+    return scenario
+
+
+if __name__ == "__main__":
+    found = played(int(sys.argv[1]))
+    lives = [worker.lives for worker in found.workers]
+    sys.stdout.write(f"lost={found.lost} lives={lives} deaths={found.deaths} late={found.late}\n")
+    sys.stdout.write(f"places={found.places} seen={found.seen}\n")

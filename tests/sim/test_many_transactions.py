@@ -1,0 +1,75 @@
+"""Transactions of old and new clients at once, under loss of power and death: each input comes out once.
+
+A seed is replayed by `python -m tests.sim.many_transactions SEED`.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from ottla.coordinators.txn import machine
+from ottla.server.admission import Admission
+
+from .many_transactions import INPUTS, OUTPUTS, WORKERS, Scenario, played
+
+EXPECTED = sorted(f"{worker}:{number}" for worker in range(WORKERS) for number in range(INPUTS))
+
+
+def judge(scenario: Scenario) -> None:
+    """Fail unless both outputs have every input once, and the group is at the end of each."""
+    place = f"seed {scenario.world.seed}"
+    for name in OUTPUTS:
+        assert sorted(scenario.seen[name]) == EXPECTED, f"{place} {name}"
+    assert scenario.places == [INPUTS] * WORKERS, place
+
+
+def failures(seeds: range) -> Iterator[int]:
+    """Go over the seeds that fail: lost, doubled, stuck."""
+    for seed in seeds:
+        try:
+            judge(played(seed))
+        except (AssertionError, TimeoutError):
+            yield seed
+
+
+@pytest.mark.slow
+def test_every_input_comes_out_once() -> None:
+    """Records of two topics and the group's place change together, whatever happens."""
+    deaths: Counter[str] = Counter()
+    late: Counter[str] = Counter()
+    lost = repeated = 0
+    for seed in range(30):
+        scenario = played(seed)
+        judge(scenario)
+        deaths += scenario.deaths
+        late += scenario.late
+        lost += scenario.lost
+        repeated += sum(worker.repeated for worker in scenario.workers)
+    # Everything that was to happen has happened.
+    assert set(deaths) == {"init", "write", "offsets", "answered"}
+    assert late["INVALID_PRODUCER_EPOCH"] > 10
+    assert lost > 60
+    assert repeated > 30
+
+
+@pytest.mark.slow
+def test_a_broker_that_lets_everybody_write_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The scenario can fail: partitions that nobody has added are never ended, and readers wait."""
+    monkeypatch.setattr(Admission, "_judge", lambda self, applicant: {})
+    assert list(failures(range(1))) == [0]
+
+
+@pytest.mark.slow
+def test_a_coordinator_that_does_not_raise_the_epoch_is_found_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What comes late then belongs to the next transaction, or comes out though it was aborted."""
+    end = machine.end
+
+    def same_epoch(transaction, ending, now_ms):  # type: ignore[no-untyped-def]
+        outcome = end(transaction, ending.producer, is_commit=ending.is_commit, now_ms=now_ms)
+        return outcome._replace(producer=ending.producer)
+
+    monkeypatch.setattr(machine, "end_with_bump", same_epoch)
+    assert list(failures(range(12)))
