@@ -15,8 +15,6 @@ from ottla.coordinators.consumer_group.changes import (
     GroupChange,
     GroupEpoch,
     RegexChange,
-    TargetEpoch,
-    TargetEpochChange,
 )
 from ottla.coordinators.consumer_group.joining import known_member, known_static_member, remove
 from ottla.coordinators.consumer_group.state import AWAY_EPOCH, ConsumerGroup, Member
@@ -68,8 +66,6 @@ def fence(turn: Turn, gone: Sequence[Member]) -> None:
     read = group.topics_read(group.subscriptions(left))
     metadata_hash = topics.metadata_hash(turn.topics.image, read)
     turn.changes.append(GroupChange(group.group_id, GroupEpoch(epoch, metadata_hash)))
-    if not left:
-        turn.changes.append(TargetEpochChange(group.group_id, TargetEpoch(epoch, 0)))
     turn.note(f"epoch={epoch} members={len(left)}")
 
 

@@ -230,7 +230,8 @@ class ConsumerGroup:
             for item in (self.members.values() if members is None else members)
             if item.server_assignor is not None
         )
-        return max(asked, key=asked.__getitem__) if asked else None
+        # Where as many ask for one as for the other: uniform rather than range.
+        return max(asked, key=lambda name: (asked[name], name)) if asked else None
 
     @property
     def classic_member_count(self) -> int:
