@@ -11,9 +11,9 @@ import asyncio
 import contextlib
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ottla.base.errors import ErrorCode
 from ottla.base.rng import SeededRng
@@ -327,7 +327,7 @@ class Scenario:
         ]
         self._tasks: list[asyncio.Task[None]] = []
 
-    def spawn(self, work: "asyncio._CoroutineLike[None]") -> None:
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Do something beside."""
         self._tasks.append(asyncio.ensure_future(work))
 
