@@ -9,6 +9,7 @@ import argparse
 import asyncio
 import gc
 import json
+import logging
 import os
 import resource
 import shutil
@@ -27,6 +28,7 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 from bench import servers
+from ottla.base import logs
 from ottla.server.loop import run
 from ottla.server.node import Node
 from ottla.storage import cleaning
@@ -105,7 +107,8 @@ class _Ticker:
 
 
 def serve(folder: str, port: int, probe_port: int, settings: Mapping[str, str]) -> None:
-    """Be the broker."""
+    """Be the broker; it says more than it does as `ottla up`."""
+    logs.configure(sys.stderr, level=logging.INFO, levels={})
     node = Node({"listeners": f"PLAINTEXT://127.0.0.1:{port}", **settings, "log.dirs": folder})
     run(node, lambda _: _open_probe(node, probe_port))
 

@@ -1,0 +1,30 @@
+"""Scenario 22: thousands of idle connections, and others that come and go."""
+
+import resource
+
+import pytest
+
+from bench import connections
+from tests.robustness.conftest import Start
+
+pytestmark = pytest.mark.slow
+
+COUNT = 4_000
+KIB_EACH_MAX = 40
+PAUSE_MS_MAX = 100.0
+
+
+def test_idle_connections_cost_little_and_nobody_notices(start: Start) -> None:
+    """`python -m bench.connections` holds ten thousand; the bounds are the same."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if before[1] < COUNT + 500:
+        pytest.skip(f"{before[1]} descriptors are too few here")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (before[1], before[1]))
+    try:
+        found = connections.measure(start(connections.SETTINGS), COUNT, 200)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert found.kib_each < KIB_EACH_MAX
+    assert found.median_ms < 2 * found.median_ms_alone + 1
+    assert found.pause_ms < PAUSE_MS_MAX
+    assert found.leaked <= 0
