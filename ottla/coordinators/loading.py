@@ -11,7 +11,7 @@ from typing import Protocol
 from ottla.base.buffers import Buffer
 from ottla.base.clock import Clock
 from ottla.coordinators.ports import PartitionWriter
-from ottla.wire.records import batch, control, records
+from ottla.wire.records import batch, control, legacy, records
 from ottla.wire.records.records import Record
 
 _log = logging.getLogger(__name__)
@@ -93,10 +93,12 @@ class Loader:
 
 def _whole_header(chunk: Buffer, position: int) -> batch.BatchHeader | None:
     """Return the header of the batch at `position` if all of the batch is there."""
-    if len(chunk) - position < batch.HEADER_SIZE:
+    header = legacy.parse_header(chunk, position)
+    if header is None and len(chunk) - position >= batch.HEADER_SIZE:
+        header = batch.parse_header(chunk, position)
+    if header is None or position + header.size_bytes > len(chunk):
         return None
-    header = batch.parse_header(chunk, position)
-    return header if position + header.size_bytes <= len(chunk) else None
+    return header
 
 
 def _replay_marker(record: Record, producer_id: int, target: Replayed) -> None:

@@ -105,8 +105,9 @@ class Move:
             future.skip_to(end)
             return 1
         if not future.size_bytes:
-            # The log may begin within a batch.
-            future.truncate_fully_and_start_at(batch.peek_base_offset(found.records))
+            # The log may begin within a batch; before v2 a batch has the offset of its end.
+            base_offset = batch.peek_base_offset(found.records)
+            future.truncate_fully_and_start_at(min(base_offset, source.log_start_offset))
         size = future.append_as_follower(found.records).size_bytes
         self._unsynced_bytes += size
         return size

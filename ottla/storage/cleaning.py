@@ -307,6 +307,11 @@ class Round:
         # With a descriptor of its own: the segment's is the event loop's.
         with closing(self._files.open(segment.path(LOG_SUFFIX))) as file:
             for position, header, data in scan.batches(file.read_at, 0, segment.size_bytes):
+                if header.magic < batch.MAGIC:
+                    raise ApiError(
+                        ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+                        f"{segment.path(LOG_SUFFIX)} holds records of format v{header.magic}.",
+                    )
                 # The checksum does not cover the offset.
                 if not next_offset <= header.base_offset <= header.last_offset < end_offset:
                     break

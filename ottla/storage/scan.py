@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 from ottla.base.buffers import Buffer
 from ottla.base.files import File
-from ottla.wire.records import batch, records
+from ottla.wire.records import batch, legacy, records
 from ottla.wire.records.batch import HEADER_SIZE, LOG_OVERHEAD, MAGIC, BatchHeader
+from ottla.wire.records.legacy import SIZE_MIN
 
 # Reads (position, size in bytes) of one file.
 Read = Callable[[int, int], Buffer]
@@ -42,23 +43,23 @@ def batches(read: Read, position: int, end: int) -> Iterator[tuple[int, BatchHea
     before `end` where there is none.
     """
     wanted = _BATCHES_CHUNK_BYTES
-    while end - position >= HEADER_SIZE:
+    while end - position >= SIZE_MIN:
         chunk = memoryview(read(position, min(wanted, end - position)))
-        at = 0
-        while len(chunk) - at >= HEADER_SIZE:
-            header = batch.parse_header(chunk, at)
-            size = header.size_bytes
-            if not is_plausible(header) or size > end - position - at:
+        at = size = 0
+        while len(chunk) - at >= min(HEADER_SIZE, end - position - at) and at < len(chunk):
+            header = header_at(chunk, at)
+            size = 0 if header is None else header.size_bytes
+            if header is None or size > end - position - at:
                 return
             if size > len(chunk) - at:
                 break
-            if not batch.is_crc_valid(chunk, at, header):
+            if not is_crc_valid(chunk, at, header):
                 return
             yield position + at, header, chunk[at : at + size]
             at += size
         if at == 0:
             # A batch larger than the chunk: once more with room for it, or the file is cut short.
-            if len(chunk) < HEADER_SIZE or len(chunk) < min(wanted, end - position):
+            if not size or len(chunk) < min(wanted, end - position):
                 return
             wanted = size
         else:
@@ -67,18 +68,45 @@ def batches(read: Read, position: int, end: int) -> Iterator[tuple[int, BatchHea
 
 
 def headers(read: Read, position: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
-    """Yield (position, header) of whole batches without looking at their records."""
-    while end - position >= HEADER_SIZE:
+    """Yield (position, header) of whole batches without looking at their records.
+
+    Those of the formats before v2 are read whole: only their checksum tells them from garbage.
+    """
+    while end - position >= SIZE_MIN:
         chunk = read(position, min(_HEADERS_CHUNK_BYTES, end - position))
-        start, limit = position, position + len(chunk) - HEADER_SIZE
+        start, limit = position, position + len(chunk) - min(HEADER_SIZE, end - position)
         if limit < start:
             return
         while position <= limit:
-            header = batch.parse_header(chunk, position - start)
-            if not is_plausible(header) or header.size_bytes > end - position:
+            header = header_at(chunk, position - start)
+            if header is None or header.size_bytes > end - position:
+                return
+            if header.magic < MAGIC and not _is_sound(read, position, header):
                 return
             yield position, header
             position += header.size_bytes
+            limit = max(limit, start + len(chunk) - min(HEADER_SIZE, end - position))
+
+
+def _is_sound(read: Read, position: int, header: BatchHeader) -> bool:
+    data = read(position, header.size_bytes)
+    return len(data) == header.size_bytes and is_crc_valid(data, 0, header)
+
+
+def header_at(data: Buffer, position: int) -> BatchHeader | None:
+    """Return the header of the batch that begins there, of whatever format; None if none can."""
+    if len(data) - position >= HEADER_SIZE:
+        header = batch.parse_header(data, position)
+        if header.magic == MAGIC:
+            return header if is_plausible(header) else None
+    return legacy.parse_header(data, position)
+
+
+def is_crc_valid(data: Buffer, position: int, header: BatchHeader) -> bool:
+    """Compare a batch's checksum with the bytes it covers, as its format wants it."""
+    if header.magic == MAGIC:
+        return batch.is_crc_valid(data, position, header)
+    return legacy.is_crc_valid(data, position, header)
 
 
 class TimestampedOffset(NamedTuple):

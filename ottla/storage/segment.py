@@ -30,7 +30,7 @@ from ottla.storage.time_index import ENTRY as TIME_ENTRY
 from ottla.storage.time_index import NO_TIMESTAMP, TimeEntry, TimeIndex
 from ottla.storage.txn_index import AbortedTransaction
 from ottla.wire.records import batch
-from ottla.wire.records.batch import HEADER_SIZE, LOG_OVERHEAD, BatchHeader
+from ottla.wire.records.batch import HEADER_SIZE, LOG_OVERHEAD, MAGIC, BatchHeader
 
 # Batches at the end of the segment whose place is known exactly: consumers at the tail read there.
 _RECENT_MAX = 1024
@@ -507,7 +507,9 @@ class Segment:
         position = self.locate(offset)
         if position is None:
             return self.load_tail().next_offset
-        base_offset = batch.peek_base_offset(self.file.read_at(position, HEADER_SIZE))
+        _, header = next(self.headers(position))
+        # Before v2 a batch does not say where it begins.
+        base_offset = header.base_offset if header.magic == MAGIC else self.base_offset
         self.cut(position)
         self.index.truncate(position)
         self.time_index.truncate(base_offset)

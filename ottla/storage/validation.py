@@ -27,6 +27,7 @@ from ottla.wire.records.batch import (
     crc32c,
 )
 from ottla.wire.records.compression import NAMES
+from ottla.wire.records.legacy import SIZE_MIN
 
 # Up to the byte that tells the format, and the smallest size a batch of any format ever had.
 _MAGIC_POSITION = 16
@@ -302,13 +303,16 @@ def repeated(written: WrittenBatch, header: BatchHeader, log_start_offset: int) 
 def follower_batches(data: memoryview, next_offset: int) -> Iterator[tuple[int, BatchHeader]]:
     """Yield position and header of whole batches; ApiError unless they are sound and follow on."""
     position = 0
-    while len(data) - position >= batch.HEADER_SIZE:
-        header = batch.parse_header(data, position)
-        if not scan.is_plausible(header):
+    while len(data) - position >= SIZE_MIN:
+        header = scan.header_at(data, position)
+        if header is None:
+            if len(data) - position < HEADER_SIZE:
+                return
             raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"There is no batch at byte {position}.")
         if header.size_bytes > len(data) - position:
             return
-        batch.check_crc(data, position, header)
+        if not scan.is_crc_valid(data, position, header):
+            raise _bad_checksum()
         if header.base_offset < next_offset:
             raise ApiError(
                 ErrorCode.OFFSET_OUT_OF_RANGE,

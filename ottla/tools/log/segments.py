@@ -11,7 +11,7 @@ from ottla.base.errors import OttlaError
 from ottla.storage import scan
 from ottla.tools.moments import render_moment
 from ottla.wire import group_records
-from ottla.wire.records import batch, control, records
+from ottla.wire.records import control, records
 from ottla.wire.records.batch import HEADER_SIZE, BatchHeader
 from ottla.wire.records.compression import CODECS
 
@@ -55,13 +55,13 @@ class SegmentWalk:
         self.invalid = 0
 
     def __iter__(self) -> Iterator[FoundBatch]:
-        while self.size - self.position >= HEADER_SIZE:
+        while self.size > self.position:
             position = self.position
-            header = batch.parse_header(self._read(position, HEADER_SIZE))
-            if not scan.is_plausible(header) or header.size_bytes > self.size - position:
+            header = scan.header_at(self._read(position, HEADER_SIZE), 0)
+            if header is None or header.size_bytes > self.size - position:
                 return
             data = self._read(position, header.size_bytes)
-            is_valid = batch.is_crc_valid(data, 0, header)
+            is_valid = scan.is_crc_valid(data, 0, header)
             self.invalid += not is_valid
             self.position += header.size_bytes
             yield FoundBatch(position, header, data, is_valid)

@@ -23,6 +23,7 @@ NO_SEQUENCE = -1
 NO_TIMESTAMP = -1
 NO_LEADER_EPOCH = -1
 
+_MAGIC_POSITION = 16
 _CRC_START = 21
 _DELTA_POSITION = 23
 _UP_TO_DELTA = 27
@@ -121,7 +122,9 @@ def end_offset(buffer: Buffer) -> int:
     """Return the offset behind consecutive batches, of which the last may be cut; 0 for none."""
     position, last = 0, -1
     while position + _UP_TO_DELTA <= len(buffer):
-        delta = int(_INT32.unpack_from(buffer, position + _DELTA_POSITION)[0])
+        # Before v2 there is no such field, and the offset is the last one.
+        is_old = buffer[position + _MAGIC_POSITION] < MAGIC
+        delta = 0 if is_old else int(_INT32.unpack_from(buffer, position + _DELTA_POSITION)[0])
         last = peek_base_offset(buffer, position) + delta
         position += peek_size(buffer, position)
     return last + 1

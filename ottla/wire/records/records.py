@@ -11,7 +11,7 @@ from typing import NamedTuple, TypedDict, Unpack
 
 from ottla.base.buffers import Buffer
 from ottla.base.errors import ApiError, ErrorCode
-from ottla.wire.records import batch
+from ottla.wire.records import batch, legacy
 from ottla.wire.records.batch import BatchHeader
 from ottla.wire.records.compression import DECOMPRESSED_BYTES_MAX, compress, decompress
 
@@ -178,8 +178,14 @@ def decode_batch(
     header: BatchHeader | None = None,
     max_bytes: int = DECOMPRESSED_BYTES_MAX,
 ) -> list[Record]:
-    """Return the records of the batch at `position`; the checksum is the caller's to check."""
+    """Return the records of the batch at `position`; the checksum is the caller's to check.
+
+    One of the formats before v2 is read as well, if the caller gives its header.
+    """
     header = header or _header(buffer, position)
+    if header.magic < batch.MAGIC:
+        found = legacy.decode(buffer, position, header, max_bytes=max_bytes)
+        return [Record(key, value, (), time, offset) for offset, time, key, value in found]
     body = read_body(buffer, position, header, max_bytes=max_bytes)
     # With LogAppendTime every record has the time that the broker wrote into the header.
     append_time = header.max_timestamp if header.has_log_append_time else None

@@ -2,10 +2,12 @@
 
 import asyncio
 import errno
+import struct
 from collections.abc import AsyncIterator, Callable
 from typing import Any, cast
 
 import pytest
+from kafka.record.legacy_records import LegacyRecordBatchBuilder
 
 from ottla.base.errors import ErrorCode
 from ottla.replication.replicas import Replicas
@@ -171,3 +173,24 @@ async def test_a_move_is_no_faster_than_allowed(broker: LogsBroker) -> None:
     await moved(broker)
     assert sum(slept) == pytest.approx(size / 1000, rel=0.1)
     assert max(slept) <= 1.0
+
+
+async def test_records_of_old_formats_move_as_they_are(broker: LogsBroker) -> None:
+    """A log that a broker before 0.11 began, whose first batch does not say where it begins."""
+    broker.create("t")
+    builder = LegacyRecordBatchBuilder(1, 1, 1 << 20)
+    for number in range(5):
+        builder.append(number, timestamp=1000, key=None, value=b"old")
+    data = bytearray(builder.build())
+    struct.pack_into(">q", data, 0, 4)
+    log = broker.partition("t").log
+    log.append_as_follower(data)
+    broker.write("t", b"new")
+    log.advance_log_start_offset(2)
+    assert broker.replicas.move_log("t", 0, "/y") is ErrorCode.NONE
+    partition = broker.partition("t")
+    await until(lambda: partition.log.directory == "/y/t-0")
+    found = partition.log.read(2, 1 << 20, max_offset=6)
+    assert found is not None
+    assert bytes(found.records[: len(data)]) == data
+    assert (partition.log.log_start_offset, partition.log.log_end_offset) == (2, 6)
