@@ -34,6 +34,7 @@ class Scope(Enum):
     BROKER = "broker"
     TOPIC = "topic"
     CLIENT_METRICS = "client metrics"
+    GROUP = "group"
 
 
 _LIMITS = {OptionType.SHORT: 2**15, OptionType.INT: 2**31, OptionType.LONG: 2**63}

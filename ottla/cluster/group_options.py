@@ -4,9 +4,10 @@ Names, types and limits are those of Apache Kafka 4.3; a default that differs sa
 Follows org.apache.kafka.coordinator.group.GroupCoordinatorConfig and GroupConfig (KIP-848, KIP-1263).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from ottla.base.options import OptionType, Scope
+from ottla.base.errors import ConfigError
+from ottla.base.options import OptionType, Scope, Snapshot, Table
 from ottla.cluster.option_rows import INT_MAX, Rows, no_duplicates
 
 INT, LIST, STRING = OptionType.INT, OptionType.LIST, OptionType.STRING
@@ -138,3 +139,73 @@ BROKER_ROWS = (
         minimum=10_000,
     ),
 )
+
+SESSION_TIMEOUT = "consumer.session.timeout.ms"
+HEARTBEAT_INTERVAL = "consumer.heartbeat.interval.ms"
+ASSIGNMENT_INTERVAL = "consumer.assignment.interval.ms"
+
+_group = Rows(Scope.GROUP).row
+
+# What a single group may be given: config resources of type 32.
+GROUP_OPTIONS = Table(
+    (
+        _group(
+            ASSIGNMENT_INTERVAL,
+            INT,
+            0,
+            "Milliseconds between two assignments of the group.",
+            minimum=0,
+            fallback=f"group.{ASSIGNMENT_INTERVAL}",
+        ),
+        _group(
+            HEARTBEAT_INTERVAL,
+            INT,
+            5000,
+            "Milliseconds between the heartbeats of a member.",
+            minimum=1,
+            fallback=f"group.{HEARTBEAT_INTERVAL}",
+        ),
+        _group(
+            SESSION_TIMEOUT,
+            INT,
+            45_000,
+            "Milliseconds after which a member that was not heard of is removed.",
+            minimum=1,
+            fallback=f"group.{SESSION_TIMEOUT}",
+        ),
+    )
+)
+
+
+def check(settings: Mapping[str, str], broker: Snapshot) -> None:
+    """Raise ConfigError, with the reason, unless a group may have these settings."""
+    values = GROUP_OPTIONS.parse(settings).explicit
+    for name, value in values.items():
+        low, high = _limits(name, broker)
+        if not low <= value <= high:
+            raise ConfigError(
+                f"Invalid value {value} for configuration {name}: it must be from {low} to {high}"
+            )
+    session, heartbeat = (
+        values.get(name, broker.integer(f"group.{name}"))
+        for name in (SESSION_TIMEOUT, HEARTBEAT_INTERVAL)
+    )
+    if (SESSION_TIMEOUT in values or HEARTBEAT_INTERVAL in values) and session <= heartbeat:
+        raise ConfigError(
+            f"{SESSION_TIMEOUT} ({session}) must be greater than {HEARTBEAT_INTERVAL} ({heartbeat})"
+        )
+
+
+def effective(settings: Mapping[str, str], broker: Snapshot) -> dict[str, int]:
+    """Return a group's own settings, brought into the limits that the broker has now."""
+    found = {}
+    for name, value in GROUP_OPTIONS.parse(settings).explicit.items():
+        low, high = _limits(name, broker)
+        found[name] = min(max(value, low), high)
+    return found
+
+
+def _limits(name: str, broker: Snapshot) -> tuple[int, int]:
+    family, _, rest = name.partition(".")
+    lowest, highest = (f"group.{family}.{end}.{rest}" for end in ("min", "max"))
+    return broker.integer(lowest), broker.integer(highest)

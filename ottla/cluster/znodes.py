@@ -407,7 +407,8 @@ class ConfigNode:
     USERS = "users"
     IPS = "ips"
     CLIENT_METRICS = "client-metrics"
-    TYPES = (TOPICS, BROKERS, CLIENTS, USERS, IPS, CLIENT_METRICS)
+    GROUPS = "groups"
+    TYPES = (TOPICS, BROKERS, CLIENTS, USERS, IPS, CLIENT_METRICS, GROUPS)
     DEFAULT = "<default>"
 
     @staticmethod

@@ -5,7 +5,8 @@ Refusals are ApiError, for the response of the resource. Follows kafka.server.Co
 
 from collections.abc import Mapping
 
-from ottla.base.errors import ApiError, ErrorCode
+from ottla.base.errors import ApiError, ConfigError, ErrorCode
+from ottla.cluster import group_options
 from ottla.cluster.znodes import ConfigNode
 from ottla.controller.requests import Alteration, ConfigChange, ConfigRequest
 from ottla.server import broker_loggers
@@ -41,6 +42,8 @@ async def alter(
     entity_type, entity = _entity(context, resource)
     if entity_type == ConfigNode.CLIENT_METRICS:
         _check_subscription(resource[1], changes)
+    elif entity_type == ConfigNode.GROUPS:
+        _check_group(context, entity, changes, replaces=replaces)
     (outcome,) = await context.broker.controller.alter_configs(
         [ConfigRequest(entity_type, entity, changes, replaces)], validate_only=validate_only
     )
@@ -59,12 +62,18 @@ def _entity(context: RequestContext, resource: ResourceKey) -> tuple[str, str]:
         return ConfigNode.TOPICS, name
     if kind == ConfigResource.CLIENT_METRICS:
         return ConfigNode.CLIENT_METRICS, ConfigNode.sanitize(name)
+    if kind == ConfigResource.GROUP:
+        if not name:
+            raise ApiError(
+                ErrorCode.INVALID_REQUEST, "Groups have no default that can be set here."
+            )
+        return ConfigNode.GROUPS, ConfigNode.sanitize(name)
     if kind != ConfigResource.BROKER:
         raise ApiError(
             ErrorCode.INVALID_REQUEST,
             f"Resources of type {kind} cannot be configured here: "
-            f"topics ({ConfigResource.TOPIC}), brokers ({ConfigResource.BROKER}) and client "
-            f"metrics ({ConfigResource.CLIENT_METRICS}) can",
+            f"topics ({ConfigResource.TOPIC}), brokers ({ConfigResource.BROKER}), client "
+            f"metrics ({ConfigResource.CLIENT_METRICS}) and groups ({ConfigResource.GROUP}) can",
         )
     if not name:
         return ConfigNode.BROKERS, ConfigNode.DEFAULT
@@ -74,6 +83,23 @@ def _entity(context: RequestContext, resource: ResourceKey) -> tuple[str, str]:
             f"This is broker {context.broker.node_id}: it cannot configure {name!r}",
         )
     return ConfigNode.BROKERS, name
+
+
+def _check_group(
+    context: RequestContext, entity: str, changes: tuple[ConfigChange, ...], *, replaces: bool
+) -> None:
+    """Raise ApiError INVALID_CONFIG where the settings of a group cannot be so."""
+    stored = context.broker.configs.entities(ConfigNode.GROUPS).get(entity, {})
+    settings = {} if replaces else dict(stored)
+    for change in changes:
+        if change.alteration is Alteration.DELETE:
+            settings.pop(change.name, None)
+        elif change.value is not None:
+            settings[change.name] = change.value
+    try:
+        group_options.check(settings, context.broker.options)
+    except ConfigError as error:
+        raise ApiError(ErrorCode.INVALID_CONFIG, str(error)) from error
 
 
 def _check_subscription(name: str, changes: tuple[ConfigChange, ...]) -> None:

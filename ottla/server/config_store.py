@@ -14,8 +14,9 @@ from typing import NamedTuple
 from ottla.base.errors import ConfigError
 from ottla.base.options import Option, Snapshot, Table
 from ottla.base.tasks import Tasks
-from ottla.cluster import options
+from ottla.cluster import group_options, options
 from ottla.cluster.client_metrics_options import CLIENT_METRICS_OPTIONS
+from ottla.cluster.group_options import GROUP_OPTIONS
 from ottla.cluster.options import BROKER_OPTIONS, TOPIC_OPTIONS
 from ottla.cluster.zk.port import (
     ConnectionSuspended,
@@ -34,6 +35,7 @@ _PLAIN_TYPES = (
     ConfigNode.USERS,
     ConfigNode.IPS,
     ConfigNode.CLIENT_METRICS,
+    ConfigNode.GROUPS,
 )
 
 # Rows of tests and repairs: shown only where they are set, as in Kafka.
@@ -49,6 +51,7 @@ class ConfigSource(IntEnum):
     STATIC_BROKER_CONFIG = 4
     DEFAULT_CONFIG = 5
     CLIENT_METRICS_CONFIG = 7
+    GROUP_CONFIG = 8
 
 
 class ConfigResource(IntEnum):
@@ -58,6 +61,7 @@ class ConfigResource(IntEnum):
     BROKER = 4
     BROKER_LOGGER = 8
     CLIENT_METRICS = 16
+    GROUP = 32
 
 
 class Synonym(NamedTuple):
@@ -83,7 +87,8 @@ class ConfigStore:
 
     `on_topic` hears of a topic whose own settings changed, `on_broker` of changed broker settings:
     those change the defaults of every topic. `on_entity` hears, with type and path below it, of the
-    settings of clients, users, addresses and metrics subscriptions, also of those read at the start.
+    settings of clients, users, addresses, metrics subscriptions and groups, also of those read at the
+    start.
     """
 
     def __init__(self, static: Snapshot, node_id: int, tasks: Tasks) -> None:
@@ -126,6 +131,15 @@ class ConfigStore:
             for (kind, path), settings in self._entities.items()
             if kind == entity_type
         }
+
+    def group(self, name: str) -> Mapping[str, int]:
+        """Return a group's own settings as they count now; empty where it has none."""
+        own = self._group_settings(name)
+        return group_options.effective(own, self._broker) if own else {}
+
+    def _group_settings(self, name: str) -> dict[str, str]:
+        own = self._entities.get((ConfigNode.GROUPS, ConfigNode.sanitize(name)))
+        return _usable(GROUP_OPTIONS, own, f"group {name}") if own else {}
 
     # -- reading the tree -------------------------------------------------------------------------
 
@@ -337,6 +351,21 @@ class ConfigStore:
             else:
                 source, value, synonyms = ConfigSource.DEFAULT_CONFIG, row.render(row.default), []
             described.append(Described(row, value, source, synonyms, is_read_only=False))
+        return described
+
+    def describe_group(self, name: str) -> list[Described]:
+        """Return every option of a group, whether or not there is such a group."""
+        own = self._group_settings(name)
+        described = []
+        for row in GROUP_OPTIONS.rows.values():
+            synonyms = []
+            if row.name in own:
+                synonyms.append(Synonym(row.name, own[row.name], ConfigSource.GROUP_CONFIG))
+            synonyms += self._broker_synonyms([row.fallback or row.name])
+            first = synonyms[0]
+            described.append(
+                Described(row, first.value, first.source, synonyms, is_read_only=False)
+            )
         return described
 
     def describe_broker_default(self) -> list[Described]:

@@ -292,6 +292,7 @@ class Node:
             tasks=self._tasks,
             options=lambda: broker.options,
             image=lambda: broker.image,
+            group_options=lambda group_id: broker.configs.group(group_id),
         )
         broker.markers = ReplicaMarkers(broker.replicas, broker.groups, self._clock)
         broker.transactions = TransactionCoordinator(

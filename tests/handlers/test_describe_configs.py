@@ -6,7 +6,7 @@ from ottla.base.errors import ErrorCode
 from ottla.base.options import OptionType
 from ottla.cluster.options import BROKER_OPTIONS
 from ottla.cluster.znodes import ConfigNode
-from ottla.controller.requests import TopicRequest
+from ottla.controller.requests import Alteration, ConfigChange, ConfigRequest, TopicRequest
 from ottla.server.handlers import describe_configs
 from ottla.wire.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -16,7 +16,7 @@ from ottla.wire.messages.describe_configs import (
 )
 from tests.handlers.admin import AdminBroker, admin_broker
 
-TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS = 2, 4, 8, 16
+TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 
 
 def describe(
@@ -159,3 +159,22 @@ async def test_a_subscription_to_client_metrics_has_three_options() -> None:
         assert [len(item.synonyms) for item in result.configs] == [1, 0, 0]
         other = only(describe(broker, CLIENT_METRICS, "other", ["interval.ms"]))
         assert (other.value, other.config_source) == ("300000", 5)
+
+
+async def test_a_groups_options_say_where_they_are_from() -> None:
+    """What a group sets comes first, then the broker's option behind it and the default."""
+    async with admin_broker(group_consumer_heartbeat_interval_ms="6000") as broker:
+        change = ConfigChange("consumer.session.timeout.ms", Alteration.SET, "46000")
+        await broker.controller.alter_configs([ConfigRequest("groups", "g", (change,))])
+        await broker.configs.refresh("groups", "g")
+        result = describe(broker, GROUP, "g", include_synonyms=True)
+        described = {item.name: item for item in result.configs}
+        session = described["consumer.session.timeout.ms"]
+        assert (session.value, session.config_source) == ("46000", 8)
+        assert [(item.name, item.value, item.source) for item in session.synonyms] == [
+            ("consumer.session.timeout.ms", "46000", 8),
+            ("group.consumer.session.timeout.ms", "45000", 5),
+        ]
+        beat = described["consumer.heartbeat.interval.ms"]
+        assert (beat.value, beat.config_source) == ("6000", 4)
+        assert describe(broker, GROUP, "").error_code == ErrorCode.INVALID_REQUEST

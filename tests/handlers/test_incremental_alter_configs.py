@@ -16,7 +16,7 @@ from ottla.wire.messages.incremental_alter_configs import (
 )
 from tests.handlers.admin import AdminBroker, admin_broker
 
-TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS = 2, 4, 8, 16
+TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND = Alteration.SET, Alteration.DELETE, Alteration.APPEND
 
 
@@ -192,3 +192,42 @@ async def test_a_subscription_that_cannot_be_has_kafkas_code(
         assert response.error_code == code
         assert response.error_message
         assert broker.configs.entities("client-metrics") == {}
+
+
+async def test_a_groups_settings_count_at_once_within_the_brokers_limits() -> None:
+    """Settings of groups are checked against the limits, and stored for groups that do not exist."""
+    async with admin_broker(group_consumer_max_session_timeout_ms="50000") as broker:
+        session, beat = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
+        (response,) = await alter(broker, resource(GROUP, "g", (session, SET, "47000")))
+        assert response.error_code == 0
+        assert broker.configs.group("g") == {session: 47_000}
+        refused = [
+            (("no.such.key", SET, "1"), ErrorCode.INVALID_CONFIG),
+            ((session, SET, "50001"), ErrorCode.INVALID_CONFIG),
+            ((session, SET, "x"), ErrorCode.INVALID_CONFIG),
+            ((session, APPEND, "46000"), ErrorCode.INVALID_CONFIG),
+            ((session, SET, None), ErrorCode.INVALID_REQUEST),
+            ((beat, SET, "4999"), ErrorCode.INVALID_CONFIG),
+        ]
+        for change, code in refused:
+            (response,) = await alter(broker, resource(GROUP, "g", change))
+            assert response.error_code == code
+        (nameless,) = await alter(broker, resource(GROUP, "", (session, SET, "47000")))
+        assert nameless.error_code == ErrorCode.INVALID_REQUEST
+        await alter(broker, resource(GROUP, "g", (session, DELETE, None)))
+        assert broker.configs.group("g") == {}
+
+
+async def test_a_groups_session_is_longer_than_its_heartbeat_interval() -> None:
+    """The two settings of a group are held against each other, and against the broker's."""
+    limits = {
+        "group_consumer_min_session_timeout_ms": "1000",
+        "group_consumer_max_heartbeat_interval_ms": "60000",
+    }
+    async with admin_broker(**limits) as broker:
+        session, beat = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
+        (first,) = await alter(broker, resource(GROUP, "g", (session, SET, "5000")))
+        (second,) = await alter(
+            broker, resource(GROUP, "g", (session, SET, "8000"), (beat, SET, "9000"))
+        )
+        assert first.error_code == second.error_code == ErrorCode.INVALID_CONFIG

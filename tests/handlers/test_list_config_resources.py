@@ -9,9 +9,11 @@ from tests.handlers.logs import LogsBroker
 
 
 class Configs:
-    """One subscription, by its name in the tree."""
+    """One subscription and one group, by their names in the tree."""
 
     def entities(self, entity_type: str) -> dict[str, dict[str, str]]:
+        if entity_type == "groups":
+            return {"g%2Fh": {"consumer.session.timeout.ms": "46000"}}
         return {"m%20s": {"metrics": "*"}} if entity_type == "client-metrics" else {}
 
 
@@ -31,12 +33,13 @@ TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
                 ("2", BROKER_LOGGER),
                 ("a", TOPIC),
                 ("b", TOPIC),
+                ("g/h", GROUP),
             ],
         ),
         ([TOPIC], [("a", TOPIC), ("b", TOPIC)]),
-        ([BROKER, GROUP], [("1", BROKER), ("2", BROKER)]),
-        ([BROKER_LOGGER, GROUP], [("1", BROKER_LOGGER), ("2", BROKER_LOGGER)]),
-        ([CLIENT_METRICS, GROUP], [("m s", CLIENT_METRICS)]),
+        ([BROKER, GROUP], [("1", BROKER), ("2", BROKER), ("g/h", GROUP)]),
+        ([BROKER_LOGGER], [("1", BROKER_LOGGER), ("2", BROKER_LOGGER)]),
+        ([CLIENT_METRICS], [("m s", CLIENT_METRICS)]),
     ],
 )
 async def test_resources_of_the_types_asked_for_are_named(

@@ -1,11 +1,11 @@
-"""AlterConfigs (key 33), versions 0-2: replace all settings of topics, brokers and client
-metrics (KIP-133).
+"""AlterConfigs (key 33), versions 0-2: replace all settings of topics, brokers, client metrics and
+groups (KIP-133).
 
 v1: the same. v2: flexible. What the request does not name goes back to its default, which is why
 clients prefer IncrementalAlterConfigs. A broker named "" is the cluster-wide default of all brokers.
 
-Not done: broker loggers (8) and groups (32): INVALID_REQUEST. Unlike Kafka, a broker option that nobody
-knows is refused instead of stored.
+Not done: the options of share and streams groups. Broker loggers (8) are INVALID_REQUEST, as in Kafka.
+Unlike Kafka, a broker option that nobody knows is refused instead of stored.
 """
 
 from collections import Counter

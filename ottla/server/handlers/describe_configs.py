@@ -1,10 +1,10 @@
 """DescribeConfigs (key 32), versions 1-4: the effective options of topics, of this broker and its
-loggers, and of subscriptions to client metrics.
+loggers, of subscriptions to client metrics and of groups.
 
 v1: synonyms, and the source of each value (KIP-226). v3: type and documentation (KIP-569). v4:
 flexible. A broker named "" is the cluster-wide default of all brokers.
 
-Not done: groups (32): INVALID_REQUEST, as for a type that nobody knows.
+Not done: the options of share and streams groups, which Ottla does not serve.
 Another broker's options: INVALID_REQUEST, ask that broker, as in Kafka.
 """
 
@@ -79,12 +79,16 @@ def _found(context: RequestContext, resource: DescribeConfigsResource) -> list[D
         if not name:
             raise ApiError(ErrorCode.INVALID_REQUEST, "A subscription has a name.")
         return configs.describe_client_metrics(name)
+    if resource.resource_type == ConfigResource.GROUP:
+        if not name:
+            raise ApiError(ErrorCode.INVALID_REQUEST, "A group has a name.")
+        return configs.describe_group(name)
     if resource.resource_type != ConfigResource.BROKER:
         raise ApiError(
             ErrorCode.INVALID_REQUEST,
             f"Resources of type {resource.resource_type} have no options here: "
-            f"topics ({ConfigResource.TOPIC}), brokers ({ConfigResource.BROKER}) and client "
-            f"metrics ({ConfigResource.CLIENT_METRICS}) do",
+            f"topics ({ConfigResource.TOPIC}), brokers ({ConfigResource.BROKER}), client "
+            f"metrics ({ConfigResource.CLIENT_METRICS}) and groups ({ConfigResource.GROUP}) do",
         )
     if not name:
         return configs.describe_broker_default()

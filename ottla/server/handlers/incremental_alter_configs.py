@@ -1,12 +1,12 @@
-"""IncrementalAlterConfigs (key 44), versions 0-1: change single settings of topics, brokers and
-client metrics (KIP-339), and levels of this broker's loggers (KIP-412).
+"""IncrementalAlterConfigs (key 44), versions 0-1: change single settings of topics, brokers, client
+metrics and groups (KIP-339), and levels of this broker's loggers (KIP-412).
 
 v1: flexible. SET, DELETE, APPEND and SUBTRACT; the last two on lists only. A broker named "" is the
-cluster-wide default of all brokers. Bad values are INVALID_CONFIG for topics and INVALID_REQUEST
-for brokers. When the answer is sent, this broker already acts on the change.
+cluster-wide default of all brokers. Bad values are INVALID_CONFIG for topics and groups and
+INVALID_REQUEST for brokers. When the answer is sent, this broker already acts on the change.
 
-Not done: groups (32): INVALID_REQUEST. Unlike Kafka, a broker option that nobody knows is refused
-instead of stored.
+Not done: the options of share and streams groups. Unlike Kafka, a broker option that nobody knows is
+refused instead of stored.
 """
 
 from collections import Counter

@@ -3,7 +3,7 @@
 v0: client metrics subscriptions only (KIP-714). v1: the types that are asked for; none named stands
 for all of them. A type that nobody knows is UNSUPPORTED_VERSION.
 
-Not done: groups (32) have no options here: no names.
+Not done: nothing.
 """
 
 from ottla.base.errors import ErrorCode
@@ -21,13 +21,12 @@ API = ApiKey.LIST_CONFIG_RESOURCES
 MIN_VERSION = 0
 MAX_VERSION = 1
 
-_GROUP = 32
 _TYPES = (
     ResourceType.TOPIC,
     ResourceType.BROKER,
     ResourceType.CLIENT_METRICS,
     ResourceType.BROKER_LOGGER,
-    _GROUP,
+    ResourceType.GROUP,
 )
 
 
@@ -35,7 +34,7 @@ def handle(
     context: RequestContext, request: ListConfigResourcesRequest
 ) -> ListConfigResourcesResponse:
     """Answer from the image."""
-    subscriptions = _subscriptions(context)
+    subscriptions = _named(context, ConfigNode.CLIENT_METRICS)
     if context.api_version == 0:
         return ListConfigResourcesResponse(
             config_resources=[ConfigResource(resource_name=name) for name in subscriptions]
@@ -49,6 +48,7 @@ def handle(
         ResourceType.BROKER: [str(broker_id) for broker_id in image.brokers],
         ResourceType.BROKER_LOGGER: [str(broker_id) for broker_id in image.brokers],
         ResourceType.TOPIC: list(image.topics),
+        ResourceType.GROUP: _named(context, ConfigNode.GROUPS),
     }
     return ListConfigResourcesResponse(
         config_resources=[
@@ -60,6 +60,6 @@ def handle(
     )
 
 
-def _subscriptions(context: RequestContext) -> list[str]:
-    found = context.broker.configs.entities(ConfigNode.CLIENT_METRICS)
+def _named(context: RequestContext, entity_type: str) -> list[str]:
+    found = context.broker.configs.entities(entity_type)
     return [ConfigNode.desanitize(path) or "" for path in found]
