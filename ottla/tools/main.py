@@ -62,6 +62,7 @@ root = click.version_option(ottla.__version__, message="ottla %(version)s")(
             "topic": Verb("", "Create, look at, configure and delete topics."),
             "group": Verb("", "Look at consumer groups, move their offsets, delete them."),
             "log": Verb("", "Look into the files of a log directory."),
+            "doctor": Verb("ottla.tools.doctor.command", "Find what is wrong, and the remedy."),
             "completion": Verb("ottla.tools.shell.completion", "Set up completion in a shell."),
         },
         help="Ottla: an Apache-Kafka-compatible event-streaming platform.",

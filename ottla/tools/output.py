@@ -22,6 +22,7 @@ JSON = "json"
 _QUIET_S = 1.0
 _ROWS_AT_ONCE = 1000
 _GAP = "  "
+_COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 _ERASE = "\x1b[2K"
 
 
@@ -48,6 +49,25 @@ class Output:
     def stream(self, columns: Sequence[str]) -> "RowStream":
         """Return where rows of a long result go one by one; JSON is an object a line."""
         return RowStream(columns, is_json=self.is_json)
+
+    def findings(self, rows: Sequence[Mapping[str, str]]) -> None:
+        """Print what an examination found: what is wrong stands out, with its remedy below.
+
+        Each row has a state (ok, warn, fail), a check, what was found, and a remedy, maybe empty.
+        """
+        if self.is_json:
+            click.echo(json.dumps(list(rows), indent=2))
+            return
+        width = max(len(row["check"]) for row in rows)
+        for row in rows:
+            word, remedy = row["state"], row["remedy"]
+            mark = word.upper() if remedy else word
+            if sys.stdout.isatty():
+                mark = click.style(mark, fg=_COLOURS[word], bold=bool(remedy))
+            gap = " " * (4 - len(word))
+            click.echo(f"{mark}{gap}  {row['check'].ljust(width)}  {row['found']}")
+            if remedy:
+                click.echo(f"      {'':{width}}  -> {remedy}")
 
     def done(self, sentence: str, **facts: Any) -> None:
         """Report what was done: as a sentence, or as a JSON object of the facts."""

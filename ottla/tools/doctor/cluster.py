@@ -1,0 +1,248 @@
+"""A cluster that answers: where it tells clients to go, and whether it can do its work.
+
+The classic trap is an advertised address that is right for the broker and wrong for the client: in a
+container, behind a forwarded port, on another machine.
+"""
+
+import ipaddress
+import time
+from collections.abc import Iterator
+
+from ottla.base.errors import OttlaError
+from ottla.client.admin import topics
+from ottla.client.admin.answers import check
+from ottla.client.admin.cluster import Broker, ClusterDescription, describe_cluster
+from ottla.client.bootstrap import Address
+from ottla.client.brokers import Brokers
+from ottla.client.errors import ClientError
+from ottla.tools.doctor import port
+from ottla.tools.doctor.findings import Finding, State, fail, ok, warn
+from ottla.tools.doctor.machine import DISK_WARN_BYTES, ROOM
+from ottla.tools.output import size_text
+from ottla.wire.messages.create_topics import CreateTopicsRequest
+from ottla.wire.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
+from ottla.wire.messages.fetch import FetchRequest
+from ottla.wire.messages.list_offsets import ListOffsetsRequest
+from ottla.wire.messages.metadata import MetadataRequest
+from ottla.wire.messages.offset_fetch import OffsetFetchRequest
+from ottla.wire.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from ottla.wire.records.records import Record, encode_batch
+
+# Clocks that are further apart make timestamps, retention and log reading confusing.
+SKEW_WARN_S = 2.0
+SKEW_FAIL_S = 60.0
+_NEEDED = (
+    MetadataRequest,
+    ProduceRequest,
+    FetchRequest,
+    ListOffsetsRequest,
+    OffsetFetchRequest,
+    CreateTopicsRequest,
+)
+
+
+def examine(bootstrap: Address, *, may_write: bool) -> Iterator[Finding]:
+    """Yield what is found behind an address where a broker answers."""
+    with Brokers(str(bootstrap), timeout_s=10.0) as brokers:
+        try:
+            yield _versions(brokers)
+            described = describe_cluster(brokers)
+            yield ok(
+                "cluster",
+                f"id {described.cluster_id}, {len(described.brokers)} broker(s)",
+            )
+            yield _controller(described)
+            for broker in described.brokers:
+                yield _advertised(bootstrap, broker, described)
+                yield _directories(brokers, broker.node_id)
+            yield _partitions(brokers)
+            yield _time(brokers, may_write=may_write)
+        except OttlaError as error:
+            yield fail("cluster", str(error), "Look at the log of the broker.")
+
+
+def _versions(brokers: Brokers) -> Finding:
+    connection = brokers.any_connection()
+    missing = []
+    for request in _NEEDED:
+        try:
+            connection.version_of(request)
+        except OttlaError as error:
+            missing.append(str(error))
+    if missing:
+        return fail(
+            "versions", " ".join(missing),
+            "Use a broker of Kafka 2.1 or newer, or tools of its own age.",
+        )  # fmt: skip
+    return ok("versions", "broker and tools share versions of every request they need")
+
+
+def _controller(described: ClusterDescription) -> Finding:
+    if described.controller_id >= 0:
+        return ok("controller", f"broker {described.controller_id}")
+    return fail(
+        "controller",
+        "there is none: topics cannot be created, leaders cannot be elected",
+        "Look at the brokers' logs; each must reach the coordination service.",
+    )
+
+
+def _advertised(bootstrap: Address, broker: Broker, described: ClusterDescription) -> Finding:
+    """Go where the broker tells clients to go."""
+    about = f"advertised address of broker {broker.node_id}"
+    told = Address(broker.host, broker.port)
+    remedy = (
+        f"Start the broker with --option advertised.listeners=PLAINTEXT://{bootstrap.host}:"
+        f"{bootstrap.port}, an address that clients reach; or reach it from where {told} is right."
+    )
+    if told.host in ("0.0.0.0", "::", ""):  # noqa: S104 - compared with
+        return fail(about, f"{told} is no address to connect to", remedy)
+    resolved = port.resolve(told, about)
+    if resolved.finding is not None:
+        return resolved.finding._replace(
+            found=f"clients are told {told}, and {resolved.finding.found}", remedy=remedy
+        )
+    seeds = port.resolve(bootstrap, about).addresses
+    if _is_loopback(resolved.addresses) and not _is_loopback(seeds):
+        return fail(
+            about,
+            f"clients are told {told}, which is this machine, but you reached the cluster at "
+            f"{bootstrap}: they would look for the broker on their own machine",
+            remedy,
+        )
+    if told == bootstrap:
+        return ok(about, f"{told}, where you reached it")
+    found = port.examine(told, about)
+    if found.state is State.FAIL:
+        return found._replace(found=f"clients are told {told}, but {found.found}", remedy=remedy)
+    return _same_cluster(told, broker, described, about, remedy)
+
+
+def _is_loopback(addresses: tuple[str, ...]) -> bool:
+    return bool(addresses) and all(
+        ipaddress.ip_address(address.partition("%")[0]).is_loopback for address in addresses
+    )
+
+
+def _same_cluster(
+    told: Address, broker: Broker, described: ClusterDescription, about: str, remedy: str
+) -> Finding:
+    """Check that the broker at the advertised address is of this cluster, and not another."""
+    with Brokers(str(told), timeout_s=5.0) as other:
+        cluster_id = describe_cluster(other).cluster_id
+    if cluster_id != described.cluster_id:
+        return fail(
+            about, f"clients are told {told}, where another cluster answers ({cluster_id})", remedy
+        )
+    return ok(about, f"{told} is reached from here")
+
+
+def _directories(brokers: Brokers, node_id: int) -> Finding:
+    """Ask a broker for its log directories, which may be on another machine."""
+    about = f"log directories of broker {node_id}"
+    try:
+        answer = brokers.ask_node(
+            node_id, DescribeLogDirsRequest(topics=[]), DescribeLogDirsResponse
+        )
+    except ClientError as error:
+        return warn(about, f"not known: {error}", "Mend its advertised address first.")
+    offline = [each.log_dir for each in answer.results if each.error_code]
+    if offline:
+        return fail(
+            about,
+            f"{len(offline)} of {len(answer.results)} offline: {', '.join(offline)}",
+            "Look at the broker's log for the reason, mend the disk, and start the broker again; its "
+            "partitions there are not served meanwhile.",
+        )
+    # -1 where a broker is too old to tell.
+    narrow = [each for each in answer.results if 0 <= each.usable_bytes < DISK_WARN_BYTES]
+    if narrow:
+        said = ", ".join(f"{each.log_dir} ({size_text(each.usable_bytes)})" for each in narrow)
+        return warn(about, f"little room is left: {said}", ROOM)
+    return ok(about, f"{len(answer.results)} online, with room")
+
+
+def _partitions(brokers: Brokers) -> Finding:
+    found = [
+        (f"{topic.name}-{row.partition}", row)
+        for topic in topics.list_topics(brokers)
+        for row in topic.partitions
+    ]
+    leaderless = [name for name, row in found if row.leader < 0]
+    behind = [name for name, row in found if len(row.isr) < len(row.replicas)]
+    if leaderless:
+        return fail(
+            "partitions",
+            f"{len(leaderless)} of {len(found)} have no leader: {_some(leaderless)}",
+            "Bring back the brokers or log directories that hold them; the log says which failed.",
+        )
+    if behind:
+        return warn(
+            "partitions",
+            f"{len(behind)} of {len(found)} lack replicas: {_some(behind)}",
+            "Bring back the brokers that hold the missing replicas.",
+        )
+    return ok("partitions", f"{len(found)}, each with a leader and all replicas in sync")
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
+
+
+def _time(brokers: Brokers, *, may_write: bool) -> Finding:
+    """Compare clocks by a record that the broker stamps, in a topic that is made for it."""
+    if not may_write:
+        return ok("time", "not compared: --write lets doctor do it, with a topic of its own")
+    name = f"ottla-doctor-{time.time_ns()}"
+    topics.create_topic(
+        brokers, name, partitions=1, config={"message.timestamp.type": "LogAppendTime"}
+    )
+    try:
+        before = time.time()
+        stamped_ms = _stamp(brokers, name)
+        after = time.time()
+    finally:
+        topics.delete_topic(brokers, name)
+    # Within the time that the request took, nothing can be told.
+    theirs = stamped_ms / 1000
+    skew = theirs - after if theirs > after else min(theirs - before, 0.0)
+    size = f"{abs(skew):.1f} s {'ahead of' if skew > 0 else 'behind'} this machine's"
+    remedy = "Set both clocks with NTP (timedatectl set-ntp true)."
+    if abs(skew) >= SKEW_FAIL_S:
+        return fail("time", f"the broker's clock is {size}", remedy)
+    if abs(skew) >= SKEW_WARN_S:
+        return warn("time", f"the broker's clock is {size}", remedy)
+    return ok("time", "the broker's clock and this machine's agree")
+
+
+def _stamp(brokers: Brokers, topic: str) -> int:
+    """Have the broker stamp one record, and return the stamp (ms)."""
+    batch = bytes(encode_batch([Record(None, b"what time is it?")], timestamp=_now_ms()))
+    request = ProduceRequest(
+        acks=1,
+        timeout_ms=5000,
+        topic_data=[
+            TopicProduceData(
+                name=topic, partition_data=[PartitionProduceData(index=0, records=batch)]
+            )
+        ],
+    )
+
+    def attempt() -> int:
+        leader = brokers.leaders([(topic, 0)])[topic, 0]
+        # From version 13 on, topics have ids instead of names.
+        answer = brokers.ask_node(leader, request, ProduceResponse, max_version=12)
+        (stored,) = answer.responses[0].partition_responses
+        check(stored.error_code, stored.error_message)
+        return int(stored.log_append_time_ms)
+
+    return brokers.retry(attempt)
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)

@@ -1,0 +1,231 @@
+"""The machine that a broker runs on, or is to run on: its log directories, files, limits, ports.
+
+Looks without touching: a lock is asked about, not taken; what is tried is a file of its own, removed
+at once.
+"""
+
+import contextlib
+import errno
+import fcntl
+import os
+import resource
+import socket
+import struct
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from ottla.client.bootstrap import Address
+from ottla.storage import checkpoints
+from ottla.tools.doctor.findings import Finding, fail, ok, warn
+from ottla.tools.output import size_text
+
+# struct flock for F_OFD_GETLK: is there anybody who keeps us from locking the whole file?
+_FLOCK = "hhqqi4x"
+_F_OFD_GETLK = 36
+
+DISK_FAIL_BYTES = 100 * 10**6
+DISK_WARN_BYTES = 2 * 10**9
+INODES_FAIL = 100
+INODES_WARN = 10_000
+# Each partition has about five open files, each connection one.
+FILES_WARN = 8192
+ROOM = (
+    "Make room, lower retention.ms or retention.bytes of large topics, or add a directory to log.dirs "
+    "on another disk: a full disk takes the directory offline."
+)
+_FORGETFUL = ("tmpfs", "ramfs")
+_REMOTE = ("nfs", "nfs4", "cifs", "smb3", "fuse.sshfs")
+
+
+def examine_directory(path: Path, *, is_served: bool) -> Iterator[Finding]:
+    """Yield what is found about one log directory; `is_served`: a broker answers on this machine."""
+    check = f"log directory {path}"
+    existing = path if path.exists() else _existing_parent(path)
+    if path.exists() and not path.is_dir():
+        yield fail(check, "it is a file", "Choose a folder of its own with --data or log.dirs.")
+        return
+    problem = _write_problem(existing)
+    if problem is not None:
+        yield fail(
+            check,
+            f"this user cannot write in {existing}: {problem}",
+            "Change its owner (chown) or its rights (chmod), or choose another with --data.",
+        )
+    elif not path.exists():
+        yield ok(check, "does not exist yet; a broker makes it when it starts")
+    else:
+        yield ok(check, "can be written to")
+        yield _lock(path, is_served=is_served)
+        yield _owner(path)
+    yield _space(existing)
+    yield _inodes(existing)
+    yield _file_system(existing)
+
+
+def _existing_parent(path: Path) -> Path:
+    found = path.absolute()
+    while not found.exists():
+        found = found.parent
+    return found
+
+
+def _write_problem(folder: Path) -> str | None:
+    """Return why no file can be written and synced in a folder; None if one can."""
+    if not folder.is_dir():
+        return "it is no folder"
+    try:
+        with tempfile.NamedTemporaryFile(dir=folder, prefix=".ottla-doctor-") as file:
+            file.write(b"x")
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        return error.strerror or str(error)
+    return None
+
+
+def _lock(path: Path, *, is_served: bool) -> Finding:
+    check = f"lock of {path}"
+    file = path / checkpoints.LOCK_FILE
+    if not file.exists() or not _is_locked(file):
+        return ok(check, "nobody holds it")
+    holder = _holder(file)
+    if is_served:
+        return ok(check, f"held by {holder}")
+    return warn(
+        check,
+        f"held by {holder}, but no broker answers where you asked",
+        "Name that broker's address with --bootstrap, or stop it before you start another here.",
+    )
+
+
+def _is_locked(file: Path) -> bool:
+    wanted = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+    with contextlib.suppress(OSError), file.open("rb+") as opened:
+        answer = fcntl.fcntl(opened, _F_OFD_GETLK, wanted)
+        return bool(struct.unpack(_FLOCK, answer)[0] != fcntl.F_UNLCK)
+    return False
+
+
+def _holder(file: Path) -> str:
+    """Name the process that has written its id into the lock file."""
+    try:
+        number = int(file.read_text("ascii", "replace").strip())
+        words = Path(f"/proc/{number}/cmdline").read_bytes().split(b"\0")
+    except (OSError, ValueError):
+        return "a process that does not say who it is (an Apache Kafka broker?)"
+    return f"process {number} ({b' '.join(words).decode('utf-8', 'replace').strip()[:80]})"
+
+
+def _owner(path: Path) -> Finding:
+    check = f"data in {path}"
+    file = path / checkpoints.META_PROPERTIES_FILE
+    if not file.exists():
+        return ok(check, "none yet")
+    try:
+        properties = checkpoints.parse_properties(file.read_bytes())
+    except (OSError, ValueError) as error:
+        return fail(
+            check,
+            f"{file.name} cannot be read: {error}",
+            "It says whose data this is: restore it from a backup, or delete it if you are sure that "
+            "the data is this broker's.",
+        )
+    broker_id = properties.get("broker.id", properties.get("node.id", "?"))
+    return ok(check, f"of broker {broker_id} in cluster {properties.get('cluster.id', '?')}")
+
+
+def _space(folder: Path) -> Finding:
+    check = f"disk below {folder}"
+    found = os.statvfs(folder)
+    free = found.f_bavail * found.f_frsize
+    total = found.f_blocks * found.f_frsize
+    said = f"{size_text(free)} of {size_text(total)} are free"
+    if free < DISK_FAIL_BYTES:
+        return fail(check, said, ROOM)
+    return warn(check, said, ROOM) if free < DISK_WARN_BYTES else ok(check, said)
+
+
+def _inodes(folder: Path) -> Finding:
+    check = f"inodes below {folder}"
+    found = os.statvfs(folder)
+    if not found.f_files:
+        return ok(check, "the file system counts none")
+    said = f"{found.f_favail:,} of {found.f_files:,} are free"
+    remedy = "Delete small files: each segment of each partition needs four."
+    if found.f_favail < INODES_FAIL:
+        return fail(check, said, remedy)
+    return warn(check, said, remedy) if found.f_favail < INODES_WARN else ok(check, said)
+
+
+def _file_system(folder: Path) -> Finding:
+    check = f"file system below {folder}"
+    kind = _kind_of_mount(folder)
+    if kind in _FORGETFUL:
+        return warn(
+            check, f"{kind} keeps nothing when the machine stops", "Choose a disk with --data."
+        )
+    if kind in _REMOTE:
+        return warn(
+            check,
+            f"{kind}: locks and syncs of network file systems cannot be relied on",
+            "Choose a local disk with --data.",
+        )
+    return ok(check, kind or "unknown")
+
+
+def _kind_of_mount(folder: Path) -> str:
+    best, kind = -1, ""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/mounts").read_text("utf-8", "replace").splitlines():
+            _, point, found, *_ = line.split(" ")
+            if len(point) > best and folder.absolute().is_relative_to(
+                point.encode().decode("unicode_escape")
+            ):
+                best, kind = len(point), found
+    return kind
+
+
+def examine_limits() -> Finding:
+    """Return whether this user may open enough files for partitions and connections."""
+    check = "open files (ulimit -n)"
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft >= FILES_WARN:
+        return ok(check, f"{soft:,}")
+    return warn(
+        check,
+        f"{soft:,}: each connection takes one, each partition about five",
+        f"Raise it before `ottla up`: `ulimit -n {min(65_536, hard):d}`"
+        + (
+            ""
+            if hard >= FILES_WARN
+            else ", which needs a higher limit in /etc/security/limits.conf"
+        )
+        + ".",
+    )
+
+
+def examine_free_port(address: Address) -> Finding:
+    """Return whether a broker could listen where nobody does."""
+    check = "port to listen on"
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    try:
+        with socket.socket(family, socket.SOCK_STREAM) as listener:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(address)
+    except OSError as error:
+        remedies = {
+            errno.EADDRINUSE: "Stop what uses it (`ss -ltnp`), or choose another with --port.",
+            errno.EACCES: "Ports below 1024 are root's: choose another with --port.",
+        }
+        remedy = remedies.get(
+            error.errno or 0, "Only addresses of this machine can be listened on: look at --host."
+        )
+        return fail(check, f"{address}: {error.strerror or error}", remedy)
+    return ok(check, f"{address} is free")
+
+
+def directories(data: str | None, settings: dict[str, str], default: str) -> Sequence[Path]:
+    """Return the log directories that `--data`, a configuration file or the default name."""
+    named = data or settings.get("log.dirs") or settings.get("log.dir") or default
+    return [Path(part.strip()) for part in named.split(",") if part.strip()]

@@ -1,0 +1,161 @@
+"""Who listens on an address: a broker, something else, or nobody.
+
+A request of Kafka's is sent; whoever answers in another language is asked in that language.
+"""
+
+import socket
+import ssl
+import struct
+import time
+from typing import NamedTuple
+
+from ottla.client.bootstrap import Address
+from ottla.tools.doctor.findings import Finding, fail, ok
+
+PATIENCE_S = 3.0
+# ApiVersions, version 0, correlation id 1, no client id: understood by every Kafka since 0.10.
+_API_VERSIONS = struct.pack(">ihhih", 10, 18, 0, 1, -1)
+_ANSWER = struct.Struct(">ii")
+_TLS_ALERT = b"\x15\x03"
+# First bytes that others send unasked, or in answer to what they do not understand.
+_GREETINGS = (
+    (b"HTTP/", "an HTTP server"),
+    (b"SSH-", "an SSH server"),
+    (b"-ERR", "Redis"),
+    (b"AMQP", "an AMQP broker such as RabbitMQ"),
+    (b"220 ", "a mail or FTP server"),
+)
+
+
+class Resolved(NamedTuple):
+    """What a host name stands for, or the finding that it stands for nothing."""
+
+    addresses: tuple[str, ...]
+    finding: Finding | None = None
+
+
+def resolve(address: Address, check: str) -> Resolved:
+    """Look a host up as every client does."""
+    try:
+        found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+    except (socket.gaierror, UnicodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        return Resolved(
+            (),
+            fail(
+                check,
+                f"{address.host} is not a known host: {reason}",
+                "Check the spelling, or add the name to DNS or to /etc/hosts.",
+            ),
+        )
+    return Resolved(tuple(dict.fromkeys(str(item[4][0]) for item in found)))
+
+
+def examine(address: Address, check: str = "port") -> Finding:
+    """Return who answers on the address."""
+    resolved = resolve(address, check)
+    if resolved.finding is not None:
+        return resolved.finding
+    started = time.monotonic()
+    try:
+        with socket.create_connection(address, PATIENCE_S) as connection:
+            answer = _ask(connection, _API_VERSIONS)
+    except ConnectionRefusedError:
+        return fail(
+            check,
+            f"nothing listens on {address}",
+            f"Start a broker with `ottla up --port {address.port}`, or name the right address "
+            "with --bootstrap.",
+        )
+    except TimeoutError:
+        return fail(
+            check,
+            f"{address} does not answer at all within {PATIENCE_S:g} s",
+            "Look for a firewall or security group in between, and whether the machine is up.",
+        )
+    except OSError as error:
+        return fail(
+            check, f"{address} cannot be reached: {error.strerror or error}",
+            "Check the network between here and there.",
+        )  # fmt: skip
+    if _is_kafka(answer):
+        milliseconds = (time.monotonic() - started) * 1000
+        return ok(check, f"{address} speaks Kafka's protocol ({milliseconds:.0f} ms)")
+    return _stranger(address, answer, check)
+
+
+def _ask(connection: socket.socket, request: bytes) -> bytes | None:
+    """Return the first bytes of the answer; b"" if it is closed instead, None for silence."""
+    connection.settimeout(PATIENCE_S)
+    try:
+        connection.sendall(request)
+        return connection.recv(4096)
+    except TimeoutError:
+        return None
+    except ConnectionError:
+        return b""
+
+
+def _is_kafka(answer: bytes | None) -> bool:
+    if answer is None or len(answer) < _ANSWER.size:
+        return False
+    size, correlation_id = _ANSWER.unpack_from(answer)
+    return bool(size >= 6 and correlation_id == 1)
+
+
+def _stranger(address: Address, answer: bytes | None, check: str) -> Finding:
+    """Find out what it is that does not answer as a broker."""
+    protocol = _tls_version(address)
+    if protocol is not None or (answer or b"").startswith(_TLS_ALERT):
+        return fail(
+            check,
+            f"{address} speaks TLS ({protocol or 'it refuses plain text'}), and Ottla's tools speak "
+            "plain text",
+            "Use the broker's PLAINTEXT listener (look at its option listeners); clients that can, "
+            "need security.protocol=SSL for this one.",
+        )
+    for greeting, name in _GREETINGS:
+        if (answer or _http_answer(address)).startswith(greeting):
+            return fail(
+                check,
+                f"{name} listens on {address}, no broker",
+                "Name the broker's own port with --bootstrap; 9092 is usual.",
+            )
+    if answer == b"":
+        return fail(
+            check,
+            f"{address} closes the connection without a word",
+            "It may want a login (SASL), or be no broker at all: look at the log of what listens "
+            "there.",
+        )
+    said = f"answers with {answer[:16]!r}" if answer else "takes a request and does not answer"
+    return fail(
+        check,
+        f"{address} {said}: that is not Kafka's protocol",
+        "Look what listens there (`ss -ltnp`), and name the broker's port with --bootstrap.",
+    )
+
+
+def _tls_version(address: Address) -> str | None:
+    """Return the version of TLS that is spoken there; None where it is not."""
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    # Nothing is trusted or sent: only the language is of interest.
+    context.verify_mode = ssl.CERT_NONE
+    try:
+        with (
+            socket.create_connection(address, PATIENCE_S) as plain,
+            context.wrap_socket(plain, server_hostname=address.host) as spoken,
+        ):
+            return spoken.version()
+    except (OSError, ValueError):
+        return None
+
+
+def _http_answer(address: Address) -> bytes:
+    """Return what comes back for a request of a web browser's."""
+    try:
+        with socket.create_connection(address, PATIENCE_S) as connection:
+            return _ask(connection, b"GET / HTTP/1.0\r\n\r\n") or b""
+    except OSError:
+        return b""

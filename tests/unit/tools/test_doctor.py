@@ -1,0 +1,76 @@
+"""`ottla doctor` as a command: what it examines, what it prints, its exit code."""
+
+import json
+import socket
+from pathlib import Path
+
+import pytest
+
+from ottla.tools import main
+from tests.unit.tools.conftest import Run
+
+
+@pytest.fixture
+def nowhere() -> str:
+    """An address where nothing listens."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return f"127.0.0.1:{listener.getsockname()[1]}"
+
+
+def test_a_sound_cluster_is_no_failure(run: Run) -> None:
+    """One line a check, none with a remedy for the cluster."""
+    done = run("doctor")
+    assert done.code == 0
+    lines = done.out.decode().splitlines()
+    assert lines[0].startswith("ok    port  ")
+    assert any(line.startswith("ok    controller ") for line in lines)
+    assert not any(line.startswith("FAIL") for line in lines)
+
+
+def test_scripts_read_every_finding(run: Run) -> None:
+    """With check, state, what was found and the remedy."""
+    found = run("doctor", "--output", "json").json
+    assert {frozenset(each) for each in found} == {frozenset({"check", "state", "found", "remedy"})}
+    assert {each["state"] for each in found} <= {"ok", "warn"}
+
+
+def test_without_a_broker_it_tells_what_would_hinder_one(
+    nowhere: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The folder, the disk, the limits, the port; and that nothing listens is a failure."""
+    data = str(tmp_path / "data")
+    assert main.run(["doctor", "-b", nowhere, "--data", data, "--output", "json"]) == 1
+    found = {each["check"]: each for each in json.loads(capsys.readouterr().out)}
+    assert found["port"]["state"] == "fail"
+    assert found["port to listen on"]["state"] == "ok"
+    assert found[f"log directory {data}"]["state"] == "ok"
+    assert {"open files (ulimit -n)", f"disk below {tmp_path}", "python"} <= found.keys()
+
+
+def test_the_remedy_stands_below(nowhere: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """For people, in the column of what was found."""
+    assert main.run(["doctor", "-b", nowhere]) == 1
+    first, second = capsys.readouterr().out.splitlines()[:2]
+    assert first.startswith("FAIL  port ")
+    assert second.strip().startswith("-> Start a broker with `ottla up --port ")
+    assert second.index("->") == first.index("nothing listens")
+
+
+def test_the_configuration_file_names_the_directories(
+    nowhere: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As the broker reads it."""
+    config = tmp_path / "server.properties"
+    config.write_text(f"log.dirs={tmp_path}/a,/proc/b\n")
+    assert main.run(["doctor", "-b", nowhere, "--config", str(config)]) == 1
+    out = capsys.readouterr().out
+    assert f"ok    log directory {tmp_path}/a" in out
+    assert "FAIL  log directory /proc/b" in out
+
+
+def test_another_machine_is_not_examined(capsys: pytest.CaptureFixture[str]) -> None:
+    """Where the broker is elsewhere, this machine's disks say nothing about it."""
+    assert main.run(["doctor", "-b", "broker.invalid:9092"]) == 1
+    out = capsys.readouterr().out
+    assert "is not a known host" in out
+    assert "disk below" not in out

@@ -1,0 +1,166 @@
+"""Doctor: what a cluster that answers tells its clients. Each fault is made for real."""
+
+import shutil
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ottla.base.clock import RealClock
+from ottla.client.admin import topics
+from ottla.client.admin.cluster import Broker, ClusterDescription
+from ottla.client.bootstrap import Address
+from ottla.testing import Cluster
+from ottla.tools.doctor import cluster, port
+from ottla.tools.doctor.findings import Finding, State
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Silence is noticed soon."""
+    monkeypatch.setattr(port, "PATIENCE_S", 0.5)
+
+
+def examined(running: Cluster, *, may_write: bool = False) -> dict[str, Finding]:
+    """Return what is found, by check."""
+    address = Address(running.host, running.port)
+    return {each.check: each for each in cluster.examine(address, may_write=may_write)}
+
+
+def advertised(options: str) -> Finding:
+    """Return what is found of a broker that advertises this address."""
+    with Cluster(options={"advertised.listeners": f"PLAINTEXT://{options}"}) as running:
+        found = examined(running)["advertised address of broker 1"]
+        assert str(running.port) in found.remedy or found.state is State.OK
+    return found
+
+
+def test_a_sound_cluster_has_no_remedies() -> None:
+    """Every check is there, and all is well."""
+    with Cluster() as running:
+        running.create_topic("t", partitions=3)
+        found = examined(running)
+    assert {each.state for each in found.values()} == {State.OK}
+    assert found.keys() == {
+        "versions", "cluster", "controller", "advertised address of broker 1",
+        "log directories of broker 1", "partitions", "time",
+    }  # fmt: skip
+    assert found["partitions"].found.startswith("3,")
+
+
+def test_an_advertised_name_that_nobody_knows_is_told() -> None:
+    """As a container's own name is outside of it."""
+    found = advertised("container.invalid:9092")
+    assert found.state is State.FAIL
+    assert "clients are told container.invalid:9092" in found.found
+    assert "advertised.listeners=PLAINTEXT://127.0.0.1:" in found.remedy
+
+
+def test_an_advertised_port_that_is_closed_is_told() -> None:
+    """As a port that was not forwarded is."""
+    found = advertised("127.0.0.1:1")
+    assert found.state is State.FAIL
+    assert "clients are told 127.0.0.1:1, but nothing listens" in found.found
+
+
+def test_another_cluster_at_the_advertised_address_is_told() -> None:
+    """Clients would write into the wrong one."""
+    with Cluster() as other:
+        found = advertised(f"127.0.0.1:{other.port}")
+        assert other.cluster_id in found.found
+    assert found.state is State.FAIL
+    assert "another cluster answers" in found.found
+
+
+def test_another_way_to_the_same_cluster_is_well() -> None:
+    """A name instead of a number."""
+    with Cluster() as probe:
+        number = probe.port
+    with Cluster(
+        options={
+            "listeners": f"PLAINTEXT://127.0.0.1:{number}",
+            "advertised.listeners": f"PLAINTEXT://localhost:{number}",
+        }
+    ) as running:
+        found = examined(running)["advertised address of broker 1"]
+    assert (found.state, found.remedy) == (State.OK, "")
+    assert "is reached from here" in found.found
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "::1"])
+def test_the_trap_of_localhost_is_told(host: str) -> None:
+    """A broker in a container that sends its clients to their own machine."""
+    seen_from = Address("192.0.2.7", 9092)
+    broker = Broker(1, host, 9092, None)
+    found = cluster._advertised(seen_from, broker, ClusterDescription("c", 1, (broker,)))
+    assert found.state is State.FAIL
+    assert "would look for the broker on their own machine" in found.found
+    assert "advertised.listeners=PLAINTEXT://192.0.2.7:9092" in found.remedy
+
+
+def test_the_address_of_everywhere_is_none_to_connect_to() -> None:
+    """0.0.0.0 is for listening."""
+    broker = Broker(1, "0.0.0.0", 9092, None)
+    found = cluster._advertised(
+        Address("127.0.0.1", 9092), broker, ClusterDescription("c", 1, (broker,))
+    )
+    assert (found.state, "no address to connect to" in found.found) == (State.FAIL, True)
+
+
+def test_a_log_directory_that_is_offline_is_told(tmp_path: Path) -> None:
+    """By the broker itself, as it may be on another machine."""
+    folders = f"{tmp_path}/a,{tmp_path}/b"
+    with Cluster(options={"log.dirs": folders}, data=tmp_path) as running:
+        running.create_topic("t", partitions=4)
+        shutil.rmtree(tmp_path / "b")
+        (tmp_path / "b").touch()
+        running.create_topic("u", partitions=4)
+        found = examined(running)["log directories of broker 1"]
+    assert found.state is State.FAIL
+    assert found.found == f"1 of 2 offline: {tmp_path}/b"
+
+
+def test_partitions_without_a_leader_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And those with replicas missing, as long as each has a leader."""
+    with Cluster() as running, running.admin() as brokers:
+        running.create_topic("t", partitions=2)
+        (topic,) = topics.list_topics(brokers)
+        first, second = topic.partitions
+        for changed, state, words in (
+            (replace(first, leader=-1), State.FAIL, "1 of 2 have no leader: t-0"),
+            (replace(first, replicas=(1, 2)), State.WARN, "1 of 2 lack replicas: t-0"),
+        ):
+            listed = replace(topic, partitions=(changed, second))
+            monkeypatch.setattr(cluster.topics, "list_topics", lambda _, listed=listed: [listed])
+            found = cluster._partitions(brokers)
+            assert (found.state, found.found) == (state, words)
+
+
+def test_clocks_are_compared_only_when_writing_is_allowed() -> None:
+    """And the topic for it is gone afterwards."""
+    with Cluster() as running:
+        assert "--write" in examined(running)["time"].found
+        assert "agree" in examined(running, may_write=True)["time"].found
+        assert running.topics() == []
+
+
+@pytest.mark.parametrize(
+    ("seconds", "state", "words"),
+    [
+        (120, State.FAIL, "ahead of"),
+        (-3000, State.FAIL, "behind"),
+        (10, State.WARN, "10.0 s ahead"),
+    ],
+)
+def test_a_clock_that_is_wrong_is_told(
+    monkeypatch: pytest.MonkeyPatch, seconds: int, state: State, words: str
+) -> None:
+    """In which direction, and how far."""
+    monkeypatch.setattr(
+        RealClock, "time_ms", lambda self: time.time_ns() // 1_000_000 + seconds * 1000
+    )
+    with Cluster() as running:
+        found = examined(running, may_write=True)["time"]
+    assert (found.state, words in found.found) == (state, True)
+    assert "NTP" in found.remedy

@@ -1,0 +1,146 @@
+"""Doctor: who listens on an address. Each fault is made for real."""
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from ottla.client.bootstrap import Address
+from ottla.testing import Cluster
+from ottla.tools.doctor import port
+from ottla.tools.doctor.findings import State
+
+Talk = Callable[[socket.socket], None]
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Silence is noticed soon."""
+    monkeypatch.setattr(port, "PATIENCE_S", 0.3)
+
+
+@contextmanager
+def stranger(talk: Talk) -> Iterator[Address]:
+    """Something that is no broker; `talk` has each connection until it returns."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            with connection:
+                connection.settimeout(2.0)
+                try:
+                    talk(connection)
+                except OSError:
+                    continue
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    yield Address(*listener.getsockname()[:2])
+    listener.shutdown(socket.SHUT_RDWR)
+    listener.close()
+    thread.join(5.0)
+
+
+def test_a_broker_is_recognised() -> None:
+    """By its answer to ApiVersions."""
+    with Cluster() as cluster:
+        found = port.examine(Address(cluster.host, cluster.port))
+    assert (found.state, found.remedy) == (State.OK, "")
+    assert "speaks Kafka's protocol" in found.found
+
+
+def test_nobody_is_told_how_to_start_a_broker() -> None:
+    """On the very port."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        number = listener.getsockname()[1]
+    found = port.examine(Address("127.0.0.1", number))
+    assert found.state is State.FAIL
+    assert f"nothing listens on 127.0.0.1:{number}" in found.found
+    assert f"`ottla up --port {number}`" in found.remedy
+
+
+def test_a_name_that_nobody_knows_is_told() -> None:
+    """The names below .invalid are unknown for ever."""
+    found = port.examine(Address("broker.invalid", 9092))
+    assert found.state is State.FAIL
+    assert "broker.invalid is not a known host" in found.found
+    assert "/etc/hosts" in found.remedy
+
+
+@pytest.mark.parametrize(
+    ("greeting", "name"),
+    [
+        (b"SSH-2.0-OpenSSH_9.2\r\n", "an SSH server"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "an HTTP server"),
+        (b"-ERR unknown command\r\n", "Redis"),
+        (b"AMQP\x00\x00\x09\x01", "an AMQP broker"),
+    ],
+)
+def test_what_greets_is_called_by_its_name(greeting: bytes, name: str) -> None:
+    """It speaks first, or at the first byte that it does not understand."""
+
+    def talk(connection: socket.socket) -> None:
+        connection.recv(100)
+        connection.sendall(greeting)
+
+    with stranger(talk) as address:
+        found = port.examine(address)
+    assert found.state is State.FAIL
+    assert name in found.found
+
+
+def test_an_http_server_that_waits_for_a_line_is_asked_for_one() -> None:
+    """Most do: a broker's request has no line break."""
+
+    def talk(connection: socket.socket) -> None:
+        data = b""
+        while b"\n" not in data:
+            data += connection.recv(100) or b"\n"
+        if data.startswith(b"GET "):
+            connection.sendall(b"HTTP/1.0 404 Not Found\r\n\r\n")
+
+    with stranger(talk) as address:
+        assert "an HTTP server" in port.examine(address).found
+
+
+def test_a_listener_of_tls_is_recognised() -> None:
+    """It answers plain text with an alert."""
+
+    def talk(connection: socket.socket) -> None:
+        connection.recv(100)
+        connection.sendall(b"\x15\x03\x01\x00\x02\x02\x46")
+
+    with stranger(talk) as address:
+        found = port.examine(address)
+    assert "speaks TLS" in found.found
+    assert "security.protocol=SSL" in found.remedy
+
+
+def test_who_says_nothing_is_no_broker() -> None:
+    """However long one waits."""
+
+    def talk(connection: socket.socket) -> None:
+        while connection.recv(100):
+            pass
+
+    with stranger(talk) as address:
+        found = port.examine(address)
+    assert "does not answer: that is not Kafka's protocol" in found.found
+
+
+def test_who_hangs_up_may_want_a_login() -> None:
+    """As a SASL listener does with whoever begins with anything else."""
+
+    def talk(connection: socket.socket) -> None:
+        connection.recv(100)
+
+    with stranger(talk) as address:
+        found = port.examine(address)
+    assert "closes the connection without a word" in found.found
+    assert "SASL" in found.remedy
