@@ -18,6 +18,7 @@ from ottla.wire.messages.create_topics import (
     CreatableTopicConfig,
     CreateTopicsRequest,
 )
+from ottla.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from ottla.wire.messages.describe_transactions import DescribeTransactionsRequest
 from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
 from ottla.wire.messages.heartbeat import HeartbeatRequest
@@ -257,6 +258,10 @@ def prepare(target: Target, words: list[str]) -> None:
                 _poll(f"{rest[0]} has a coordinator", lambda: _is_coordinated(line, rest[0]))
             case "transactional":
                 _poll(f"{rest[0]} has a coordinator", lambda: _is_transactional(line, rest[0]))
+            case "ended":
+                _poll(f"{rest[0]} has no transaction", lambda: _is_ended(line, rest[0]))
+            case "moved":
+                _poll("all logs are where they were sent", lambda: _is_moved(line))
             case "settle":
                 time.sleep(target.settling_s)
             case "pause":
@@ -329,6 +334,18 @@ def _is_coordinated(line: Line, group: str) -> bool:
         return False
     request = HeartbeatRequest(group_id=group, generation_id=1, member_id="nobody")
     return _request(line, request, 1).error_code not in _NOT_YET
+
+
+def _is_ended(line: Line, transactional_id: str) -> bool:
+    request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
+    (state,) = _request(line, request, 0).transaction_states
+    return str(state.transaction_state).startswith(("Complete", "Empty"))
+
+
+def _is_moved(line: Line) -> bool:
+    results = _request(line, DescribeLogDirsRequest(topics=None), 1).results
+    topics = [topic for result in results for topic in result.topics]
+    return not any(item.is_future_key for topic in topics for item in topic.partitions)
 
 
 def _is_transactional(line: Line, transactional_id: str) -> bool:
