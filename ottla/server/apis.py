@@ -72,6 +72,8 @@ class Row(NamedTuple):
     ends_with_connection: bool = False
     # A plain answer depends on nothing but the request, the image and the address of the broker.
     is_kept: bool = False
+    # Told to clients only while somebody asks for client metrics: those that know it ask and log.
+    is_for_client_metrics: bool = False
     # Answers requests that have been seen before, but for their records, without the handler.
     shortcut: type[ProduceShortcut] | None = None
 
@@ -116,8 +118,8 @@ ROWS: tuple[Row, ...] = (
     Row(list_config_resources),
     Row(describe_client_quotas),
     Row(alter_client_quotas),
-    Row(get_telemetry_subscriptions),
-    Row(push_telemetry),
+    Row(get_telemetry_subscriptions, is_for_client_metrics=True),
+    Row(push_telemetry, is_for_client_metrics=True),
     Row(describe_log_dirs),
     Row(alter_replica_log_dirs),
     Row(describe_producers),
@@ -128,7 +130,9 @@ ROWS: tuple[Row, ...] = (
 )
 
 
-def advertised_apis(rows: tuple[Row, ...] = ROWS) -> tuple[AdvertisedApi, ...]:
+def advertised_apis(
+    rows: tuple[Row, ...] = ROWS, *, with_client_metrics: bool = False
+) -> tuple[AdvertisedApi, ...]:
     """Return what ApiVersions tells, by key."""
     apis = (
         AdvertisedApi(
@@ -137,5 +141,6 @@ def advertised_apis(rows: tuple[Row, ...] = ROWS) -> tuple[AdvertisedApi, ...]:
             row.handler.MAX_VERSION,
         )
         for row in rows
+        if with_client_metrics or not row.is_for_client_metrics
     )
     return tuple(sorted(apis))

@@ -183,6 +183,7 @@ class Node:
             broker.quotas.settings_changed,
             broker.client_metrics.settings_changed,
         ]
+        broker.client_metrics.on_change.append(self._client_metrics_changed)
         await broker.configs.start(session)
         broker.features = Features(features.supported(broker.advertised_apis), self._tasks)
         await broker.features.start(session)
@@ -412,6 +413,10 @@ class Node:
         for endpoint in self._endpoints:
             endpoint.limits = limits(snapshot)
         self.broker.replicas.update_configs()
+
+    def _client_metrics_changed(self, is_any_asked_for: bool) -> None:
+        apis_now = apis.advertised_apis(with_client_metrics=is_any_asked_for)
+        self.broker.advertised_apis = apis_now
 
     def _topic_changed(self, topic: str, _: Snapshot) -> None:
         self.broker.replicas.update_configs(topic)

@@ -21,7 +21,7 @@ async def test_every_served_api_is_listed(broker: LogsBroker, version: int) -> N
     """Keys and ranges are those of the table of handlers."""
     answer = await broker.ask(api_versions, request(), version)
     told = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
-    served = {int(row.handler.API): row for row in apis.ROWS}
+    served = {int(row.handler.API): row for row in apis.ROWS if not row.is_for_client_metrics}
     assert told.keys() == served.keys()
     for key, (low, high) in told.items():
         if key != ApiKey.PRODUCE:
@@ -81,3 +81,10 @@ def test_every_row_is_within_the_codec() -> None:
         api = APIS[int(row.handler.API)]
         assert api.min_version <= row.handler.MIN_VERSION <= row.handler.MAX_VERSION
         assert api.max_version >= row.handler.MAX_VERSION
+
+
+async def test_telemetry_is_advertised_while_it_is_asked_for(broker: LogsBroker) -> None:
+    """Clients that know of it would ask, and say so in their logs (KIP-714)."""
+    broker.advertised_apis = apis.advertised_apis(with_client_metrics=True)
+    answer = await broker.ask(api_versions, request(), 4)
+    assert {71, 72} <= {api.api_key for api in answer.api_keys}

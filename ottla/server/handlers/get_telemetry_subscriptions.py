@@ -4,8 +4,10 @@
 A client without an id gets one. What it is asked for comes from the config resources of type 16
 (client metrics) that match it; without any it is asked for nothing, and told so.
 
-Not done: nothing. Kafka advertises this only with a plug-in that receives metrics; Ottla keeps the
-latest payload of each client, so it always does.
+Advertised while there is a subscription: clients that connect later take part. (Kafka needs a plug-in that
+receives metrics; Ottla keeps the latest payload of each client.)
+
+Not done: nothing.
 """
 
 from ottla.base.errors import ApiError

@@ -117,11 +117,13 @@ class _Client:
 class ClientMetrics:
     """All subscriptions and clients of a broker.
 
-    `max_bytes` bounds a payload, compressed and not (telemetry.max.bytes).
+    `max_bytes` bounds a payload, compressed and not (telemetry.max.bytes). `on_change` hears of every
+    change of subscriptions, with whether there are any.
     """
 
     def __init__(self, max_bytes: int, new_id: Callable[[], bytes]) -> None:
         self.max_bytes = max_bytes
+        self.on_change: list[Callable[[bool], None]] = []
         self._new_id = new_id
         self._subscriptions: dict[str, Subscription] = {}
         # Counts changes of subscriptions.
@@ -137,13 +139,14 @@ class ClientMetrics:
         name = ConfigNode.desanitize(path) or ""
         self._version += 1
         self._subscriptions.pop(name, None)
-        if not settings:
-            return
         try:
-            check(name, settings)
-            self._subscriptions[name] = subscription_of(settings)
+            if settings:
+                check(name, settings)
+                self._subscriptions[name] = subscription_of(settings)
         except ApiError as error:
             _log.warning("client metrics ignored subscription=%s reason=%s", name, error.message)
+        for tell in self.on_change:
+            tell(bool(self._subscriptions))
 
     def pushed(self) -> list[Pushed]:
         """Return the latest push of every client that has pushed, oldest client first."""

@@ -199,3 +199,13 @@ def test_a_subscription_that_cannot_be_is_left_out(metrics: ClientMetrics) -> No
     metrics.settings_changed(TYPE, "good", {"metrics": "*"})
     metrics.settings_changed(TYPE, "good", {})
     assert metrics.ask(ZERO_UUID, WHO, 0).metrics == ()
+
+
+def test_the_first_and_the_last_subscription_are_told(metrics: ClientMetrics) -> None:
+    """The APIs are advertised while somebody asks for metrics; one that cannot be does not."""
+    told: list[bool] = []
+    metrics.on_change.append(told.append)
+    metrics.settings_changed(TYPE, "bad", {"interval.ms": "1"})
+    subscribe(metrics)
+    metrics.settings_changed(TYPE, "all", {})
+    assert told == [False, True, False]

@@ -1,0 +1,137 @@
+"""Client metrics with foreign clients: librdkafka and the Java client push what they are asked for."""
+
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from confluent_kafka import Consumer, Producer
+
+from ottla.server.telemetry.clients import Pushed
+from ottla.testing.cluster import Cluster
+from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from ottla.wire.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+from tests.compat import java
+
+pytestmark = pytest.mark.compat
+
+needs_java = pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not()))
+CLIENT_METRICS = 16
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    """A broker that nobody has asked for metrics yet."""
+    with Cluster() as running:
+        yield running
+
+
+def subscribe(cluster: Cluster, **settings: str) -> None:
+    """Ask clients for metrics (dots of names as underscores)."""
+    resource = AlterConfigsResource(
+        resource_type=CLIENT_METRICS,
+        resource_name="all",
+        configs=[
+            AlterableConfig(name=name.replace("_", "."), config_operation=0, value=value)
+            for name, value in settings.items()
+        ],
+    )
+    with cluster.admin() as brokers:
+        request = IncrementalAlterConfigsRequest(resources=[resource])
+        response = brokers.ask(request, IncrementalAlterConfigsResponse)
+    assert response.responses[0].error_code == 0
+
+
+def advertised(cluster: Cluster) -> set[int]:
+    """Return the keys of the APIs that clients are told of."""
+    with cluster.admin() as brokers:
+        request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
+        return {item.api_key for item in brokers.ask(request, ApiVersionsResponse).api_keys}
+
+
+def pushed(cluster: Cluster) -> list[Pushed]:
+    """Return what the broker keeps."""
+    return cluster._node.broker.client_metrics.pushed()
+
+
+def until(condition: Callable[[], object], act: Callable[[], object]) -> None:
+    """Act until a condition holds; clients push when they like."""
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline, "nothing was pushed"
+        act()
+
+
+def test_nobody_is_bothered_without_a_subscription(cluster: Cluster) -> None:
+    """The APIs are advertised while there is one; restarts do not matter."""
+    apis = {71, 72}
+    assert not apis & advertised(cluster)
+    subscribe(cluster, metrics="*")
+    assert apis <= advertised(cluster)
+    cluster.restart()
+    assert apis <= advertised(cluster)
+
+
+def test_librdkafka_pushes_what_it_is_asked_for(cluster: Cluster) -> None:
+    """Producers and consumers, and once more when they end."""
+    cluster.create_topic("t")
+    subscribe(cluster, metrics="org.apache.kafka.", interval_ms="200", match="client_id=tele.*")
+    settings = {"bootstrap.servers": cluster.bootstrap, "log_level": 0}
+    producers = [Producer({**settings, "client.id": name}) for name in ("other", "tele-producer")]
+    consumer = Consumer({**settings, "client.id": "tele-consumer", "group.id": "g"})
+    consumer.subscribe(["t"])
+
+    def act() -> None:
+        for producer in producers:
+            producer.produce("t", b"x")
+            producer.flush(5)
+        consumer.poll(0.05)
+
+    until(lambda: len(pushed(cluster)) == 2, act)
+    found = {str(item.attributes["client_id"]): item for item in pushed(cluster)}
+    assert set(found) == {"tele-producer", "tele-consumer"}
+    assert b"org.apache.kafka.producer." in found["tele-producer"].payload
+    assert b"org.apache.kafka.consumer." in found["tele-consumer"].payload
+    assert "rdkafka" in str(found["tele-producer"].attributes["client_software_version"])
+    consumer.close()
+    producers.pop()
+    until(
+        lambda: [item.is_terminating for item in pushed(cluster)] == [True, True],
+        lambda: producers[0].flush(0.05),
+    )
+
+
+@pytest.mark.slow
+@needs_java
+def test_the_java_client_pushes_what_it_is_asked_for(cluster: Cluster) -> None:
+    """Compressed with zstd, which it prefers; Kafka's own tool makes the subscription."""
+    cluster.create_topic("java")
+    made = java.run(
+        java.client_class_path("4.3.0"),
+        "org.apache.kafka.tools.ClientMetricsCommand",
+        *("--bootstrap-server", cluster.bootstrap, "--alter", "--name", "java"),
+        *("--metrics", "org.apache.kafka.producer.", "--interval", "300"),
+        *("--match", "client_software_name=apache-kafka-java"),
+    )
+    assert "Altered client metrics config for java" in made
+    java.run(
+        java.client_class_path("4.3.0"),
+        "org.apache.kafka.tools.ProducerPerformance",
+        *("--topic", "java", "--num-records", "300", "--record-size", "10"),
+        *("--throughput", "100", "--producer-props", f"bootstrap.servers={cluster.bootstrap}"),
+        *("client.id=java-producer", "linger.ms=0"),
+    )
+    (found,) = pushed(cluster)
+    assert found.attributes["client_software_name"] == "apache-kafka-java"
+    assert found.attributes["client_software_version"] == "4.3.0"
+    assert b"org.apache.kafka.producer." in found.payload
+    listed = java.run(
+        java.client_class_path("4.3.0"),
+        "org.apache.kafka.tools.ClientMetricsCommand",
+        *("--bootstrap-server", cluster.bootstrap, "--list"),
+    )
+    assert listed.split() == ["java"]

@@ -1,0 +1,238 @@
+"""Quotas with foreign clients: set by Apache Kafka's own tools, felt by librdkafka."""
+
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from confluent_kafka import Consumer, Message, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from kafka.admin import KafkaAdminClient
+from kafka.admin import NewTopic as PythonTopic
+from kafka.errors import ThrottlingQuotaExceededError
+
+from ottla.testing.cluster import Cluster
+from ottla.wire.messages.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasRequestEntryData,
+    AlterClientQuotasResponse,
+    EntityData,
+    OpData,
+)
+from tests.compat import java
+
+pytestmark = pytest.mark.compat
+
+needs_java = pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not()))
+MEGABYTE = 1_000_000
+# Two samples: the burst at the start is one second's worth, not ten.
+OPTIONS = {
+    "quota.window.num": "2",
+    "controller.quota.window.num": "1",
+    "controller.quota.window.size.seconds": "10",
+}
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    """A broker for this file; every test uses clients and topics of its own."""
+    with Cluster(options=OPTIONS) as running:
+        yield running
+
+
+def limit(cluster: Cluster, names: dict[str, str | None], **values: float) -> None:
+    """Set quotas of an entity."""
+    entry = AlterClientQuotasRequestEntryData(
+        entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in names.items()],
+        ops=[OpData(key=key, value=value) for key, value in values.items()],
+    )
+    with cluster.admin() as brokers:
+        request = AlterClientQuotasRequest(entries=[entry])
+        response = brokers.ask(request, AlterClientQuotasResponse)
+    assert [item.error_code for item in response.entries] == [0]
+
+
+class Rate:
+    """Bytes by the moment at which they were delivered, from the start on."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+        self._delivered: list[tuple[float, int]] = []
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the start."""
+        return time.monotonic() - self._began
+
+    def note(self, message: Message) -> None:
+        """Count a message."""
+        value = message.value()
+        assert value is not None
+        self._delivered.append((self.elapsed, len(value)))
+
+    def between(self, start: float, end: float) -> float:
+        """Return bytes a second in this part of the time."""
+        return sum(size for at, size in self._delivered if start <= at < end) / (end - start)
+
+
+@pytest.mark.slow
+def test_a_producer_settles_at_its_byte_rate(cluster: Cluster) -> None:
+    """librdkafka, as fast as it can, within a tenth of 1 MB/s; every record arrives in the end."""
+    cluster.create_topic("produced")
+    limit(cluster, {"client-id": "slow-producer"}, producer_byte_rate=MEGABYTE)
+    producer = Producer(
+        {
+            "bootstrap.servers": cluster.bootstrap,
+            "client.id": "slow-producer",
+            "batch.size": 65_536,
+            "queue.buffering.max.kbytes": 1_000,
+        }
+    )
+    rate, failures, value = Rate(), [], bytes(1000)
+
+    def delivered(error: object, message: Message) -> None:
+        if error is not None:
+            failures.append(error)
+        rate.note(message)
+
+    while rate.elapsed < 8:
+        try:
+            producer.produce("produced", value, on_delivery=delivered)
+        except BufferError:
+            producer.poll(0.01)
+        producer.poll(0)
+    assert producer.flush(10) == 0
+    assert failures == []
+    assert rate.between(2, 8) == pytest.approx(MEGABYTE, rel=0.1)
+
+
+@pytest.mark.slow
+def test_a_consumer_settles_at_its_byte_rate_and_misses_nothing(cluster: Cluster) -> None:
+    """Throttled fetches are answered without records; the records come later, in order."""
+    cluster.create_topic("consumed")
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, "client.id": "fast"})
+    count = 8_000
+    for number in range(count):
+        producer.produce("consumed", number.to_bytes(1000, "big"))
+        producer.poll(0)
+    assert producer.flush(10) == 0
+    limit(cluster, {"client-id": "slow-consumer"}, consumer_byte_rate=MEGABYTE)
+    consumer = Consumer(
+        {
+            "bootstrap.servers": cluster.bootstrap,
+            "client.id": "slow-consumer",
+            "group.id": "slow",
+            "auto.offset.reset": "earliest",
+            "fetch.message.max.bytes": 100_000,
+        }
+    )
+    consumer.subscribe(["consumed"])
+    rate, seen = Rate(), []
+    while len(seen) < count and rate.elapsed < 20:
+        message = consumer.poll(1)
+        if message is not None and message.error() is None:
+            if not seen:
+                rate = Rate()
+            rate.note(message)
+            seen.append(int.from_bytes(message.value() or b"", "big"))
+    consumer.close()
+    assert seen == list(range(count))
+    assert rate.between(0, rate.elapsed) == pytest.approx(MEGABYTE, rel=0.35)
+    assert rate.elapsed > 5
+
+
+def test_other_clients_are_not_slowed_down(cluster: Cluster) -> None:
+    """The quota of one client id says nothing of another."""
+    limit(cluster, {"client-id": "somebody"}, producer_byte_rate=1.0, request_percentage=0.01)
+    cluster.create_topic("others")
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, "client.id": "else"})
+    rate = Rate()
+    for _ in range(3000):
+        producer.produce("others", bytes(1000), on_delivery=lambda _, message: rate.note(message))
+        producer.poll(0)
+    assert producer.flush(10) == 0
+    assert rate.elapsed < 3
+
+
+def test_an_older_administrator_waits_for_the_quota_of_mutations(cluster: Cluster) -> None:
+    """librdkafka's version of CreateTopics cannot be refused: it is served, and waits."""
+    limit(cluster, {"client-id": "careless"}, controller_mutation_rate=1.0)
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "client.id": "careless"})
+    admin.create_topics([NewTopic("many", 12, 1)])["many"].result()
+    rate = Rate()
+    admin.create_topics([NewTopic("more", 1, 1)])["more"].result()
+    assert rate.elapsed > 1.5
+
+
+def test_a_newer_administrator_is_refused(cluster: Cluster) -> None:
+    """kafka-python is told THROTTLING_QUOTA_EXCEEDED for each topic, and can try again."""
+    limit(cluster, {"client-id": "hasty"}, controller_mutation_rate=1.0)
+    admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap, client_id="hasty")
+    admin.create_topics([PythonTopic("python-many", 12, 1)])
+    with pytest.raises(ThrottlingQuotaExceededError):
+        admin.create_topics([PythonTopic("python-more", 1, 1)])
+    admin.close()
+
+
+@pytest.mark.slow
+def test_connections_of_an_address_are_limited() -> None:
+    """What is too much is closed after a while, and the client comes again."""
+    with Cluster() as cluster:
+        limit(cluster, {"ip": "127.0.0.1"}, connection_creation_rate=1)
+        connected = 0
+        for _ in range(30):
+            client = AdminClient(
+                {"bootstrap.servers": cluster.bootstrap, "socket.timeout.ms": 1000, "log_level": 0}
+            )
+            try:
+                client.list_topics(timeout=0.2)
+            except Exception:  # noqa: BLE001 - librdkafka says only that it timed out
+                break
+            connected += 1
+        assert 3 <= connected <= 10
+
+
+def test_quotas_survive_a_restart() -> None:
+    """They are in the tree, and hold from the first request on."""
+    with Cluster() as cluster:
+        limit(cluster, {"user": None, "client-id": "app"}, producer_byte_rate=5.0)
+        cluster.restart()
+        quotas = cluster._node.broker.quotas
+        found = quotas.client("ANONYMOUS", "app")
+        assert found is not None and found.produce is not None
+        assert found.produce.limit == 5
+
+
+Configs = Callable[..., str]
+
+
+@pytest.fixture(params=["3.9.2", "4.3.0"])
+def configs(cluster: Cluster, request: pytest.FixtureRequest) -> Configs:
+    """kafka-configs of one version."""
+
+    def run(*arguments: str) -> str:
+        bootstrap = ("--bootstrap-server", cluster.bootstrap)
+        class_path = java.kafka_class_path(request.param)
+        return java.run(class_path, "kafka.admin.ConfigCommand", *bootstrap, *arguments)
+
+    return run
+
+
+@pytest.mark.slow
+@needs_java
+def test_kafkas_own_tool_sets_shows_and_removes_quotas(configs: Configs) -> None:
+    """Of client ids, users, both, defaults, and addresses."""
+    client = ("--entity-type", "clients", "--entity-name", "tool client")
+    added = configs("--alter", "--add-config", "producer_byte_rate=1024", *client)
+    assert "Completed updating config" in added
+    assert "producer_byte_rate=1024.0" in configs("--describe", *client)
+    both = ("--entity-type", "users", "--entity-name", "alice", "--entity-type", "clients",
+            "--entity-default")  # fmt: skip
+    configs("--alter", "--add-config", "request_percentage=12.5,consumer_byte_rate=7", *both)
+    shown = configs("--describe", *both)
+    assert "request_percentage=12.5" in shown and "consumer_byte_rate=7.0" in shown
+    address = ("--entity-type", "ips", "--entity-default")
+    configs("--alter", "--add-config", "connection_creation_rate=1000", *address)
+    assert "connection_creation_rate=1000.0" in configs("--describe", *address)
+    configs("--alter", "--delete-config", "producer_byte_rate", *client)
+    assert "producer_byte_rate" not in configs("--describe", *client)
+    configs("--alter", "--delete-config", "connection_creation_rate", *address)
