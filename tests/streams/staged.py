@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import pyarrow as pa
 
-from ottla.streams import Serdes, Topology
-from ottla.streams.runtime import ProducedRecord, TaskSettings, TopicRecord
+from ottla.streams import Serdes
+from ottla.streams.runtime import ProducedRecord, TopicRecord
 from ottla.streams.spark.envelopes import RECORDS, SINK, Envelope, Slots, topic_records
 from ottla.streams.spark.layout import Application, Layout, lay_out
 from ottla.streams.spark.tasks import Entry, Stage
@@ -37,15 +37,11 @@ class StagedRun:
 
     def __init__(
         self,
-        topology: Topology,
+        application: Application,
         *,
-        application_id: str = "test",
-        emit_interval_ms: int = 0,
         topics: Mapping[str, int],
         shuffle_partitions: int = 3,
     ) -> None:
-        settings = TaskSettings(application_id, STRINGS, emit_interval_ms)
-        application = Application(topology, settings)
         self.layout: Layout = lay_out([application], topics, CLOCK)
         self._slots = Slots(self.layout.task_count, shuffle_partitions)
         self._state: dict[tuple[int, int], Pages] = {}

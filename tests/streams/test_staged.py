@@ -2,9 +2,10 @@
 
 import pytest
 
-from ottla.streams.runtime import ProducedRecord, TopicRecord
+from ottla.streams.runtime import ProducedRecord, TaskSettings, TopicRecord
+from ottla.streams.spark.layout import Application
 from tests.streams.recorded.topologies import build
-from tests.streams.staged import StagedRun
+from tests.streams.staged import STRINGS, StagedRun
 from tests.streams.transcripts import NAMES, is_compared, line, transcript
 
 TOPICS = {"in": 1, "in-two": 1, "other": 1, "third": 1}
@@ -33,7 +34,8 @@ def _lines(produced: dict[str, list[ProducedRecord]]) -> list[str]:
 def test_micro_batches_of_one_record_write_what_kafka_writes(name: str) -> None:
     """Tasks that are built anew for each record recall all that matters, in every kind of store."""
     interval_ms = 1000 if name.endswith("_throttled") else 0
-    staged = StagedRun(build(name), emit_interval_ms=interval_ms, topics=TOPICS)
+    application = Application(build(name), TaskSettings("test", STRINGS, interval_ms))
+    staged = StagedRun(application, topics=TOPICS)
     # Kafka's driver begins at 0.
     staged.tick(0)
     now = 0

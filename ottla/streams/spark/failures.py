@@ -33,13 +33,13 @@ def explain(text: str) -> str:
         frame = _FRAME.match(line)
         if frame and not message:
             is_shown = _is_users(frame["file"])
-        if _JAVA_FRAME.match(line) or (message and not line.strip()):
+        if _JAVA_FRAME.match(line) or line.strip().startswith("SQLSTATE"):
             break
         if line.startswith(" ") and not message:
             frames += [line.rstrip()] if is_shown else []
         else:
             message.append(_without_tags(line.strip()))
-    shown = "\n".join(message) or "unknown error"
+    shown = "\n".join(message).strip() or "unknown error"
     return f"{shown}\n" + "\n".join(frames) if frames else shown
 
 

@@ -26,6 +26,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from ottla.client.brokers import Brokers
+from ottla.client.fetcher import Fetcher
 from ottla.streams.spark.envelopes import RECORDS, as_arrow, open_sealed
 from ottla.streams.spark.options import SparkOptions, Use
 from ottla.streams.spark.ranges import JsonOffsets, OffsetRange, Offsets, from_json, to_json
@@ -33,6 +35,7 @@ from ottla.streams.spark.shipping import Shipment
 from ottla.streams.spark.sink import StreamSink, Written
 from ottla.streams.spark.source import OttlaSource, RangeTask, StreamReader
 from ottla.streams.spark.tasks import wall_clock_ms
+from ottla.wire.records.columnar import ColumnDecoder
 from ottla.wire.records.columnar_arrays import HEADERS_TYPE
 
 # No topic of a broker can have a space in its name.
@@ -76,6 +79,13 @@ class Reading:
     tick_interval_ms: int | None = None
 
 
+@dataclass
+class BundleTask(InputPartition):
+    """One task's ranges of offsets."""
+
+    ranges: tuple[OffsetRange, ...]
+
+
 def pipeline_source(format_name: str, reading: Reading) -> type[OttlaSource]:
     """Return the Data Source of one pipeline; what it is told travels with the class."""
 
@@ -104,16 +114,24 @@ class PipelineReader(StreamReader):
         self._reading = reading
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yield the envelopes of a task's range."""
-        assert isinstance(partition, RangeTask)
-        wanted = partition.range
-        entry = self._reading.shipment.entry()
+        """Yield the envelopes of a task's ranges."""
+        assert isinstance(partition, BundleTask)
+        entry, options = self._reading.shipment.entry(), self._options
+        with (
+            Brokers(options.bootstrap, client_id=options.client_id) as brokers,
+            Fetcher(brokers, options.fetch_settings) as fetcher,
+        ):
+            for wanted in partition.ranges:
+                for records in self._fetch(fetcher, wanted):
+                    yield as_arrow(entry.take(wanted.topic, wanted.partition, records))
+
+    def _fetch(self, fetcher: Fetcher, wanted: OffsetRange) -> Iterator[pa.RecordBatch]:
         if wanted.topic == CLOCK_TOPIC:
-            yield as_arrow(entry.take(wanted.topic, 0, self._tick(wanted)))
+            yield self._tick(wanted)
             return
-        for batch in super().read(partition):
-            records = _records(wanted.partition, batch)
-            yield as_arrow(entry.take(wanted.topic, wanted.partition, records))
+        decoder = ColumnDecoder(wanted.topic, wanted.partition, self._names)
+        for batch in fetcher.fetch(decoder, wanted.start, wanted.end):
+            yield _records(wanted.partition, batch)
 
     def _tick(self, wanted: OffsetRange) -> pa.RecordBatch:
         """Return the latest time of a range as a record."""
@@ -149,16 +167,33 @@ class PipelineReader(StreamReader):
     def partitions(
         self, start: Mapping[str, Mapping[str, int]], end: Mapping[str, Mapping[str, int]]
     ) -> Sequence[InputPartition]:
-        """Return the tasks of one micro-batch; that of the clock is never cut."""
-        if CLOCK_TOPIC not in end:
-            return super().partitions(start, end)
+        """Return the tasks of one micro-batch: as many as stages have, each with some ranges."""
         rest = [
             {topic: each[topic] for topic in each if topic != CLOCK_TOPIC} for each in (start, end)
         ]
-        last = end[CLOCK_TOPIC]["0"]
-        first = start.get(CLOCK_TOPIC, {}).get("0", last - 1)
-        ticks = [RangeTask(OffsetRange(CLOCK_TOPIC, 0, first, last))] if first < last else []
-        return [*super().partitions(*rest), *ticks]
+        ranges = [each.range for each in super().partitions(*rest) if isinstance(each, RangeTask)]
+        if CLOCK_TOPIC in end:
+            last = end[CLOCK_TOPIC]["0"]
+            first = start.get(CLOCK_TOPIC, {}).get("0", last - 1)
+            ranges += [OffsetRange(CLOCK_TOPIC, 0, first, last)] if first < last else []
+        return [
+            BundleTask(each) for each in bundle(ranges, self._reading.shipment.shuffle_partitions)
+        ]
+
+
+def bundle(ranges: Sequence[OffsetRange], count: int) -> list[tuple[OffsetRange, ...]]:
+    """Return ranges in so many bundles at most, of about the same size; those of a partition stay in order."""
+    sizes = [0] * count
+    found: list[list[OffsetRange]] = [[] for _ in range(count)]
+    for each in sorted(ranges, key=lambda each: (-each.size, each.topic, each.partition)):
+        index = sizes.index(min(sizes))
+        found[index].append(each)
+        # An empty answer costs something, too.
+        sizes[index] += each.size + 1
+    in_order = (
+        sorted(each, key=lambda one: (one.topic, one.partition, one.start)) for each in found
+    )
+    return [tuple(each) for each in in_order if each]
 
 
 def _records(partition: int, batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -1,0 +1,102 @@
+"""The recorded scenarios of tests/streams as applications side by side, each with topics of its own, and their topics."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ottla.client.admin.topics import create_topic
+from ottla.client.brokers import Brokers
+from ottla.client.sender import ColumnSender
+from ottla.client.table import read_table
+from ottla.streams import Topology
+from ottla.streams.runtime import TaskSettings, TopicRecord
+from ottla.streams.spark.layout import Application
+from ottla.streams.topology import Sink, Source
+from ottla.wire.records.columnar_encoding import Rows
+from tests.streams.recorded.topologies import build
+from tests.streams.staged import STRINGS
+from tests.streams.transcripts import transcript
+
+
+def application(name: str) -> Application:
+    """Return a scenario whose topics begin with its name."""
+    topology = build(name)
+    nodes = {key: _renamed(name, node, topology) for key, node in topology.nodes.items()}
+    interval_ms = 1000 if name.endswith("_throttled") else 0
+    settings = TaskSettings(name, STRINGS, interval_ms)
+    return Application(replace(topology, nodes=nodes), settings)
+
+
+def _renamed(name: str, node: Any, topology: Topology) -> Any:
+    internal = topology.internal_topics
+    if isinstance(node, Source):
+        topics = tuple(each if each in internal else f"{name}.{each}" for each in node.topics)
+        pattern = None if node.pattern is None else rf"{name}\.{node.pattern}"
+        return replace(node, topics=topics, pattern=pattern)
+    if not isinstance(node, Sink) or node.topic in internal:
+        return node
+    if isinstance(node.topic, str):
+        return replace(node, topic=f"{name}.{node.topic}")
+    extractor = node.topic
+    return replace(node, topic=lambda key, value: f"{name}.{extractor(key, value)}")
+
+
+def topics_of(name: str) -> dict[str, int]:
+    """Return the topics that a scenario reads, and their partitions."""
+    nodes = application(name).topology.nodes.values()
+    internal = application(name).topology.internal_topics
+    found = {t for each in nodes if isinstance(each, Source) for t in each.topics}
+    if name == "pattern":
+        found = {"pattern.in", "pattern.in-two"}
+    return dict.fromkeys(sorted(found - set(internal)), 1)
+
+
+def inputs(name: str) -> list[tuple[str, TopicRecord]]:
+    """Return the records of a scenario's script, in order, with their topics."""
+    found = []
+    for event, _ in transcript(name)[1]:
+        words = event.split(" ")
+        if words[0] == "pipe":
+            key, value = (None if each == "-" else each.encode() for each in (words[2], words[4]))
+            found.append((f"{name}.{words[1]}", TopicRecord(key, value, int(words[3]))))
+    return found
+
+
+def by_topic(records: Iterable[tuple[str, TopicRecord]]) -> dict[str, list[TopicRecord]]:
+    """Return records by topic."""
+    found: dict[str, list[TopicRecord]] = {}
+    for topic, record in records:
+        found.setdefault(topic, []).append(record)
+    return found
+
+
+def produce(bootstrap: str, records: Mapping[str, list[TopicRecord]]) -> None:
+    """Write records to partition 0 of their topics."""
+    with Brokers(bootstrap) as brokers, ColumnSender(brokers) as sender:
+        for topic, rows in records.items():
+            columns = Rows(
+                pa.array([each.value for each in rows], pa.binary()),
+                pa.array([each.key for each in rows], pa.binary()),
+                None,
+                np.array([each.timestamp for each in rows], np.int64),
+            )
+            sender.send(topic, 0, columns)
+        sender.flush()
+
+
+def create(brokers: Brokers, topic: str) -> None:
+    """Create a topic of one partition that keeps its records, though they are of 1970."""
+    create_topic(brokers, topic, partitions=1, config={"retention.ms": "-1"})
+
+
+def read(bootstrap: str, topic: str, start: int = 0) -> list[TopicRecord]:
+    """Return what a topic of one partition holds from an offset on."""
+    columns = ["key", "value", "timestamp"]
+    table = read_table(topic, bootstrap=bootstrap, columns=columns, start=start)
+    times = pa.compute.divide(table.column("timestamp").cast(pa.int64()), 1000)
+    keys, values = table.column("key").to_pylist(), table.column("value").to_pylist()
+    rows = zip(keys, values, times.to_pylist(), strict=True)
+    return [TopicRecord(*row) for row in rows]

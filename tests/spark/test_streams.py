@@ -1,0 +1,144 @@
+"""Topologies on Spark: they go on where they stopped, and say what is wrong."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from ottla.base.errors import ConfigError
+from ottla.client.table import read_table
+from ottla.streams import (
+    Processor,
+    Punctuation,
+    Record,
+    Serdes,
+    StreamsBuilder,
+    Topology,
+    TopologyError,
+)
+from ottla.streams.runtime import TopicRecord
+from ottla.streams.spark.failures import QueryError
+from ottla.streams.spark.query import StreamsQuery, start
+from ottla.testing.cluster import Cluster
+from tests.spark import scenarios
+
+pytestmark = pytest.mark.spark
+
+_TEXT = Serdes.string()
+
+
+def _counting(source: str, target: str, store: str = "counts") -> Topology:
+    """Counts values: a stage without state, a shuffle, a stage with it."""
+    builder = StreamsBuilder()
+    values = builder.stream(source, key=_TEXT, value=_TEXT)
+    counted = values.group_by(lambda value: value, key=_TEXT, value=_TEXT).count(store)
+    counted.to_stream().map_values(str).to(target, key=_TEXT, value=_TEXT)
+    return builder.build()
+
+
+def _start(
+    topology: Topology, spark: SparkSession, broker: Cluster, checkpoint: Path
+) -> StreamsQuery:
+    return start(
+        topology,
+        spark,
+        application_id="app",
+        bootstrap=broker.bootstrap,
+        checkpoint=str(checkpoint),
+    )
+
+
+def _records(*values: str) -> list[TopicRecord]:
+    return [TopicRecord(None, value.encode(), 1_000_000) for value in values]
+
+
+def _create(broker: Cluster, *topics: str, partitions: int = 1) -> None:
+    for topic in topics:
+        broker.create_topic(topic, partitions=partitions, config={"retention.ms": "-1"})
+
+
+def test_a_topology_goes_on_where_it_stopped(
+    spark: SparkSession, broker: Cluster, tmp_path: Path
+) -> None:
+    """Counts are those of both runs; each is written to the partition of its key."""
+    _create(broker, "words", "counted", partitions=3)
+    for _ in range(2):
+        scenarios.produce(broker.bootstrap, {"words": _records(*"abacabad" * 50)})
+        with _start(_counting("words", "counted"), spark, broker, tmp_path) as query:
+            query.process_all_available()
+    rows = read_table("counted", bootstrap=broker.bootstrap).to_pylist()
+    counts = {row["key"]: int(row["value"]) for row in rows}
+    assert counts == {b"a": 400, b"b": 200, b"c": 100, b"d": 100}
+    # Every update is written, once and in order.
+    assert [int(row["value"]) for row in rows if row["key"] == b"b"] == list(range(1, 201))
+    with pytest.raises(ConfigError, match=r"(?s)renamed-repartition.*application_id"):
+        _start(_counting("words", "counted", "renamed"), spark, broker, tmp_path)
+
+
+def _fail(value: str) -> str:
+    return str(1 // (len(value) - 1))
+
+
+def test_an_error_shows_the_users_frames(
+    spark: SparkSession, broker: Cluster, tmp_path: Path
+) -> None:
+    """What was raised and where in the user's file; neither Spark's frames nor ours."""
+    _create(broker, "fine", "failed")
+    builder = StreamsBuilder()
+    builder.stream("fine", key=_TEXT, value=_TEXT).map_values(_fail).to("failed")
+    scenarios.produce(broker.bootstrap, {"fine": _records("x")})
+    query = _start(builder.build(), spark, broker, tmp_path)
+    with pytest.raises(QueryError) as caught:
+        query.process_all_available()
+    assert not query.is_active
+    lines = str(caught.value).splitlines()
+    assert lines[0] == "ZeroDivisionError: integer division or modulo by zero"
+    assert "test_streams.py" in lines[1]
+    assert "in _fail" in lines[1]
+    assert len(lines) <= 4
+
+
+class _Ticking(Processor[str, str, str, str]):
+    """Tells, once in a while, how many records came."""
+
+    def init(self, context: Any) -> None:
+        """Schedule on the wall clock."""
+        super().init(context)
+        self.seen = 0
+        context.schedule("500 ms", Punctuation.WALL_CLOCK_TIME, self.tick)
+
+    def tick(self, now: int) -> None:
+        """Tell."""
+        self.context.forward(Record("seen", str(self.seen), now))
+
+    def process(self, record: Record[str, str]) -> None:
+        """Count."""
+        self.seen += 1
+
+
+def test_the_wall_clock_calls_without_records(
+    spark: SparkSession, broker: Cluster, tmp_path: Path
+) -> None:
+    """A punctuator is called though nothing comes; fields of a processor stay between micro-batches."""
+    _create(broker, "ticked", "ticks")
+    builder = StreamsBuilder()
+    stream = builder.stream("ticked", key=_TEXT, value=_TEXT)
+    stream.process(_Ticking).to("ticks", key=_TEXT, value=_TEXT)
+    scenarios.produce(broker.bootstrap, {"ticked": _records("x", "y", "z")})
+    with _start(builder.build(), spark, broker, tmp_path) as query:
+        query.process_all_available()
+        batch = query.queries[0].lastProgress.batchId
+        while query.queries[0].lastProgress.batchId < batch + 2:
+            assert not query.await_termination(1)
+    values = [record.value for record in scenarios.read(broker.bootstrap, "ticks")]
+    assert values
+    assert set(values) == {b"3"}
+
+
+def test_a_topic_that_is_missing_is_named(
+    spark: SparkSession, broker: Cluster, tmp_path: Path
+) -> None:
+    """Before anything starts."""
+    with pytest.raises(TopologyError, match="topic nowhere is read and is not there"):
+        _start(_counting("nowhere", "counted"), spark, broker, tmp_path)
