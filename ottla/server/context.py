@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ottla.server.config_store import ConfigStore
     from ottla.server.features import Features
     from ottla.server.fetch_sessions import FetchSessions
+    from ottla.server.heavy_batches import HeavyBatches
     from ottla.server.loop_lag import LoopWatch
     from ottla.server.markers import ReplicaMarkers
     from ottla.server.quotas.clients import ClientQuotas, RequestUsage
@@ -56,6 +57,7 @@ class Broker:
     configs: "ConfigStore"
     features: "Features"
     fetch_sessions: "FetchSessions"
+    heavy_batches: "HeavyBatches"
     quotas: "ClientQuotas"
     client_metrics: "ClientMetrics"
     loop_watch: "LoopWatch"
@@ -74,6 +76,7 @@ class RequestContext:
         "client_id",
         "connection",
         "correlation_id",
+        "keeps_order",
         "started_at",
         "usage",
     )
@@ -93,6 +96,8 @@ class RequestContext:
         self.api_version = api_version
         self.correlation_id = correlation_id
         self.client_id = client_id
+        # Set where the requests behind this one must wait for its answer.
+        self.keeps_order = False
         # When the request came, by the monotonic clock; 0 where nobody measures it.
         self.started_at = 0.0
         # What the request uses of its client's quotas; None where there are none.

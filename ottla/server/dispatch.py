@@ -303,7 +303,8 @@ class Dispatcher:
 
     def _wait(self, route: Route, context: RequestContext, future: "asyncio.Future[Any]") -> None:
         # As in Kafka, a limited client's requests are handled one after the other.
-        is_blocking = not route.row.is_read_ahead or context.usage is not None
+        is_in_order = context.keeps_order or context.usage is not None
+        is_blocking = is_in_order or not route.row.is_read_ahead
         reply = context.connection.defer(is_blocking=is_blocking)
         if route.row.ends_with_connection:
             reply.on_abandon = future.cancel

@@ -41,6 +41,7 @@ from ottla.server.context import Broker
 from ottla.server.dispatch import Dispatcher
 from ottla.server.features import Features
 from ottla.server.fetch_sessions import FetchSessions
+from ottla.server.heavy_batches import HeavyBatches
 from ottla.server.local_broker import LocalBroker
 from ottla.server.loop_lag import LoopWatch
 from ottla.server.markers import ReplicaMarkers
@@ -257,6 +258,7 @@ class Node:
             "replica.alter.log.dirs.io.max.bytes.per.second"
         )
         self._has_replicas = True
+        broker.heavy_batches = HeavyBatches(self._files, self._clock)
         self._undo.callback(self._close_storage)
 
     def _close_storage(self) -> None:

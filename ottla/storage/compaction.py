@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
 from ottla.base.buffers import Buffer
+from ottla.base.errors import ApiError, ErrorCode
 from ottla.storage.config import LONG_MAX, LogConfig
 from ottla.storage.index import ENTRY_SIZE, RELATIVE_OFFSET_MAX
 from ottla.storage.producers import ProducerState, parse_marker
@@ -19,7 +20,7 @@ from ottla.storage.time_index import TimeEntry
 from ottla.storage.txn_index import AbortedTransaction
 from ottla.wire.records import batch, spans
 from ottla.wire.records.batch import DELETE_HORIZON_BIT, HEADER_SIZE, BatchHeader
-from ottla.wire.records.compression import DECOMPRESSED_BYTES_MAX, compress
+from ottla.wire.records.compression import compress
 from ottla.wire.records.control import ControlType
 from ottla.wire.records.records import read_body
 from ottla.wire.records.spans import Span
@@ -27,6 +28,9 @@ from ottla.wire.records.spans import Span
 # A digest, an offset, and their place in a dictionary, as CPython keeps them.
 KEY_BYTES = 192
 _DIGEST_BYTES = 16
+# What a batch may unpack to.
+_BODY_BYTES_MAX = 32 * 1024 * 1024
+_RECORDS_MAX = 200_000
 # Swapping many segments at once would hold the event loop.
 _GROUP_MAX = 64
 _KEPT_ATTRIBUTES = batch.LOG_APPEND_TIME_BIT | batch.TRANSACTIONAL_BIT | batch.CONTROL_BIT
@@ -182,7 +186,9 @@ class NewestOffsets:
 
     def note(self, data: Buffer, header: BatchHeader) -> None:
         """Take in the keys of a batch, which follows all that were noted before."""
-        body = read_body(data, 0, header, max_bytes=DECOMPRESSED_BYTES_MAX)
+        body = _opened(data, header)
+        if body is None:
+            return
         base_offset, offsets = header.base_offset, self._offsets
         for span in spans.spans(body, header.records_count):
             if span.key_start >= 0:
@@ -325,12 +331,16 @@ class Survival:
         return header.is_control and header.producer_epoch == last.producer_epoch
 
     def _with_horizon(self, data: Buffer, header: BatchHeader) -> Buffer:
-        body = read_body(data, 0, header, max_bytes=DECOMPRESSED_BYTES_MAX)
+        body = _opened(data, header)
+        if body is None:
+            return data
         kept = list(spans.spans(body, header.records_count))
         return rebuild(header, body, kept, self._new_horizon_ms)
 
     def _filter(self, data: Buffer, header: BatchHeader, horizon_ms: int | None) -> Buffer | None:
-        body = read_body(data, 0, header, max_bytes=DECOMPRESSED_BYTES_MAX)
+        body = _opened(data, header)
+        if body is None:
+            return data
         keeps_tombstones = horizon_ms is None or self._now_ms < horizon_ms
         kept: list[Span] = []
         has_tombstones = False
@@ -352,6 +362,21 @@ class Survival:
         if span.key_start < 0 or not (span.has_value or keeps_tombstones):
             return False
         return self._offsets.is_newest(body[span.key_start : span.key_end], offset)
+
+
+def _opened(data: Buffer, header: BatchHeader) -> bytes | None:
+    """Return the records of a batch; None where they are too much for memory: it stays as it is.
+
+    What came in while the topic was not compacted has been believed without being opened.
+    """
+    if header.records_count > _RECORDS_MAX:
+        return None
+    try:
+        return read_body(data, 0, header, max_bytes=_BODY_BYTES_MAX)
+    except ApiError as error:
+        if error.code is ErrorCode.MESSAGE_TOO_LARGE:
+            return None
+        raise
 
 
 def rebuild(

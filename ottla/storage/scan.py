@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from ottla.base.buffers import Buffer
+from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.files import File
 from ottla.wire.records import batch, legacy, records
 from ottla.wire.records.batch import HEADER_SIZE, LOG_OVERHEAD, MAGIC, BatchHeader
@@ -18,6 +19,9 @@ Read = Callable[[int, int], Buffer]
 
 _BATCHES_CHUNK_BYTES = 1024 * 1024
 _HEADERS_CHUNK_BYTES = 16 * 1024
+# What one batch may unpack to where a single record is looked for.
+_OPENED_BYTES_MAX = 4 * 1024 * 1024
+_OPENED_RECORDS_MAX = 50_000
 
 
 class NotCached(Exception):
@@ -120,11 +124,30 @@ class TimestampedOffset(NamedTuple):
 def first_record_since(
     data: Buffer, header: BatchHeader, timestamp: int, from_offset: int
 ) -> TimestampedOffset | None:
-    """Open one batch and return its first record at or after both the time (ms) and the offset."""
-    for record in records.decode_batch(data, header=header):
+    """Open one batch and return its first record at or after both the time (ms) and the offset.
+
+    Of a batch that is too much for the event loop, the first record stands for all: to begin there
+    misses nothing.
+    """
+    found = None
+    if header.records_count <= _OPENED_RECORDS_MAX:
+        found = _opened(data, header)
+    if found is None:
+        offset = max(header.base_offset, from_offset)
+        return TimestampedOffset(header.max_timestamp, offset, header.leader_epoch)
+    for record in found:
         if record.timestamp >= timestamp and record.offset >= from_offset:
             return TimestampedOffset(record.timestamp, record.offset, header.leader_epoch)
     return None
+
+
+def _opened(data: Buffer, header: BatchHeader) -> list[records.Record] | None:
+    try:
+        return records.decode_batch(data, header=header, max_bytes=_OPENED_BYTES_MAX)
+    except ApiError as error:
+        if error.code is ErrorCode.MESSAGE_TOO_LARGE:
+            return None
+        raise
 
 
 def is_plausible(header: BatchHeader) -> bool:

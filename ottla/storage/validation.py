@@ -26,7 +26,7 @@ from ottla.wire.records.batch import (
     BatchHeader,
     crc32c,
 )
-from ottla.wire.records.compression import NAMES
+from ottla.wire.records.compression import DECOMPRESSED_BYTES_MAX, NAMES
 from ottla.wire.records.legacy import SIZE_MIN
 
 # Up to the byte that tells the format, and the smallest size a batch of any format ever had.
@@ -35,6 +35,24 @@ _UP_TO_MAGIC = 17
 _LENGTH_MIN = 14
 _CRC_START = 21
 _CODEC_MAX = max(NAMES)
+
+
+class _Limits(NamedTuple):
+    """How much a batch may be where its records are opened: as it comes, unpacked, in records."""
+
+    packed_bytes: int
+    body_bytes: int
+    records_count: int
+    rebuilt_count: int
+
+
+# Some milliseconds of the event loop. What is more is judged off the loop, by `vet`.
+_ON_LOOP = _Limits(64 * 1024, 256 * 1024, 2000, 1000)
+# Off the loop: what memory allows. Kafka has no limit here.
+_BODY_BYTES_MIN = 16 * 1024 * 1024
+_BODY_RATIO_MAX = 16
+_OPENED_RECORDS_MAX = 1_000_000
+_REBUILT_RECORDS_MAX = 200_000
 
 # Bound once: they are called for every batch.
 _unpack_header = batch.HEADER.unpack_from
@@ -62,15 +80,34 @@ class AppendInfo(NamedTuple):
 Checked = tuple[bytearray | memoryview, BatchHeader, int]
 
 
+class HeavyBatchError(ApiError):
+    """To judge the records would hold the event loop for too long: `vet` the batch off the loop."""
+
+
+class Vetted(bytearray):
+    """A batch whose records have been judged by `vet`, for one configuration of its topic."""
+
+    config: LogConfig
+    append_time_ms: int
+
+
 class UnreadableBatchError(ApiError):
     """There is no single whole batch to check; Kafka refuses that before it looks for the log."""
 
 
-def check(data: Buffer, config: LogConfig, now_ms: int, *, from_client: bool) -> Checked:
+def check(
+    data: Buffer,
+    config: LogConfig,
+    now_ms: int,
+    *,
+    from_client: bool,
+    limits: _Limits = _ON_LOOP,
+) -> Checked:
     """Check one produced batch; the bytes may be patched, or replaced where they are read-only.
 
     `from_client` is false for what this broker's coordinators write: control batches are theirs.
-    Raises ApiError (`InvalidRecordsError` where single records are at fault).
+    Raises ApiError (`InvalidRecordsError` where single records are at fault, `HeavyBatchError` where
+    a client's batch is too much for the event loop).
     """
     size = len(data)
     if size < HEADER_SIZE:
@@ -113,7 +150,26 @@ def check(data: Buffer, config: LogConfig, now_ms: int, *, from_client: bool) ->
     is_timely = newest <= latest and not attributes & LOG_APPEND_TIME_BIT
     if config.trusts_headers and is_timely:
         return data, header, NO_TIMESTAMP
-    return _check_contents(data, header, config, now_ms)
+    if type(data) is Vetted and data.config is config:
+        return data, header, data.append_time_ms
+    return _check_contents(data, header, config, now_ms, limits if from_client else None)
+
+
+def vet(data: bytearray, config: LogConfig, now_ms: int) -> Vetted:
+    """Check a client's batch however long it takes; `check` believes what comes of it.
+
+    To be called off the event loop. Errors as of `check`, and MESSAGE_TOO_LARGE for a batch that is
+    too much for memory when it is unpacked.
+    """
+    size = max(_BODY_BYTES_MIN, _BODY_RATIO_MAX * config.max_message_bytes)
+    limits = _Limits(len(data), size, _OPENED_RECORDS_MAX, _REBUILT_RECORDS_MAX)
+    try:
+        found, _, append_time_ms = check(data, config, now_ms, from_client=True, limits=limits)
+    except HeavyBatchError as error:
+        raise ApiError(ErrorCode.MESSAGE_TOO_LARGE, error.message) from error
+    vetted = Vetted(found)
+    vetted.config, vetted.append_time_ms = config, append_time_ms
+    return vetted
 
 
 def _check_in_order(
@@ -192,7 +248,11 @@ def _check_header(header: BatchHeader, *, from_client: bool) -> None:
 
 
 def _check_contents(
-    data: bytearray | memoryview, header: BatchHeader, config: LogConfig, now_ms: int
+    data: bytearray | memoryview,
+    header: BatchHeader,
+    config: LogConfig,
+    now_ms: int,
+    limits: _Limits | None,
 ) -> Checked:
     """Judge the records, where the header does not do, and give the batch what the topic wants."""
     codec = header.attributes & batch.COMPRESSION_MASK
@@ -200,14 +260,32 @@ def _check_contents(
     summary = None
     # A header that would be refused is judged by its records too, as Kafka judges every batch.
     if config.opens_records or target != codec or not config.has_log_append_time:
-        summary = _walk(data, header, config, now_ms)
+        if limits is not None:
+            _refuse_heavy(header, limits.packed_bytes, limits.records_count)
+        body_bytes = DECOMPRESSED_BYTES_MAX if limits is None else limits.body_bytes
+        try:
+            summary = _walk(data, header, config, now_ms, body_bytes)
+        except ApiError as error:
+            if error.code is ErrorCode.MESSAGE_TOO_LARGE:
+                raise HeavyBatchError(error.code, error.message) from error
+            raise
         if target != codec or (codec and not summary.has_consecutive_offsets):
-            data, header = _rebuild(data, header, target, config)
+            if limits is not None:
+                _refuse_heavy(header, limits.packed_bytes, limits.rebuilt_count)
+            data, header = _rebuild(data, header, target, config, body_bytes)
     return _stamp(data, header, config, now_ms, summary)
 
 
+def _refuse_heavy(header: BatchHeader, bytes_max: int, records_max: int) -> None:
+    if header.size_bytes > bytes_max or header.records_count > records_max:
+        raise HeavyBatchError(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"A batch of {header.size_bytes} bytes and {header.records_count} records is too much.",
+        )
+
+
 def _walk(
-    data: Buffer, header: BatchHeader, config: LogConfig, now_ms: int
+    data: Buffer, header: BatchHeader, config: LogConfig, now_ms: int, body_bytes: int
 ) -> records.RecordsSummary:
     """Open every record; ApiError names those that are refused."""
     bounds = None
@@ -222,7 +300,12 @@ def _walk(
     require_keys = config.is_compacted and not header.attributes & CONTROL_BIT
     try:
         return records.validate_records(
-            data, 0, header, require_keys=require_keys, timestamp_bounds=bounds
+            data,
+            0,
+            header,
+            require_keys=require_keys,
+            timestamp_bounds=bounds,
+            max_bytes=body_bytes,
         )
     except ApiError as error:
         if error.code is not ErrorCode.CORRUPT_MESSAGE:
@@ -245,11 +328,11 @@ def _judge_append_time(timestamp: int, bounds: tuple[int, int]) -> None:
 
 
 def _rebuild(
-    data: Buffer, header: BatchHeader, codec: int, config: LogConfig
+    data: Buffer, header: BatchHeader, codec: int, config: LogConfig, body_bytes: int
 ) -> tuple[bytearray, BatchHeader]:
     """Write the batch anew: in the topic's codec, with offsets that have no gaps."""
     rebuilt = records.encode_batch(
-        records.decode_batch(data, header=header),
+        records.decode_batch(data, header=header, max_bytes=body_bytes),
         compression=codec,
         compression_level=config.codec_level,
         producer_id=header.producer_id,

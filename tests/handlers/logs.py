@@ -26,6 +26,7 @@ from ottla.server import apis
 from ottla.server.context import Broker, RequestContext
 from ottla.server.features import Features
 from ottla.server.fetch_sessions import FetchSessions
+from ottla.server.heavy_batches import HeavyBatches
 from ottla.storage.config import LogConfig
 from ottla.storage.disk import LogDirectories
 from ottla.testing.sim.files import SimFileSystem
@@ -89,6 +90,7 @@ class LogsBroker(Broker):
         )
         self.features = Features(features.supported(self.advertised_apis), self.tasks)
         self.fetch_sessions = FetchSessions(4, clock=self.clock, rng=self.rng)
+        self.heavy_batches = HeavyBatches(self.files, self.clock)
 
     def options_of(self, topic: str) -> Snapshot:
         return options.topic_snapshot(self.options, self.topic_settings.get(topic, {}))

@@ -15,6 +15,7 @@ from ottla.wire.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
+from ottla.wire.records.records import Record, encode_batch
 from tests.handlers.logs import NODE, OTHER, LogsBroker, batch, through_codec, values
 from tests.handlers.transactions import transactions_broker
 
@@ -315,3 +316,68 @@ async def test_verification_can_be_turned_off() -> None:
     async with transactions_broker(transaction_partition_verification_enable="false") as running:
         producer = await running.producer()
         assert await running.send(producer, b"a") == 0
+
+
+COMPACTED = {"cleanup.policy": "compact"}
+
+
+def heavy(keyed: bool = True) -> bytes:
+    """Return a sound batch of more records than the event loop is held up for."""
+    key = b"k" if keyed else None
+    return bytes(encode_batch([Record(key, b"v", (), 1_767_225_600_000)] * 3000, compression=4))
+
+
+@pytest.mark.parametrize("acks", [-1, 0, 1])
+async def test_a_batch_that_takes_long_to_judge_is_judged_off_the_loop(
+    broker: LogsBroker, acks: int
+) -> None:
+    """The answer comes later, and what the client sends next waits for it, without acks as well."""
+    broker.create("t", config=COMPACTED)
+    context = broker.context(produce, 9)
+    waiting = produce.handle(context, request(broker, bytearray(heavy()), acks=acks))
+    assert asyncio.isfuture(waiting)
+    assert context.keeps_order
+    assert broker.partition("t").log.log_end_offset == 0
+    assert [size for size, _ in broker.held] == [len(heavy())]
+    answer = await waiting
+    assert broker.partition("t").log.log_end_offset == 3000
+    if acks:
+        found = only(through_codec(answer, 9))
+        assert (found.error_code, found.base_offset, found.log_start_offset) == (0, 0, 0)
+    else:
+        assert answer is None
+
+
+async def test_a_batch_that_is_refused_off_the_loop_is_refused_in_full(broker: LogsBroker) -> None:
+    """Code, message and the records at fault, beside another partition that is well."""
+    broker.create("t", partitions=2, config=COMPACTED)
+    made = request(broker, bytearray(heavy(keyed=False)))
+    sound = bytearray(encode_batch([Record(b"k", b"v", (), 1_767_225_600_000)]))
+    made.topic_data[0].partition_data.append(PartitionProduceData(index=1, records=sound))
+    answer = await broker.ask(produce, made, 9)
+    bad, good = answer.responses[0].partition_responses
+    assert bad.error_code == ErrorCode.INVALID_RECORD
+    assert (bad.base_offset, len(bad.record_errors)) == (-1, 3000)
+    assert (good.error_code, good.base_offset) == (0, 0)
+    assert broker.partition("t", 0).log.log_end_offset == 0
+
+
+async def test_heavy_batches_are_judged_one_at_a_time_and_in_order(broker: LogsBroker) -> None:
+    """What several of them unpack to is never in memory together."""
+    broker.create("t", config=COMPACTED)
+    running = [
+        asyncio.ensure_future(broker.ask(produce, request(broker, bytearray(heavy())), 9))
+        for _ in range(3)
+    ]
+    offsets = [only(answer).base_offset for answer in await asyncio.gather(*running)]
+    assert offsets == [0, 3000, 6000]
+
+
+async def test_a_heavy_batch_is_not_written_by_a_broker_that_leads_no_more(
+    broker: LogsBroker,
+) -> None:
+    """Leadership may move while the batch is judged."""
+    broker.create("t", config=COMPACTED)
+    waiting = broker.begin(produce, request(broker, bytearray(heavy())), 9)
+    broker.create("t", leader=OTHER, leader_epoch=4, replicas=(NODE, OTHER))
+    assert only(await waiting).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER

@@ -20,7 +20,7 @@ from ottla.coordinators.txn.machine import Producer
 from ottla.replication.partition import ACKS_ALL, Partition
 from ottla.server.admission import Applicant, Knowledge, Refusals, Waiting, told
 from ottla.server.context import Broker, RequestContext
-from ottla.storage.validation import UnreadableBatchError
+from ottla.storage.validation import AppendInfo, HeavyBatchError, UnreadableBatchError
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -119,7 +119,8 @@ def _append_all(
     if request.acks == 0:
         if has_failed:
             raise ProtocolError("a produce request with acks=0 failed; closing tells the client")
-        return None
+        # Where something waits, the requests behind this one wait for it.
+        return _when_committed(None, waits) if waits else None
     response = ProduceResponse(responses=responses)
     if has_failed and version >= _FIRST_VERSION_WITH_LEADER:
         _name_leaders(context, response)
@@ -240,36 +241,69 @@ def _append(
         raise ApiError(
             ErrorCode.INVALID_TOPIC_EXCEPTION, "Only the broker itself writes to its own topics."
         )
+    answer = PartitionProduceResponse(index=item.index)
     try:
         info = target.append_as_leader(records, acks=acks)
+    except HeavyBatchError:
+        kept = bytearray(records)
+        work = _append_heavy(context.broker, target, kept, request, answer)
+        done = context.broker.tasks.spawn(work, f"heavy batch of {context.client_id}")
+        context.connection.budget.hold_until(len(kept), done)
+        # What the same client sends next must not overtake it.
+        context.keeps_order = True
+        waits.append((answer, done))
+        return answer
     except ApiError as error:
-        failure = _failure(item.index, error)
-        if not (error.code in _WITHOUT_LOG_START or isinstance(error, UnreadableBatchError)):
-            failure.log_start_offset = target.log.log_start_offset
-        return failure
-    answer = PartitionProduceResponse(
-        index=item.index,
-        base_offset=info.base_offset,
-        log_append_time_ms=info.log_append_time_ms,
-        log_start_offset=info.log_start_offset,
-    )
+        return _refused(target, item.index, error)
+    _accept(answer, info)
     if acks == ACKS_ALL or target.log.config.flush_on_ack:
-        _wait(target, info.last_offset + 1, answer, request, waits)
+        acknowledged = _acknowledgement(target, info.last_offset + 1, request)
+        if acknowledged is not None:
+            waits.append((answer, acknowledged))
     return answer
 
 
-def _wait(
+def _accept(answer: PartitionProduceResponse, info: AppendInfo) -> None:
+    answer.base_offset = info.base_offset
+    answer.log_append_time_ms = info.log_append_time_ms
+    answer.log_start_offset = info.log_start_offset
+
+
+def _refused(target: Partition, index: int, error: ApiError) -> PartitionProduceResponse:
+    failure = _failure(index, error)
+    if not (error.code in _WITHOUT_LOG_START or isinstance(error, UnreadableBatchError)):
+        failure.log_start_offset = target.log.log_start_offset
+    return failure
+
+
+async def _append_heavy(
+    broker: Broker,
     target: Partition,
-    offset: int,
-    answer: PartitionProduceResponse,
+    records: bytearray,
     request: ProduceRequest,
-    waits: Waits,
-) -> None:
-    """Have the answer wait until everything below `offset` is as safe as asked for."""
-    if request.acks and not target.is_acknowledged(request.acks, offset):
-        seconds = max(request.timeout_ms, 0) / 1000
-        done = target.wait_for_acknowledgement(request.acks, offset, seconds)
-        waits.append((answer, done))
+    answer: PartitionProduceResponse,
+) -> ErrorCode:
+    """Append a batch that is judged off the event loop; fill its answer in."""
+    try:
+        info = await broker.heavy_batches.append(target, records, request.acks)
+    except ApiError as error:
+        refused = _refused(target, answer.index, error)
+        for field in PartitionProduceResponse.FIELDS:
+            setattr(answer, field.name, getattr(refused, field.name))
+        return ErrorCode.NONE
+    _accept(answer, info)
+    acknowledged = _acknowledgement(target, info.last_offset + 1, request)
+    return ErrorCode.NONE if acknowledged is None else await acknowledged
+
+
+def _acknowledgement(
+    target: Partition, offset: int, request: ProduceRequest
+) -> "asyncio.Future[ErrorCode] | None":
+    """Return what ends when everything below `offset` is as safe as asked for; None if it is."""
+    if not request.acks or target.is_acknowledged(request.acks, offset):
+        return None
+    seconds = max(request.timeout_ms, 0) / 1000
+    return target.wait_for_acknowledgement(request.acks, offset, seconds)
 
 
 def _has_zstd(records: memoryview) -> bool:
@@ -291,7 +325,7 @@ def _failure(index: int, error: ApiError) -> PartitionProduceResponse:
 
 
 def _when_committed(
-    response: ProduceResponse, waits: Waits
+    response: ProduceResponse | None, waits: Waits
 ) -> "asyncio.Future[ProduceResponse | None]":
     answered: asyncio.Future[ProduceResponse | None] = asyncio.get_running_loop().create_future()
     left = len(waits)
@@ -299,6 +333,10 @@ def _when_committed(
     def committed(answer: PartitionProduceResponse, done: "asyncio.Future[ErrorCode]") -> None:
         nonlocal left
         left -= 1
+        if done.cancelled() or done.exception() is not None:
+            # The broker stops, or a bug, which is told of elsewhere.
+            answered.cancel()
+            return
         code = done.result()
         if code:
             answer.error_code = int(code)

@@ -347,3 +347,45 @@ def test_unsound_batches_of_a_leader_are_refused(data: bytes, code: ErrorCode) -
     with pytest.raises(ApiError) as error:
         list(validation.follower_batches(memoryview(data), 10))
     assert error.value.code == code
+
+
+# -- what the event loop is not held up for ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("codec", CODECS.values())
+def test_a_heavy_batch_is_left_for_later(codec: int) -> None:
+    """Many records, many bytes, or few that unpack to many: none of it is opened at once."""
+    many = encode_batch([Record(b"k", b"v", (), START_MS)] * 2001, compression=codec)
+    large = encode_batch([Record(b"k", bytes(300_000), (), START_MS)], compression=codec)
+    for data in (many, large):
+        with pytest.raises(validation.HeavyBatchError):
+            check(data, cleanup_policy=frozenset({"compact"}))
+        # Nobody has to open it, or it comes from a coordinator of this broker.
+        check(bytearray(data))
+        check(data, cleanup_policy=frozenset({"compact"}), from_client=False)
+
+
+def test_a_vetted_batch_is_believed_for_its_configuration() -> None:
+    """It is what `check` would have made of it; another configuration wants it judged anew."""
+    data = encode_batch([Record(b"k", b"v", (), START_MS)] * 1500)
+    config = LogConfig(compression_type="zstd", message_timestamp_type="LogAppendTime")
+    vetted = validation.vet(bytearray(data), config, START_MS + 7)
+    found, header, append_time_ms = validation.check(vetted, config, START_MS + 9, from_client=True)
+    assert found is vetted
+    assert (header.compression, header.records_count) == (CODECS["zstd"], 1500)
+    assert append_time_ms == header.max_timestamp == START_MS + 7
+    other = LogConfig(compression_type="lz4")
+    with pytest.raises(validation.HeavyBatchError):
+        validation.check(vetted, other, START_MS, from_client=True)
+
+
+def test_what_is_too_much_for_memory_is_too_large() -> None:
+    """Sixteen times max.message.bytes, and 16 MiB at least."""
+    data = encode_batch([Record(b"k", bytes(17 * 1024**2), (), START_MS)], compression=4)
+    config = LogConfig(cleanup_policy=frozenset({"compact"}), max_message_bytes=1000_000)
+    with pytest.raises(ApiError) as error:
+        validation.vet(bytearray(data), config, START_MS)
+    assert error.value.code is ErrorCode.MESSAGE_TOO_LARGE
+    assert not isinstance(error.value, validation.HeavyBatchError)
+    roomy = LogConfig(cleanup_policy=frozenset({"compact"}), max_message_bytes=2 * 1024**2)
+    assert validation.vet(bytearray(data), roomy, START_MS)

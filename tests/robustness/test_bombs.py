@@ -1,0 +1,132 @@
+"""Scenario 24: batches that unpack to gigabytes, in every codec: refused, in bounded time and memory."""
+
+import socket
+import time
+
+import pytest
+
+from bench.observed import ObservedBroker, Reading
+from bench.pauses import Line, Neighbour, produce_frame, topic_resource
+from ottla.base.errors import ErrorCode
+from ottla.client.admin import configs, topics
+from ottla.client.brokers import Brokers
+from ottla.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+from ottla.wire.messages.produce import ProduceResponse
+from tests.robustness import bombs
+from tests.robustness.conftest import Start
+
+pytestmark = pytest.mark.slow
+
+RSS_MIB_MAX = 64.0
+PAUSE_MS_MAX = 100.0
+# Topics whose records must be opened when they come.
+OPENED = {"compacted": {"cleanup.policy": "compact"}, "packed": {"compression.type": "gzip"}}
+
+
+class Site:
+    """A broker with a topic of each kind, and a client that is to notice nothing."""
+
+    def __init__(self, broker: ObservedBroker) -> None:
+        self.broker = broker
+        self.admin = Brokers(f"127.0.0.1:{broker.port}")
+        for name, config in {**OPENED, "plain": {}}.items():
+            topics.create_topic(self.admin, name, partitions=1, config=config)
+        self.line = Line(broker.port)
+        self.produce("compacted", bombs.swarm(10))
+        self.neighbour = Neighbour(broker.port)
+        self.before = broker.take()
+        self.rss_mib = self.before.rss_mib
+
+    def produce(self, topic: str, batch: bytes) -> ErrorCode:
+        """Produce one batch; return the code."""
+        self.line.send_bytes(produce_frame(topic, 0, batch))
+        answer = self.line.receive(ProduceResponse, 9)
+        return ErrorCode(answer.responses[0].partition_responses[0].error_code)
+
+    def judge(self) -> Reading:
+        """Hold what has happened since the last call against the bounds."""
+        found = self.broker.take()
+        assert found.rss_mib - self.before.rss_mib < RSS_MIB_MAX
+        assert min(found.lag_ms, found.cpu_ms) < PAUSE_MS_MAX, found.stack
+        return found
+
+    def close(self) -> None:
+        """End the clients."""
+        served = len(self.neighbour.latencies)
+        self.neighbour.stop()
+        assert served > 50
+        self.line.close()
+        self.admin.close()
+
+
+@pytest.fixture
+def site(start: Start):  # type: ignore[no-untyped-def]
+    made = Site(start({"log.cleaner.enable": "false"}))
+    yield made
+    made.close()
+
+
+def test_bombs_are_refused_where_records_are_opened(site: Site) -> None:
+    """Kafka's codes for what is too large or is not what it says; others are served meanwhile."""
+    expected = {ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.INVALID_RECORD, ErrorCode.CORRUPT_MESSAGE}
+    for name in bombs.BOMBS:
+        batch = bombs.bomb(name)
+        for topic in OPENED:
+            code = site.produce(topic, batch)
+            assert code in expected, (name, topic, code)
+            site.judge()
+    # The bytes of those that were refused are held no longer, and a sound batch is taken.
+    assert site.produce("compacted", bombs.swarm(10)) is ErrorCode.NONE
+    assert site.judge().held_bytes == 0
+
+
+def test_a_swarm_of_records_is_judged_beside_everything_else(site: Site) -> None:
+    """Sound batches of very many records are taken, and never hold up the loop."""
+    assert site.produce("compacted", bombs.swarm(300_000)) is ErrorCode.NONE
+    site.judge()
+    assert site.produce("packed", bombs.swarm(50_000)) is ErrorCode.NONE
+    site.judge()
+
+
+def test_bombs_that_came_in_unopened_do_no_harm_later(site: Site) -> None:
+    """A topic that begins to be compacted, and offsets that are looked for by time."""
+    for name in bombs.BOMBS:
+        assert site.produce("plain", bombs.bomb(name)) is ErrorCode.NONE
+    for number in (1, 2):
+        for _ in range(2):
+            assert site.produce("plain", bombs.swarm(number)) is ErrorCode.NONE
+    site.judge()
+    wanted = ListOffsetsPartition(partition_index=0, timestamp=1_789_999_999_999)
+    site.line.send(
+        ListOffsetsRequest(topics=[ListOffsetsTopic(name="plain", partitions=[wanted])]), 7
+    )
+    answer = site.line.receive(ListOffsetsResponse, 7)
+    found = answer.topics[0].partitions[0]
+    assert (found.error_code, found.offset) == (0, 0)
+    site.judge()
+    changes = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0", "segment.ms": "1"}
+    configs.alter_config(site.admin, topic_resource("plain"), assign=changes)
+    time_to_roll = time.monotonic() + 0.05
+    while time.monotonic() < time_to_roll:
+        assert site.produce("plain", bombs.swarm(1)) is ErrorCode.NONE
+    site.broker.do("maintain")
+    site.broker.do("clean")
+    site.judge()
+    assert not [line for line in site.broker.lines() if "not compacted any more" in line]
+
+
+def test_a_peer_that_goes_away_leaves_nothing_behind(site: Site) -> None:
+    """The bomb is still being judged when its sender is gone."""
+    frame = produce_frame("compacted", 0, bombs.bomb("gzip"))
+    for _ in range(5):
+        with socket.create_connection(("127.0.0.1", site.broker.port)) as peer:
+            peer.sendall(frame)
+    end = time.monotonic() + 20
+    while site.broker.take().held_bytes or site.broker.take().connections > 4:
+        assert time.monotonic() < end
+    site.judge()
