@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ottla.base.buffers import Buffer
+from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.files import File, FileSystem
 from ottla.storage import scan, txn_index
 from ottla.storage.config import LONG_MAX, LogConfig
@@ -285,8 +286,13 @@ class Segment:
             yield from reversed(found)
             end = start
 
-    def locate(self, offset: int, read: scan.Read | None = None) -> int | None:
-        """Return where the first batch begins that ends at or after `offset`; None if none does."""
+    def locate(
+        self, offset: int, read: scan.Read | None = None, *, is_strict: bool = False
+    ) -> int | None:
+        """Return where the first batch begins that ends at or after `offset`; None if none does.
+
+        CORRUPT_MESSAGE if `is_strict` and there are bytes on the way that are no batch.
+        """
         recent = self._recent_last
         if recent and offset >= self._recent_start:
             at = bisect_left(recent, offset)
@@ -294,17 +300,20 @@ class Segment:
         place = self.index.lookup(offset)
         if place.is_exact:
             return place.position if self.size_bytes else None
-        expected = place.last_offset
-        for position, header in self.headers(place.position, read):
+        expected, end = place.last_offset, place.position
+        for position, header in self.headers(end, read):
             if expected >= 0 and header.last_offset != expected:
                 break
             if header.last_offset >= offset:
                 return position
-            expected = -1
+            expected, end = -1, position + header.size_bytes
         if expected < 0:
+            if is_strict and end < self.size_bytes:
+                reason = f"{self.path(LOG_SUFFIX)} is damaged at byte {end}."
+                raise ApiError(ErrorCode.CORRUPT_MESSAGE, reason)
             return None
         self.rebuild_indexes()
-        return self.locate(offset, read)
+        return self.locate(offset, read, is_strict=is_strict)
 
     def read(
         self,
@@ -317,9 +326,9 @@ class Segment:
     ) -> FetchedRecords | None:
         """Return whole batches from the one that holds `offset`, none of them at or past `end_offset`.
 
-        None if every batch of this segment ends before `offset`.
+        None if every batch of this segment ends before `offset`; CORRUPT_MESSAGE if it is damaged.
         """
-        position = self.locate(offset, read)
+        position = self.locate(offset, read, is_strict=True)
         if position is None:
             return None
         end = None if end_offset is None else self.locate(end_offset, read)
