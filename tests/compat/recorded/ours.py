@@ -15,6 +15,7 @@ from tests.compat.recorded.transcript import Exchange, Transcript, version_text
 OPTIONS = {
     "offsets.topic.num.partitions": "1",
     "transaction.state.log.num.partitions": "1",
+    "group.consumer.assignment.interval.ms": "0",
 }
 
 

@@ -8,16 +8,14 @@ from tests.compat.recorded import ours, transcript
 from tests.compat.recorded.record import FOLDER
 
 SUBJECTS = sorted(path.stem for path in FOLDER.glob("*.txt"))
-# Being built: their conversations are still to be recorded (`make record`, see record.py).
-NOT_YET: frozenset[str] = frozenset(
-    {
-        "ConsumerGroupDescribe",
-        "ConsumerGroupHeartbeat",
-    }
+# Time-outs are waited for.
+SLOW = frozenset({"consumer_groups_limits", "groups_join"})
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [pytest.param(subject, marks=[pytest.mark.slow] * (subject in SLOW)) for subject in SUBJECTS],
 )
-
-
-@pytest.mark.parametrize("subject", SUBJECTS)
 def test_the_answers_are_those_of_kafka(subject: str) -> None:
     """Every exchange of the transcript, replayed."""
     script = transcript.read(FOLDER / f"{subject}.txt")
@@ -40,7 +38,7 @@ def test_every_api_is_recorded_in_every_version() -> None:
         for row in ROWS
         for version in range(row.handler.MIN_VERSION, row.handler.MAX_VERSION + 1)
     }
-    missing = sorted(pair for pair in served - recorded if pair[0] not in NOT_YET)
+    missing = sorted(served - recorded)
     assert not missing, f"record conversations in these versions: {missing}"
 
 
