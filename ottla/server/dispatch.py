@@ -165,7 +165,13 @@ class Dispatcher:
         if self._quotas is not None:
             client = self._limited(known, self._quotas)
             if client is not None:
-                self._handle_limited(connection, frame, known, correlation_id, client)
+                context = RequestContext(
+                    self._broker, connection, key, version, correlation_id, known.client_id
+                )
+                context.started_at = started_at
+                produced_bytes = len(frame) if key == ApiKey.PRODUCE else 0
+                context.usage = RequestUsage(client, self._now(), produced_bytes)
+                self._handle_limited(known, context, frame)
                 return
         if route.shortcut is not None:
             body = route.shortcut.answer(frame, known.end, correlation_id)
@@ -215,22 +221,11 @@ class Dispatcher:
         return known.limited
 
     def _handle_limited(
-        self,
-        connection: Connection,
-        frame: memoryview,
-        known: KnownHeader,
-        correlation_id: int,
-        client: LimitedClient,
+        self, known: KnownHeader, context: RequestContext, frame: memoryview
     ) -> None:
         """Handle a request of a client with quotas: by its handler, without any short way."""
-        route, now = known.route, self._now()
-        key = route.row.handler.API
-        produced_bytes = len(frame) if key is ApiKey.PRODUCE else 0
-        context = RequestContext(
-            self._broker, connection, int(key), route.version, correlation_id, known.client_id
-        )
-        context.started_at = now
-        context.usage = RequestUsage(client, now, produced_bytes)
+        route, usage = known.route, context.usage
+        assert usage is not None
         if route.is_async:
             self._start(route, context, bytes(frame), known.end)
             return
@@ -240,13 +235,15 @@ class Dispatcher:
         except ApiError as error:
             result = route.failure(error)
         if result is not None and type(result) is not route.response:
-            context.usage.stopped(self._now())
+            usage.stopped(self._now())
             self._wait(route, context, result)
             return
         self._throttle(context, result)
         if result is not None:
-            connection.send(route.parts(correlation_id, result))
+            context.connection.send(route.parts(context.correlation_id, result))
             route.probe.count_errors(result)
+        if context.started_at:
+            route.probe.took(context.started_at, self._now())
 
     def _throttle(self, context: RequestContext, response: Any) -> None:
         """Settle what a request has used; a client beyond its quota is told, and muted."""

@@ -7,6 +7,8 @@ THROTTLING_QUOTA_EXCEEDED get it while the quota is exhausted; older ones are se
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.server.context import RequestContext
 
+_NEVER = 2**15
+
 
 def are_limited(context: RequestContext) -> bool:
     """Tell whether the client has such a quota at all."""
@@ -23,3 +25,8 @@ def refusal(context: RequestContext, partitions: int, *, strict_since: int) -> A
         is_strict=context.api_version >= strict_since,
     )
     return None if is_taken else ApiError(ErrorCode.THROTTLING_QUOTA_EXCEEDED)
+
+
+def count(context: RequestContext, partitions: int) -> None:
+    """Count partitions that have been created on the way; the client waits for what is too much."""
+    refusal(context, partitions, strict_since=_NEVER)

@@ -1,14 +1,17 @@
 """The quota of mutations in the three handlers that create and delete partitions (KIP-599)."""
 
+import asyncio
+
 import pytest
 
 from ottla.base.errors import ErrorCode
 from ottla.server.context import RequestContext
-from ottla.server.handlers import create_partitions, create_topics, delete_topics
+from ottla.server.handlers import create_partitions, create_topics, delete_topics, metadata
 from ottla.server.quotas.clients import RequestUsage
 from ottla.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.handlers.admin import AdminBroker, admin_broker
 
 NONE, THROTTLED = ErrorCode.NONE, ErrorCode.THROTTLING_QUOTA_EXCEEDED
@@ -121,3 +124,17 @@ async def test_without_the_quota_nothing_is_asked_twice() -> None:
     async with admin_broker(**SETTINGS) as broker:
         assert await create(broker, broker.context(7), a=100) == {"a": NONE}
         assert await create(broker, broker.context(7), b=100) == {"b": NONE}
+
+
+async def test_topics_that_are_created_on_first_use_count() -> None:
+    """Metadata cannot refuse them: the client waits, and the next creation is refused."""
+    async with admin_broker(num_partitions="7", **SETTINGS) as broker:
+        context = limited(broker, 12)
+        asked = MetadataRequestTopic(name="first-use")
+        context.broker.tasks, context.broker.cluster_id = broker.world.tasks, "c"
+        context.address_of = lambda _: ("127.0.0.1", 9092)  # type: ignore[method-assign]
+        answer = metadata.handle(context, MetadataRequest(topics=[asked]))
+        assert isinstance(answer, asyncio.Future)
+        assert (await answer).topics[0].error_code == 0
+        assert throttle_ms(broker, context) == pytest.approx(2_000_000, abs=1000)
+        assert await create(broker, limited(broker, 7), more=1) == {"more": THROTTLED}
