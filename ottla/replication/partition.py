@@ -244,6 +244,8 @@ class Partition:
             self.high_watermark = self.isr.high_watermark
             # Retention must not take what is not committed.
             log.high_watermark = self.high_watermark
+            # There may be no reader of committed records who would have it done by asking.
+            log.producers.decide_up_to(self.high_watermark)
         return moved
 
     def acknowledges_at_once(self, acks: int) -> bool:

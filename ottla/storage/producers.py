@@ -5,8 +5,10 @@ about every batch of an idempotent producer; snapshots of it are what a log star
 are the log's. Follows ProducerStateManager, ProducerAppendInfo and ProducerStateEntry (KIP-98).
 """
 
+import bisect
 import struct
 from collections.abc import Iterable, Iterator
+from operator import attrgetter
 from typing import NamedTuple
 
 from ottla.base.buffers import Buffer
@@ -197,8 +199,7 @@ class ProducerState:
         del self._open[first_offset]
         aborted = marker.type == control.ControlType.ABORT
         ended = Transaction(header.producer_id, first_offset, base_offset, aborted)
-        self._undecided.append(ended)
-        self._undecided.sort(key=lambda transaction: transaction.first_offset)
+        bisect.insort(self._undecided, ended, key=_first_offset)
         return ended
 
     def _producer(self, header: BatchHeader) -> Producer:
@@ -321,6 +322,7 @@ class ProducerState:
                 batches.insert(0, written)
 
 
+_first_offset = attrgetter("first_offset")
 _NOTHING_WRITTEN = WrittenBatch(NO_SEQUENCE, NO_OFFSET, 0, -1)
 
 

@@ -222,3 +222,13 @@ async def test_level_of_the_cluster_decides_what_is_kept():
             data = log.read(0, 1 << 20, max_offset=log.log_end_offset).records
             *_, last = iterate_records(bytes(data))
             assert int.from_bytes(last.value[:2], "big") == version
+
+
+async def test_ended_transactions_are_let_go_of_without_a_reader():
+    """Else the broker would keep more with every transaction, and look through all at each end."""
+    async with transactions_broker() as broker:
+        producer = await broker.producer()
+        for _ in range(10):
+            assert await broker.send(producer, b"a", version=12) == 0
+            _, producer = await bumped(broker, producer)
+        assert broker.partition("t").log.producers._undecided == []
