@@ -15,11 +15,13 @@ from ottla.base.errors import ApiError
 from ottla.base.rng import SeededRng
 from ottla.base.tasks import Tasks
 from ottla.cluster import names
+from ottla.cluster.features import GROUP_VERSION
 from ottla.cluster.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
 from ottla.cluster.options import BROKER_OPTIONS
 from ottla.coordinators.group.service import GroupCoordinator
 from ottla.net.connection import Connection
 from ottla.server.context import Broker, RequestContext
+from ottla.server.features import Features
 from ottla.testing.partitions import MemoryPartitions
 from ottla.wire import schema
 from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -57,6 +59,8 @@ class GroupsBroker:
         self.controller = self
         self.refuses_topics: ApiError | None = None
         self.options = _DEFAULTS
+        # The level of every feature.
+        self.features = SimpleNamespace(level=lambda _: 1)
         self.groups = GroupCoordinator(
             writer=self.log,
             clock=RealClock(),

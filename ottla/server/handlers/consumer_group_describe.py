@@ -7,9 +7,11 @@ Not done: nothing.
 """
 
 from ottla.base.errors import ErrorCode
+from ottla.cluster.features import GROUP_VERSION
 from ottla.coordinators.replies import Reply, gathered
 from ottla.server import operations
 from ottla.server.context import RequestContext
+from ottla.server.group_protocols import has_consumer_protocol
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
@@ -27,7 +29,8 @@ def handle(
 ) -> Reply[ConsumerGroupDescribeResponse]:
     """Ask the groups' coordinator, one group at a time."""
     groups = context.broker.groups
-    if not groups.settings().consumer.is_enabled:
+    is_on = context.broker.features.level(GROUP_VERSION) > 0
+    if not is_on or not groups.settings().consumer.is_enabled:
         code = ErrorCode.UNSUPPORTED_VERSION
         return ConsumerGroupDescribeResponse(
             groups=[

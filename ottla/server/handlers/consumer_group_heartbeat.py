@@ -1,15 +1,18 @@
 """ConsumerGroupHeartbeat (key 68), versions 0-1: membership in groups of the consumer protocol.
 
 KIP-848: the member says what it reads and what it has, the coordinator what it shall have. v1: regular
-expressions; the member makes its own id (KIP-1082).
+expressions; the member makes its own id (KIP-1082). UNSUPPORTED_VERSION where group.version is 0 or
+group.coordinator.rebalance.protocols does not name the protocol.
 
 Not done: nothing.
 """
 
 from ottla.base.errors import ErrorCode
+from ottla.cluster.features import GROUP_VERSION
 from ottla.coordinators.consumer_group.turn import Client
 from ottla.coordinators.replies import Reply
 from ottla.server.context import RequestContext
+from ottla.server.group_protocols import has_consumer_protocol
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -26,9 +29,9 @@ def handle(
 ) -> Reply[ConsumerGroupHeartbeatResponse]:
     """Hand the heartbeat to the group's coordinator."""
     groups = context.broker.groups
-    if not groups.settings().consumer.is_enabled:
-        code = ErrorCode.UNSUPPORTED_VERSION
-        return ConsumerGroupHeartbeatResponse(error_code=code, error_message=code.message)
+    is_on = context.broker.features.level(GROUP_VERSION) > 0
+    if not is_on or not groups.settings().consumer.is_enabled:
+        return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
     client = Client(
         context.client_id or "",
         # Java prints an address without a name like this, and tools show it as it is.
