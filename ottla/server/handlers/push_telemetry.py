@@ -5,7 +5,10 @@ has changed, UNSUPPORTED_COMPRESSION_TYPE, TELEMETRY_TOO_LARGE above telemetry.m
 uncompressed), INVALID_RECORD for bytes that cannot be decompressed, INVALID_REQUEST after the client has
 said that it ends.
 
-Not done: the latest payload of each client is kept as it is (32 MiB in all), and not forwarded anywhere.
+The latest payload of each client is kept (32 MiB in all): `broker.client_metrics.pushed()`, to be read
+with `server.telemetry.otlp`.
+
+Not done: nothing is forwarded to another system.
 """
 
 from ottla.base.errors import ApiError

@@ -1,0 +1,118 @@
+"""The figures in OpenTelemetry's MetricsData, as clients push them (KIP-714): names, labels, numbers.
+
+A reader of the protocol-buffers encoding that knows the few fields it needs and skips all others:
+gauges and sums, which are all that Kafka's clients send. ValueError where the bytes are something else.
+"""
+
+import struct
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+# Wire types of protocol buffers.
+_VARINT, _FIXED_64, _BYTES, _FIXED_32 = 0, 1, 2, 5
+_DOUBLE, _INTEGER = struct.Struct("<d"), struct.Struct("<q")
+_VARINT_BYTES_MAX = 10
+# Fields of the messages, from outer to inner: opentelemetry/proto/metrics/v1/metrics.proto.
+_RESOURCE_METRICS, _SCOPE_METRICS, _METRICS = 1, 2, 2
+_NAME, _GAUGE, _SUM = 1, 5, 7
+_DATA_POINTS, _AS_DOUBLE, _AS_INTEGER, _ATTRIBUTES = 1, 4, 6, 7
+_KEY, _VALUE, _STRING = 1, 2, 1
+
+Field = tuple[int, int | memoryview]
+
+
+class Figure(NamedTuple):
+    """One number of a client; a sum grows from push to push by what was counted since the last."""
+
+    name: str
+    labels: Mapping[str, str]
+    value: float
+    is_sum: bool
+
+
+def figures(payload: bytes) -> Iterator[Figure]:
+    """Yield what a payload says; ValueError where it cannot be read, perhaps after a few."""
+    for resource in _messages(memoryview(payload), _RESOURCE_METRICS):
+        for scope in _messages(resource, _SCOPE_METRICS):
+            for metric in _messages(scope, _METRICS):
+                yield from _metric(metric)
+
+
+def _metric(metric: memoryview) -> Iterator[Figure]:
+    name = ""
+    for number, value in _fields(metric):
+        if number == _NAME and isinstance(value, memoryview):
+            name = _text(value)
+        elif number in (_GAUGE, _SUM) and isinstance(value, memoryview):
+            for point in _messages(value, _DATA_POINTS):
+                figure = _point(name, point, is_sum=number == _SUM)
+                if figure is not None:
+                    yield figure
+
+
+def _point(name: str, point: memoryview, *, is_sum: bool) -> Figure | None:
+    labels: dict[str, str] = {}
+    number: float | None = None
+    for field, value in _fields(point):
+        if not isinstance(value, memoryview):
+            continue
+        if field == _AS_DOUBLE and len(value) == _DOUBLE.size:
+            (number,) = _DOUBLE.unpack(value)
+        elif field == _AS_INTEGER and len(value) == _INTEGER.size:
+            (number,) = _INTEGER.unpack(value)
+        elif field == _ATTRIBUTES:
+            key, text = _attribute(value)
+            labels[key] = text
+    return None if number is None else Figure(name, labels, number, is_sum)
+
+
+def _attribute(pair: memoryview) -> tuple[str, str]:
+    """Return key and value; a value that is no text is empty."""
+    key = text = ""
+    for number, value in _fields(pair):
+        if number == _KEY and isinstance(value, memoryview):
+            key = _text(value)
+        elif number == _VALUE and isinstance(value, memoryview):
+            text = "".join(_text(item) for item in _messages(value, _STRING))
+    return key, text
+
+
+def _messages(message: memoryview, wanted: int) -> Iterator[memoryview]:
+    for number, value in _fields(message):
+        if number == wanted and isinstance(value, memoryview):
+            yield value
+
+
+def _fields(message: memoryview) -> Iterator[Field]:
+    """Yield number and content of each field: an integer, or the bytes."""
+    position, end = 0, len(message)
+    while position < end:
+        tag, position = _varint(message, position)
+        kind = tag & 7
+        if kind == _VARINT:
+            value, position = _varint(message, position)
+            yield tag >> 3, value
+            continue
+        if kind == _BYTES:
+            size, position = _varint(message, position)
+        elif kind in (_FIXED_64, _FIXED_32):
+            size = 8 if kind == _FIXED_64 else 4
+        else:
+            raise ValueError(f"there is no wire type {kind}")
+        if size > end - position:
+            raise ValueError("a field is longer than its message")
+        yield tag >> 3, message[position : position + size]
+        position += size
+
+
+def _varint(message: memoryview, position: int) -> tuple[int, int]:
+    value = 0
+    for index, byte in enumerate(message[position : position + _VARINT_BYTES_MAX]):
+        value |= (byte & 0x7F) << 7 * index
+        if byte < 0x80:
+            return value, position + index + 1
+    raise ValueError("a number does not end")
+
+
+def _text(value: memoryview) -> str:
+    return str(value, "utf-8", "replace")
