@@ -53,6 +53,8 @@ from ottla.controller.requests import (
 )
 
 _log = logging.getLogger(__name__)
+# Partitions that one line names.
+_NAMED_MAX = 20
 
 T = TypeVar("T")
 
@@ -174,6 +176,7 @@ class Office:
             if write.operations:
                 await self._write(write.operations)
             after = after.with_topics(write.topics)
+        tell_of_elections(self.image, after)
         self.image = after
 
     def _is_unclean(self, topic: str) -> bool:
@@ -509,6 +512,24 @@ class Office:
                 await self._write([Delete(path)])
             except NoNode:
                 continue
+
+
+def tell_of_elections(before: ClusterImage, after: ClusterImage) -> None:
+    """Write one line for each topic whose leaders have changed; -1 is nobody."""
+    if not _log.isEnabledFor(logging.INFO):
+        return
+    for name, topic in after.topics.items():
+        former = before.topics.get(name)
+        if former is None or former is topic:
+            continue
+        changed = [
+            f"{now.partition}:{old.leader}->{now.leader}"
+            for old, now in zip(former.partitions, topic.partitions, strict=False)
+            if old.leader != now.leader
+        ]
+        if changed:
+            named = ",".join(changed[:_NAMED_MAX])
+            _log.info("leaders elected topic=%s count=%d leaders=%s", name, len(changed), named)
 
 
 def _complete(done: "asyncio.Future[None] | None") -> None:

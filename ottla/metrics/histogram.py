@@ -4,7 +4,7 @@ An observation is an addition to one of 300 counters. The quantiles are those of
 windows take turns, so that a slow hour is forgotten. Values are whole numbers of whatever unit.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 # Eight buckets for each power of two: a quantile is at most 6 % beside the truth.
 _STEP_BITS = 3
@@ -31,6 +31,17 @@ def middle_of(bucket: int) -> float:
     return lowest + ((1 << shift) - 1) / 2
 
 
+def quantiles(counts: Sequence[int], shares: tuple[float, ...]) -> Iterator[float]:
+    """Return the values below which these shares (ascending) are; NaN where nothing was counted."""
+    total = sum(counts)
+    bucket, below = -1, 0
+    for share in shares:
+        while bucket < len(counts) - 1 and (below < share * total or not below):
+            bucket += 1
+            below += counts[bucket]
+        yield middle_of(bucket) if total else float("nan")
+
+
 class Histogram:
     """Counts of values; `count` and `sum` are of all of them, quantiles of the recent ones.
 
@@ -53,21 +64,15 @@ class Histogram:
         self.sum += value * weight
 
     def quantiles(self, shares: tuple[float, ...], now: float) -> Iterator[float]:
-        """Return the values below which these shares (ascending) of the recent values are.
+        """Return the values below which these shares (ascending) of the recent values are."""
+        return quantiles(self.recent(now), shares)
 
-        `now` is a time in seconds. NaN where nothing has been counted lately.
-        """
+    def recent(self, now: float) -> list[int]:
+        """Return the counts of the last minutes, by bucket; `now` is a time in seconds."""
         self._turn(now)
-        counts = self._counts
-        if self._former:
-            counts = [sum(pair) for pair in zip(counts, self._former, strict=True)]
-        total = sum(counts)
-        bucket, below = -1, 0
-        for share in shares:
-            while bucket < len(counts) - 1 and (below < share * total or not below):
-                bucket += 1
-                below += counts[bucket]
-            yield middle_of(bucket) if total else float("nan")
+        if not self._former:
+            return self._counts
+        return [sum(pair) for pair in zip(self._counts, self._former, strict=True)]
 
     def _turn(self, now: float) -> None:
         """Begin a new window if this one is old enough."""

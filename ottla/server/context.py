@@ -76,6 +76,7 @@ class RequestContext:
         "client_id",
         "connection",
         "correlation_id",
+        "has_errors",
         "keeps_order",
         "started_at",
         "usage",
@@ -100,6 +101,8 @@ class RequestContext:
         self.keeps_order = False
         # When the request came, by the monotonic clock; 0 where nobody measures it.
         self.started_at = 0.0
+        # Where a response has records, its handler tells whether it has errors as well.
+        self.has_errors = False
         # What the request uses of its client's quotas; None where there are none.
         self.usage: RequestUsage | None = None
 

@@ -156,7 +156,8 @@ class Dispatcher:
         if route is None:
             connection.send(_fallback(correlation_id, self._rows[key]))
             return
-        count = route.requests_count = route.requests_count + 1
+        count = route.requests_count
+        route.requests_count = count + 1
         started_at = 0.0 if count & route.sampled_mask else self._now()
         # A connection repeats the bytes behind the correlation id with every request of a kind.
         known = connection.memo
@@ -208,7 +209,8 @@ class Dispatcher:
             connection.send(route.encode(result, header))
         else:
             connection.send_one(route.encode(result, header))
-        route.probe.count_errors(result)
+        if not route.has_records or context.has_errors or result.error_code:
+            route.probe.count_errors(result)
         if context.started_at:
             route.probe.took(context.started_at, self._now())
         if route.shortcut is not None:
@@ -281,7 +283,8 @@ class Dispatcher:
             if not route.probe.count_errors(result):
                 self._kept.keep(image, key, body)
         connection.send((header, body))
-        route.probe.took(context.started_at, self._now())
+        if context.started_at:
+            route.probe.took(context.started_at, self._now())
 
     def _add_route(self, key: int, version: int) -> Route | None:
         row = self._rows.get(key)

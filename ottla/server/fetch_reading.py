@@ -44,16 +44,20 @@ class Cold(NamedTuple):
 class Reading:
     """What one pass found."""
 
-    __slots__ = ("answers", "cold", "given", "has_error", "partitions", "size_bytes")
+    __slots__ = ("answers", "cold", "has_error", "partitions", "size_bytes")
 
     def __init__(self) -> None:
         self.answers: list[tuple[PartitionFetch, PartitionData]] = []
         self.partitions: list[Partition] = []
         self.cold: list[Cold] = []
-        # Partitions with records in the answer, and how many bytes.
-        self.given: list[tuple[Partition, int]] = []
         self.size_bytes = 0
         self.has_error = False
+
+    def take_back(self) -> None:
+        """Count nothing of it as given: it is not what the client gets."""
+        read = (answer for _, answer in self.answers if not answer.error_code)
+        for partition, answer in zip(self.partitions, read, strict=True):
+            partition.fetched_bytes -= len(answer.records or b"")
 
 
 def read(
@@ -127,7 +131,7 @@ def _read_partition(
         else:
             records = fetched.records
             if records:
-                reading.given.append((partition, len(records)))
+                partition.fetched_bytes += len(records)
             if request.isolation_level == READ_COMMITTED and records:
                 aborted = _aborted(log, offset, end_offset, records)
     reading.partitions.append(partition)

@@ -89,7 +89,7 @@ class Node:
     ) -> None:
         parsed = options.parse_broker_settings(settings)
         for warning in parsed.warnings:
-            _log.warning("%s", warning)
+            _log.warning("configuration warning=%s", warning)
         self._static = parsed.snapshot
         self._clock = clock or RealClock()
         self._rng = rng or SystemRng()
@@ -167,7 +167,7 @@ class Node:
             endpoint.serve()
         self._is_serving = True
         self._sources.stage = Stage.RUNNING
-        _log.info("broker %d serves %s:%d", self.node_id, self.host, self.port)
+        _log.info("broker serves id=%d address=%s:%d", self.node_id, self.host, self.port)
 
     async def _start(self) -> None:
         broker = self.broker
@@ -267,7 +267,7 @@ class Node:
         try:
             replicas.directories.close()
         except StorageError as error:
-            _log.error("not closed cleanly: %s", error)
+            _log.error("log directories not closed cleanly error=%s", error)
 
     def _directory_failed(self, path: str, error: StorageError) -> None:
         # One that fails while the directories are opened has no replicas yet.
@@ -278,7 +278,7 @@ class Node:
 
     def _fail(self, error: StorageError) -> None:
         """Stop, as Kafka does: a broker that can keep nothing is in the way of those that can."""
-        _log.critical("stopping, as every log directory has failed: %s", error)
+        _log.critical("stopping, as every log directory has failed error=%s", error)
         self.failure = error
         if self._is_serving:
             self._begin_stop()

@@ -1,39 +1,78 @@
 """What the dispatcher counts: requests, errors, and how long they took.
 
-A request costs one addition. Its time is taken for every request of a rare kind and for one in
-sixteen of the frequent kinds, which then counts for sixteen: a look at the clock costs as much as a
+A request costs one addition. Its time is taken for every request of a rare kind, and for the first
+and then one in sixteen of the frequent kinds, which counts for sixteen: two looks at the clock cost a
 tenth of the smallest request. Errors are looked for in responses that were made by a handler.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
-from ottla.metrics.histogram import Histogram
+from ottla.metrics.histogram import Histogram, quantiles
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.fields import Array, Nested, Struct
 
 # Of these one in so many is measured; a power of two.
 SAMPLED = 16
-_FREQUENT = frozenset({ApiKey.PRODUCE, ApiKey.FETCH})
+_FREQUENT = frozenset({ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.METADATA})
 _ERROR = "error_code"
 
 # Adds the error codes of a response to counts by code, and returns how many there were.
 CountErrors = Callable[[Any, dict[int, int]], int]
 
 
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Histograms that are told as one; what is in `none` took no time."""
+
+    parts: tuple[Histogram, ...]
+    none: Histogram | None = None
+
+    @property
+    def count(self) -> int:
+        """How many requests."""
+        return sum(part.count for part in self.parts) + (self.none.count if self.none else 0)
+
+    @property
+    def sum(self) -> int:
+        """How long all of them took."""
+        return sum(part.sum for part in self.parts)
+
+    def quantiles(self, shares: tuple[float, ...], now: float) -> Iterator[float]:
+        """Return the times below which these shares (ascending) of the recent requests were."""
+        counts = [
+            sum(column) for column in zip(*(part.recent(now) for part in self.parts), strict=True)
+        ]
+        if self.none is not None:
+            counts[0] += sum(self.none.recent(now))
+        return quantiles(counts, shares)
+
+
 class ApiProbe:
     """The figures of one API in all its versions; times in microseconds."""
 
-    __slots__ = ("_count", "errors", "local", "name", "remote", "total", "weight")
+    __slots__ = (
+        "_at_once",
+        "_count",
+        "_local",
+        "_remote",
+        "_total",
+        "errors",
+        "name",
+        "weight",
+    )
 
     def __init__(self, key: ApiKey, response: type[Struct], name: str) -> None:
         self.name = name
         self.weight = SAMPLED if key in _FREQUENT else 1
-        # From the frame to the answer; what of it the handler ran, and what it waited.
-        self.total = Histogram()
-        self.local = Histogram()
-        self.remote = Histogram()
+        # Of requests that were answered at once, and of those that were parked: from the frame to
+        # the answer, how long the handler ran, how long it waited.
+        self._at_once = Histogram()
+        self._total = Histogram()
+        self._local = Histogram()
+        self._remote = Histogram()
         self.errors: dict[int, int] = {}
         self._count = errors_of(response)
 
@@ -43,16 +82,28 @@ class ApiProbe:
 
     def took(self, started: float, now: float) -> None:
         """Note a request that was answered at once; times in seconds of one clock."""
-        micros = int((now - started) * 1_000_000)
-        self.total.observe(micros, self.weight)
-        self.local.observe(micros, self.weight)
-        self.remote.observe(0, self.weight)
+        self._at_once.observe(int((now - started) * 1_000_000), self.weight)
 
     def waited(self, started: float, parked: float, now: float) -> None:
         """Note a request that was parked at a moment, and answered now."""
-        self.total.observe(int((now - started) * 1_000_000), self.weight)
-        self.local.observe(int((parked - started) * 1_000_000), self.weight)
-        self.remote.observe(int((now - parked) * 1_000_000), self.weight)
+        self._total.observe(int((now - started) * 1_000_000), self.weight)
+        self._local.observe(int((parked - started) * 1_000_000), self.weight)
+        self._remote.observe(int((now - parked) * 1_000_000), self.weight)
+
+    @property
+    def total(self) -> Times:
+        """From request to answer."""
+        return Times((self._at_once, self._total))
+
+    @property
+    def local(self) -> Times:
+        """Of that, what the broker worked."""
+        return Times((self._at_once, self._local))
+
+    @property
+    def remote(self) -> Times:
+        """Of that, what the request was parked."""
+        return Times((self._remote,), self._at_once)
 
 
 def errors_of(struct: type[Struct]) -> CountErrors | None:

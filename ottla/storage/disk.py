@@ -364,7 +364,7 @@ class LogDirectories:
         for log in list(self._logs.values()):
             if log.failure is None:
                 with suppress(StorageError):
-                    count += log.apply_retention(log.high_watermark, now_ms)
+                    count += _apply_retention(log, now_ms)
             await slices.pause()
         return count
 
@@ -443,6 +443,15 @@ class LogDirectories:
             _log.error("log directory offline path=%s reason=%s", directory.path, failure)
             directory.fail(failure)
             self._on_offline(directory.path, failure)
+
+
+def _apply_retention(log: Log, now_ms: int | None) -> int:
+    """Delete what has outlived its topic's retention; one line in the log for a partition."""
+    count = log.apply_retention(log.high_watermark, now_ms)
+    if count:
+        _log.info("segments deleted by retention partition=%s-%d segments=%d log_start_offset=%d",
+                  log.topic, log.partition, count, log.log_start_offset)  # fmt: skip
+    return count
 
 
 def _lock(files: FileSystem, path: str) -> Lock:

@@ -49,11 +49,13 @@ def handle(
         return FetchResponse(error_code=int(error.code))
     reading = read(context, request, round_)
     if reading.cold:
+        reading.take_back()
         work = _read_cold(context, request, round_, reading)
         return context.broker.tasks.spawn(work, "cold fetch")
     is_enough = reading.size_bytes >= min(request.min_bytes, ENOUGH_BYTES) or reading.has_error
     if is_enough or request.max_wait_ms <= 0 or not reading.answers:
         return _respond(context, round_, reading)
+    reading.take_back()
     return _park(context, request, round_, reading)
 
 
@@ -105,6 +107,7 @@ class _Parked:
         if reading.size_bytes < self._min_bytes and not reading.has_error:
             # What was appended is not committed yet, or it is beyond a limit of the request.
             self._missing_bytes = 0
+            reading.take_back()
             return None
         return _respond(self._context, self._round, reading)
 
@@ -138,8 +141,7 @@ def _is_beyond_quota(context: RequestContext, reading: Reading) -> bool:
 def _respond(context: RequestContext, round_: Round, reading: Reading) -> FetchResponse:
     if _is_beyond_quota(context, reading):
         return FetchResponse(session_id=context.broker.fetch_sessions.hold_back(round_))
-    for partition, size_bytes in reading.given:
-        partition.fetched_bytes += size_bytes
+    context.has_errors = reading.has_error
     responses: list[FetchableTopicResponse] = []
     last: FetchableTopicResponse | None = None
     for fetch, answer in round_.tell(reading.answers):

@@ -5,12 +5,11 @@ from operator import attrgetter
 
 from ottla.base.errors import ERRORS
 from ottla.metrics.exposition import Family, Kind, Sample, counter, labels
-from ottla.metrics.histogram import Histogram
 from ottla.replication.partition import Partition
 from ottla.replication.replicas import Traffic
 from ottla.server.dispatch import Route
 from ottla.server.monitoring.sources import Pace
-from ottla.server.request_probe import ApiProbe
+from ottla.server.request_probe import ApiProbe, Times
 from ottla.wire.api_keys import ApiKey
 
 _TOPICS = "kafka_server_brokertopicmetrics_"
@@ -93,7 +92,7 @@ def _failed(probes: Iterable[ApiProbe]) -> Iterator[Family]:
 def _times(
     name: str, meaning: str, probes: dict[str, ApiProbe], attribute: str, now: float
 ) -> Family:
-    found: list[tuple[str, Histogram]] = [
+    found: list[tuple[str, Times]] = [
         (request, getattr(probe, attribute)) for request, probe in sorted(probes.items())
     ]
     return Family(
@@ -102,8 +101,8 @@ def _times(
         meaning,
         [
             (labels(request=request, quantile=share), value / 1000)
-            for request, histogram in found
-            for share, value in zip(SHARES, histogram.quantiles(SHARES, now), strict=True)
+            for request, times in found
+            for share, value in zip(SHARES, times.quantiles(SHARES, now), strict=True)
         ],
         {
             "_count": [(labels(request=request), each.count) for request, each in found],

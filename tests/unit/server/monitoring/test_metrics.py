@@ -13,6 +13,7 @@ import pytest
 from ottla.base.errors import ConfigError
 from ottla.base.files import RealFile, RealFileSystem
 from ottla.server.node import Node
+from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from ottla.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -112,6 +113,22 @@ async def test_traffic_is_counted_for_each_topic_and_for_all(yard: Yard) -> None
     assert value(f"{prefix}totalproducerequests_total", topic="b") == 1
 
 
+async def test_only_what_a_client_gets_is_counted_as_given(yard: Yard) -> None:
+    """A fetch that waits for more reads the same bytes again."""
+    node = await yard.start(settings=SETTINGS)
+    client = await yard.client(node)
+    await client.metadata("a")
+    await client.produce("a", b"1")
+    partition = FetchPartition(fetch_offset=0, partition_max_bytes=1 << 20)
+    topics = [FetchTopic(topic="a", partitions=[partition])]
+    client.send(FetchRequest(max_wait_ms=30, min_bytes=10_000, topics=topics), 12)
+    answer = await client.receive(FetchResponse, 12)
+    size = len(answer.responses[0].partitions[0].records)
+    value = await metrics(node)
+    assert value("kafka_server_brokertopicmetrics_bytesout_total", topic="a") == size > 0
+    assert value("kafka_server_brokertopicmetrics_totalfetchrequests_total", topic="a") == 2
+
+
 async def test_what_was_counted_stays_when_a_topic_goes(yard: Yard) -> None:
     """A counter never falls."""
     node = await yard.start(settings=SETTINGS)
@@ -141,7 +158,7 @@ async def test_requests_are_counted_and_timed(yard: Yard) -> None:
         value(f"{prefix}errors_total", request="Produce", error="UNKNOWN_TOPIC_OR_PARTITION") == 1
     )
     assert value("kafka_server_brokertopicmetrics_failedproducerequests_total") == 1
-    assert value(f"{prefix}totaltimems_count", request="Produce") == 32
+    assert value(f"{prefix}totaltimems_count", request="Produce") == 48
     middle, late = (
         value(f"{prefix}totaltimems", request="Produce", quantile=share) for share in (0.5, 0.99)
     )

@@ -1,0 +1,27 @@
+"""Log lines are events with fields, so that machines can read what people read."""
+
+import ast
+
+from ottla.base.logs import TEMPLATE
+from tests.law import source
+from tests.law.test_calls import BROKER_PACKAGES
+
+_LEVELS = ("debug", "info", "warning", "error", "critical", "exception")
+
+
+def test_log_lines_are_events_with_fields() -> None:
+    """`_log.info("topic created topic=%s partitions=%d", …)`: words, then name=value."""
+    offences = {}
+    for item in source.sources():
+        if item.path.split("/")[1] not in BROKER_PACKAGES:
+            continue
+        for node in ast.walk(item.tree):
+            if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+                continue
+            if ast.unparse(node.func.value) != "_log" or node.func.attr not in _LEVELS:
+                continue
+            template = node.args[0]
+            text = template.value if isinstance(template, ast.Constant) else ""
+            if not (isinstance(text, str) and TEMPLATE.fullmatch(text)):
+                offences[f"{item.path}:{ast.unparse(template)}"] = f"line {node.lineno}"
+    source.judge("logs", offences, "Write these as `what happened name=%s …` (ottla/base/logs.py):")
