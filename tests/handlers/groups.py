@@ -15,13 +15,11 @@ from ottla.base.errors import ApiError
 from ottla.base.rng import SeededRng
 from ottla.base.tasks import Tasks
 from ottla.cluster import names
-from ottla.cluster.features import GROUP_VERSION
 from ottla.cluster.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
 from ottla.cluster.options import BROKER_OPTIONS
 from ottla.coordinators.group.service import GroupCoordinator
 from ottla.net.connection import Connection
 from ottla.server.context import Broker, RequestContext
-from ottla.server.features import Features
 from ottla.testing.partitions import MemoryPartitions
 from ottla.wire import schema
 from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol

@@ -80,13 +80,6 @@ async def test_protocol_can_be_switched_off(broker):
     assert group.error_code == ErrorCode.UNSUPPORTED_VERSION
 
 
-async def test_protocol_can_be_switched_off_for_the_cluster(broker):
-    """With a group.version of 0 nothing is described either."""
-    broker.features.levels = {}
-    (group,) = await describe(broker, "g")
-    assert group.error_code == ErrorCode.UNSUPPORTED_VERSION
-
-
 async def test_protocol_is_off_without_its_feature(broker):
     """Where group.version is not finalized nobody may use the protocol."""
     broker.features.level = lambda name: 0 if name == "group.version" else 1

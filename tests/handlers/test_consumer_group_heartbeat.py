@@ -131,13 +131,3 @@ async def test_protocol_is_off_without_its_feature(broker):
     broker.features.level = lambda name: 0 if name == "group.version" else 1
     answer = await ask(broker, **FULL, subscribed_topic_names=["t"])
     assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
-
-
-async def test_protocol_can_be_switched_off_for_the_cluster(broker):
-    """KIP-584: a group.version of 0 refuses every heartbeat, and what was stored comes back."""
-    await ask(broker, **FULL, subscribed_topic_names=["t"])
-    broker.features.levels = {}
-    answer = await ask(broker, member_id="m", member_epoch=2)
-    assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
-    broker.features.levels = {"group.version": 1}
-    assert (await ask(broker, member_id="m", member_epoch=2)).error_code == 0

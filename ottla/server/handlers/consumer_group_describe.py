@@ -11,7 +11,6 @@ from ottla.cluster.features import GROUP_VERSION
 from ottla.coordinators.replies import Reply, gathered
 from ottla.server import operations
 from ottla.server.context import RequestContext
-from ottla.server.group_protocols import has_consumer_protocol
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,

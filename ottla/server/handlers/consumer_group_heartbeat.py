@@ -12,7 +12,6 @@ from ottla.cluster.features import GROUP_VERSION
 from ottla.coordinators.consumer_group.turn import Client
 from ottla.coordinators.replies import Reply
 from ottla.server.context import RequestContext
-from ottla.server.group_protocols import has_consumer_protocol
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
