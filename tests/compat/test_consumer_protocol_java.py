@@ -106,12 +106,13 @@ class Verifiable:
         self.process.wait(PATIENCE_S)
 
 
-def until(is_done: Callable[[], bool]) -> None:
-    """Look again until it is so."""
+def until(runs: Verifiable, is_done: Callable[[], bool]) -> None:
+    """Look again, while a consumer runs, until it is so."""
     deadline = time.monotonic() + PATIENCE_S
     while not is_done():
         assert time.monotonic() < deadline
-        time.sleep(0.05)
+        with pytest.raises(subprocess.TimeoutExpired):
+            runs.process.wait(0.05)
 
 
 def test_java_consumers_share_and_take_over(cluster: Cluster, tmp_path: Path) -> None:
@@ -119,13 +120,13 @@ def test_java_consumers_share_and_take_over(cluster: Cluster, tmp_path: Path) ->
     one = Verifiable(cluster, tmp_path)
     two = Verifiable(cluster, tmp_path)
     try:
-        until(lambda: one.share() == two.share() == PARTITIONS // 2)
-        until(lambda: len({*one.values(), *two.values()}) == 120)
-        until(lambda: _committed(cluster) == 120)
+        until(one, lambda: one.share() == two.share() == PARTITIONS // 2)
+        until(one, lambda: len({*one.values(), *two.values()}) == 120)
+        until(one, lambda: _committed(cluster) == 120)
         two.end(kill=True)
         produce(cluster, 120, 120)
-        until(lambda: one.share() == PARTITIONS)
-        until(lambda: len({*one.values(), *two.values()}) == 240)
+        until(one, lambda: one.share() == PARTITIONS)
+        until(one, lambda: len({*one.values(), *two.values()}) == 240)
     finally:
         one.end()
         two.end(kill=True)
@@ -163,7 +164,7 @@ def test_console_consumer_and_groups_command(cluster: Cluster) -> None:
 def test_kafka_dumps_every_record_of_our_groups(cluster: Cluster, tmp_path: Path) -> None:
     """DumpLogSegments decodes keys and values of all kinds, and finds nothing that is not valid."""
     one = Verifiable(cluster, tmp_path)
-    until(lambda: len(set(one.values())) == 120)
+    until(one, lambda: len(set(one.values())) == 120)
     described = groups_command(cluster, "--describe", "--group", "g", "--members", "--verbose")
     (member,) = [row for row in described if row[0] == "g"]
     assert str(PARTITIONS) in member
