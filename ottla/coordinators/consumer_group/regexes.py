@@ -5,6 +5,7 @@ the heartbeat after it brings the assignment. All expressions of a group are loo
 every ten seconds. Follows maybeUpdateRegularExpressions and handleRegularExpressionsResult.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from enum import Enum
 
@@ -32,23 +33,26 @@ def update(turn: Turn, old: Member, member: Member, *, is_looking_up: bool) -> R
     """
     result, is_new = _change(turn, old, member)
     group = turn.group
-    wanted = set(group.subscriptions(group.members_with(member)).regexes)
-    if not is_new and not group.subscriptions().regexes:
+    if is_looking_up or not (is_new or group.regex_uses):
         return result
-    if is_looking_up or not wanted:
+    wanted = Counter(group.regex_uses)
+    wanted.subtract([old.subscribed_regex] if old.subscribed_regex else ())
+    wanted.update([member.subscribed_regex] if member.subscribed_regex else ())
+    names = frozenset(name for name, count in wanted.items() if count > 0)
+    if not names:
         return result
     last = next(iter(group.regexes.values()), None)
     if last is not None and turn.now_ms <= last.timestamp_ms + LOOKUP_INTERVAL_MS:
         return result
     is_due = (
         is_new
-        or len(wanted) != len(group.regexes)
+        or len(names) != len(group.regexes)
         or last is None
         or last.version < turn.topics.version
         or turn.now_ms > last.timestamp_ms + turn.settings.regex_refresh_interval_ms
     )
     if is_due:
-        turn.regexes_wanted = frozenset(wanted)
+        turn.regexes_wanted = names
     return result
 
 
@@ -58,7 +62,7 @@ def _change(turn: Turn, old: Member, member: Member) -> tuple[RegexUpdate, bool]
     if before == now:
         return RegexUpdate.NONE, False
     group = turn.group
-    uses = group.subscriptions().regexes
+    uses = group.regex_uses
     if before and uses[before] == 1:
         turn.changes.append(RegexChange(group.group_id, before, None))
     if not now:

@@ -5,7 +5,7 @@ ConsumerGroup, ModernGroup and ConsumerGroupMember.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum, IntEnum
 from typing import NamedTuple, TypeAlias
@@ -115,6 +115,16 @@ def places_of(member: Member) -> list[TopicPartition]:
     ]
 
 
+def _count(member: Member, topics: Counter[str], regexes: Counter[str], by: int) -> None:
+    """Count a member's subscription in or out; what nobody reads any more is forgotten."""
+    regex = [member.subscribed_regex] if member.subscribed_regex else ()
+    for uses, names in ((topics, member.subscribed_topics), (regexes, regex)):
+        for name in names:
+            uses[name] += by
+            if not uses[name]:
+                del uses[name]
+
+
 class Subscriptions(NamedTuple):
     """What a group reads: how many members name each topic, and how many use each expression."""
 
@@ -138,6 +148,9 @@ class ConsumerGroup:
     static_members: dict[str, str] = field(default_factory=dict)
     # Who has a partition, or has not given it back yet.
     owners: dict[TopicPartition, str] = field(default_factory=dict)
+    # How many members name a topic, and use an expression.
+    topic_uses: Counter[str] = field(default_factory=Counter)
+    regex_uses: Counter[str] = field(default_factory=Counter)
     # From before KIP-1101; goes with the next change of what the group reads.
     has_partition_metadata: bool = False
 
@@ -168,6 +181,7 @@ class ConsumerGroup:
         if member.instance_id is not None:
             self.static_members[member.instance_id] = member.member_id
         self.owners.update(dict.fromkeys(places_of(member), member.member_id))
+        _count(member, self.topic_uses, self.regex_uses, 1)
 
     def remove(self, member_id: str) -> None:
         """Forget a member; no error where there is none."""
@@ -183,6 +197,7 @@ class ConsumerGroup:
                 del self.owners[place]
         if old.instance_id is not None and self.static_members.get(old.instance_id) == member_id:
             del self.static_members[old.instance_id]
+        _count(old, self.topic_uses, self.regex_uses, -1)
 
     def members_with(self, member: Member | None) -> list[Member]:
         """Return the members as they are with one that was changed, or that replaces a static one."""
@@ -194,15 +209,14 @@ class ConsumerGroup:
             found[member.member_id] = member
         return list(found.values())
 
-    def subscriptions(self, members: list[Member] | None = None) -> Subscriptions:
-        """Count what members read, the group's own unless others are given."""
-        topics: Counter[str] = Counter()
-        regexes: Counter[str] = Counter()
-        for member in self.members.values() if members is None else members:
-            topics.update(member.subscribed_topics)
-            if member.subscribed_regex:
-                regexes[member.subscribed_regex] += 1
-        return Subscriptions(topics, regexes)
+    def subscriptions(self, members: Iterable[Member] | None = None) -> Subscriptions:
+        """Return how much is read by these members, by the group's own unless any are given."""
+        if members is None:
+            return Subscriptions(self.topic_uses, self.regex_uses)
+        found = Subscriptions(Counter(), Counter())
+        for member in members:
+            _count(member, found.topics, found.regexes, 1)
+        return found
 
     def topics_read(self, subscriptions: Subscriptions | None = None) -> set[str]:
         """Return the names of all topics that members read, also those that do not exist."""
