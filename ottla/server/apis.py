@@ -74,6 +74,8 @@ class Row(NamedTuple):
     is_kept: bool = False
     # Told to clients only while somebody asks for client metrics: those that know it ask and log.
     is_for_client_metrics: bool = False
+    # Sent by brokers only: no client's quota counts for it.
+    is_among_brokers: bool = False
     # Answers requests that have been seen before, but for their records, without the handler.
     shortcut: type[ProduceShortcut] | None = None
 
@@ -103,7 +105,7 @@ ROWS: tuple[Row, ...] = (
     Row(add_partitions_to_txn),
     Row(add_offsets_to_txn),
     Row(end_txn),
-    Row(write_txn_markers),
+    Row(write_txn_markers, is_among_brokers=True),
     Row(txn_offset_commit),
     Row(describe_transactions),
     Row(list_transactions),

@@ -165,7 +165,7 @@ class Dispatcher:
             known = connection.memo = KnownHeader(route, frame, known)
         if self._quotas is not None:
             client = self._limited(known, self._quotas)
-            if client is not None:
+            if client is not None and not route.row.is_among_brokers:
                 context = RequestContext(
                     self._broker, connection, key, version, correlation_id, known.client_id
                 )

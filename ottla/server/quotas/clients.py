@@ -10,7 +10,7 @@ has (num.io.threads + num.network.threads) × 100 % to give.)
 """
 
 from collections.abc import Callable, Mapping
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from ottla.base.clock import Clock
 from ottla.base.options import Snapshot
@@ -31,6 +31,17 @@ from ottla.server.quotas.rates import Rate, TokenBucket, Window
 _KEPT_MAX = 10_000
 
 M = TypeVar("M", Rate, TokenBucket)
+
+
+class Measured(NamedTuple):
+    """What has been used of a quota, a second; tokens are what is left of a quota of mutations."""
+
+    key: str
+    user: str
+    client_id: str
+    limit: float
+    used: float | None = None
+    tokens: float | None = None
 
 
 class LimitedClient:
@@ -204,6 +215,19 @@ class ClientQuotas:
                 self._clients.clear()
             self._clients[key] = self._find(user, client_id)
         return self._clients[key]
+
+    def measured(self) -> list[Measured]:
+        """Return what is being used of every quota; an address stands in place of its client id."""
+        now_ms = self._now() * 1000
+        rates = [
+            Measured(*place, rate.limit, used=rate.per_second(now_ms))
+            for place, rate in self._rates.items()
+        ]
+        buckets = [
+            Measured(*place, bucket.limit, tokens=bucket.tokens(now_ms))
+            for place, bucket in self._buckets.items()
+        ]
+        return rates + buckets
 
     def _find(self, user: str, client_id: str) -> LimitedClient | None:
         client = LimitedClient(self._window)

@@ -107,6 +107,11 @@ class TokenBucket:
         self._refill(now_ms)
         self._tokens = min(self._burst, self._tokens - value)
 
+    def tokens(self, now_ms: float) -> float:
+        """Return what is left; what is owed, below zero."""
+        self._refill(now_ms)
+        return self._tokens
+
     def throttle_ms(self, now_ms: float) -> int:
         """Return how long to wait until nothing is owed."""
         self._refill(now_ms)

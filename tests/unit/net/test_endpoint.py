@@ -165,3 +165,23 @@ async def test_closing_ends_what_is_not_answered_in_time(open_site) -> None:
         await asyncio.sleep(0)
     await site.endpoint.close(0.05)
     assert site.endpoint.connections_count == 0
+
+
+async def test_a_connection_too_many_a_second_is_held_and_closed(open_site) -> None:
+    """It gets no answer, and is not closed at once: its client would be back at once (KIP-612)."""
+    site = await open_site(Limits())
+    seen: list[str] = []
+
+    def throttle_ms(host: str) -> int:
+        seen.append(host)
+        return 0 if len(seen) == 1 else 60
+
+    site.endpoint.throttle_ms = throttle_ms
+    first, second = await site.connect(), await site.connect()
+    began = asyncio.get_running_loop().time()
+    assert await ask(first, b"hello") == b"hello"
+    with pytest.raises((asyncio.IncompleteReadError, ConnectionResetError)):
+        await ask(second, b"hello")
+    assert asyncio.get_running_loop().time() - began > 0.04
+    assert await ask(first, b"again") == b"again"
+    assert seen == ["127.0.0.1"] * 2

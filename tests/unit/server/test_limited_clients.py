@@ -86,6 +86,18 @@ async def test_others_are_answered_as_ever(tasks: Tasks) -> None:
     assert not desk.wire.connection.is_muted
 
 
+async def test_requests_among_brokers_are_exempt(tasks: Tasks) -> None:
+    """As in Kafka: what one broker owes another must not wait."""
+    handle = busy(lambda: desk, 100, DescribeClusterResponse)
+    row = Row(handler(ApiKey.DESCRIBE_CLUSTER, handle), is_among_brokers=True)
+    desk = LimitedDesk(tasks, row)
+    desk.limit(request_percentage="1")
+    desk.send(DescribeClusterRequest(), 1)
+    ((_, answer),) = desk.answers(DescribeClusterResponse, 1)
+    assert answer.throttle_time_ms == 0
+    assert not desk.wire.connection.is_muted
+
+
 async def test_a_quota_counts_from_the_next_request_on(tasks: Tasks) -> None:
     """Whether it is set, changed or removed, on connections that are open."""
     handle = busy(lambda: desk, 0.01, DescribeClusterResponse)

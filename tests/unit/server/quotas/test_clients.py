@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from ottla.server.quotas import clients
-from ottla.server.quotas.clients import ClientQuotas, LimitedClient, RequestUsage
+from ottla.server.quotas.clients import ClientQuotas, LimitedClient, Measured, RequestUsage
 from ottla.server.quotas.rates import Window
 
 USERS, CLIENTS, IPS = "users", "clients", "ips"
@@ -196,3 +196,18 @@ def test_memory_does_not_follow_the_names_of_clients(
     clock.now += 60
     quotas.client("u", "new")
     assert len(quotas._rates) <= 6
+
+
+def test_what_is_used_can_be_shown(quotas: ClientQuotas, clock: Clock) -> None:
+    """Each measure with those who share it, for metrics."""
+    quotas.settings_changed(USERS, "u", {"producer_byte_rate": "100"})
+    quotas.settings_changed(CLIENTS, "c", {"controller_mutation_rate": "2"})
+    client = quotas.client("u", "c")
+    assert client is not None
+    usage = RequestUsage(client, clock.now, 500)
+    usage.takes_mutations(4, clock.now, is_strict=True)
+    usage.settle(clock.now)
+    assert quotas.measured() == [
+        Measured("producer_byte_rate", "u", "", 100, used=50),
+        Measured("controller_mutation_rate", "", "c", 2, tokens=18),
+    ]

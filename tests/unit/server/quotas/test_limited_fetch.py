@@ -1,0 +1,116 @@
+"""Fetches of a client with a quota: no records while it is beyond it, and none is lost by that."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from ottla.server.handlers import fetch
+from ottla.server.quotas.clients import ClientQuotas, RequestUsage, client_quotas
+from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from tests.handlers.logs import LogsBroker, batch, logs_broker
+
+VERSION = 12
+# About 200 bytes with their batch; ten seconds at 30 bytes a second are 300.
+RECORD = bytes(130)
+
+
+class Consumer:
+    """A client that fetches one partition in a session."""
+
+    def __init__(self, broker: LogsBroker, quotas: ClientQuotas) -> None:
+        self.broker = broker
+        self._quotas = quotas
+        self.session_id = self.epoch = 0
+        self.throttle_ms = 0
+
+    def begin(self, *offsets: int, **fields: Any) -> Any:
+        """Fetch from these offsets of the partition (none: as the session has it)."""
+        client = self._quotas.client("ANONYMOUS", "c")
+        assert client is not None
+        context = self.broker.context(fetch, VERSION)
+        now = self.broker.clock.monotonic
+        context.usage = RequestUsage(client, now())
+        wanted = [
+            FetchPartition(fetch_offset=offset, partition_max_bytes=1000) for offset in offsets
+        ]
+        request = FetchRequest(
+            topics=[FetchTopic(topic="t", partitions=wanted)] if wanted else [],
+            session_id=self.session_id,
+            session_epoch=self.epoch,
+            **{"max_wait_ms": 0, "min_bytes": 1, "max_bytes": 10_000, **fields},
+        )
+        answer = fetch.handle(context, request)
+        self._settle = lambda: context.usage.settle(now())
+        return answer
+
+    def take(self, answer: FetchResponse) -> int:
+        """Return how many bytes of records came, and go on in the session."""
+        self.throttle_ms = self._settle()
+        self.session_id = answer.session_id
+        self.epoch = self.epoch + 1 if answer.session_id else 0
+        return sum(
+            len(item.records or b"") for topic in answer.responses for item in topic.partitions
+        )
+
+
+@pytest.fixture
+async def consumer() -> AsyncIterator[Consumer]:
+    """A client that may have 30 bytes a second, and a partition with three records."""
+    async with logs_broker() as broker:
+        quotas = client_quotas(broker.options, broker.clock)
+        quotas.settings_changed("clients", "c", {"consumer_byte_rate": "30"})
+        broker.create("t")
+        partition = broker.replicas.get("t", 0)
+        for _ in range(3):
+            partition.append_as_leader(batch(RECORD), acks=1)
+        yield Consumer(broker, quotas)
+
+
+def pass_time(consumer: Consumer, seconds: float) -> None:
+    """Move the clock."""
+    consumer.broker.clock.now += seconds  # type: ignore[attr-defined]
+
+
+async def test_a_session_goes_on_where_it_was(consumer: Consumer) -> None:
+    """Beyond the quota it is told nothing, not even a partition; then the same records come."""
+    assert consumer.take(consumer.begin(0)) > 0
+    assert consumer.throttle_ms == 0
+    session_id = consumer.session_id
+    answer = consumer.begin(1)
+    assert answer.responses == []
+    assert consumer.take(answer) == 0
+    assert (answer.session_id, answer.error_code) == (session_id, 0)
+    assert consumer.throttle_ms > 1_000
+    pass_time(consumer, 11)
+    assert consumer.take(consumer.begin()) > 0
+    assert consumer.throttle_ms == 0
+
+
+async def test_a_new_session_does_not_begin(consumer: Consumer) -> None:
+    """An answer without its partitions would be none; the client asks in full again (KIP-219)."""
+    consumer.take(consumer.begin(0))
+    sessions = len(consumer.broker.fetch_sessions)
+    consumer.session_id = consumer.epoch = 0
+    answer = consumer.begin(1)
+    assert (answer.session_id, answer.responses) == (0, [])
+    assert len(consumer.broker.fetch_sessions) == sessions
+    assert consumer.take(answer) == 0
+    pass_time(consumer, 11)
+    assert consumer.take(consumer.begin(1)) > 0
+
+
+async def test_no_more_is_read_than_the_quota_could_give(consumer: Consumer) -> None:
+    """Ten seconds' worth at once, though the client asks for more; one batch in any case."""
+    assert 150 < consumer.take(consumer.begin(0)) < 300
+
+
+async def test_a_fetch_that_waited_is_settled_when_it_ends(consumer: Consumer) -> None:
+    """Its wait costs nothing; beyond the quota it is woken up for nothing."""
+    consumer.take(consumer.begin(0))
+    waiting = consumer.begin(3, max_wait_ms=60_000)
+    assert isinstance(waiting, asyncio.Future)
+    consumer.broker.replicas.get("t", 0).append_as_leader(batch(RECORD), acks=1)
+    assert consumer.take(await waiting) == 0
+    assert consumer.throttle_ms > 1_000
