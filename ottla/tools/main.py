@@ -41,7 +41,15 @@ _LOG = LazyGroup(
     {"dump": Verb("ottla.tools.log.dump", "Print segments, indexes, snapshots, checkpoints.")},
     help="Look into the files of a log directory.",
 )
-_GROUPS = {"topic": _TOPIC, "group": _GROUP, "log": _LOG}
+_ZOOKEEPER = LazyGroup(
+    "zookeeper",
+    {
+        "export": Verb("ottla.tools.zookeeper.exporting", "From a log directory to a ZooKeeper."),
+        "import": Verb("ottla.tools.zookeeper.importing", "From a ZooKeeper to a log directory."),
+    },
+    help="Carry a cluster's metadata to and from a ZooKeeper.",
+)
+_GROUPS = {"topic": _TOPIC, "group": _GROUP, "log": _LOG, "zookeeper": _ZOOKEEPER}
 
 
 class _Root(LazyGroup):
@@ -62,6 +70,7 @@ root = click.version_option(ottla.__version__, message="ottla %(version)s")(
             "topic": Verb("", "Create, look at, configure and delete topics."),
             "group": Verb("", "Look at consumer groups, move their offsets, delete them."),
             "log": Verb("", "Look into the files of a log directory."),
+            "zookeeper": Verb("", "Carry a cluster's metadata to and from a ZooKeeper."),
             "doctor": Verb("ottla.tools.doctor.command", "Find what is wrong, and the remedy."),
             "completion": Verb("ottla.tools.shell.completion", "Set up completion in a shell."),
         },

@@ -1,18 +1,23 @@
 """The implementations of Coordination that the contract tests run against.
 
-Another one, such as a real ensemble, is one more `CoordinationWorld` and one more line in `_WORLDS`.
+Another one is one more `CoordinationWorld` and one more line in `_WORLDS`.
 """
 
-from collections.abc import AsyncIterator, Callable
+import asyncio
+import itertools
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Protocol
 
 import pytest
+from kazoo.client import KazooClient
 
 from ottla.base.clock import RealClock
 from ottla.base.files import RealFileSystem
 from ottla.cluster.zk.embedded import EmbeddedTree
+from ottla.cluster.zk.live import LiveSession
 from ottla.cluster.zk.port import Coordination
+from tests.compat import java, zookeeper
 
 
 class CoordinationWorld(Protocol):
@@ -50,16 +55,59 @@ class EmbeddedWorld:
         await self.tree.close()
 
 
+class LiveWorld:
+    """A real ZooKeeper; every test has a path of its own there."""
+
+    _numbers = itertools.count()
+
+    def __init__(self, server: str) -> None:
+        self._place = f"{server}/test-{next(self._numbers)}"
+        self._server = server
+        self._sessions: list[LiveSession] = []
+
+    async def session(self) -> Coordination:
+        """Begin a session."""
+        session = await LiveSession.begin(self._place)
+        self._sessions.append(session)
+        return session
+
+    async def expire(self, session: Coordination) -> None:
+        """End a session as somebody who has stolen it can."""
+        assert isinstance(session, LiveSession)
+        thief = KazooClient(self._server, client_id=session.credentials)
+        await asyncio.to_thread(thief.start)
+        await asyncio.to_thread(thief.stop)
+        await asyncio.to_thread(thief.close)
+
+    async def close(self) -> None:
+        """Close all sessions."""
+        for session in self._sessions:
+            await session.close()
+
+
 _WORLDS: dict[str, Callable[[Path], CoordinationWorld]] = {
     "memory": lambda _: EmbeddedWorld(None),
     "journalled": lambda path: EmbeddedWorld(f"{path}/coordination"),
 }
 
 
-@pytest.fixture(params=_WORLDS)
+@pytest.fixture(scope="session")
+def zookeeper_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """One ZooKeeper for all tests."""
+    if reason := java.why_not():
+        pytest.skip(reason)
+    with zookeeper.running(tmp_path_factory.mktemp("zk") / "server") as server:
+        yield server
+
+
+@pytest.fixture(params=[*_WORLDS, pytest.param("zookeeper", marks=pytest.mark.compat)])
 async def world(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[CoordinationWorld]:
     """A tree of each implementation."""
-    made = _WORLDS[request.param](tmp_path)
+    made: CoordinationWorld
+    if request.param == "zookeeper":
+        made = LiveWorld(request.getfixturevalue("zookeeper_server"))
+    else:
+        made = _WORLDS[request.param](tmp_path)
     yield made
     await made.close()
 

@@ -1,0 +1,316 @@
+"""Coordination on a real ZooKeeper ensemble: the door of kazoo.
+
+kazoo talks to the ensemble on threads of its own; every answer, watch and change of state is handed
+to the event loop that the session was begun on. A session that is lost stays lost: kazoo would begin
+another one by itself, whose owner nobody has registered, so it is stopped instead. kazoo drops its
+watches with the connection: all of them fire once it is there again, whether or not anything changed,
+because a change in between would be announced to nobody.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
+from functools import partial
+from typing import Any
+
+from kazoo import exceptions
+from kazoo.client import KazooClient, KazooState
+from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.protocol.states import EventType, WatchedEvent, ZnodeStat
+
+from ottla.base.errors import OttlaError
+from ottla.cluster.zk.port import (
+    ANY_VERSION,
+    BadVersion,
+    ConnectionSuspended,
+    CoordinationError,
+    Create,
+    Delete,
+    NodeExists,
+    NoNode,
+    NotEmpty,
+    Operation,
+    Result,
+    SessionLost,
+    SessionState,
+    SetData,
+    Stat,
+    Watch,
+)
+from ottla.cluster.zk.tree import ROOT, parent_of
+
+SESSION_TIMEOUT_MS = 18_000
+CONNECT_TIMEOUT_MS = 10_000
+
+_STATES = {
+    KazooState.CONNECTED: SessionState.CONNECTED,
+    KazooState.SUSPENDED: SessionState.SUSPENDED,
+    KazooState.LOST: SessionState.LOST,
+}
+_ERRORS: dict[type[Exception], type[CoordinationError]] = {
+    exceptions.NoNodeError: NoNode,
+    exceptions.NodeExistsError: NodeExists,
+    exceptions.BadVersionError: BadVersion,
+    exceptions.NotEmptyError: NotEmpty,
+    exceptions.SessionExpiredError: SessionLost,
+    exceptions.ConnectionClosedError: SessionLost,
+    exceptions.ConnectionLoss: ConnectionSuspended,
+}
+# Which watches an event takes: those on data and existence, those on children.
+_TAKES = {
+    EventType.CREATED: {"data"},
+    EventType.CHANGED: {"data"},
+    EventType.CHILD: {"children"},
+    EventType.DELETED: {"data", "children"},
+}
+
+
+_Watches = dict[str, dict[Watch, set[str]]]
+
+
+class EnsembleUnreachable(OttlaError):
+    """No server of the ensemble answers, or it refuses the session."""
+
+
+class LiveSession:
+    """One session with an ensemble (implements Coordination), on the loop that `begin` ran on."""
+
+    def __init__(self, client: KazooClient, loop: asyncio.AbstractEventLoop) -> None:
+        self._client = client
+        self._loop = loop
+        self._state = SessionState.CONNECTED
+        self._listeners: list[Callable[[SessionState], None]] = []
+        # What each watch waits for, by path: kazoo tells a watch of both kinds of a deletion twice.
+        self._watches: _Watches = {}
+        self._dropped: _Watches = {}
+        client.add_listener(partial(_from_thread, loop, self._changed))
+
+    @classmethod
+    async def begin(
+        cls,
+        servers: str,
+        *,
+        timeout_ms: int = SESSION_TIMEOUT_MS,
+        connect_timeout_ms: int = CONNECT_TIMEOUT_MS,
+    ) -> "LiveSession":
+        """Begin a session with `host:port,host:port/chroot`; the chroot is made where it is missing.
+
+        EnsembleUnreachable says which servers were asked.
+        """
+        hosts, slash, chroot = servers.partition("/")
+        client = KazooClient(hosts=hosts, timeout=timeout_ms / 1000)
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.run_in_executor(None, partial(client.start, connect_timeout_ms / 1000))
+        except (KazooTimeoutError, ValueError, OSError) as error:
+            await loop.run_in_executor(None, partial(_put_away, client))
+            raise EnsembleUnreachable(
+                f"ZooKeeper at {hosts} does not answer within {connect_timeout_ms / 1000:g} s: start"
+                " it, or name another as HOST:PORT[,HOST:PORT…][/PATH]"
+            ) from error
+        if slash and chroot:
+            await loop.run_in_executor(None, partial(client.ensure_path, f"/{chroot}"))
+            client.chroot = f"/{chroot}"
+        return cls(client, loop)
+
+    @property
+    def session_id(self) -> int:
+        """Identity of the session; owner of its ephemeral nodes."""
+        return int(self._client.client_id[0])
+
+    @property
+    def credentials(self) -> tuple[int, bytes]:
+        """Identity and password of the session: whoever has them can go on with it, or end it."""
+        return tuple(self._client.client_id)
+
+    @property
+    def state(self) -> SessionState:
+        """Whether operations work, may work again, or never will."""
+        return self._state
+
+    async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes, Stat]:
+        """Return data and Stat; NoNode (and no watch is left) where there is none."""
+        data, stat = await self._read(path, self._client.get_async, "data", watch)
+        return data, _stat(stat)
+
+    async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
+        """Return the Stat or None; the watch fires on creation, change and deletion."""
+        stat = await self._read(path, self._client.exists_async, "data", watch)
+        return None if stat is None else _stat(stat)
+
+    async def children(self, path: str, watch: Watch | None = None) -> list[str]:
+        """Return the names of the children, sorted; the watch fires when one comes or goes."""
+        return sorted(await self._read(path, self._client.get_children_async, "children", watch))
+
+    async def create(
+        self, path: str, data: bytes = b"", *, ephemeral: bool = False, sequential: bool = False
+    ) -> str:
+        """Create a node and return its path; NodeExists, NoNode (parent)."""
+        (created,) = await self.multi([Create(path, data, ephemeral, sequential)])
+        assert isinstance(created, str)
+        return created
+
+    async def ensure(self, path: str) -> None:
+        """Create the node and its parents, empty, where they do not exist."""
+        missing = []
+        while path != ROOT and await self.exists(path) is None:
+            missing.append(path)
+            path = parent_of(path)
+        for each in reversed(missing):
+            try:
+                await self.create(each)
+            except NodeExists:
+                # Somebody else was as quick.
+                continue
+
+    async def set(self, path: str, data: bytes, version: int = ANY_VERSION) -> Stat:
+        """Replace the data; NoNode, BadVersion."""
+        return _stat(await self._ask(path, self._client.set_async, path, data, version))
+
+    async def delete(self, path: str, version: int = ANY_VERSION) -> None:
+        """Remove a node; NoNode, BadVersion, NotEmpty."""
+        await self.multi([Delete(path, version)])
+
+    async def multi(self, operations: Sequence[Operation]) -> list[Result]:
+        """Do all of them or none; raises the error of the first that fails."""
+        if not operations:
+            return []
+        transaction = self._client.transaction()
+        for operation in operations:
+            if isinstance(operation, Create):
+                transaction.create(
+                    operation.path,
+                    operation.data,
+                    ephemeral=operation.ephemeral,
+                    sequence=operation.sequential,
+                )
+            elif isinstance(operation, SetData):
+                transaction.set_data(operation.path, operation.data, operation.version)
+            elif isinstance(operation, Delete):
+                transaction.delete(operation.path, operation.version)
+            else:
+                transaction.check(operation.path, operation.version)
+        answers = await self._ask(operations[0].path, transaction.commit_async)
+        return [_result(operation, answer) for operation, answer in _done(operations, answers)]
+
+    def on_session(self, listener: Callable[[SessionState], None]) -> None:
+        """Have every change of the session's state told."""
+        self._listeners.append(listener)
+
+    async def close(self) -> None:
+        """End the session: its ephemeral nodes go at once."""
+        if self._state is not SessionState.LOST:
+            self._listeners.clear()
+            self._state = SessionState.LOST
+            await self._loop.run_in_executor(None, partial(_put_away, self._client))
+
+    async def _read(
+        self, path: str, ask: Callable[..., Any], kind: str, watch: Watch | None
+    ) -> Any:
+        if watch is None:
+            return await self._ask(path, ask, path)
+        kinds = self._watches.setdefault(path, {}).setdefault(watch, set())
+        is_new = kind not in kinds
+        kinds.add(kind)
+        tell = partial(_from_thread, self._loop, self._fire, path) if is_new else None
+        try:
+            return await self._ask(path, ask, path, tell)
+        except CoordinationError:
+            if is_new:
+                self._forget(path, watch, {kind})
+            raise
+
+    def _forget(self, path: str, watch: Watch, kinds: AbstractSet[str]) -> bool:
+        """Take kinds from what a watch waits for; return whether it waited for one of them."""
+        waiting = self._watches.get(path, {})
+        found = waiting.get(watch, set()) & kinds
+        if found:
+            waiting[watch].difference_update(found)
+            if not waiting[watch]:
+                del waiting[watch]
+            if not waiting:
+                del self._watches[path]
+        return bool(found)
+
+    def _fire(self, path: str, event: WatchedEvent) -> None:
+        kinds = _TAKES.get(event.type, set())
+        for watch in list(self._watches.get(path, {})):
+            if self._forget(path, watch, kinds):
+                watch(path)
+
+    async def _ask(self, path: str, ask: Callable[..., Any], *arguments: Any) -> Any:
+        if self._state is SessionState.SUSPENDED:
+            raise ConnectionSuspended(path)
+        if self._state is SessionState.LOST:
+            raise SessionLost(path)
+        answer: asyncio.Future[Any] = self._loop.create_future()
+        ask(*arguments).rawlink(partial(_from_thread, self._loop, partial(_settle, answer)))
+        try:
+            return await answer
+        except exceptions.KazooException as error:
+            raise _translated(error, path) from error
+
+    def _changed(self, state: str) -> None:
+        if self._state is SessionState.LOST or _STATES[state] is self._state:
+            return
+        self._state = _STATES[state]
+        dropped, self._dropped = self._dropped, {}
+        if self._state is SessionState.SUSPENDED:
+            self._dropped, self._watches = self._watches, {}
+        elif self._state is SessionState.LOST:
+            self._watches.clear()
+            self._loop.run_in_executor(None, partial(_put_away, self._client))
+        for listener in list(self._listeners):
+            listener(self._state)
+        if self._state is SessionState.CONNECTED:
+            for path, watches in dropped.items():
+                for watch in watches:
+                    watch(path)
+
+
+def _from_thread(
+    loop: asyncio.AbstractEventLoop, call: Callable[..., None], *arguments: Any
+) -> None:
+    """Have the loop make a call; one that is closed hears of nothing any more."""
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(call, *arguments)
+
+
+def _settle(answer: "asyncio.Future[Any]", result: Any) -> None:
+    if answer.done():
+        return
+    if result.successful():
+        answer.set_result(result.get_nowait())
+    else:
+        answer.set_exception(result.exception)
+
+
+def _put_away(client: KazooClient) -> None:
+    client.stop()
+    client.close()
+
+
+def _translated(error: Exception, path: str) -> OttlaError:
+    for known, ours in _ERRORS.items():
+        if isinstance(error, known):
+            return ours(path)
+    return OttlaError(f"ZooKeeper refused {path}: {type(error).__name__} {error}".rstrip())
+
+
+def _done(operations: Sequence[Operation], answers: Sequence[Any]) -> list[tuple[Operation, Any]]:
+    """Pair operations with their answers; raise what the one that failed was refused with."""
+    for operation, answer in zip(operations, answers, strict=True):
+        skipped = isinstance(answer, exceptions.RolledBackError | exceptions.RuntimeInconsistency)
+        if isinstance(answer, Exception) and not skipped:
+            raise _translated(answer, operation.path) from answer
+    return list(zip(operations, answers, strict=True))
+
+
+def _result(operation: Operation, answer: Any) -> Result:
+    if isinstance(operation, Create):
+        return str(answer)
+    return _stat(answer) if isinstance(operation, SetData) else None
+
+
+def _stat(stat: ZnodeStat) -> Stat:
+    return Stat(stat.czxid, stat.mzxid, stat.version, stat.cversion, stat.ephemeralOwner)

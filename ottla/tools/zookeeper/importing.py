@@ -1,0 +1,22 @@
+"""`ottla zookeeper import`: Ottla goes on with what Apache Kafka 3.x brokers have written."""
+
+from pathlib import Path
+
+import click
+
+from ottla.tools.output import Output
+from ottla.tools.zookeeper.transfer import between, carry, directory, ensemble
+
+
+@click.command("import")
+@between
+def command(output: Output, data: Path, connect: str, dry_run: bool) -> None:
+    """Carry a cluster's metadata from a ZooKeeper to a log directory that holds none.
+
+    The broker must be stopped: its session has to end first. Then start Ottla with the same
+    broker.id on the same log.dirs, the first of which is --data.
+
+    \b
+    ottla zookeeper import --connect localhost:2181/kafka --data /var/lib/kafka
+    """
+    carry(output, ensemble(connect), directory(data, must_exist=False), str(data), dry_run=dry_run)

@@ -1,0 +1,96 @@
+"""What export and import share: the two trees, and the way from one to the other."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ottla.base.clock import RealClock
+from ottla.base.errors import ConfigError
+from ottla.base.files import RealFileSystem
+from ottla.cluster import carrying
+from ottla.cluster.zk.embedded import EmbeddedTree
+from ottla.cluster.zk.journal import JOURNAL_PREFIX
+from ottla.cluster.zk.live import LiveSession
+from ottla.cluster.zk.port import Coordination
+from ottla.tools import options
+from ottla.tools.broker.settings import DEFAULT_DATA
+from ottla.tools.output import Output, Progress
+
+Place = AbstractAsyncContextManager[Coordination]
+
+
+def between(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a verb --data, --connect, --dry-run and --output."""
+    for option in (
+        options.formatted,
+        click.option("--dry-run", is_flag=True, help="Show the nodes, and carry nothing."),
+        click.option(
+            "--connect",
+            metavar="HOST:PORT[/PATH]",
+            required=True,
+            help="The ZooKeeper, as in Kafka's zookeeper.connect.",
+        ),
+        click.option(
+            "--data",
+            metavar="DIR",
+            default=DEFAULT_DATA,
+            show_default=True,
+            type=click.Path(file_okay=False, path_type=Path),
+            help="The first log directory of the broker, which must not be running.",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+@asynccontextmanager
+async def directory(data: Path, *, must_exist: bool) -> AsyncIterator[Coordination]:
+    """Open the tree that Ottla keeps in a log directory."""
+    if must_exist and not any(data.glob(f"{JOURNAL_PREFIX}*")):
+        raise ConfigError(
+            f"{data} holds no cluster of Ottla's: name the first log directory of a broker with --data"
+        )
+    tree = EmbeddedTree(RealFileSystem(), RealClock(), str(data))
+    try:
+        yield tree.session()
+    finally:
+        await tree.close()
+
+
+@asynccontextmanager
+async def ensemble(connect: str) -> AsyncIterator[Coordination]:
+    """Begin a session with a ZooKeeper."""
+    session = await LiveSession.begin(connect)
+    try:
+        yield session
+    finally:
+        await session.close()
+
+
+def carry(output: Output, source: Place, target: Place, name: str, *, dry_run: bool) -> None:
+    """Carry all nodes from `source` to `target`, which is called `name`; say what was done."""
+    nodes = asyncio.run(_carry(source, target, name, dry_run=dry_run))
+    if dry_run:
+        rows = [{"path": node.path, "bytes": len(node.data)} for node in nodes]
+        output.rows(rows, ("path", "bytes"))
+        return
+    output.done(f"Carried {len(nodes)} nodes to {name}.", nodes=len(nodes), target=name)
+
+
+async def _carry(source: Place, target: Place, name: str, *, dry_run: bool) -> list[carrying.Znode]:
+    async with source as from_session:
+        nodes = await carrying.read(from_session)
+        if not nodes:
+            raise ConfigError("there is nothing to carry: the tree is empty")
+        if dry_run:
+            return nodes
+        async with target as to_session:
+            await carrying.check_vacant(to_session, name)
+            with Progress("nodes", len(nodes)) as progress:
+                async for count in carrying.write(to_session, nodes):
+                    progress.advance(count)
+    return nodes

@@ -1,0 +1,80 @@
+"""A real ZooKeeper, from the jars of Apache Kafka 3.9.2, and Kafka brokers that use it."""
+
+import contextlib
+import subprocess
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from tests.compat import java
+
+_MAIN_CLASS = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+
+
+class Server:
+    """A ZooKeeper at `address`, which may be killed and started again on what it has written."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True)
+        (port,) = java.free_ports(1)
+        self.address = f"127.0.0.1:{port}"
+        self._folder = folder
+        self._process: subprocess.Popen[bytes] | None = None
+        rows = (
+            "tickTime=2000",
+            f"dataDir={folder}",
+            f"clientPort={port}",
+            "clientPortAddress=127.0.0.1",
+            "admin.enableServer=false",
+            "maxClientCnxns=0",
+        )
+        (folder / "zoo.cfg").write_text("\n".join(rows) + "\n")
+
+    def start(self) -> None:
+        """Start it; it does not answer at once."""
+        class_path = java.kafka_class_path()
+        command = java.command(class_path, _MAIN_CLASS, str(self._folder / "zoo.cfg"))
+        with (self._folder / "out").open("ab") as out:
+            self._process = subprocess.Popen(
+                command, stdout=out, stderr=out, start_new_session=True
+            )
+
+    def kill(self) -> None:
+        """End it at once."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+
+@contextlib.contextmanager
+def running(folder: Path) -> Iterator[str]:
+    """Run a ZooKeeper until the end of the block; gives its `host:port`."""
+    server = Server(folder)
+    server.start()
+    try:
+        yield server.address
+    finally:
+        server.kill()
+
+
+class Broker(java.KafkaNode):
+    """One Apache Kafka 3.9.2 broker, id 1, on a ZooKeeper; `data` is its log directory."""
+
+    def __init__(
+        self, folder: Path, zookeeper: str, data: Path | None = None, options: Sequence[str] = ()
+    ) -> None:
+        super().__init__(folder)
+        self.data = data or self.data
+        # There is nothing to format.
+        self.data.mkdir(exist_ok=True)
+        rows = (
+            "broker.id=1",
+            f"listeners=PLAINTEXT://{self.bootstrap}",
+            f"zookeeper.connect={zookeeper}",
+            f"log.dirs={self.data}",
+            "offsets.topic.replication.factor=1",
+            "transaction.state.log.replication.factor=1",
+            "transaction.state.log.min.isr=1",
+            *options,
+        )
+        (folder / "server.properties").write_text("\n".join(rows) + "\n")

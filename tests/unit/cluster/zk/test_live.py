@@ -1,0 +1,50 @@
+"""A session with a real ZooKeeper that goes away and comes back."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from ottla.cluster.zk.live import EnsembleUnreachable, LiveSession
+from ottla.cluster.zk.port import ConnectionSuspended, SessionState
+from tests.compat import java, zookeeper
+
+
+async def test_an_ensemble_that_does_not_answer_is_named() -> None:
+    """Who cannot connect is told where it was tried, and what to do."""
+    (port,) = java.free_ports(1)
+    with pytest.raises(EnsembleUnreachable, match=f"127.0.0.1:{port} does not answer .* start it"):
+        await LiveSession.begin(f"127.0.0.1:{port}/kafka", connect_timeout_ms=200)
+
+
+@pytest.mark.compat
+@pytest.mark.slow
+@pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not()))
+async def test_a_session_outlives_its_servers_restart(tmp_path: Path) -> None:
+    """While the server is away operations are refused; then watches fire, and the session is the same."""
+    server = zookeeper.Server(tmp_path / "server")
+    server.start()
+    try:
+        session = await LiveSession.begin(server.address)
+        session_id = session.session_id
+        await session.create("/mine", b"data", ephemeral=True)
+        told: asyncio.Queue[str] = asyncio.Queue()
+        states: asyncio.Queue[SessionState] = asyncio.Queue()
+        session.on_session(states.put_nowait)
+        await session.get("/mine", told.put_nowait)
+        server.kill()
+        async with asyncio.timeout(30):
+            assert await states.get() is SessionState.SUSPENDED
+            with pytest.raises(ConnectionSuspended):
+                await session.get("/mine")
+            server.start()
+            assert await states.get() is SessionState.CONNECTED
+            assert await told.get() == "/mine"
+        data, stat = await session.get("/mine", told.put_nowait)
+        assert (data, stat.ephemeral_owner) == (b"data", session_id)
+        await session.set("/mine", b"new")
+        async with asyncio.timeout(5):
+            assert await told.get() == "/mine"
+        await session.close()
+    finally:
+        server.kill()
