@@ -4,12 +4,12 @@ A `StreamsBuilder` builds a topology of streams and tables (`dsl.py`), a `Topolo
 `TopologyTestDriver` runs either in the test that calls it, without a broker, in milliseconds. Names are
 Kafka Streams' in snake_case, and so are the results, record by record.
 
-`spark/` reads and writes topics from PySpark as columns; it is the only place that imports pyspark and
-needs the extra `ottla[spark]`.
+`spark/` runs the same topology on Spark, and reads and writes topics from PySpark as columns; it is the only place
+that imports pyspark and needs the extra `ottla[spark]`.
 
-Not done: running a topology on Spark or beside a broker (`KafkaStreams`), Column expressions, `explain()`
-and `to_svg()`, `idle_timeout`, TTL and caching of stores, interactive queries, exception handlers,
-optimization of topologies, checks of co-partitioning, camelCase names.
+Not done: a runtime around the engine (`KafkaStreams`), Column expressions, `explain()` and `to_svg()`,
+`idle_timeout`, TTL and caching of stores, interactive queries, exception handlers, optimization of topologies,
+checks of co-partitioning, camelCase names.
 """
 
 from ottla.streams.builder import StreamsBuilder

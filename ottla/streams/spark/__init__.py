@@ -9,9 +9,20 @@
 
 Columns and options are those of Spark's own Kafka connector (`options.py` lists them). Records become
 Arrow columns without a Python object each.
+
+A topology of `ottla.streams` runs here as it runs in the test driver, record for record:
+
+    from ottla.streams.spark import start
+
+    with start(topology, spark, application_id="app", bootstrap="127.0.0.1:9092", checkpoint="state") as query:
+        query.await_termination()
+
+Not done: writing exactly once (a micro-batch that is run again is written again), interactive queries, Column
+expressions in a topology.
 """
 
+from ottla.streams.spark.query import StreamsQuery, start
 from ottla.streams.spark.session import register, session
 from ottla.streams.spark.source import OttlaSource
 
-__all__ = ["OttlaSource", "register", "session"]
+__all__ = ["OttlaSource", "StreamsQuery", "register", "session", "start"]

@@ -15,6 +15,7 @@ from typing import Any, cast
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
 from ottla.streams.runtime import TaskSettings
@@ -30,7 +31,7 @@ from ottla.streams.spark.layout import Application
 from ottla.streams.spark.options import SparkOptions, Use
 from ottla.streams.spark.pipeline_source import CLOCK_TOPIC
 from ottla.streams.spark.positions import Positions
-from ottla.streams.spark.ranges import from_json
+from ottla.streams.spark.ranges import Offsets, from_json
 from ottla.streams.topology import Topology
 
 _POLL_S = 0.02
@@ -116,8 +117,7 @@ class StreamsQuery:
         progress = running.query.lastProgress
         if progress is None:
             return False
-        reached = from_json(_as_json(progress.sources[0].endOffset))
-        reached.pop((CLOCK_TOPIC, 0), None)
+        reached = end_offsets(progress)
         ends = positions.latest(positions.partitions())
         return all(reached.get(key, 0) >= end for key, end in ends.items())
 
@@ -144,8 +144,12 @@ def _told() -> Iterator[None]:
         raise QueryError(explain(str(error))) from None
 
 
-def _as_json(offsets: Any) -> Any:
-    return json.loads(offsets) if isinstance(offsets, str) else offsets
+def end_offsets(progress: StreamingQueryProgress) -> Offsets:
+    """Return where a micro-batch ended, by topic and partition; Spark counts envelopes, not records."""
+    told: Any = progress.sources[0].endOffset
+    offsets = from_json(json.loads(told) if isinstance(told, str) else told)
+    offsets.pop((CLOCK_TOPIC, 0), None)
+    return offsets
 
 
 def start(

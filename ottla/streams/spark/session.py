@@ -1,7 +1,7 @@
 """A Spark session for pipelines on one machine, with the settings that a Python pipeline needs.
 
 Spark starts `python3` from PATH for its workers and binds to whatever address the machine has; here workers are this
-Python, and all stays on the loopback. Clusters bring their own session: `register` is enough there.
+Python with the modules that this program has, and all stays on the loopback. Clusters bring their own session: `register` is enough there.
 """
 
 import os
@@ -40,6 +40,13 @@ def register(spark: SparkSession) -> None:
     spark.dataSource.register(OttlaSource)
 
 
+def _own_folders() -> list[str]:
+    """Return where this program finds its own modules: workers, which begin anew, must find them, too."""
+    installed = (sys.prefix, sys.base_prefix, sys.exec_prefix)
+    folders = [os.path.abspath(each) for each in sys.path]
+    return [each for each in folders if not each.startswith(installed)]
+
+
 def session(
     name: str = "ottla", *, cores: int | None = None, settings: Mapping[str, str] | None = None
 ) -> SparkSession:
@@ -52,9 +59,11 @@ def session(
     os.environ["JAVA_HOME"] = find_java_home()
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    path = os.pathsep.join(_own_folders())
     builder = SparkSession.builder.master(f"local[{count}]").appName(name)
     # One shuffle partition a core: state is cut that way for as long as a checkpoint lives.
-    chosen = _SETTINGS | {"spark.sql.shuffle.partitions": str(count)} | dict(settings or {})
+    found = {"spark.sql.shuffle.partitions": str(count), "spark.executorEnv.PYTHONPATH": path}
+    chosen = _SETTINGS | found | dict(settings or {})
     chosen[_JAVA_OPTIONS] = f"{_LOGGING} {chosen.get(_JAVA_OPTIONS, '')}".strip()
     for key, value in chosen.items():
         builder = builder.config(key, value)
