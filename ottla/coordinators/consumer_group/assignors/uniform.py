@@ -7,6 +7,7 @@ UniformAssignor.
 
 import heapq
 from collections.abc import Iterable
+from itertools import islice
 from typing import NamedTuple
 
 from ottla.coordinators.consumer_group.assignors.plan import Assignments, GroupPlan, frozen
@@ -32,25 +33,27 @@ class _Room(NamedTuple):
 
 
 def _assign_alike(plan: GroupPlan) -> Assignments:
-    """Everybody keeps what a fair share allows; who has less gets what is free."""
+    """Everybody keeps what a fair share allows; who has less gets what is free.
+
+    What a member keeps whole is not looked into: in a large group that is nearly everybody.
+    """
     topics = next(iter(plan.members.values())).topics
-    taken = {
-        (topic, partition)
-        for member in plan.members.values()
-        for topic, partitions in member.target.items()
-        for partition in partitions
-    }
-    every = [(topic, number) for topic in sorted(topics) for number in _numbers(plan, topic)]
-    free = [place for place in every if place not in taken]
-    share, longer = divmod(len(every), len(plan.members))
-    kept: dict[str, dict[bytes, set[int]]] = {}
+    free = _unowned(plan, topics)
+    total = sum(plan.partition_counts[topic] for topic in topics)
+    share, longer = divmod(total, len(plan.members))
+    kept: Assignments = {}
     rooms: list[_Room] = []
     for position, (member_id, member) in enumerate(plan.members.items()):
-        held = [place for place in _held(member.target.items()) if place[0] in topics]
         quota = share + (longer > 0)
-        kept[member_id] = _by_topic(held[:quota])
-        free += held[quota:]
-        room = max(quota - len(held), 0)
+        kept[member_id] = held = {
+            topic: found for topic, found in member.target.items() if topic in topics
+        }
+        load = sum(map(len, held.values()))
+        if load > quota:
+            places = _held(held.items())
+            kept[member_id] = frozen(_by_topic(places[:quota]))
+            free += places[quota:]
+        room = max(quota - load, 0)
         takes_extra = longer > 0
         # Whoever does not need the extra place leaves it to others, while enough others are left.
         if room and takes_extra and len(plan.members) - position > longer:
@@ -60,12 +63,27 @@ def _assign_alike(plan: GroupPlan) -> Assignments:
         if room:
             rooms.append(_Room(member_id, room))
     rest = iter(free)
-    for member_id, places in rooms:
-        for _ in range(places):
-            topic, partition = next(rest)
-            kept[member_id].setdefault(topic, set()).add(partition)
+    for member_id, count in rooms:
+        grown = {topic: set(found) for topic, found in kept[member_id].items()}
+        for topic, partition in islice(rest, count):
+            grown.setdefault(topic, set()).add(partition)
+        kept[member_id] = frozen(grown)
     assert next(rest, None) is None, "partitions were left over"
-    return {member_id: frozen(held) for member_id, held in kept.items()}
+    return kept
+
+
+def _unowned(plan: GroupPlan, topics: Iterable[bytes]) -> list[_Place]:
+    """Return what nobody has, in order."""
+    taken: dict[bytes, set[int]] = {topic: set() for topic in topics}
+    for member in plan.members.values():
+        for topic, partitions in member.target.items():
+            if topic in taken:
+                taken[topic] |= partitions
+    return [
+        (topic, partition)
+        for topic in sorted(taken)
+        for partition in sorted(set(_numbers(plan, topic)) - taken[topic])
+    ]
 
 
 def _numbers(plan: GroupPlan, topic: bytes) -> range:
