@@ -9,7 +9,7 @@ from tests.compat.recorded.record import FOLDER
 
 SUBJECTS = sorted(path.stem for path in FOLDER.glob("*.txt"))
 # Time-outs are waited for.
-SLOW = frozenset({"consumer_groups_interval", "consumer_groups_limits", "groups_join"})
+SLOW = frozenset({"consumer_groups_interval", "consumer_groups_limits", "groups_join", "telemetry"})
 
 
 @pytest.mark.parametrize(
