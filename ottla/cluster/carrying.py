@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import NamedTuple
 
 from ottla.base.errors import ConfigError
-from ottla.cluster.zk.port import Coordination, Create, NoNode, SetData
+from ottla.cluster.zk.port import Coordination, Create, Delete, NoNode, SetData
 from ottla.cluster.zk.tree import ROOT
 from ottla.cluster.znodes import (
     BrokerIdsNode,
@@ -72,11 +72,38 @@ async def _walk(session: Coordination, path: str) -> AsyncIterator[Znode]:
                 yield node
 
 
-async def check_vacant(session: Coordination, place: str) -> None:
-    """Return if the tree holds no cluster yet; else ConfigError, which calls it `place`."""
-    if await session.exists(ClusterIdNode.PATH) is not None:
-        cluster_id = ClusterIdNode.decode((await session.get(ClusterIdNode.PATH))[0])
-        raise ConfigError(f"{place} holds the cluster {cluster_id} already: name an empty place")
+async def cluster_id(session: Coordination) -> str | None:
+    """Return the id of the cluster that a tree holds; None where it holds none, or half of one."""
+    if await session.exists(ClusterIdNode.PATH) is None:
+        return None
+    return ClusterIdNode.decode((await session.get(ClusterIdNode.PATH))[0])
+
+
+async def check_vacant(
+    session: Coordination, place: str, nodes: Sequence[Znode], *, replace: bool
+) -> None:
+    """Return if `nodes` may be written to a tree, which is called `place` in the ConfigError.
+
+    One that holds a cluster is not overwritten, unless it is the same one and `replace` is said.
+    """
+    found = await cluster_id(session)
+    if found is None:
+        return
+    carried = {node.path: node.data for node in nodes}.get(ClusterIdNode.PATH)
+    if carried is None or ClusterIdNode.decode(carried) != found:
+        raise ConfigError(f"{place} holds another cluster, {found}: name an empty place")
+    if not replace:
+        raise ConfigError(
+            f"{place} holds this cluster {found} already, as it was once: --replace has it replaced"
+        )
+
+
+async def remove_others(session: Coordination, nodes: Sequence[Znode]) -> None:
+    """Delete what `read` would return and `nodes` does not name, children first."""
+    kept = {node.path for node in nodes}
+    others = [Znode(node.path, b"") for node in await read(session) if node.path not in kept]
+    for batch in _batches(others[::-1]):
+        await session.multi([Delete(node.path) for node in batch])
 
 
 async def write(session: Coordination, nodes: Sequence[Znode]) -> AsyncIterator[int]:

@@ -5,12 +5,12 @@ from pathlib import Path
 import click
 
 from ottla.tools.output import Output
-from ottla.tools.zookeeper.transfer import between, carry, directory, ensemble
+from ottla.tools.zookeeper.transfer import Route, between, carry, directory, ensemble
 
 
 @click.command("export")
 @between
-def command(output: Output, data: Path, connect: str, dry_run: bool) -> None:
+def command(output: Output, data: Path, connect: str, **how: bool) -> None:
     """Carry a cluster's metadata from a log directory to a ZooKeeper that holds none.
 
     The logs stay where they are: start Apache Kafka with the same broker.id on the same log.dirs.
@@ -18,4 +18,4 @@ def command(output: Output, data: Path, connect: str, dry_run: bool) -> None:
     \b
     ottla zookeeper export --data ottla-data --connect localhost:2181/kafka
     """
-    carry(output, directory(data, must_exist=True), ensemble(connect), connect, dry_run=dry_run)
+    carry(output, Route(directory(data, must_exist=True), ensemble(connect), connect), **how)

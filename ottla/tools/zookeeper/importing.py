@@ -5,12 +5,12 @@ from pathlib import Path
 import click
 
 from ottla.tools.output import Output
-from ottla.tools.zookeeper.transfer import between, carry, directory, ensemble
+from ottla.tools.zookeeper.transfer import Route, between, carry, directory, ensemble
 
 
 @click.command("import")
 @between
-def command(output: Output, data: Path, connect: str, dry_run: bool) -> None:
+def command(output: Output, data: Path, connect: str, **how: bool) -> None:
     """Carry a cluster's metadata from a ZooKeeper to a log directory that holds none.
 
     The broker must be stopped: its session has to end first. Then start Ottla with the same
@@ -19,4 +19,4 @@ def command(output: Output, data: Path, connect: str, dry_run: bool) -> None:
     \b
     ottla zookeeper import --connect localhost:2181/kafka --data /var/lib/kafka
     """
-    carry(output, ensemble(connect), directory(data, must_exist=False), str(data), dry_run=dry_run)
+    carry(output, Route(ensemble(connect), directory(data, must_exist=False), str(data)), **how)

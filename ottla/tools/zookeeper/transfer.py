@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -24,9 +24,14 @@ Place = AbstractAsyncContextManager[Coordination]
 
 
 def between(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a verb --data, --connect, --dry-run and --output."""
+    """Give a verb --data, --connect, --replace, --dry-run and --output."""
     for option in (
         options.formatted,
+        click.option(
+            "--replace",
+            is_flag=True,
+            help="Replace what the target holds of the same cluster, when going back.",
+        ),
         click.option("--dry-run", is_flag=True, help="Show the nodes, and carry nothing."),
         click.option(
             "--connect",
@@ -71,26 +76,36 @@ async def ensemble(connect: str) -> AsyncIterator[Coordination]:
         await session.close()
 
 
-def carry(output: Output, source: Place, target: Place, name: str, *, dry_run: bool) -> None:
-    """Carry all nodes from `source` to `target`, which is called `name`; say what was done."""
-    nodes = asyncio.run(_carry(source, target, name, dry_run=dry_run))
+class Route(NamedTuple):
+    """From where to where; `name` is what the target is called."""
+
+    source: Place
+    target: Place
+    name: str
+
+
+def carry(output: Output, route: Route, *, replace: bool, dry_run: bool) -> None:
+    """Carry all nodes; say what was done, or show what would be."""
+    nodes = asyncio.run(_carry(route, replace=replace, dry_run=dry_run))
     if dry_run:
         rows = [{"path": node.path, "bytes": len(node.data)} for node in nodes]
         output.rows(rows, ("path", "bytes"))
         return
+    name = route.name
     output.done(f"Carried {len(nodes)} nodes to {name}.", nodes=len(nodes), target=name)
 
 
-async def _carry(source: Place, target: Place, name: str, *, dry_run: bool) -> list[carrying.Znode]:
-    async with source as from_session:
-        nodes = await carrying.read(from_session)
+async def _carry(route: Route, *, replace: bool, dry_run: bool) -> list[carrying.Znode]:
+    async with route.source as source:
+        nodes = await carrying.read(source)
         if not nodes:
             raise ConfigError("there is nothing to carry: the tree is empty")
         if dry_run:
             return nodes
-        async with target as to_session:
-            await carrying.check_vacant(to_session, name)
+        async with route.target as target:
+            await carrying.check_vacant(target, route.name, nodes, replace=replace)
+            await carrying.remove_others(target, nodes)
             with Progress("nodes", len(nodes)) as progress:
-                async for count in carrying.write(to_session, nodes):
+                async for count in carrying.write(target, nodes):
                     progress.advance(count)
     return nodes
