@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable
 
 from ottla.base.clock import Clock
-from ottla.base.errors import StorageError
+from ottla.base.errors import ApiError, StorageError
 from ottla.replication.partition import Partition
 from ottla.storage.disk import LogDirectories
 from ottla.storage.log import Log
@@ -58,7 +58,8 @@ class Move:
                     await self._pause(count)
                 elif self._is_wanted() and await self._take_over():
                     return
-        except StorageError as error:
+        except (StorageError, ApiError) as error:
+            # Of the log an ApiError says that it is damaged; it stays where it is.
             _log.error("log not moved directory=%s reason=%s", self._future.directory, error)
 
     async def _pause(self, count: int) -> None:

@@ -1,0 +1,297 @@
+"""A log directory that loses power, or is killed, at every single change it makes to its disk.
+
+The script goes through everything a log writes: appends, rolls, transactions, flushes, checkpoints,
+truncation, retention, deletion, a clean end. `OTTLA_SIM_SEEDS` is the number of ways in which the
+disk gets behind at each change (default 2).
+"""
+
+import os
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from ottla.base.rng import SeededRng
+from ottla.storage.config import LogConfig
+from ottla.storage.disk import LogDirectories
+from ottla.storage.log import Log
+from ottla.testing.sim.files import SimFileSystem
+from ottla.wire.records import control
+from ottla.wire.records.records import Record, encode_batch, iterate_batches, iterate_records
+
+SEEDS = int(os.environ.get("OTTLA_SIM_SEEDS", "2"))
+TOPIC_ID = bytes(range(16))
+START_MS = 1_700_000_000_000
+DAY_MS = 24 * 3600 * 1000
+PRODUCER = 7
+TRANSACTIONAL = 8
+
+
+# In a compacted log a gap between segments is no damage: where nothing was durable there may be one.
+KINDS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "flushed": {"flush_on_ack": True},
+    "compacted": {"cleanup_policy": frozenset({"compact"})},
+}
+
+
+class Clock:
+    """Time that stands still but for what the script says."""
+
+    def __init__(self) -> None:
+        self.now_ms = START_MS
+
+    def time_ms(self) -> int:
+        return self.now_ms
+
+    def monotonic(self) -> float:
+        return self.now_ms / 1000
+
+    def cpu_seconds(self) -> float:
+        return 0.0
+
+    async def sleep(self, seconds: float) -> None:
+        self.now_ms += round(seconds * 1000)
+
+
+class Life:
+    """One life of a log directory with one log, and what it owes to those it has answered."""
+
+    def __init__(self, **fields: Any) -> None:
+        self.files = SimFileSystem()
+        self.clock = Clock()
+        self.config = LogConfig(
+            segment_bytes=700,
+            index_interval_bytes=150,
+            retention_ms=DAY_MS,
+            file_delete_delay_ms=0,
+            **fields,
+        )
+        # Every value that was ever at an offset; what is durable up to which offset.
+        self.values: dict[int, set[bytes]] = defaultdict(set)
+        self.epochs: dict[int, int] = {}
+        self.durable_end = 0
+        self.earliest_start = 0
+        self.latest_start = 0
+        self.is_created = False
+        self.sequence = 0
+        self.aborted: list[tuple[int, int]] = []
+        self.last: tuple[bytearray, int] | None = None
+        self.log: Log
+        self.directories: LogDirectories
+
+    def open(self) -> LogDirectories:
+        """Start the directory on what is there."""
+        return LogDirectories.open(
+            ["/data"],
+            files=self.files,
+            clock=self.clock,
+            rng=SeededRng(1),
+            cluster_id="c",
+            broker_id=1,
+            topic_config=lambda topic: self.config,
+        )
+
+    def batch(self, value: bytes, count: int = 1) -> bytearray:
+        """Make the producer's next batch."""
+        records = [
+            Record(b"k", b"%s-%d" % (value, at), timestamp=self.clock.now_ms) for at in range(count)
+        ]
+        data = encode_batch(
+            records, producer_id=PRODUCER, producer_epoch=0, base_sequence=self.sequence
+        )
+        self.sequence += count
+        return data
+
+    def append(self, value: bytes, count: int = 1, epoch: int = 0) -> None:
+        """Append a batch of the idempotent producer."""
+        data = self.batch(value, count)
+        copy = bytearray(data)
+        # Whatever happens to it, it may be there afterwards.
+        for at in range(count):
+            self.values[self.log.log_end_offset + at].add(b"%s-%d" % (value, at))
+            self.epochs[self.log.log_end_offset + at] = epoch
+        self.log.append_as_leader(data, epoch)
+        self.last = copy, self.log.log_end_offset - count
+
+    def transaction(self, sequence: int) -> None:
+        """Append a record in a transaction, and abort it."""
+        record = Record(b"k", b"t-%d" % sequence, timestamp=self.clock.now_ms)
+        first = self.log.log_end_offset
+        self.values[first].add(b"t-%d" % sequence)
+        self.epochs[first] = 1
+        fields = {"producer_id": TRANSACTIONAL, "producer_epoch": 0}
+        self.log.append_as_leader(
+            encode_batch([record], base_sequence=sequence, transactional=True, **fields), 1
+        )
+        marker = control.encode_marker(
+            control.EndTransactionMarker(control.ControlType.ABORT, 0),
+            timestamp=self.clock.now_ms,
+            **fields,
+        )
+        self.log.append_as_leader(marker, 1, from_client=False)
+        self.aborted.append((first, first + 1))
+
+    def flush(self) -> None:
+        """Make everything durable, and owe it from now on."""
+        self.log.flush()
+        self.durable_end = self.log.log_end_offset
+
+    def script(self) -> Iterator[Callable[[], object]]:
+        """Yield the steps of a life."""
+        self.directories = self.open()
+        yield lambda: None
+        self.log = self.directories.create("t", 0, TOPIC_ID, self.config)
+        for number in range(4):
+            yield lambda number=number: self.append(b"a%d" % number, 2)  # type: ignore[misc]
+        yield self.flush
+        self.is_created = True
+        for sequence in range(4):
+            yield lambda sequence=sequence: self.transaction(sequence)  # type: ignore[misc]
+        yield self.directories.checkpoint
+        yield lambda: self.append(b"b", 3, 1)
+        yield self.flush
+        yield self.directories.checkpoint
+        for number in range(12):
+            yield lambda number=number: self.append(b"c%d" % number, 1, 2)  # type: ignore[misc]
+        yield self.flush
+        yield self.truncate
+        for number in range(4):
+            yield lambda number=number: self.append(b"d%d" % number, 1, 3)  # type: ignore[misc]
+        yield self.flush
+        yield self.delete_old
+        yield self.directories.checkpoint
+        yield lambda: self.append(b"e", 2, 3)
+        yield self.flush
+        yield lambda: self.directories.store_high_watermarks({("t", 0): self.log.log_end_offset})
+        yield self.log.remove_deleted
+        yield self.directories.close
+
+    def truncate(self) -> None:
+        """Cut off records of two segments, as a follower does: nobody is owed them any more."""
+        target = self.log.log_end_offset - 10
+        self.durable_end = min(self.durable_end, target)
+        self.sequence -= 10
+        self.log.truncate_to(target)
+        self.last = None
+
+    def delete_old(self) -> None:
+        """Delete records, and the segments that hold nothing else."""
+        self.latest_start = 6
+        self.log.advance_log_start_offset(6)
+        self.log.high_watermark = self.log.log_end_offset
+        self.log.apply_retention(self.log.log_end_offset)
+
+    def live(self, change: int) -> bool:
+        """Run the script until the power goes at the n-th change; tell whether it came to its end."""
+        self.files.faults.lose_power_at(change)
+        try:
+            for step in self.script():
+                step()
+        except KeyboardInterrupt:
+            return False
+        return True
+
+    # What must hold afterwards
+
+    def check(self) -> None:
+        """Start once more, judge, go on, end cleanly, and judge again."""
+        directories = self.open()
+        found = directories.get("t", 0)
+        if found is None:
+            assert not self.is_created, "a log with durable records is gone"
+            return
+        if self.is_created:
+            assert found.topic_id == TOPIC_ID
+        end = self.judge(found)
+        # What comes now may take the place of a marker that was lost.
+        self.aborted = [each for each in self.aborted if each[1] < end]
+        next_batch = encode_batch([Record(b"k", b"next", timestamp=self.clock.now_ms)])
+        assert found.append_as_leader(next_batch, 9).base_offset == end
+        self.values[end].add(b"next")
+        directories.close()
+        found = self.open().get("t", 0)
+        assert found is not None
+        assert self.judge(found) == end + 1
+
+    def judge(self, log: Log) -> int:
+        """Hold what the log has against what was promised; return where it ends."""
+        start, end = log.log_start_offset, log.log_end_offset
+        assert 0 <= start <= self.latest_start
+        assert end >= self.durable_end, "a durable record is lost"
+        offset, values, control_offsets = start, {}, set()
+        latest_epoch = 0
+        while offset < end:
+            fetched = log.read(offset, 300, max_offset=end)
+            assert fetched is not None
+            headers = [header for _, header in iterate_batches(fetched.records)]
+            if not headers and self.config.is_compacted:
+                break
+            assert headers, f"there is a hole at {offset}"
+            for header in headers:
+                if not (self.config.is_compacted and offset >= self.durable_end):
+                    assert header.base_offset <= offset <= header.last_offset, "offsets follow on"
+                assert header.leader_epoch >= latest_epoch, "what was cut off is back"
+                latest_epoch = header.leader_epoch
+                offset = header.last_offset + 1
+                if header.is_control:
+                    control_offsets.add(header.base_offset)
+            for record in iterate_records(fetched.records):
+                values[record.offset] = record.value
+        for at in range(start, end):
+            if at in values:
+                assert values[at] in self.values[at], f"offset {at}"
+            elif at not in control_offsets:
+                assert self.config.is_compacted, f"there is a hole at {at}"
+                assert at >= self.durable_end, f"a durable record is lost at {at}"
+        for at in range(start, self.durable_end):
+            assert log.epochs.epoch_of(at) == self.epochs.get(at, 1), f"epoch of {at}"
+        named = {(each.first_offset, each.last_offset) for each in log.aborted_transactions(0, end)}
+        for first, last in self.aborted:
+            if first in values and last in control_offsets:
+                assert (first, last) in named, "an aborted transaction is not known any more"
+        if self.last is not None and self.last[1] < self.durable_end:
+            info = log.append_as_leader(bytearray(self.last[0]), 9)
+            assert (info.is_duplicate, info.base_offset) == (True, self.last[1])
+        return end
+
+
+@pytest.mark.parametrize("way", ["kill", "power"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_crash_at_every_change_keeps_what_was_durable(way: str, kind: str) -> None:
+    """No hole, no foreign value, nothing lost that was durable; duplicates and aborts are known."""
+    change, ended = 0, False
+    while not ended:
+        change += 1
+        for seed in range(SEEDS if way == "power" else 1):
+            life = Life(**KINDS[kind])
+            ended = life.live(change)
+            rng = SeededRng(change * 1000 + seed)
+            life.files = life.files.kill() if way == "kill" else life.files.power_loss(rng)
+            try:
+                life.check()
+            except AssertionError as error:
+                raise AssertionError(f"change {change}, seed {seed}: {error}") from error
+    assert change > 80
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_a_crash_while_a_crash_is_mended_is_mended_too(seed: int) -> None:
+    """Recovery itself may be cut short at any of its changes."""
+    first, second, ended = 40 + seed * 7 % 80, 0, False
+    while not ended:
+        second += 1
+        life = Life(flush_on_ack=True)
+        assert not life.live(first)
+        rng = SeededRng(first)
+        life.files = life.files.power_loss(rng)
+        life.files.faults.lose_power_at(second)
+        try:
+            life.open()
+            ended = True
+        except KeyboardInterrupt:
+            pass
+        life.files = life.files.power_loss(SeededRng(second * 1000 + seed))
+        life.check()
+    assert second > 1
