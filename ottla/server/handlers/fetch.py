@@ -19,6 +19,7 @@ from ottla.replication.partition import Partition
 from ottla.server.context import RequestContext
 from ottla.server.fetch_reading import ENOUGH_BYTES, Reading, read
 from ottla.server.fetch_sessions import PartitionFetch, Round
+from ottla.server.quotas.steps import counted
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.fetch import (
     FetchableTopicResponse,
@@ -51,6 +52,7 @@ def handle(
     if reading.cold:
         reading.take_back()
         work = _read_cold(context, request, round_, reading)
+        work = counted(work, context.usage, context.broker.clock)
         return context.broker.tasks.spawn(work, "cold fetch")
     is_enough = reading.size_bytes >= min(request.min_bytes, ENOUGH_BYTES) or reading.has_error
     if is_enough or request.max_wait_ms <= 0 or not reading.answers:

@@ -18,6 +18,7 @@ from ottla.cluster.image import ClusterImage, PartitionImage, TopicImage
 from ottla.cluster.names import is_internal, validate_topic_name
 from ottla.server import mutation_quota, operations
 from ottla.server.context import RequestContext
+from ottla.server.quotas.steps import counted
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.metadata import (
     MetadataRequest,
@@ -50,6 +51,7 @@ def handle(
     missing = _topics_to_create(context, request)
     if missing:
         work = _create_and_answer(context, request, missing)
+        work = counted(work, context.usage, context.broker.clock)
         return context.broker.tasks.spawn(work, f"create {', '.join(missing)}")
     return _answer(context, request, {})
 

@@ -20,6 +20,7 @@ from ottla.coordinators.txn.machine import Producer
 from ottla.replication.partition import ACKS_ALL, Partition
 from ottla.server.admission import Applicant, Knowledge, Refusals, Waiting, told
 from ottla.server.context import Broker, RequestContext
+from ottla.server.quotas.steps import counted
 from ottla.storage.validation import AppendInfo, HeavyBatchError, UnreadableBatchError
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.produce import (
@@ -247,6 +248,7 @@ def _append(
     except HeavyBatchError:
         kept = bytearray(records)
         work = _append_heavy(context.broker, target, kept, request, answer)
+        work = counted(work, context.usage, context.broker.clock)
         done = context.broker.tasks.spawn(work, f"heavy batch of {context.client_id}")
         context.connection.budget.hold_until(len(kept), done)
         # What the same client sends next must not overtake it.

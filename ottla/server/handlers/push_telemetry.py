@@ -8,7 +8,7 @@ said that it ends.
 The latest payload of each client is kept (32 MiB in all): `broker.client_metrics.pushed()`, to be read
 with `server.telemetry.otlp`.
 
-Not done: nothing is forwarded to another system.
+Not done: metrics are not forwarded to another system.
 """
 
 from ottla.base.errors import ApiError

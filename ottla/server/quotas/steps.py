@@ -2,9 +2,12 @@
 
 from collections.abc import Callable, Coroutine, Generator
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
+from ottla.base.clock import Clock
 from ottla.server.quotas.clients import RequestUsage
+
+T = TypeVar("T")
 
 
 class Timed(Coroutine[Any, Any, Any]):
@@ -48,3 +51,10 @@ class Timed(Coroutine[Any, Any, Any]):
     def __await__(self) -> Generator[Any, Any, Any]:
         """Wait for the coroutine itself; only tasks are measured."""
         return self._work.__await__()
+
+
+def counted(
+    work: Coroutine[Any, Any, T], usage: RequestUsage | None, clock: Clock
+) -> Coroutine[Any, Any, T]:
+    """Return work that a handler gives away so that it counts as time of its request."""
+    return work if usage is None else Timed(work, usage, clock.monotonic)

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
+from ottla.base.clock import RealClock
 from ottla.server.quotas.clients import LimitedClient, RequestUsage
 from ottla.server.quotas.rates import Rate, Window
-from ottla.server.quotas.steps import Timed
+from ottla.server.quotas.steps import Timed, counted
 
 
 class Clock:
@@ -91,3 +92,15 @@ async def test_it_can_be_awaited_and_closed() -> None:
 
     assert await Timed(gives(), usage_of(clock)[0], clock) == 3
     Timed(gives(), usage_of(clock)[0], clock).close()
+
+
+async def test_work_of_a_client_without_quotas_is_left_alone() -> None:
+    """It costs nothing."""
+
+    async def gives() -> int:
+        return 3
+
+    work = gives()
+    assert counted(work, None, RealClock()) is work
+    assert await work == 3
+    assert await counted(gives(), usage_of(Clock())[0], RealClock()) == 3
