@@ -187,13 +187,19 @@ class ObservedBroker:
         self._process: subprocess.Popen[bytes] | None = None
         self._probe: socket.socket | None = None
 
-    def start(self, patience_s: float = 60) -> "ObservedBroker":
-        """Return once it serves."""
+    def launch(self) -> int:
+        """Start the process and do not wait; return the port of the probe."""
         self.port, probe_port = servers.free_port(), servers.free_port()
         command = [sys.executable, "-m", "bench.observed", str(self.folder)]
         command += [str(self.port), str(probe_port), json.dumps(self._settings)]
         with self.errors.open("ab") as errors:
             self._process = subprocess.Popen(command, stderr=errors, cwd=Path(__file__).parents[1])
+        return probe_port
+
+    def start(self, patience_s: float = 60) -> "ObservedBroker":
+        """Return once it serves."""
+        probe_port = self.launch()
+        assert self._process is not None
         deadline = time.monotonic() + patience_s
         while True:
             try:
@@ -234,6 +240,11 @@ class ObservedBroker:
     def lines(self) -> list[str]:
         """Return what the broker has logged."""
         return self.errors.read_text(errors="replace").splitlines()
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal."""
+        assert self._process is not None
+        self._process.send_signal(number)
 
     def stop(self, number: int = signal.SIGTERM, patience_s: float = 60) -> int:
         """Stop it; return the exit code."""

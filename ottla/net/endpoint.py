@@ -52,6 +52,7 @@ class Endpoint:
         self._listener: port.Listener | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._all_gone: asyncio.Future[None] | None = None
+        self._is_hurried = False
 
     async def open(self, net: port.Net, host: str, port_number: int) -> None:
         """Accept connections, which wait until `serve`.
@@ -157,6 +158,12 @@ class Endpoint:
             listener, self._listener = self._listener, None
             await listener.close()
 
+    def hurry(self) -> None:
+        """Have `close` wait for nobody any more, whether it has begun or not."""
+        self._is_hurried = True
+        if self._all_gone is not None and not self._all_gone.done():
+            self._all_gone.set_result(None)
+
     async def close(self, drain_seconds: float) -> None:
         """Stop accepting, send what is owed for up to `drain_seconds`, end every connection."""
         await self.stop_accepting()
@@ -165,7 +172,7 @@ class Endpoint:
             self._timer = None
         for connection in list(self._connections):
             connection.drain()
-        await self._wait_until_all_gone(drain_seconds)
+        await self._wait_until_all_gone(0 if self._is_hurried else drain_seconds)
         left = list(self._connections)
         if left:
             _log.warning("connections aborted at the end count=%d", len(left))

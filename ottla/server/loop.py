@@ -43,11 +43,19 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 async def _serve(node: Node, on_ready: Callable[[Node], None]) -> None:
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
+
+    def on_signal() -> None:
+        if stopped.is_set():
+            # Somebody is impatient: clients are waited for no longer.
+            node.hurry()
+        stopped.set()
+
     loop.set_exception_handler(tell_failure)
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stopped.set)
+        loop.add_signal_handler(number, on_signal)
     node.on_failure = stopped.set
-    await node.start()
+    if not await _is_started(node, stopped):
+        return
     tune_collector()
     with collections_named(node.broker.loop_watch):
         on_ready(node)
@@ -57,6 +65,23 @@ async def _serve(node: Node, on_ready: Callable[[Node], None]) -> None:
     finally:
         if node.failure is not None:
             raise node.failure
+
+
+async def _is_started(node: Node, stopped: asyncio.Event) -> bool:
+    """Start the node; False where it was stopped meanwhile: nothing of it is left then."""
+    starting = asyncio.ensure_future(node.start())
+    interrupted = asyncio.ensure_future(stopped.wait())
+    await asyncio.wait([starting, interrupted], return_when=asyncio.FIRST_COMPLETED)
+    if starting.done() or node.failure is not None:
+        interrupted.cancel()
+        await starting
+        return True
+    starting.cancel()
+    await asyncio.wait([starting])
+    if not starting.cancelled() and starting.exception() is None:
+        # It came too late.
+        await node.stop()
+    return False
 
 
 def tell_failure(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

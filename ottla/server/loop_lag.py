@@ -20,6 +20,8 @@ _log = logging.getLogger(__name__)
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 INTERVAL_SECONDS = 0.02
 PAUSE_SECONDS = 0.1
+# A pause that is told of whoever had the processor.
+_LONG_SECONDS = 1.0
 # One line in so much time, however many pauses there are.
 _LINE_SECONDS = 10.0
 # Work on the loop that is shorter is not worth a name.
@@ -123,7 +125,10 @@ class LoopWatch:
             return
         self._next_line_at = now + _LINE_SECONDS
         noted = [f"{name} for {seconds * 1000:.0f} ms" for name, seconds in self._noted]
-        _log.warning(
+        # A machine that had other things to do is nothing to warn of, unless it goes on.
+        is_own = cpu > PAUSE_SECONDS / 2 or late > _LONG_SECONDS
+        _log.log(
+            logging.WARNING if is_own else logging.INFO,
             "event loop paused ms=%.0f own_cpu_ms=%.0f during=%s more_pauses_unsaid=%d",
             late * 1000,
             cpu * 1000,

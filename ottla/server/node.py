@@ -98,6 +98,8 @@ class Node:
         self._tree = tree
         self._tasks = Tasks()
         self._has_replicas = False
+        # Until the start is given up.
+        self._is_wanted = True
         self._session: Coordination | None = None
         self._endpoints: list[Endpoint] = []
         self._undo = AsyncExitStack()
@@ -191,7 +193,7 @@ class Node:
         broker.options = broker.configs.broker
         broker.configs.on_broker.append(self._options_changed)
         broker.configs.on_topic.append(self._topic_changed)
-        self._open_storage()
+        await self._open_storage()
         # No task may touch a log that is being closed.
         self._undo.push_async_callback(self._tasks.close)
         self._start_coordinators()
@@ -231,19 +233,19 @@ class Node:
         assert self._session is not None
         await self._session.close()
 
-    def _open_storage(self) -> None:
+    async def _open_storage(self) -> None:
+        """Load the logs off the loop: after a crash that takes long, and signals are to be heard."""
         broker = self.broker
         configs = broker.configs
-        directories = LogDirectories.open(
-            self._static.strings("log.dirs"),
-            files=self._files,
-            clock=self._clock,
-            rng=self._rng,
-            cluster_id=broker.cluster_id,
-            broker_id=broker.node_id,
-            topic_config=lambda topic: LogConfig.from_options(configs.topic(topic)),
-            on_offline=self._directory_failed,
-        )
+        opening = asyncio.ensure_future(self._files.in_background(self._open_directories))
+        try:
+            directories = await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            self._is_wanted = False
+            await asyncio.wait([opening])
+            if opening.exception() is None:
+                opening.result().abandon()
+            raise
         broker.replicas = Replicas(
             broker.node_id,
             directories,
@@ -259,11 +261,26 @@ class Node:
         )
         self._has_replicas = True
         broker.heavy_batches = HeavyBatches(self._files, self._clock)
-        self._undo.callback(self._close_storage)
+        self._undo.push_async_callback(self._close_storage)
 
-    def _close_storage(self) -> None:
+    def _open_directories(self) -> LogDirectories:
+        configs = self.broker.configs
+        return LogDirectories.open(
+            self._static.strings("log.dirs"),
+            files=self._files,
+            clock=self._clock,
+            rng=self._rng,
+            cluster_id=self.broker.cluster_id,
+            broker_id=self.broker.node_id,
+            topic_config=lambda topic: LogConfig.from_options(configs.topic(topic)),
+            on_offline=self._directory_failed,
+            is_wanted=lambda: self._is_wanted,
+        )
+
+    async def _close_storage(self) -> None:
         replicas = self.broker.replicas
         replicas.checkpoint_high_watermarks()
+        await replicas.directories.flush_in_parallel(self._files)
         try:
             replicas.directories.close()
         except StorageError as error:
@@ -455,6 +472,11 @@ class Node:
     async def stop(self) -> None:
         """Accept nobody, answer what is owed, write everything down. Idempotent, also at once."""
         await asyncio.shield(self._begin_stop())
+
+    def hurry(self) -> None:
+        """Wait no longer for clients while it stops; what is to be kept is written all the same."""
+        for endpoint in self._endpoints:
+            endpoint.hurry()
 
     def _begin_stop(self) -> "asyncio.Future[None]":
         if self._stopping is None:

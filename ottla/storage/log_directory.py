@@ -67,6 +67,7 @@ class LogDirectory:
         # Folders of deleted logs.
         self._doomed = Doomed()
         self._has_unsynced_deletions = False
+        self._account: recovery.Account | None = None
 
     def file(self, name: str) -> str:
         """Return the path of a file in this directory."""
@@ -118,8 +119,11 @@ class LogDirectory:
             return owner.cluster_id
         return cluster_id
 
-    def load(self, topic_config: Callable[[str], LogConfig]) -> None:
+    def load(
+        self, topic_config: Callable[[str], LogConfig], account: recovery.Account | None = None
+    ) -> None:
         """Open every log in the directory."""
+        self._account = account
         files = self._files
         recovery_points = checkpoints.load_offsets(
             files, self.file(checkpoints.RECOVERY_POINT_FILE)
@@ -168,7 +172,9 @@ class LogDirectory:
         self, key: TopicPartition, folder: str, config: LogConfig, expected: recovery.Expectation
     ) -> Log:
         now_ms = self._surroundings.clock.time_ms()
-        loaded = recovery.load(self._files, folder, config, expected, now_ms)
+        loaded = recovery.load(self._files, folder, config, expected, now_ms, self._account)
+        if self._account is not None:
+            self._account.loaded()
         topic_id = checkpoints.load_topic_id(self._files, folder)
         if loaded.truncation is not None or loaded.rebuilt:
             _log.warning(

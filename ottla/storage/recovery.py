@@ -11,6 +11,8 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import chain, islice
 from typing import NamedTuple
 
+from ottla.base.clock import Clock
+from ottla.base.errors import StorageError
 from ottla.base.files import File, FileSystem, sync_path
 from ottla.storage import checkpoints, scan
 from ottla.storage.config import LogConfig
@@ -34,6 +36,9 @@ CLEANED_SUFFIX = ".cleaned"
 _SWAP_SUFFIX = ".swap"
 # Enough of the log's end to find the last five batches of the producers that are active.
 _EARLIER_BATCHES = 512
+# A line in the log in so much time, after so many bytes at the earliest.
+_LINE_SECONDS = 5.0
+_ACCOUNT_BYTES = 4 * 1024 * 1024
 # What is copied at once.
 _COPY_BYTES = 1024 * 1024
 
@@ -83,12 +88,54 @@ def create(files: FileSystem, directory: str, config: LogConfig, now_ms: int) ->
     return LoadedLog(directory, [segment], 0, 0, 0, LeaderEpochs(), ProducerState())
 
 
+class Account:
+    """How far loading has come: told in the log now and then, and ended where nobody wants it.
+
+    Loading may run off the event loop; `is_wanted` is asked there.
+    """
+
+    def __init__(self, clock: Clock, is_wanted: Callable[[], bool] = lambda: True) -> None:
+        self.logs_count = 0
+        self.walked_bytes = 0
+        self._clock = clock
+        self._is_wanted = is_wanted
+        self._next_line_at = clock.monotonic() + _LINE_SECONDS
+
+    def loaded(self) -> None:
+        """Take note of one log more."""
+        self.logs_count += 1
+
+    def walked(self, size_bytes: int, segment: Segment) -> None:
+        """Take note of bytes that were read again; StorageError where the start was given up."""
+        self.walked_bytes += size_bytes
+        now = self._clock.monotonic()
+        if now >= self._next_line_at:
+            self._next_line_at = now + _LINE_SECONDS
+            # Whoever waits for the start is to see why.
+            _log.warning(
+                "recovering logs after a crash logs_loaded=%d mib_read=%d at=%s",
+                self.logs_count,
+                self.walked_bytes >> 20,
+                segment.path(LOG_SUFFIX),
+            )
+        if not self._is_wanted():
+            raise StorageError(segment.directory, "the start was given up.")
+
+
 def load(
-    files: FileSystem, directory: str, config: LogConfig, expected: Expectation, now_ms: int
+    files: FileSystem,
+    directory: str,
+    config: LogConfig,
+    expected: Expectation,
+    now_ms: int,
+    account: Account | None = None,
 ) -> LoadedLog:
-    """Open the log in `directory`, mending what a crash left; raises OSError only."""
+    """Open the log in `directory`, mending what a crash left; raises OSError only.
+
+    And StorageError where the `account` says that nobody wants it any more.
+    """
     tidy(files, directory)
-    return _Loading(files, directory, config, expected, now_ms).run()
+    return _Loading(files, directory, config, expected, now_ms, account).run()
 
 
 class _Loading:
@@ -101,7 +148,9 @@ class _Loading:
         config: LogConfig,
         expected: Expectation,
         now_ms: int,
+        account: Account | None,
     ) -> None:
+        self.account = account
         self.files = files
         self.directory = directory
         self.config = config
@@ -190,7 +239,7 @@ class _Loading:
         # After a mere crash the bytes are there, but perhaps not on the device yet.
         segment.synced_bytes = -1
         next_offset, position = segment.base_offset, 0
-        durable = 0
+        durable = told = 0
         for found, header, _ in scan.batches(segment.file.read_at, 0, size):
             if header.base_offset < next_offset:
                 break
@@ -198,6 +247,11 @@ class _Loading:
                 durable = found
             _note_epoch(self.epochs, header)
             next_offset, position = segment.note_header(found, header)
+            if self.account is not None and position - told >= _ACCOUNT_BYTES:
+                self.account.walked(position - told, segment)
+                told = position
+        if self.account is not None:
+            self.account.walked(position - told, segment)
         if self.config.flush_on_ack:
             _write_again(segment.file, durable, position)
         if position == size:

@@ -167,6 +167,25 @@ async def test_closing_ends_what_is_not_answered_in_time(open_site) -> None:
     assert site.endpoint.connections_count == 0
 
 
+async def test_who_is_in_a_hurry_waits_for_nobody(open_site) -> None:
+    """Before or while the endpoint closes: owed answers are not waited for."""
+    for is_early in (True, False):
+        site = await open_site(Limits())
+        _, writer = await site.connect()
+        writer.write(struct.pack(">i", 4) + b"slow")
+        while not site.echo.replies:
+            await asyncio.sleep(0)
+        if is_early:
+            site.endpoint.hurry()
+        closing = asyncio.ensure_future(site.endpoint.close(3600))
+        await asyncio.sleep(0)
+        if not is_early:
+            site.endpoint.hurry()
+        async with asyncio.timeout(5):
+            await closing
+        assert site.endpoint.connections_count == 0
+
+
 async def test_a_connection_too_many_a_second_is_held_and_closed(open_site) -> None:
     """It gets no answer, and is not closed at once: its client would be back at once (KIP-612)."""
     site = await open_site(Limits())

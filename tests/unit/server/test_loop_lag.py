@@ -15,13 +15,17 @@ class SlowClock(VirtualClock):
 
     def __init__(self, loop: SimLoop) -> None:
         super().__init__(loop)
-        self.passed = 0.0
+        self.passed = self.cpu = 0.0
+
+    def cpu_seconds(self) -> float:
+        return self.cpu
 
     def monotonic(self) -> float:
         return super().monotonic() + self.passed
 
-    def pass_by(self, seconds: float) -> None:
+    def pass_by(self, seconds: float, *, is_own: bool = True) -> None:
         self.passed += seconds
+        self.cpu += seconds if is_own else 0.0
 
 
 def test_lags_fall_into_their_buckets() -> None:
@@ -96,6 +100,24 @@ def test_the_watch_sees_how_long_a_callback_took(caplog: pytest.LogCaptureFixtur
     assert record.levelno == logging.WARNING
     assert "ms=251" in record.message
     assert "during=retention for 250 ms, requests since 0.00" in record.message
+
+
+@pytest.mark.parametrize(
+    ("seconds", "is_own", "level"),
+    [(0.2, True, logging.WARNING), (0.2, False, logging.INFO), (1.5, False, logging.WARNING)],
+)
+def test_a_busy_machine_is_nothing_to_warn_of(
+    caplog: pytest.LogCaptureFixture, seconds: float, is_own: bool, level: int
+) -> None:
+    """What the loop's own thread has not spent is its fault only when it is long."""
+    caplog.set_level(logging.INFO)
+
+    async def wait(clock: SlowClock, watch: LoopWatch) -> None:
+        clock.pass_by(seconds, is_own=is_own)
+        await clock.sleep(0.05)
+
+    run(wait)
+    assert [each.levelno for each in caplog.records] == [level]
 
 
 def test_pauses_are_told_of_once_in_ten_seconds(caplog: pytest.LogCaptureFixture) -> None:

@@ -485,3 +485,14 @@ async def test_upkeep_survives_a_directory_that_fails() -> None:
     await directories.maintain()
     assert [error.directory for error in world.failures] == ["/a"]
     assert logs[1].recovery_point > 0
+
+
+async def test_at_the_end_logs_are_flushed_side_by_side(world: World) -> None:
+    """All of them, off the loop; closing finds nothing left to wait for."""
+    directories = world.directories()
+    logs = [directories.create("t", number, TOPIC_ID, CONFIG) for number in range(20)]
+    for log in logs:
+        log.append_as_leader(make_batch(), 0)
+    await directories.flush_in_parallel(world.files)
+    assert [log.recovery_point for log in logs] == [log.log_end_offset for log in logs]
+    directories.close()
