@@ -16,6 +16,7 @@ from ottla.cluster.znodes import (
     ClusterIdNode,
     ConfigChangeNode,
     ControllerNode,
+    FeatureNode,
     IsrChangeNode,
     LogDirEventNode,
 )
@@ -35,6 +36,10 @@ _BATCH_BYTES = 256 * 1024
 _BATCH_NODES = 200
 # What a node costs in a packet beside its path and data, at most.
 _NODE_BYTES = 100
+
+
+# Apache Kafka 3.x on ZooKeeper knows no features: a broker that finds one there does not start.
+_NO_FEATURES = FeatureNode.encode({})
 
 
 class Znode(NamedTuple):
@@ -70,6 +75,22 @@ async def _walk(session: Coordination, path: str) -> AsyncIterator[Znode]:
         if below not in _NO_CHILDREN_OF:
             async for node in _walk(session, below):
                 yield node
+
+
+def for_kafka(nodes: Sequence[Znode]) -> list[Znode]:
+    """Return the nodes as Apache Kafka 3.x brokers take them: without features."""
+    return [
+        Znode(node.path, _NO_FEATURES) if node.path == FeatureNode.PATH else node for node in nodes
+    ]
+
+
+def for_ottla(nodes: Sequence[Znode]) -> list[Znode]:
+    """Return the nodes as Ottla takes them: where no feature was set, its defaults count."""
+    return [
+        node
+        for node in nodes
+        if not (node.path == FeatureNode.PATH and not FeatureNode.decode(node.data)[0])
+    ]
 
 
 async def cluster_id(session: Coordination) -> str | None:

@@ -517,19 +517,20 @@ class FeatureNode:
 
     PATH = "/feature"
     ENABLED = 1
+    _LEVEL = "max_version_level"
 
     @staticmethod
     def encode(levels: Mapping[str, int], status: int = ENABLED) -> bytes:
-        """Return the content, version 2."""
-        return encode_json({"features": dict(levels), "version": 2, "status": status})
+        """Return the content, version 2: a level is where a range that begins at 1 ends."""
+        features = {name: {FeatureNode._LEVEL: level} for name, level in levels.items()}
+        return encode_json({"features": features, "version": 2, "status": status})
 
     @staticmethod
     def decode(data: bytes) -> tuple[dict[str, int], int]:
-        """Return levels and status. In version 1 a level is a range, whose end counts."""
+        """Return levels and status; version 1 says where ranges begin, too."""
         value = decode_json(FeatureNode.PATH, data)
-        levels = {}
-        for name, level in (value.get("features") or {}).items():
-            levels[name] = int(level["max_version_level"] if isinstance(level, dict) else level)
+        features = value.get("features") or {}
+        levels = {name: int(level[FeatureNode._LEVEL]) for name, level in features.items()}
         return levels, int(value["status"])
 
 

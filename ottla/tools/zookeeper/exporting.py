@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from ottla.cluster import carrying
 from ottla.tools.output import Output
 from ottla.tools.zookeeper.transfer import Route, between, carry, directory, ensemble
 
@@ -18,4 +19,8 @@ def command(output: Output, data: Path, connect: str, **how: bool) -> None:
     \b
     ottla zookeeper export --data ottla-data --connect localhost:2181/kafka
     """
-    carry(output, Route(directory(data, must_exist=True), ensemble(connect), connect), **how)
+    carry(
+        output,
+        Route(directory(data, must_exist=True), ensemble(connect), connect, carrying.for_kafka),
+        **how,
+    )

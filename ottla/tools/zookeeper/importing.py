@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from ottla.cluster import carrying
 from ottla.tools.output import Output
 from ottla.tools.zookeeper.transfer import Route, between, carry, directory, ensemble
 
@@ -19,4 +20,8 @@ def command(output: Output, data: Path, connect: str, **how: bool) -> None:
     \b
     ottla zookeeper import --connect localhost:2181/kafka --data /var/lib/kafka
     """
-    carry(output, Route(ensemble(connect), directory(data, must_exist=False), str(data)), **how)
+    carry(
+        output,
+        Route(ensemble(connect), directory(data, must_exist=False), str(data), carrying.for_ottla),
+        **how,
+    )

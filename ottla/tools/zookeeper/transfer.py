@@ -1,7 +1,7 @@
 """What export and import share: the two trees, and the way from one to the other."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -77,11 +77,12 @@ async def ensemble(connect: str) -> AsyncIterator[Coordination]:
 
 
 class Route(NamedTuple):
-    """From where to where; `name` is what the target is called."""
+    """From where to where; `name` is what the target is called, `adapt` what it needs changed."""
 
     source: Place
     target: Place
     name: str
+    adapt: Callable[[Sequence[carrying.Znode]], list[carrying.Znode]]
 
 
 def carry(output: Output, route: Route, *, replace: bool, dry_run: bool) -> None:
@@ -97,7 +98,7 @@ def carry(output: Output, route: Route, *, replace: bool, dry_run: bool) -> None
 
 async def _carry(route: Route, *, replace: bool, dry_run: bool) -> list[carrying.Znode]:
     async with route.source as source:
-        nodes = await carrying.read(source)
+        nodes = route.adapt(await carrying.read(source))
         if not nodes:
             raise ConfigError("there is nothing to carry: the tree is empty")
         if dry_run:

@@ -8,6 +8,7 @@ from ottla.base.files import RealFileSystem
 from ottla.cluster import carrying
 from ottla.cluster.zk.embedded import EmbeddedTree
 from ottla.cluster.zk.port import Coordination
+from ottla.cluster.znodes import FeatureNode
 
 ID = b'{"version":"1","id":"MkU3OEVBNTcwNTJENDM2Qg"}'
 OTHER_ID = b'{"version":"1","id":"AAAAAAAAAAAAAAAAAAAAAA"}'
@@ -119,3 +120,20 @@ async def test_the_same_cluster_is_replaced_if_that_is_said() -> None:
         await carry(source, target)
     await carry(source, target, replace=True)
     assert await carrying.read(target) == await carrying.read(source)
+
+
+def test_kafka_on_zookeeper_gets_no_features() -> None:
+    """A broker of 3.9 refuses to start where a feature is set; what else there is stays."""
+    feature = carrying.Znode("/feature", FeatureNode.encode({"transaction.version": 2}))
+    other = carrying.Znode("/cluster/id", ID)
+    assert carrying.for_kafka([other, feature]) == [
+        other,
+        carrying.Znode("/feature", FeatureNode.encode({})),
+    ]
+
+
+def test_features_that_kafka_never_set_do_not_come_along() -> None:
+    """Ottla then begins with its defaults; what somebody has set is kept."""
+    empty = carrying.Znode("/feature", FeatureNode.encode({}))
+    chosen = carrying.Znode("/feature", FeatureNode.encode({"group.version": 1}))
+    assert carrying.for_ottla([empty, chosen]) == [chosen]

@@ -238,6 +238,9 @@ def test_the_small_nodes_are_written_as_kafka_writes_them() -> None:
     assert znodes.ProducerIdBlockNode.decode(text) == block
     assert znodes.ProducerIdBlockNode.decode(b"") is None
     assert znodes.FeatureNode.encode({}) == b'{"features":{},"version":2,"status":1}'
+    levels = b'{"features":{"f":{"max_version_level":3}},"version":2,"status":1}'
+    assert znodes.FeatureNode.encode({"f": 3}) == levels
+    assert znodes.FeatureNode.decode(levels) == ({"f": 3}, 1)
     old = b'{"version":1,"features":{"f":{"min_version_level":1,"max_version_level":3}},"status":1}'
     assert znodes.FeatureNode.decode(old) == ({"f": 3}, 1)
     assert znodes.LogDirEventNode.encode(4) == b'{"version":1,"broker":4,"event":1}'
