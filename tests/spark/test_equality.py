@@ -11,7 +11,7 @@ from ottla.streams.spark.query import start_together
 from ottla.testing.cluster import Cluster
 from tests.spark import scenarios
 from tests.streams.staged import CLOCK, StagedRun
-from tests.streams.transcripts import NAMES
+from tests.streams.transcripts import NAMES, line, transcript
 
 pytestmark = pytest.mark.spark
 
@@ -75,3 +75,49 @@ def test_all_recorded_scenarios_in_one_query(
             if found != known:
                 wrong[topic] = known, found
     assert not wrong
+
+
+def _told(name: str, event: str) -> tuple[str, TopicRecord]:
+    """Return the record of an event, and its topic."""
+    words = event.split(" ")
+    key, value = (None if each == "-" else each.encode() for each in (words[2], words[4]))
+    return f"{name}.{words[1]}", TopicRecord(key, value, int(words[3]))
+
+
+def _lines_by_topic(name: str) -> dict[str, list[str]]:
+    """Return what a scenario wrote in Kafka Streams, by our topics."""
+    found: dict[str, list[str]] = {}
+    for _, lines in transcript(name)[1]:
+        for each in lines:
+            topic = each.split(" ")[1]
+            ours = f"{name}-{topic[5:]}" if topic.startswith("test-") else f"{name}.{topic}"
+            found.setdefault(ours, []).append(each.replace(topic, ours, 1))
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_what_kafka_streams_wrote_is_written_event_by_event(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """The transcripts of Kafka Streams, letter by letter, in micro-batches of one record a scenario."""
+    steps = {name: [event for event, _ in transcript(name)[1]] for name in NAMES}
+    steps = {name: own for name, own in steps.items() if not any("clock" in each for each in own)}
+    assert len(steps) > 80
+    with Cluster() as broker:
+        _prepare(broker, {name: _expected(name) for name in steps})
+        applications = [scenarios.application(name) for name in steps]
+        settings = QuerySettings(broker.bootstrap, str(tmp_path))
+        with start_together(applications, spark, settings) as query:
+            for events in zip(*steps.values(), strict=True):
+                told = (_told(*each) for each in zip(steps, events, strict=True))
+                scenarios.produce(broker.bootstrap, scenarios.by_topic(told))
+                query.process_all_available()
+        wrong = {}
+        for name in steps:
+            for topic, lines in _lines_by_topic(name).items():
+                records = scenarios.read(broker.bootstrap, topic)
+                found = [line(ProducedRecord(topic, *each[:3], ())) for each in records]
+                if found != lines:
+                    wrong[topic] = lines, found
+        assert not wrong

@@ -4,7 +4,8 @@ A query is read → (stage → …) → write: the first steps run where topics 
 that runs the tasks of a level, the sink takes what is left. DESIGN: layout.py says what a stage is, tasks.py what happens
 in it. A topology runs here as it runs in the TopologyTestDriver, record for record.
 
-Refused, with what to do: topics that are not there; a checkpoint of another topology; state that is not in RocksDB.
+Refused, with what to do: topics that are not there; an internal topic with other partitions; a checkpoint of another
+topology; state that is not in RocksDB; sessions of Spark Connect.
 """
 
 import itertools
@@ -28,7 +29,7 @@ from ottla.streams.spark.layout import Application, Layout, components, lay_out
 from ottla.streams.spark.pipeline_source import CLOCK_TOPIC, Reading, pipeline_source
 from ottla.streams.spark.shipping import ship
 from ottla.streams.spark.stage_processor import StageProcessor
-from ottla.streams.topology import Sink, Source
+from ottla.streams.topology import Source
 
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
@@ -118,6 +119,11 @@ def start_query(
     spark: SparkSession, compiled: Compiled, settings: QuerySettings, name: str
 ) -> StreamingQuery:
     """Start a query; ConfigError where its checkpoint belongs to another topology."""
+    if not isinstance(spark, SparkSession):
+        raise ConfigError(
+            "Topologies run in the process of Spark's driver: give a session of pyspark.sql, not one of "
+            "Spark Connect."
+        )
     provider = spark.conf.get(_PROVIDER, "")
     if "RocksDB" not in (provider or "") and compiled.layout.levels:
         raise ConfigError(
@@ -185,13 +191,3 @@ def _starting(compiled: Compiled, settings: QuerySettings) -> str:
         for topic in compiled.topics
     }
     return json.dumps(places)
-
-
-def written_topics(layout: Layout) -> set[str]:
-    """Return the topics that are written by name."""
-    return {
-        kind.application.topic_name(node.topic)
-        for kind in layout.kinds
-        for node in kind.topology.nodes.values()
-        if isinstance(node, Sink) and isinstance(node.topic, str)
-    }

@@ -89,7 +89,8 @@ class StreamsQuery:
     def process_all_available(self, timeout_s: float = 120.0) -> None:
         """Wait until all records that are there now, and all that come of them, have been taken.
 
-        QueryError if it stops instead, TimeoutError after so many seconds.
+        QueryError if it stops instead. With punctuators on the wall clock, which never end: TimeoutError
+        after so many seconds.
         """
         deadline = time.monotonic() + timeout_s
         for each in self._running:

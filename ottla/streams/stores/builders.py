@@ -121,6 +121,7 @@ def _session(builder: StoreBuilder, parts: _Parts) -> StateStore:
         builder.name,
         *parts.serdes(),
         retention_ms=builder.retention_ms,
+        by_time=builder.by_time,
         open_map=parts.opening(builder),
     )
 

@@ -3,6 +3,7 @@
 Stores keep bytes, as Kafka's do: what a pipeline does to an object after it was put changes nothing here.
 """
 
+import struct
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator
 from typing import Protocol
@@ -11,6 +12,8 @@ Changelog = Callable[[bytes, bytes | None, int | None], None]
 """Takes every write as key, value and time (None: that of the record being processed)."""
 
 _SKIPPED = 32
+_TIME = struct.Struct(">q")
+_FOREVER = (1 << 63) - 1
 
 
 class OrderedBytes(Protocol):
@@ -143,7 +146,8 @@ class Segments:
     """Ordered maps, one a stretch of time, so that what is too old can be dropped as a whole.
 
     What is older than the retention is never seen, as in Kafka's segmented stores; time is the latest
-    that was put. `edge_is_seen`: what is just as old still is, as in Kafka's stores by time.
+    that was put. `edge_is_seen`: what is just as old still is, as in Kafka's stores by time. `by_time`: there is an
+    index of times, for whoever looks for all keys of some time again and again.
     """
 
     def __init__(
@@ -151,13 +155,16 @@ class Segments:
         retention_ms: int,
         *,
         edge_is_seen: bool = False,
+        by_time: bool = False,
         open_map: OpenMap = open_memory,
     ) -> None:
         self._retention_ms = retention_ms
         self._edge = 0 if edge_is_seen else 1
         self._interval_ms = max(retention_ms // 2, 60_000)
         self._open_map = open_map
+        self._by_time = by_time
         self._segments: dict[int, OrderedBytes] = {}
+        self._times: dict[int, OrderedBytes] = {}
         self._latest = -1
 
     @property
@@ -173,11 +180,20 @@ class Segments:
         if segment < oldest:
             return False
         if segment not in self._segments:
-            self._segments[segment] = self._open_map(str(segment))
+            self._open(segment)
             for each in [each for each in self._segments if each < oldest]:
                 self._segments.pop(each).clear()
+                if self._by_time:
+                    self._times.pop(each).clear()
         self._segments[segment].put(key, value)
+        if self._by_time:
+            self._times[segment].put(_TIME.pack(time) + key, None if value is None else b"")
         return True
+
+    def _open(self, segment: int) -> None:
+        self._segments[segment] = self._open_map(str(segment))
+        if self._by_time:
+            self._times[segment] = self._open_map(f"{segment}/times")
 
     def remember(self) -> tuple[int, list[int]]:
         """Return what is known of time and of the maps, for `recall`."""
@@ -186,7 +202,8 @@ class Segments:
     def recall(self, remembered: tuple[int, list[int]]) -> None:
         """Go on where `remember` was asked."""
         self._latest, segments = remembered
-        self._segments = {each: self._open_map(str(each)) for each in segments}
+        for each in segments:
+            self._open(each)
 
     def get(self, time: int, key: bytes) -> bytes | None:
         """Return the value of a key of a time."""
@@ -198,3 +215,19 @@ class Segments:
         low, high = time_from // self._interval_ms, time_to // self._interval_ms
         found = sorted((each for each in self._segments if low <= each <= high), reverse=reverse)
         return [self._segments[each] for each in found]
+
+    def in_time(self, time_from: int, time_to: int) -> Iterator[tuple[bytes, bytes]]:
+        """Walk the keys of a stretch of time; without an index, also others that lie near."""
+        low, high = time_from // self._interval_ms, time_to // self._interval_ms
+        for number in sorted(each for each in self._segments if low <= each <= high):
+            segment = self._segments[number]
+            if not self._by_time:
+                yield from segment.scan()
+                continue
+            # No key is so short as a time alone.
+            bounds = _TIME.pack(time_from), _TIME.pack(min(time_to, _FOREVER - 1) + 1)
+            for place, _ in self._times[number].scan(*bounds):
+                key = place[_TIME.size :]
+                data = segment.get(key)
+                assert data is not None
+                yield key, data

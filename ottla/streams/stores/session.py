@@ -26,13 +26,14 @@ class SessionStore(Generic[K, V]):
         changelog: Changelog | None,
         *,
         retention_ms: int,
+        by_time: bool = False,
         open_map: OpenMap = open_memory,
     ) -> None:
         self.name = name
         self._key = key
         self._value = value
         self._changelog = changelog
-        self._segments = Segments(retention_ms, open_map=open_map)
+        self._segments = Segments(retention_ms, by_time=by_time, open_map=open_map)
 
     def put(self, session: Windowed[K], value: V | None) -> None:
         """Set the value of a session; None removes it."""
@@ -73,11 +74,10 @@ class SessionStore(Generic[K, V]):
         """Walk the sessions of all keys that end within these times, both included, by time."""
         first = earliest_end
         found = []
-        for segment in self._segments.between(first, latest_end, reverse=False):
-            for stored, data in segment.scan():
-                end, start = _TAIL.unpack_from(stored, len(stored) - 16)
-                if first <= end <= latest_end:
-                    found.append((end, start, stored[:-16], data))
+        for stored, data in self._segments.in_time(first, latest_end):
+            end, start = _TAIL.unpack_from(stored, len(stored) - 16)
+            if first <= end <= latest_end:
+                found.append((end, start, stored[:-16], data))
         for end, start, key, data in sorted(found):
             window = SessionWindow(start, end)
             yield Windowed(self._key.deserialize(key), window), self._value.deserialize(data)

@@ -49,7 +49,10 @@ class WindowStore(Generic[K, V]):
         self._value = value
         self._changelog = changelog
         self._segments = Segments(
-            keeping.retention_ms, edge_is_seen=keeping.by_time, open_map=keeping.open_map
+            keeping.retention_ms,
+            edge_is_seen=keeping.by_time,
+            by_time=keeping.by_time,
+            open_map=keeping.open_map,
         )
         self._window_size_ms = keeping.window_size_ms
         self._retain_duplicates = keeping.retain_duplicates
@@ -103,11 +106,10 @@ class WindowStore(Generic[K, V]):
         """Walk the windows of all keys that start from `time_from` to `time_to`, both included."""
         first = max(time_from, self._segments.first_visible)
         found = []
-        for segment in self._segments.between(first, time_to, reverse=False):
-            for stored, data in segment.scan():
-                start = _TAIL.unpack_from(stored, len(stored) - 12)[0]
-                if first <= start <= time_to:
-                    found.append((start, stored[:-12], data))
+        for stored, data in self._segments.in_time(first, time_to):
+            start = _TAIL.unpack_from(stored, len(stored) - 12)[0]
+            if first <= start <= time_to:
+                found.append((start, stored[:-12], data))
         if self._by_time:
             found.sort()
         for start, key, data in found:

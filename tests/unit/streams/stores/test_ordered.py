@@ -44,3 +44,42 @@ def test_a_segment_that_is_too_old_is_dropped_whole() -> None:
     segments.put(200_000, b"b", b"2")
     assert segments.between(0, 200_000, reverse=False)[0].get(b"b") == b"2"
     assert not segments.put(10, b"c", b"3")
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 400_000), st.sampled_from((b"a", b"b", b"c")), st.booleans()))
+)
+def test_an_index_of_times_finds_what_a_walk_finds(writes: list[tuple[int, bytes, bool]]) -> None:
+    """Of the time asked for, also after keys were removed and segments dropped."""
+    plain, indexed = (Segments(150_000, by_time=by_time) for by_time in (False, True))
+    for time, name, is_removed in writes:
+        key = name + time.to_bytes(8, "big")
+        for each in (plain, indexed):
+            each.put(time, key, None if is_removed else b"v")
+    low, high = 100_000, 300_000
+    walked = [(key, value) for key, value in plain.in_time(low, high)]
+    expected = [each for each in walked if low <= int.from_bytes(each[0][1:], "big") <= high]
+    assert sorted(indexed.in_time(low, high)) == sorted(expected)
+    assert indexed.remember() == plain.remember()
+
+
+@given(WRITES)
+def test_the_first_key_is_taken_out_again_and_again(
+    writes: list[tuple[bytes, bytes | None, bool]],
+) -> None:
+    """In the order of keys, whatever was removed before."""
+    held, model = MemoryBytes(), {}
+    for key, value, takes in writes:
+        held.put(key, value)
+        model[key] = value
+        if takes:
+            found = held.first()
+            there = sorted(each for each in model.items() if each[1] is not None)
+            assert found == (there[0] if there else None)
+            if found is not None:
+                held.put(found[0], None)
+                model[found[0]] = None
+    there = sorted(each for each in model.items() if each[1] is not None)
+    assert list(held.walk()) == there
+    held.clear()
+    assert held.first() is None
