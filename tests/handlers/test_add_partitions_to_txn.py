@@ -161,6 +161,19 @@ async def test_brokers_add_and_verify_several_at_once():
         assert broker.transactions.find("tx").partitions == {("t", 0)}
 
 
+async def test_who_has_a_broker_add_speaks_transaction_version_2():
+    """Its markers are judged by that, if its time is up before it says how it ends (KIP-1228)."""
+    async with transactions_broker() as broker:
+        producer = await broker.producer()
+        for version, spoken in ((3, 0), (4, 2)):
+            if version < 4:
+                assert await broker.add(producer, 0) == 0
+            else:
+                request = many(("tx", producer, False, "t", [1]))
+                await broker.ask(add_partitions_to_txn, request, version)
+            assert broker.transactions.find("tx").client_version == spoken
+
+
 async def test_nothing_is_verified_for_somebody_else():
     """A wrong producer id, and an old epoch."""
     async with transactions_broker() as broker:

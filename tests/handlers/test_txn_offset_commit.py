@@ -1,5 +1,7 @@
 """TxnOffsetCommit: offsets that count with the transaction (KIP-98, KIP-447)."""
 
+import asyncio
+
 import pytest
 
 from ottla.base.errors import ApiError, ErrorCode
@@ -59,6 +61,17 @@ async def stored(broker, *, require_stable=False):
     )
     found = (await broker.ask(offset_fetch, request, 7)).topics[0].partitions[0]
     return found.committed_offset, ErrorCode(found.error_code).name
+
+
+async def joined(broker):
+    """Make a member of the group, which is of generation 1 then; return its id."""
+    answer = broker.groups.join_group(
+        join_request(), api_version=3, client_id="c", client_host="/127.0.0.1"
+    )
+    if asyncio.isfuture(answer):
+        answer = await answer
+    assert (answer.error_code, answer.generation_id) == (0, 1)
+    return answer.member_id
 
 
 @pytest.mark.parametrize("version", range(txn_offset_commit.MAX_VERSION + 1))
@@ -134,6 +147,19 @@ async def test_member_that_lost_its_partitions_cannot_commit():
             "UNKNOWN_MEMBER_ID"
         ]
         assert await commit(broker, producer, (0, 7)) == ["NONE"]
+
+
+async def test_member_of_a_former_generation_cannot_commit():
+    """KIP-447: it is a member again, but its partitions may be another's by now."""
+    async with transactions_broker() as broker:
+        member = await joined(broker)
+        producer = await broker.producer()
+        await add(broker, producer)
+        for generation, code in ((0, "ILLEGAL_GENERATION"), (2, "ILLEGAL_GENERATION"), (1, "NONE")):
+            found = await commit(
+                broker, producer, (0, 7), member_id=member, generation_id=generation
+            )
+            assert found == [code]
 
 
 async def test_generation_of_no_group_is_illegal():

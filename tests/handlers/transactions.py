@@ -127,18 +127,22 @@ class TransactionsBroker(LogsBroker):
         self, producer: Producer, *texts: bytes, sequence: int = 0, number: int = 0, **fields: Any
     ) -> int:
         """Write one batch in the transaction; return the code."""
-        records = self._batch(producer, *texts, sequence=sequence)
-        request = ProduceRequest(
-            transactional_id=fields.get("transactional_id", "tx"),
-            acks=-1,
-            topic_data=[
-                TopicProduceData(
-                    name="t", partition_data=[PartitionProduceData(index=number, records=records)]
-                )
-            ],
-        )
+        request = self.produce_request(producer, *texts, sequence=sequence, number=number)
+        request.transactional_id = fields.get("transactional_id", "tx")
         answer = await self.ask(produce, request, fields.get("version", 10))
         return int(answer.responses[0].partition_responses[0].error_code)
+
+    def produce_request(
+        self, producer: Producer, *texts: bytes, sequence: int = 0, number: int = 0
+    ) -> ProduceRequest:
+        """Return a request with one batch in transaction `tx`."""
+        records = self._batch(producer, *texts, sequence=sequence)
+        item = PartitionProduceData(index=number, records=records)
+        return ProduceRequest(
+            transactional_id="tx",
+            acks=-1,
+            topic_data=[TopicProduceData(name="t", partition_data=[item])],
+        )
 
     async def send_many(self, *producers: Producer, version: int) -> list[int]:
         """Write one batch of each producer, to a partition each; return the codes."""

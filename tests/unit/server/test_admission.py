@@ -3,12 +3,18 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from ottla.base.errors import ErrorCode
+from ottla.base.tasks import Tasks
 from ottla.coordinators.txn.machine import Producer
-from ottla.server.admission import Applicant, Knowledge, Waiting, told
+from ottla.server.admission import Admission, Applicant, Knowledge, Waiting, told
+from ottla.server.handlers import produce
+from ottla.wire import schema
+from tests.handlers.logs import values
 from tests.handlers.transactions import STATE, TransactionsBroker, transactions_broker
 
 DURABLE = {"flush.on.ack": "true"}
@@ -53,9 +59,57 @@ async def test_batches_behind_it_keep_their_order() -> None:
         assert await broker.committed_values(1) == [b"x"]
 
 
-async def test_first_batch_waits_for_the_markers_of_the_last_transaction() -> None:
-    """Its client goes on as soon as the outcome is decided."""
+async def test_what_comes_later_does_not_overtake() -> None:
+    """Even where the coordinator answers the second before the first."""
+    tasks = Tasks()
+    async with transactions_broker() as broker:
+        first: asyncio.Future[ErrorCode] = asyncio.get_running_loop().create_future()
+        replies = [first, ErrorCode.NONE]
+        coordinator: Any = SimpleNamespace(
+            add_partitions=lambda *_, **__: replies.pop(0),
+            verify=lambda *_, **__: ErrorCode.NONE,
+        )
+        admission = Admission(coordinator, tasks, lambda: broker.options)
+        applicant = Applicant("tx", Producer(7, 0), [broker.partition("t")], Knowledge.ADDING)
+        acted: list[int] = []
+        answers = []
+        for number in (1, 2):
+            verdict = admission.ask(applicant)
+            assert isinstance(verdict, Waiting)
+            answers.append(verdict.then(lambda _, number=number: acted.append(number)))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert acted == []
+        first.set_result(ErrorCode.NONE)
+        await asyncio.gather(*answers)
+        assert acted == [1, 2]
+        # And nobody has to wait behind them any more.
+        replies.append(ErrorCode.NONE)
+        assert admission.ask(applicant) == {}
+    await tasks.close()
+
+
+async def test_waiting_batch_does_not_need_its_frame() -> None:
+    """The buffer of the connection has the next request in it by then."""
     async with durable_broker() as broker:
+        producer = await broker.producer()
+        request = broker.produce_request(producer, b"kept")
+        frame = bytearray(schema.encode(request, 12))
+        decoded, _ = schema.decode(type(request), 12, frame)
+        answer = produce.handle(broker.context(produce, 12), decoded)
+        frame[:] = bytes(len(frame))
+        assert asyncio.isfuture(answer)
+        answered = await answer
+        assert answered is not None
+        assert answered.responses[0].partition_responses[0].error_code == 0
+        found = await broker.read(isolation=0)
+        assert values(found.records) == [b"kept"]
+
+
+async def test_first_batch_waits_for_the_markers_of_the_last_transaction() -> None:
+    """Its client goes on as soon as the outcome is decided; and so does it, not a moment later."""
+    patience = {"add_partitions_to_txn_retry_backoff_max_ms": "60000"}
+    async with durable_broker(**patience) as broker, asyncio.timeout(20):
         producer = await broker.producer()
         for epoch in range(4):
             producer = producer._replace(producer_epoch=epoch)
@@ -80,15 +134,38 @@ async def test_it_does_not_wait_for_ever() -> None:
         assert broker.partition("t").log.log_end_offset == 1
 
 
-async def test_transaction_that_was_aborted_in_between_takes_no_more() -> None:
+async def test_waiting_for_an_end_ends_with_the_coordinator() -> None:
+    """Another broker knows more; the client tries again, and finds it."""
+    patience = {"add_partitions_to_txn_retry_backoff_max_ms": "60000"}
+    async with durable_broker(**patience) as broker, asyncio.timeout(20):
+        producer = await broker.producer()
+        assert await broker.send(producer, b"a", version=12) == 0
+        broker.markers.write = lambda marker, partitions: asyncio.Future()  # type: ignore[method-assign]
+        assert await broker.end(producer, version=5) == 0
+        following = producer._replace(producer_epoch=1)
+        sent = asyncio.ensure_future(broker.send(following, b"b", version=12))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert not sent.done()
+        broker.transactions.unload(0)
+        assert await sent == ErrorCode.NOT_ENOUGH_REPLICAS
+
+
+@pytest.mark.parametrize("are_markers_written", [True, False])
+async def test_transaction_that_was_aborted_in_between_takes_no_more(
+    are_markers_written: bool,
+) -> None:
     """The addition is committed, but so is the fence of another producer."""
     async with durable_broker() as broker:
         producer = await broker.producer()
+        if not are_markers_written:
+            broker.markers.write = lambda marker, partitions: asyncio.Future()  # type: ignore[method-assign]
         sent = asyncio.ensure_future(broker.send(producer, b"a", version=12))
         await asyncio.sleep(0)
         answer = await broker.init()
         assert answer.error_code == ErrorCode.CONCURRENT_TRANSACTIONS
         assert await sent == ErrorCode.INVALID_PRODUCER_EPOCH
+        assert values((await broker.read(isolation=0)).records).count(b"a") == 0
         assert broker.partition("t").log.producers.first_unstable_offset() is None
 
 

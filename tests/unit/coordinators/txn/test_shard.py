@@ -1,17 +1,18 @@
 """One partition of transactional ids: storing, sending markers, time, and taking up what was left."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
-from ottla.base.errors import ErrorCode
+from ottla.base.errors import ApiError, ErrorCode
 from ottla.cluster import names
 from ottla.cluster.image import ClusterImage, PartitionImage, TopicImage
 from ottla.cluster.options import BROKER_OPTIONS
 from ottla.coordinators.txn.machine import Producer
 from ottla.coordinators.txn.sending import MARKERS_AT_ONCE
 from ottla.coordinators.txn.service import STATE_TOPIC, Circumstances, TransactionCoordinator
-from ottla.coordinators.txn.state import TransactionState
+from ottla.coordinators.txn.state import EPOCH_MAX, TransactionState
 
 
 def topic(name, partitions):
@@ -42,8 +43,11 @@ class Ids:
 
     def __init__(self):
         self.next = 6
+        self.waiting = None
 
     def next_id(self):
+        if self.waiting is not None:
+            return self.waiting
         self.next += 1
         return self.next
 
@@ -244,6 +248,93 @@ def test_transaction_whose_time_is_up_is_aborted(world, transactions):
         assert transactions.markers.written[0][0] == (7, 1, 9, False, 2)
         found = transactions.coordinator.end("tx", producer, is_commit=True)
         assert found is ErrorCode.PRODUCER_FENCED
+
+    run(world, transactions, scenario)
+
+
+def exhaust(transactions):
+    """Use up the epochs of the producer id; return the producer with the last one."""
+    ((_, shard),) = transactions.coordinator._runtime.shards()
+    found = shard.transactions["tx"]
+    shard.transactions["tx"] = replace(found, producer_epoch=EPOCH_MAX - 1)
+    return Producer(found.producer_id, EPOCH_MAX - 1)
+
+
+def test_last_epoch_is_not_used_before_there_is_another_producer_id(world, transactions):
+    """By the client, and by the broker when the time is up: ids come from elsewhere."""
+
+    async def scenario():
+        await transactions.begin(0)
+        producer = exhaust(transactions)
+        transactions.ids.waiting = asyncio.get_running_loop().create_future()
+        answer = transactions.coordinator.end_with_bump("tx", producer, is_commit=True)
+        await asyncio.sleep(0)
+        assert transactions.state() is TransactionState.ONGOING
+        transactions.ids.waiting.set_result(99)
+        assert (await answer).producer == Producer(99, 0)
+        assert transactions.markers.written[0][0] == (7, EPOCH_MAX, 3, True, 2)
+        assert transactions.state() is TransactionState.COMPLETE_COMMIT
+
+    run(world, transactions, scenario)
+
+
+@pytest.mark.parametrize("is_ended_meanwhile", [True, False])
+def test_time_out_of_the_last_epoch_waits_for_another_producer_id(
+    world, transactions, is_ended_meanwhile
+):
+    """It is not the transaction's time-out any more if that has ended by then."""
+
+    async def scenario():
+        await transactions.begin(0, timeout_ms=5000)
+        producer = exhaust(transactions)
+        transactions.ids.waiting = asyncio.get_running_loop().create_future()
+        await world.clock.sleep(11)
+        assert transactions.state() is TransactionState.ONGOING
+        if is_ended_meanwhile:
+            assert transactions.coordinator.end("tx", producer, is_commit=True) is ErrorCode.NONE
+        transactions.ids.waiting.set_result(99)
+        await asyncio.sleep(0)
+        found = transactions.coordinator.find("tx")
+        if is_ended_meanwhile:
+            assert found.state is TransactionState.COMPLETE_COMMIT
+        else:
+            assert (found.producer_id, found.producer_epoch) == (99, 0)
+            assert transactions.markers.written[0][0] == (7, EPOCH_MAX, 3, False, 2)
+
+    run(world, transactions, scenario)
+
+
+def test_time_out_without_a_producer_id_is_tried_again(world, transactions):
+    """The next time that anybody looks."""
+
+    async def scenario():
+        await transactions.begin(0, timeout_ms=5000)
+        exhaust(transactions)
+        transactions.ids.waiting = asyncio.get_running_loop().create_future()
+        transactions.ids.waiting.set_exception(ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
+        await world.clock.sleep(11)
+        assert transactions.state() is TransactionState.ONGOING
+        transactions.ids.waiting = None
+        await world.clock.sleep(10)
+        assert transactions.state() is TransactionState.COMPLETE_ABORT
+
+    run(world, transactions, scenario)
+
+
+def test_next_coordinator_knows_what_the_client_speaks(world, transactions):
+    """Its markers have the version of the transaction, and the other producer id comes with them."""
+
+    async def scenario():
+        await transactions.begin(0)
+        producer = exhaust(transactions)
+        transactions.markers.holds = []
+        outcome = transactions.coordinator.end_with_bump("tx", producer, is_commit=True)
+        assert (await outcome).producer == Producer(8, 0)
+        transactions.markers.holds = None
+        transactions.markers.written.clear()
+        await transactions.restart(leader_epoch=9)
+        assert transactions.markers.written[0][0] == (7, EPOCH_MAX, 9, True, 2)
+        assert transactions.coordinator.find("tx").producer_id == 8
 
     run(world, transactions, scenario)
 
