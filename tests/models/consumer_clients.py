@@ -1,17 +1,36 @@
-"""A consumer that speaks the consumer protocol, as simple as can be, and honest about what it has."""
+"""Consumers that speak either protocol, as simple as can be, and honest about what they have."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ottla.base.errors import ErrorCode
+from ottla.cluster.image import ClusterImage
 from ottla.coordinators.consumer_group.turn import Client
+from ottla.wire import consumer_protocol
+from ottla.wire.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    TopicPartition,
+)
 from ottla.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     TopicPartitions,
 )
+from ottla.wire.messages.heartbeat import HeartbeatRequest
+from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from ottla.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 
+SESSION_MS = 45_000
+CLASSIC_SESSION_MS = 10_000
 REBALANCE_TIMEOUT_MS = 300_000
-_START_OVER = (ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID)
+_START_OVER = (
+    ErrorCode.FENCED_MEMBER_EPOCH,
+    ErrorCode.UNKNOWN_MEMBER_ID,
+    # The group has become classic without it: somebody has to start the consumer again.
+    ErrorCode.GROUP_ID_NOT_FOUND,
+)
 
 
 @dataclass(eq=False)
@@ -27,6 +46,7 @@ class ConsumerClient:
     topics: list[str] | None = field(default_factory=lambda: ["t"])
     regex: str | None = None
     assignor: str | None = None
+    session_ms: int = SESSION_MS
     epoch: int = 0
     owned: set[tuple[bytes, int]] = field(default_factory=set)
     target: set[tuple[bytes, int]] = field(default_factory=set)
@@ -34,6 +54,7 @@ class ConsumerClient:
     waiting: "asyncio.Future | None" = None
     last_error: int = 0
     is_unsure: bool = True
+    must_join: bool = True
 
     def beat(self, coordinator, now):
         """Send a heartbeat unless the last one still waits for its answer."""
@@ -115,3 +136,157 @@ def _by_topic(places):
         TopicPartitions(topic_id=topic_id, partitions=partitions)
         for topic_id, partitions in found.items()
     ]
+
+
+@dataclass(eq=False)
+class ClassicClient:
+    """A member by the classic protocol, eager: it gives everything up before it joins again.
+
+    `image` is asked for the topics as they are, which the leader of a classic group must know.
+    """
+
+    image: "Callable[[], ClusterImage]"
+    topics: list[str] = field(default_factory=lambda: ["t"])
+    group: str = "g"
+    instance: str | None = None
+    regex: str | None = None
+    assignor: str | None = None
+    member_id: str = ""
+    generation: int = -1
+    owned: set[tuple[bytes, int]] = field(default_factory=set)
+    heard_at: float = -1.0
+    session_ms: int = CLASSIC_SESSION_MS
+    waiting: "asyncio.Future | None" = None
+    must_join: bool = True
+    is_unsure: bool = False
+    # The partition counts for which it has assigned as a leader.
+    assigned_for: dict[str, int] | None = None
+
+    @property
+    def target(self):
+        """It has nothing that it shall not have."""
+        return self.owned
+
+    def revoke(self):
+        """Nothing is left to give back."""
+
+    def beat(self, coordinator, now):
+        """Do what is due: join, or say that it is alive."""
+        if self.waiting is not None and not self.waiting.done():
+            return
+        if self.assigned_for is not None and self.assigned_for != self._counts():
+            self.must_join = True
+        if self.must_join:
+            self._join(coordinator, now)
+            return
+        request = HeartbeatRequest(
+            group_id=self.group, member_id=self.member_id, generation_id=self.generation
+        )
+        self._when(coordinator.heartbeat(request), lambda answer: self._hear(answer, now))
+
+    def _when(self, reply, hear):
+        if isinstance(reply, asyncio.Future):
+            self.waiting = reply
+            reply.add_done_callback(lambda done: hear(done.result()))
+        else:
+            hear(reply)
+
+    def _hear(self, answer, now):
+        if answer.error_code == ErrorCode.NONE:
+            self.heard_at = max(self.heard_at, now)
+        elif answer.error_code == ErrorCode.UNKNOWN_MEMBER_ID:
+            self._forget()
+        elif answer.error_code in (ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION):
+            self.owned, self.must_join = set(), True
+
+    def _forget(self):
+        self.member_id, self.owned, self.must_join, self.assigned_for = "", set(), True, None
+
+    def _join(self, coordinator, now):
+        self.owned, self.assigned_for = set(), None
+        subscription = ConsumerProtocolSubscription(topics=self.topics)
+        metadata = consumer_protocol.encode_subscription(subscription)
+        request = JoinGroupRequest(
+            group_id=self.group,
+            member_id=self.member_id,
+            session_timeout_ms=CLASSIC_SESSION_MS,
+            rebalance_timeout_ms=20_000,
+            protocol_type="consumer",
+            protocols=[JoinGroupRequestProtocol(name="range", metadata=metadata)],
+        )
+        reply = coordinator.join_group(
+            request, api_version=3, client_id="client", client_host="/127.0.0.1"
+        )
+        self._when(reply, lambda answer: self._joined(coordinator, answer, now))
+
+    def _joined(self, coordinator, answer, now):
+        if answer.error_code == ErrorCode.UNKNOWN_MEMBER_ID:
+            self._forget()
+        elif answer.error_code == ErrorCode.REBALANCE_IN_PROGRESS:
+            self.member_id = answer.member_id
+        if answer.error_code:
+            return
+        self.member_id, self.generation = answer.member_id, answer.generation_id
+        request = SyncGroupRequest(
+            group_id=self.group,
+            member_id=self.member_id,
+            generation_id=self.generation,
+            assignments=self._assignments(answer.members) if answer.members else [],
+        )
+        self._when(coordinator.sync_group(request), lambda found: self._synced(found, now))
+
+    def _synced(self, answer, now):
+        self._hear(answer, now)
+        if answer.error_code:
+            return
+        found = consumer_protocol.decode_assignment(answer.assignment)
+        topics = self.image().topics
+        self.owned = {
+            (topics[item.topic].topic_id, partition)
+            for item in found.assigned_partitions
+            if item.topic in topics
+            for partition in item.partitions
+        }
+        self.must_join = False
+
+    def _counts(self):
+        return {name: len(topic.partitions) for name, topic in self.image().topics.items()}
+
+    def _assignments(self, members):
+        """Assign as the leader of a classic group: each partition to a member that reads it."""
+        self.assigned_for = self._counts()
+        reads = {
+            member.member_id: consumer_protocol.decode_subscription(member.metadata).topics
+            for member in members
+        }
+        shares = {member_id: {} for member_id in reads}
+        turn = 0
+        for name, count in self.assigned_for.items():
+            readers = [member_id for member_id, topics in reads.items() if name in topics]
+            for partition in range(count if readers else 0):
+                share = shares[readers[turn % len(readers)]]
+                share.setdefault(name, []).append(partition)
+                turn += 1
+        return [
+            SyncGroupRequestAssignment(member_id=member_id, assignment=_blob(share))
+            for member_id, share in shares.items()
+        ]
+
+    def leave(self, coordinator, epoch=-1):
+        """Leave; what comes of it is not waited for."""
+        self.owned = set()
+        request = LeaveGroupRequest(
+            group_id=self.group, members=[MemberIdentity(member_id=self.member_id)]
+        )
+        return coordinator.leave_group(request)
+
+
+def _blob(share):
+    return consumer_protocol.encode_assignment(
+        ConsumerProtocolAssignment(
+            assigned_partitions=[
+                TopicPartition(topic=name, partitions=partitions)
+                for name, partitions in share.items()
+            ]
+        )
+    )

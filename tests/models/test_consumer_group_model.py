@@ -6,6 +6,8 @@ What must hold whatever happens:
 * no partition has two owners among members that are still within their session
 * memory says what the log says: a coordinator that loads the log has the same groups
 * left alone, every group becomes stable: complete, fair, and every member has what it shall have
+
+Members of the classic protocol take part, so groups change their protocol back and forth.
 """
 
 import os
@@ -25,9 +27,8 @@ from ottla.coordinators.group.shard import GroupShard
 from ottla.coordinators.loading import Loader
 from ottla.testing.partitions import MemoryPartitions
 from ottla.testing.sim.loop import SimLoop, VirtualClock
-from tests.models.consumer_clients import ConsumerClient
+from tests.models.consumer_clients import ClassicClient, ConsumerClient
 
-SESSION_MS = 45_000
 MEMBERS_MAX = 6
 TOPIC_IDS = {"t": bytes(14) + b"\x01", "u": bytes(14) + b"\x02", "tt": bytes(14) + b"\x03"}
 
@@ -44,6 +45,7 @@ class ConsumerGroupModel(RuleBasedStateMachine):
         super().__init__()
         self.loop = SimLoop(SeededRng(1))
         self.clock = VirtualClock(self.loop)
+        self.rng = SeededRng(2)
         self.log = MemoryPartitions()
         self.failures = []
         self.tasks = Tasks(lambda name, error: self.failures.append((name, error)))
@@ -87,18 +89,21 @@ class ConsumerGroupModel(RuleBasedStateMachine):
 
     def _is_settled(self):
         shard = self.coordinator._runtime.find(0)
-        group = shard.consumers.get("g")
+        group = shard.consumers.get("g") or shard.group("g")
         if not self.clients:
             assert group is None or not group.members
             return
         assert set(group.members) == {client.member_id for client in self.clients}
         assert group.state.value == "Stable", group
+        is_classic = all(isinstance(client, ClassicClient) for client in self.clients)
+        assert (shard.group("g") is not None) == is_classic
         owned = [place for client in self.clients for place in client.owned]
         assert len(owned) == len(set(owned))
         assert set(owned) == self._readable()
         assert all(client.owned == client.target for client in self.clients)
         reads = {frozenset(self._topics_of(client)) for client in self.clients}
-        if len(reads) == 1 and group.preferred_assignor() is None:
+        asked = {client.assignor for client in self.clients}
+        if len(reads) == 1 and asked == {None}:
             loads = [len(client.owned) for client in self.clients]
             assert max(loads) - min(loads) <= 1
 
@@ -133,7 +138,7 @@ class ConsumerGroupModel(RuleBasedStateMachine):
         self.coordinator = GroupCoordinator(
             writer=self.log,
             clock=self.clock,
-            rng=SeededRng(2),
+            rng=self.rng,
             tasks=self.tasks,
             options=lambda: self.options,
             image=lambda: self.image,
@@ -228,6 +233,13 @@ class ConsumerGroupModel(RuleBasedStateMachine):
         self._run(self._beats(client))
 
     @precondition(lambda self: len(self.clients) < MEMBERS_MAX)
+    @rule(topics=st.sampled_from([["t"], ["t", "u"]]))
+    def classic_member_comes(self, topics):
+        client = ClassicClient(lambda: self.image, topics)
+        self.clients.append(client)
+        self._run(self._beats(client))
+
+    @precondition(lambda self: len(self.clients) < MEMBERS_MAX)
     @rule()
     def member_with_regex_comes(self):
         self._run(self._beats(self._new(topics=None, regex="t.*")))
@@ -254,7 +266,7 @@ class ConsumerGroupModel(RuleBasedStateMachine):
     def member_reads_others(self, data, topics):
         client = data.draw(st.sampled_from(self.clients))
         if client.regex is None:
-            client.topics, client.is_unsure = topics, True
+            client.topics, client.is_unsure, client.must_join = topics, True, True
             self._run(self._beats(client))
 
     @precondition(lambda self: self.clients)
@@ -290,7 +302,7 @@ class ConsumerGroupModel(RuleBasedStateMachine):
         owned = [
             place
             for client in self.clients
-            if now < client.heard_at + SESSION_MS / 1000
+            if now < client.heard_at + client.session_ms / 1000
             for place in client.owned
         ]
         assert len(owned) == len(set(owned))

@@ -12,9 +12,16 @@ _VERSION = struct.Struct(">h")
 
 
 def by_id(topics: Iterable[TopicPartition], image: ClusterImage) -> dict[bytes, list[int]]:
-    """Return partitions by topic id; topics that do not exist are left out."""
+    """Return partitions by topic id; what does not exist is left out.
+
+    A name may stand for another topic than when it was written, with fewer partitions.
+    """
     found = ((image.topic(item.topic), item.partitions) for item in topics)
-    return {topic.topic_id: list(partitions) for topic, partitions in found if topic is not None}
+    return {
+        topic.topic_id: [number for number in partitions if topic.partition(number) is not None]
+        for topic, partitions in found
+        if topic is not None
+    }
 
 
 def assignment(

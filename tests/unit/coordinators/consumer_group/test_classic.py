@@ -174,6 +174,20 @@ def test_living_classic_group_is_upgraded(world, consumers):
     run(world, scenario())
 
 
+def test_upgrade_forgets_partitions_that_are_not_there_any_more(world, consumers):
+    """A topic that was deleted and made anew with fewer partitions is assigned as it is."""
+
+    async def scenario():
+        consumers.start()
+        member = await classic_group(consumers)
+        consumers.image = consumers.image.with_topics((), ["t"])
+        consumers.grow("t", bytes(15) + b"\x09", 1)
+        consumers.beat("a")
+        assert consumers.group.members[member].assigned == {bytes(15) + b"\x09": {0: 1}}
+
+    run(world, scenario())
+
+
 def test_members_that_wait_in_a_classic_group_are_told_to_join_again(world, consumers):
     """An upgrade in the middle of a rebalance ends it: REBALANCE_IN_PROGRESS."""
 
