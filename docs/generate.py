@@ -1,4 +1,4 @@
-"""Writes docs/apis.md, docs/options.md and docs/gaps.md from the code; `--check` only compares.
+"""Writes docs/{apis,options,gaps,compatibility}.md from the code; `--check` only compares.
 
 What the pages say comes from the table of served APIs, the option tables, and the headers of modules
 ("Not done:"), so they cannot say anything else than the code. tests/law/test_docs.py keeps them true.
@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+from docs import compatibility
 from ottla.base.options import Option, OptionType, Table
 from ottla.cluster import options
 from ottla.cluster.option_rows import INERT, INT_MAX, LONG_MAX
@@ -185,12 +186,27 @@ def _inert(table: Table, scope: str) -> list[str]:
     ]
 
 
+def compatibility_page() -> str:
+    """Return docs/compatibility.md: foreign clients, and what the tests do with each."""
+    heads, lines = compatibility.matrix()
+    return _page(
+        "Compatibility",
+        "Which of other people's clients and tools do what against Ottla. The numbers are those of "
+        "the tests below `tests/compat` in which a client takes part; `make test` runs them all, with "
+        "the versions of the headline (a test whose program is missing is skipped, and says so). "
+        "Apache Kafka's own answers, exchange by exchange, are in "
+        "[tests/compat/recorded](../tests/compat/recorded).",
+        [_table(heads, lines), "## What the tests expect", *compatibility.listing()],
+    )
+
+
 def pages() -> dict[Path, str]:
     """Return every generated page with its place."""
     return {
         ROOT / "docs/apis.md": apis_page(),
         ROOT / "docs/options.md": options_page(),
         ROOT / "docs/gaps.md": gaps_page(),
+        ROOT / "docs/compatibility.md": compatibility_page(),
     }
 
 

@@ -1,0 +1,59 @@
+"""The matrix of clients is read from the tests: what it says of some of them is known."""
+
+import ast
+
+import pytest
+
+from docs import compatibility
+
+
+def clients(file: str, test: str) -> set[str]:
+    module = compatibility.load(compatibility.ROOT / compatibility.FOLDER / file)
+    return compatibility.clients_of(module, module.defined[test])
+
+
+@pytest.mark.parametrize(
+    ("file", "test", "expected"),
+    [
+        ("test_kcat.py", "test_the_cluster_is_listed", {"kcat"}),
+        (
+            "test_python_clients.py",
+            "test_reading_starts_at_a_time",
+            {"librdkafka", "kafka-python", "aiokafka"},
+        ),
+        ("test_groups.py", "test_members_of_kafka_python_share_and_commit", {"kafka-python"}),
+        (
+            "test_one_directory.py",
+            "test_ottla_and_kafka_take_turns_on_a_directory",
+            {"Apache Kafka (Java)", "librdkafka"},
+        ),
+        ("test_java_client.py", "test_reading_starts_at_a_time", {"Apache Kafka (Java)"}),
+    ],
+)
+def test_a_client_is_found_through_helpers_and_fixtures(
+    file: str, test: str, expected: set[str]
+) -> None:
+    """Tables of clients, fixtures, programs that are started."""
+    assert expected <= clients(file, test)
+
+
+def test_what_uses_no_client_counts_for_none() -> None:
+    """A helper of another client beside it makes no difference."""
+    tree = ast.parse("def f():\n    return sorted([1])")
+    module = compatibility.load(
+        compatibility.ROOT / compatibility.FOLDER / "test_python_clients.py"
+    )
+    assert compatibility.clients_of(module, tree) == set()
+
+
+def test_every_file_of_the_folder_is_in_the_matrix() -> None:
+    """A compatibility test without a foreign client is in the wrong folder."""
+    found = {module.path.name for module, _ in compatibility.rows()}
+    assert found == {module.path.name for module in compatibility.test_modules()}
+
+
+def test_every_client_has_a_version() -> None:
+    """From the lock file, or from what the tests fetch."""
+    known = compatibility.versions()
+    assert set(known) == set(compatibility.CLIENTS)
+    assert all(known.values())
