@@ -288,6 +288,7 @@ class LogDirectories:
         log = self._logs[key]
         with self._disk(directory):
             future = directory.create_future(key, log.topic_id, log.config)
+        future.first_dirty_offset = log.first_dirty_offset
         self._preferred.pop(key, None)
         log.is_being_copied = True
         return future
@@ -504,7 +505,12 @@ def _lock(files: FileSystem, path: str) -> Lock:
 
 
 def _cut_to_what_is_sure(future: Log, current: Log) -> None:
-    """Cut off what the log itself may have lost, or written anew, since it was copied."""
+    """Cut off what the log itself may have lost, written anew or compacted since it was copied."""
+    if current.config.is_compacted and current.first_dirty_offset != future.first_dirty_offset:
+        # The copy may hold a key's old value, of which the log has forgotten that it was deleted.
+        future.truncate_fully_and_start_at(current.log_start_offset)
+        future.first_dirty_offset = current.first_dirty_offset
+        return
     epoch, end_offset = current.end_offset_for_epoch(future.epochs.latest)
     sure = min(current.recovery_point, end_offset if epoch >= 0 else 0)
     future.truncate_to(sure)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -25,6 +26,7 @@ class Machine:
     def __init__(self) -> None:
         self.files = SimFileSystem()
         self.failed: list[str] = []
+        self.config = CONFIG
 
     def open(self, *paths: str) -> LogDirectories:
         """Start once more."""
@@ -35,7 +37,7 @@ class Machine:
             rng=SeededRng(1),
             cluster_id="c",
             broker_id=1,
-            topic_config=lambda topic: CONFIG,
+            topic_config=lambda topic: self.config,
             on_offline=lambda path, _: self.failed.append(path),
         )
 
@@ -53,10 +55,10 @@ def copy(directories: LogDirectories, source: Log, future: Log) -> None:
         future.append_as_follower(found.records)
 
 
-def begin(directories: LogDirectories, count: int = 8) -> tuple[Log, Log]:
+def begin(directories: LogDirectories, config: LogConfig = CONFIG) -> tuple[Log, Log]:
     """Make a durable log in the first directory and an empty copy in the second."""
-    source = directories.create("t", 0, TOPIC_ID, CONFIG)
-    for number in range(count):
+    source = directories.create("t", 0, TOPIC_ID, config)
+    for number in range(8):
         source.append_as_leader(make_batch(sequence=number), 3)
     source.flush()
     future = directories.begin_move("t", 0, directories.at_path("/b"))
@@ -198,6 +200,22 @@ def test_a_copy_of_what_was_written_anew_is_cut() -> None:
     found = machine.open().future("t", 0)
     assert found is not None
     assert offsets(found) == list(range(5))
+
+
+@pytest.mark.parametrize("first_dirty_offset", [0, 4])
+def test_a_copy_of_a_log_that_was_compacted_since_begins_anew(first_dirty_offset: int) -> None:
+    """It could hold what the log has forgotten; without that it goes on."""
+    machine = Machine()
+    machine.config = replace(CONFIG, cleanup_policy=frozenset({"compact"}))
+    directories = machine.open()
+    source, future = begin(directories, config=machine.config)
+    copy(directories, source, future)
+    source.first_dirty_offset = first_dirty_offset
+    directories.close()
+    found = machine.open().future("t", 0)
+    assert found is not None
+    assert offsets(found) == ([] if first_dirty_offset else list(range(8)))
+    assert found.first_dirty_offset == first_dirty_offset
 
 
 def test_a_move_is_given_up_by_naming_the_directory_where_the_log_is() -> None:

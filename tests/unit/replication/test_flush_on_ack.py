@@ -1,0 +1,85 @@
+"""flush.on.ack: an answer means the disk; many appends share one flush; what failed is never answered."""
+
+import asyncio
+import errno
+
+import pytest
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.replication.partition import Partition
+from tests.handlers.logs import LogsBroker, batch
+
+
+def durable(broker: LogsBroker) -> Partition:
+    """Create a topic whose answers mean the disk."""
+    broker.create("t", config={"flush.on.ack": "true"})
+    return broker.partition("t")
+
+
+def count_syncs(broker: LogsBroker, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return a list that grows with every fsync of a log file."""
+    synced: list[str] = []
+    enter = broker.files.enter
+
+    def counting(operation: str, path: str, *details: object) -> None:
+        if operation == "sync" and path.endswith(".log"):
+            synced.append(path)
+        enter(operation, path, *details)
+
+    monkeypatch.setattr(broker.files, "enter", counting)
+    return synced
+
+
+@pytest.mark.parametrize("acks", [1, -1])
+async def test_no_append_is_acknowledged_at_once(broker: LogsBroker, acks: int) -> None:
+    """Not even on the short way, which asks for that before it appends."""
+    assert not durable(broker).acknowledges_at_once(acks)
+    broker.create("u")
+    assert broker.partition("u").acknowledges_at_once(acks)
+
+
+async def test_appends_of_meanwhile_share_the_next_flush(
+    broker: LogsBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Group commit: two flushes for a hundred appends, and all of them are answered."""
+    partition = durable(broker)
+    synced = count_syncs(broker, monkeypatch)
+    answers = []
+    for _ in range(100):
+        info = partition.append_as_leader(batch(b"x"), acks=-1)
+        answers.append(partition.wait_for_acknowledgement(-1, info.last_offset + 1, 10))
+        if len(answers) == 50:
+            # The first flush is on its way now.
+            await asyncio.sleep(0)
+    assert not any(answer.done() for answer in answers)
+    async with asyncio.timeout(20):
+        assert set(await asyncio.gather(*answers)) == {ErrorCode.NONE}
+    assert len(synced) <= 2
+    assert partition.log.recovery_point == partition.high_watermark == 100
+
+
+@pytest.mark.parametrize("acks", [1, -1])
+async def test_what_was_not_flushed_is_never_acknowledged(broker: LogsBroker, acks: int) -> None:
+    """A failed fsync takes the directory offline; that a later one might succeed means nothing."""
+    partition = durable(broker)
+    broker.files.faults.fail("sync", path=".log")
+    info = partition.append_as_leader(batch(b"x"), acks=acks)
+    answer = partition.wait_for_acknowledgement(acks, info.last_offset + 1, 10)
+    async with asyncio.timeout(20):
+        assert await answer is ErrorCode.KAFKA_STORAGE_ERROR
+    assert partition.is_offline
+    assert partition.high_watermark == 0
+    with pytest.raises(ApiError) as refused:
+        partition.append_as_leader(batch(b"y"), acks=acks)
+    assert refused.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+
+
+async def test_a_full_disk_acknowledges_nothing(broker: LogsBroker) -> None:
+    """ENOSPC of an append is an error for its producer, and for all that come after."""
+    partition = durable(broker)
+    broker.files.faults.fail("append", error=errno.ENOSPC, path=".log")
+    for _ in range(2):
+        with pytest.raises(ApiError) as refused:
+            partition.append_as_leader(batch(b"x"), acks=1)
+        assert refused.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert (partition.log.log_end_offset, partition.high_watermark) == (0, 0)
