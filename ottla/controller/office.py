@@ -16,6 +16,7 @@ from ottla.base.clock import Clock
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.options import Snapshot
 from ottla.base.rng import Rng
+from ottla.base.slices import Slices
 from ottla.base.tasks import Tasks
 from ottla.cluster import names
 from ottla.cluster.image import BrokerImage, ClusterImage, TopicImage
@@ -246,7 +247,9 @@ class Office:
         new = creation.plan_topic(request, existing, self._circumstances())
         topic = new.topic
         if not validate_only:
+            await self._breathe(topic)
             await self._write_topic(new)
+            await self._breathe(topic)
             self.image = self.image.with_topics([topic])
             _log.info("topic created name=%s partitions=%d", topic.name, len(topic.partitions))
         return TopicResult(
@@ -260,6 +263,7 @@ class Office:
 
     async def _write_topic(self, new: creation.NewTopic) -> None:
         write = creation.write_topic(new, self.term.epoch)
+        await self._breathe(new.topic)
         try:
             await self._write(write.operations)
         except NodeExists as error:
@@ -268,6 +272,11 @@ class Office:
             write = creation.write_topic(new, self.term.epoch, config_exists=True)
             await self._write(write.operations)
         await self._write_rest(new.topic, 0)
+
+    async def _breathe(self, topic: TopicImage) -> None:
+        """Let others run between two steps that take long for a topic of many partitions."""
+        if len(topic.partitions) > creation.PARTITIONS_AT_ONCE:
+            await self._around.clock.sleep(0)
 
     async def _write_rest(self, topic: TopicImage, had: int) -> None:
         for write in creation.write_rest(topic, had + creation.PARTITIONS_AT_ONCE, self.term.epoch):
@@ -431,7 +440,9 @@ class Office:
         _log.info("topic deleted name=%s", name)
 
     async def _remove_nodes(self, name: str) -> None:
-        for write in planner.write_removal(await state.removable_paths(self._session, name)):
+        slices = Slices(self._around.clock)
+        paths = await state.removable_paths(self._session, name, slices)
+        for write in planner.write_removal(paths):
             await self._write(write.operations)
 
     async def delivered(self, delivered: Delivered) -> None:

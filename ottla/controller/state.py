@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from ottla.base.errors import ConfigError, OttlaError
 from ottla.base.rng import Rng
+from ottla.base.slices import Slices
 from ottla.base.uuids import ZERO_UUID, random_uuid, uuid_text
 from ottla.cluster.image import (
     NO_EPOCH,
@@ -232,20 +233,21 @@ async def load_deletions(session: Coordination) -> list[str]:
     return await session.children(DeleteTopicsNode.PATH)
 
 
-async def removable_paths(session: Coordination, topic: str) -> list[str]:
+async def removable_paths(session: Coordination, topic: str, slices: Slices) -> list[str]:
     """Return every node that goes with a topic: the request to delete it, then parents first."""
     paths = [DeleteTopicsNode.path(topic)]
     config = ConfigNode.path(ConfigNode.TOPICS, topic)
     found = [path for path in [*paths, config] if await session.exists(path) is not None]
     if await session.exists(TopicNode.path(topic)) is not None:
-        found += await _subtree(session, TopicNode.path(topic))
+        found += await _subtree(session, TopicNode.path(topic), slices)
     return found
 
 
-async def _subtree(session: Coordination, path: str) -> list[str]:
+async def _subtree(session: Coordination, path: str, slices: Slices) -> list[str]:
     found = [path]
     for name in await session.children(path):
-        found += await _subtree(session, f"{path}/{name}")
+        found += await _subtree(session, f"{path}/{name}", slices)
+        await slices.pause()
     return found
 
 

@@ -17,6 +17,7 @@ from ottla.storage.disk import LogDirectories
 from ottla.testing.sim.files import SimFileSystem
 from tests.handlers.logs import NODE, LogsBroker, batch
 from tests.robustness.slicing import StepClock
+from tests.unit.controller.conftest import World as ControllerWorld
 
 T = TypeVar("T")
 
@@ -161,3 +162,30 @@ async def test_large_files_go_and_checkpoints_are_written_off_the_loop() -> None
     assert [name for name in files.list("/data") if name.startswith("t-")] == ["t-0"]
     assert not files.on_loop
     directories.close()
+
+
+class CountingClock(StepClock):
+    """Counts the turns that were given away."""
+
+    @property
+    def turns(self) -> int:
+        return len(self.slices)
+
+
+async def test_the_controller_gives_turns_away_for_large_topics() -> None:
+    """Between planning, encoding, writing and telling; small topics need none of that."""
+    world = ControllerWorld()
+    clock = CountingClock()
+    world.clock = cast(Any, clock)
+    controller = await world.start(1)
+    before = clock.turns
+    await controller.create_topics([TopicRequest("small", 10, 1)])
+    assert clock.turns == before
+    await controller.create_topics([TopicRequest("large", creation.PARTITIONS_AT_ONCE + 1, 1)])
+    assert clock.turns >= before + 3
+    before = clock.turns
+    (outcome,) = await controller.delete_topics(["large"])
+    assert outcome.error is None
+    # Two nodes a partition are looked at, a millisecond each.
+    assert clock.turns - before >= 2 * creation.PARTITIONS_AT_ONCE // STEPS_MAX
+    await world.close()
