@@ -361,3 +361,34 @@ async def test_a_pause_of_the_loop_is_seen_and_blamed(
     lines = [each.message for each in caplog.records if "event loop paused" in each.message]
     assert len(lines) == 1
     assert "FETCH of test" in lines[0]
+
+
+async def test_the_upkeep_of_logs_follows_the_options(yard: Yard) -> None:
+    """How often, how fast, and when a producer is forgotten; what is dynamic is asked anew."""
+    settings = {
+        "log.initial.task.delay.ms": "11",
+        "log.retention.check.interval.ms": "12",
+        "log.flush.offset.checkpoint.interval.ms": "13",
+        "log.flush.start.offset.checkpoint.interval.ms": "14",
+        "producer.id.expiration.check.interval.ms": "15",
+        "producer.id.expiration.ms": "16",
+        "replica.alter.log.dirs.io.max.bytes.per.second": "17",
+    }
+    node = await yard.start(settings=settings)
+    client = await yard.client(node)
+    await client.metadata("t")
+    replicas = node.broker.replicas
+    assert replicas.directories.intervals == (11, 12, 13, 14, 15)
+    assert replicas.move_bytes_per_second() == 17
+    assert replicas.get("t", 0).log.config.producer_id_expiration_ms == 16
+
+
+async def test_clients_are_told_whole_paths_of_directories(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They name them again in AlterReplicaLogDirs, from wherever they are."""
+    yard.folder.mkdir()
+    monkeypatch.chdir(yard.folder)
+    node = await yard.start(settings={"log.dirs": "here,./there/"})
+    paths = [item.path for item in node.broker.replicas.directories.directories()]
+    assert paths == [f"{yard.folder}/here", f"{yard.folder}/there"]
