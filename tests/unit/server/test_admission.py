@@ -10,6 +10,7 @@ import pytest
 
 from ottla.base.errors import ErrorCode
 from ottla.base.tasks import Tasks
+from ottla.coordinators.replies import shaped
 from ottla.coordinators.txn.machine import Producer
 from ottla.server.admission import Admission, Applicant, Knowledge, Waiting, told
 from ottla.server.handlers import produce
@@ -118,6 +119,26 @@ async def test_first_batch_waits_for_the_markers_of_the_last_transaction() -> No
         while broker.transactions.find("tx").state.shown != "CompleteCommit":
             await asyncio.sleep(0)
         assert await broker.committed_values() == [b"0", b"1", b"2", b"3"]
+
+
+async def test_end_of_the_last_transaction_wakes_it() -> None:
+    """It is written when the last marker is."""
+    patience = {"add_partitions_to_txn_retry_backoff_max_ms": "60000"}
+    async with durable_broker(**patience) as broker, asyncio.timeout(20):
+        producer = await broker.producer()
+        assert await broker.send(producer, b"a", version=12) == 0
+        write, held = broker.markers.write, asyncio.get_running_loop().create_future()
+        broker.markers.write = lambda marker, partitions: shaped(  # type: ignore[method-assign]
+            held, lambda _: write(marker, partitions)
+        )
+        assert await broker.end(producer, version=5) == 0
+        following = producer._replace(producer_epoch=1)
+        sent = asyncio.ensure_future(broker.send(following, b"b", version=12))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert not sent.done()
+        held.set_result(None)
+        assert await sent == 0
 
 
 async def test_it_does_not_wait_for_ever() -> None:
