@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from ottla.base.errors import ConfigError
 from ottla.base.options import OptionType, Scope, Snapshot, Table
-from ottla.cluster.option_rows import INT_MAX, Rows, no_duplicates
+from ottla.cluster.option_rows import Rows, no_duplicates
 
 INT, LIST, STRING = OptionType.INT, OptionType.LIST, OptionType.STRING
 _broker = Rows(Scope.BROKER, dynamic=False).row
@@ -91,8 +91,8 @@ BROKER_ROWS = (
     _broker(
         "group.consumer.max.size",
         INT,
-        INT_MAX,
-        "Most members of one group of the consumer protocol.",
+        10_000,
+        "Most members of one group of the consumer protocol. Kafka: no limit.",
         minimum=1,
     ),
     _broker(
@@ -175,6 +175,22 @@ GROUP_OPTIONS = Table(
         ),
     )
 )
+
+
+def check_broker(broker: Snapshot) -> None:
+    """Raise ConfigError unless the broker's own values are within the limits it sets for groups."""
+    for name in GROUP_OPTIONS.rows:
+        low, high = _limits(name, broker)
+        value = broker.integer(f"group.{name}")
+        if not low <= value <= high:
+            raise ConfigError(
+                f"Invalid value {value} for configuration group.{name}: it must be from {low} to "
+                f"{high}, as the options min and max beside it say"
+            )
+    if broker.integer(f"group.{SESSION_TIMEOUT}") <= broker.integer(f"group.{HEARTBEAT_INTERVAL}"):
+        raise ConfigError(
+            f"group.{SESSION_TIMEOUT} must be greater than group.{HEARTBEAT_INTERVAL}"
+        )
 
 
 def check(settings: Mapping[str, str], broker: Snapshot) -> None:

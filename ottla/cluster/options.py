@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from ottla.base.errors import ConfigError
 from ottla.base.options import Snapshot, Table
-from ottla.cluster import broker_options, topic_options
+from ottla.cluster import broker_options, group_options, topic_options
 from ottla.cluster.option_rows import INERT
 
 TOPIC_OPTIONS = Table(topic_options.ROWS)
@@ -220,6 +220,7 @@ def _check_together(snapshot: Snapshot) -> None:
     _check_lags(
         snapshot["log.cleaner.min.compaction.lag.ms"], snapshot["log.cleaner.max.compaction.lag.ms"]
     )
+    group_options.check_broker(snapshot)
     names = [listener.name for listener in parse_listeners(snapshot)]
     for listener in parse_listeners(snapshot, "advertised.listeners"):
         if listener.name not in names:

@@ -208,3 +208,22 @@ def test_broker_settings_that_cannot_work_are_refused(name: str, text: str, reas
 def test_broker_options_know_their_synonyms(name: str, first: list[str]) -> None:
     """A broker option's synonyms are itself and the coarser names after it."""
     assert [synonym.name for synonym in options.broker_synonyms(name)] == first
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"group.consumer.session.timeout.ms": "44999"},
+        {"group.consumer.heartbeat.interval.ms": "15001"},
+        {"group.consumer.assignment.interval.ms": "15001"},
+        {
+            "group.consumer.session.timeout.ms": "60000",
+            "group.consumer.max.heartbeat.interval.ms": "70000",
+            "group.consumer.heartbeat.interval.ms": "60000",
+        },
+    ],
+)
+def test_group_defaults_keep_the_limits_for_groups(settings: dict[str, str]) -> None:
+    """A broker whose own values no group could be given does not start."""
+    with pytest.raises(ConfigError, match=r"group\.consumer\."):
+        options.parse_broker_settings(settings)
