@@ -103,6 +103,8 @@ def test_what_kafka_streams_wrote_is_written_event_by_event(
     """The transcripts of Kafka Streams, letter by letter, in micro-batches of one record a scenario."""
     steps = {name: [event for event, _ in transcript(name)[1]] for name in NAMES}
     steps = {name: own for name, own in steps.items() if not any("clock" in each for each in own)}
+    # Its buffer counts bytes, and those of topics' names are among them: ours are longer.
+    del steps["suppress_bytes"]
     assert len(steps) > 80
     with Cluster() as broker:
         _prepare(broker, {name: _expected(name) for name in steps})

@@ -18,6 +18,7 @@ from ottla.streams import (
     TopologyError,
 )
 from ottla.streams.runtime import TopicRecord
+from ottla.streams.spark.envelopes import Slots
 from ottla.streams.spark.failures import QueryError
 from ottla.streams.spark.query import StreamsQuery, start
 from ottla.testing.cluster import Cluster
@@ -142,3 +143,14 @@ def test_a_topic_that_is_missing_is_named(
     """Before anything starts."""
     with pytest.raises(TopologyError, match="topic nowhere is read and is not there"):
         _start(_counting("nowhere", "counted"), spark, broker, tmp_path)
+
+
+def test_tasks_are_spread_evenly(spark: SparkSession) -> None:
+    """Spark's hash puts task n into shuffle partition n modulo their number; every slot knows its task."""
+    slots = Slots(7, 3)
+    numbers = slots.of_task.tolist()
+    rows = spark.createDataFrame([(each,) for each in numbers], "slot int")
+    found = [row[0] for row in rows.selectExpr("pmod(hash(slot), 3)").collect()]
+    assert found == [number % 3 for number in range(7)]
+    assert [slots.task(each) for each in numbers] == list(range(7))
+    assert slots.task(slots.carrier(5)) is None
