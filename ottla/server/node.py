@@ -210,7 +210,8 @@ class Node:
         self._undo.push_async_callback(self._close_endpoints)
         self._tasks.spawn(self._maintain(), "maintenance")
         if self._static.boolean("log.cleaner.enable"):
-            self._tasks.spawn(self._cleaner().run(), "log cleaner")
+            self._sources.cleaner = self._cleaner()
+            self._tasks.spawn(self._sources.cleaner.run(), "log cleaner")
         broker.loop_watch.start()
         self._undo.callback(broker.loop_watch.stop)
 

@@ -76,6 +76,14 @@ class Cleaner:
         self._settings = settings
         # Damaged: left alone until the next start looks at them.
         self._uncleanable: set[Log] = set()
+        # For whoever watches the broker: rounds that were completed, what they read and kept.
+        self.rounds_count = self.read_bytes = self.kept_bytes = 0
+        self.looked_at = clock.monotonic()
+
+    @property
+    def uncleanable_count(self) -> int:
+        """How many logs are left alone, because they are damaged."""
+        return len(self._uncleanable)
 
     async def run(self) -> None:
         """Clean whatever is dirty enough, and pause when nothing is."""
@@ -87,6 +95,7 @@ class Cleaner:
     def dirtiest(self) -> tuple[Log, Survey] | None:
         """Return the log that is to be cleaned next; None if none is dirty enough."""
         now_ms = self._clock.time_ms()
+        self.looked_at = self._clock.monotonic()
         best: tuple[Log, Survey] | None = None
         for log in list(self._directories.logs().values()):
             is_left_alone = log.is_being_copied or log in self._uncleanable
@@ -141,6 +150,9 @@ class Cleaner:
         if not work.is_wanted():
             return False
         log.first_dirty_offset = work.offsets.end_offset
+        self.rounds_count += 1
+        self.read_bytes += work.bytes_before
+        self.kept_bytes += work.bytes_after
         _log.info(
             "log compacted partition=%s from=%d to=%d bytes=%d left=%d keys=%d",
             _name(log),

@@ -7,6 +7,7 @@ from ottla.cluster.image import NO_LEADER
 from ottla.metrics.exposition import Family, Sample, counter, gauge, labels
 from ottla.server.context import Broker
 from ottla.server.monitoring.sources import Pace, Sources, Stage
+from ottla.storage.cleaning import Cleaner
 
 # kafka.server.BrokerState
 _BROKER_STATES = {Stage.STARTING: 1, Stage.RUNNING: 3, Stage.STOPPING: 7}
@@ -107,6 +108,27 @@ def waiting(broker: Broker) -> list[Family]:
             "Transactional ids, by state.",
             [(labels(state=state), count) for state, count in sorted(states.items())],
         ),
+    ]
+
+
+def log_cleaner(cleaner: Cleaner, now: float) -> list[Family]:
+    """Return what compaction has done; `now` is a time of the monotonic clock (s)."""
+    share = 100 * cleaner.kept_bytes / cleaner.read_bytes if cleaner.read_bytes else 0.0
+    return [
+        gauge(
+            "kafka_log_logcleanermanager_time_since_last_run_ms",
+            "Since dirty logs were looked for.",
+            int((now - cleaner.looked_at) * 1000),
+        ),
+        gauge(
+            "kafka_log_logcleanermanager_uncleanable_partitions_count",
+            "Logs that are damaged.",
+            cleaner.uncleanable_count,
+        ),
+        gauge("kafka_log_logcleaner_cleaner_recopy_percent", "Bytes that stayed.", share),
+        counter("ottla_log_cleaner_rounds_total", "Logs compacted.", cleaner.rounds_count),
+        counter("ottla_log_cleaner_read_bytes_total", "Bytes before.", cleaner.read_bytes),
+        counter("ottla_log_cleaner_kept_bytes_total", "Bytes after.", cleaner.kept_bytes),
     ]
 
 

@@ -1,5 +1,6 @@
 """Groups: how many in which state, and per group what it has committed and how far behind it is."""
 
+import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
@@ -7,11 +8,21 @@ from ottla.coordinators.group.service import GroupCoordinator
 from ottla.metrics.exposition import Family, Sample, gauge, labels
 from ottla.server.monitoring.sources import Pace
 from ottla.wire.messages.describe_groups import DescribeGroupsRequest
-from ottla.wire.messages.list_groups import ListGroupsRequest
+from ottla.wire.messages.list_groups import ListedGroup, ListGroupsRequest
 
 _COUNTS = "kafka_coordinator_group_groupmetadatamanager_"
-_STATES = ("Stable", "PreparingRebalance", "CompletingRebalance", "Empty", "Dead")
+_STATES = (
+    "Stable",
+    "PreparingRebalance",
+    "CompletingRebalance",
+    "Assigning",
+    "Reconciling",
+    "Empty",
+    "Dead",
+)
 _DESCRIBE_VERSION = 5
+# Groups of KIP-848 are described by an API of their own.
+_CONSUMER = "consumer"
 _UNKNOWN_LAG = -1
 
 # The high watermark of a partition, None where this broker does not lead it.
@@ -32,7 +43,8 @@ class _Sum(NamedTuple):
 
 async def every_group(groups: GroupCoordinator, end_of: EndOf, pace: Pace) -> list[Family]:
     """Return the groups' families."""
-    states = _states(groups)
+    listed = groups.list_groups(ListGroupsRequest()).groups
+    states = {each.group_id: each.group_state for each in listed}
     rows: list[_Committed] = []
     sums: dict[tuple[str, str], tuple[int, int]] = {}
     for group_id, offsets in groups.committed_offsets():
@@ -48,7 +60,7 @@ async def every_group(groups: GroupCoordinator, end_of: EndOf, pace: Pace) -> li
         _Sum(labels(consumergroup=group_id, topic=topic), *found)
         for (group_id, topic), found in sums.items()
     ]
-    members = await _members(groups, list(states), pace)
+    members = await _members(groups, listed, pace)
     prefix = "kafka_consumergroup_"
     return [
         *_counts(states, len(rows)),
@@ -72,11 +84,6 @@ def _lags(rows: list[_Committed]) -> Iterator[Sample]:
     return ((each.labels, each.lag) for each in rows)
 
 
-def _states(groups: GroupCoordinator) -> dict[str, str]:
-    listed = groups.list_groups(ListGroupsRequest()).groups
-    return {each.group_id: each.group_state for each in listed}
-
-
 def _counts(states: Mapping[str, str], offsets_count: int) -> Iterator[Family]:
     yield gauge(f"{_COUNTS}numgroups", "Groups of this coordinator.", len(states))
     for state in _STATES:
@@ -85,11 +92,21 @@ def _counts(states: Mapping[str, str], offsets_count: int) -> Iterator[Family]:
     yield gauge(f"{_COUNTS}numoffsets", "Committed offsets.", offsets_count)
 
 
-async def _members(groups: GroupCoordinator, names: list[str], pace: Pace) -> list[Sample]:
+async def _members(groups: GroupCoordinator, listed: list[ListedGroup], pace: Pace) -> list[Sample]:
     samples: list[Sample] = []
-    for group_id in names:
+    for group in listed:
         await pace.rest_if_due()
-        request = DescribeGroupsRequest(groups=[group_id])
-        (described,) = groups.describe_groups(request, api_version=_DESCRIBE_VERSION).groups
-        samples.append((labels(consumergroup=group_id), len(described.members)))
+        count = _members_count(groups, group)
+        if count is not None:
+            samples.append((labels(consumergroup=group.group_id), count))
     return samples
+
+
+def _members_count(groups: GroupCoordinator, group: ListedGroup) -> int | None:
+    """Return the members of a group; None while what it is now is being committed."""
+    if group.group_type == _CONSUMER:
+        found = groups.describe_consumer_group(group.group_id)
+        return None if isinstance(found, asyncio.Future) else len(found.members)
+    request = DescribeGroupsRequest(groups=[group.group_id])
+    (described,) = groups.describe_groups(request, api_version=_DESCRIBE_VERSION).groups
+    return len(described.members)

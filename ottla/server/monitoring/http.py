@@ -189,13 +189,17 @@ class HttpConnection(asyncio.BufferedProtocol):
             f"Content-Type: {answer.content_type}\r\nContent-Length: {size_bytes}\r\n"
             f"Connection: close\r\nCache-Control: no-store\r\n\r\n"
         )
-        waiting = [head.encode(), *(answer.pieces if with_body else ())]
-        while waiting and not self._transport.is_closing():
-            taken: list[bytes] = []
-            while waiting and sum(map(len, taken)) < _PIECE_BYTES:
-                taken.append(waiting.pop(0))
-            self._transport.write(b"".join(taken))
-            await self._may_write.wait()
+        waiting = bytearray(head.encode())
+        for piece in answer.pieces if with_body else ():
+            if len(waiting) >= _PIECE_BYTES:
+                if self._transport.is_closing():
+                    return
+                self._transport.write(bytes(waiting))
+                waiting.clear()
+                await self._may_write.wait()
+            waiting += piece
+        self._transport.write(bytes(waiting))
+        await self._may_write.wait()
         self._finish()
 
     def _finish(self) -> None:

@@ -51,6 +51,8 @@ class Scraper:
         families += await cluster.controller(broker, pace)
         families += cluster.waiting(broker)
         families += cluster.directories(broker)
+        if node.cleaner is not None:
+            families += cluster.log_cleaner(node.cleaner, broker.clock.monotonic())
         families += await partitions.replicas(broker, found, pace)
         ends = {
             (each.topic, each.partition): each.high_watermark for each in found if each.is_leader

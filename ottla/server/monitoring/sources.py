@@ -9,6 +9,7 @@ from ottla.net.endpoint import Endpoint
 from ottla.net.limits import Budget
 from ottla.server.context import Broker
 from ottla.server.dispatch import Dispatcher, Route
+from ottla.storage.cleaning import Cleaner
 
 # One look at the clock in so many turns of a loop is enough.
 _TURNS = 64
@@ -54,6 +55,8 @@ class Sources:
         self.stage = Stage.STARTING
         self.endpoints: Sequence[Endpoint] = ()
         self.dispatcher: Dispatcher | None = None
+        # None where log.cleaner.enable is false.
+        self.cleaner: Cleaner | None = None
         # Bytes of unfinished requests.
         self.budget = Budget(0)
 

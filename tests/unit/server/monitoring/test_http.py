@@ -11,7 +11,8 @@ from ottla.net.listener import RealNet
 from ottla.server.monitoring import http
 from ottla.server.monitoring.http import Answer, HttpServer
 
-BODY = [b"x" * 1000] * 3000
+# More than the buffers of two sockets hold.
+BODY = [b"x" * 10_000] * 2000
 
 
 @pytest.fixture

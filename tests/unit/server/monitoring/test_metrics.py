@@ -19,6 +19,7 @@ from ottla.wire.messages.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
+from ottla.wire.records.records import Record, encode_batch
 from tests.unit.server.test_node import Yard
 
 _SAMPLE = re.compile(
@@ -257,6 +258,32 @@ async def test_the_process_and_its_loop_are_told(yard: Yard) -> None:
     lag = node.broker.loop_watch.lag
     assert value("ottla_event_loop_lag_seconds_bucket", le="+Inf") <= lag.count
     assert value("ottla_log_directory_usable_bytes", path=str(yard.folder)) > 0
+
+
+async def test_compaction_is_told(yard: Yard) -> None:
+    """Rounds, bytes before and after, by Kafka's names where it has some."""
+    settings = {"log.cleaner.backoff.ms": "10", "log.segment.bytes": "1048576"}
+    node = await yard.start(settings=SETTINGS | settings)
+    cleaner = node._sources.cleaner
+    assert cleaner is not None
+    await node.broker.controller.ensure_topic("a", 1, {"cleanup.policy": "compact"})
+    partition = node.broker.replicas.get("a", 0)
+    for number in range(20):
+        records = encode_batch([Record(b"key", b"%d" % number)], timestamp=number + 1)
+        partition.append_as_leader(records, acks=1)
+    partition.log.roll()
+    partition.log.flush()
+    partition.append_as_leader(encode_batch([Record(b"k", b"v")], timestamp=1), acks=1)
+    async with asyncio.timeout(20):
+        while not cleaner.rounds_count:
+            await asyncio.sleep(0)
+    value = await metrics(node)
+    assert value("ottla_log_cleaner_rounds_total") >= 1
+    read, kept = (value(f"ottla_log_cleaner_{name}_bytes_total") for name in ("read", "kept"))
+    assert 0 < kept < read
+    share = value("kafka_log_logcleaner_cleaner_recopy_percent")
+    assert share == pytest.approx(100 * kept / read, rel=0.5)
+    assert value("kafka_log_logcleanermanager_uncleanable_partitions_count") == 0
 
 
 async def test_a_long_scrape_leaves_the_loop_its_turn(yard: Yard) -> None:
