@@ -24,7 +24,7 @@ from ottla.streams.spark.query import StreamsQuery, start
 from ottla.testing.cluster import Cluster
 from tests.spark import scenarios
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
 _TEXT = Serdes.string()
 
