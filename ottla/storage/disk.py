@@ -127,12 +127,12 @@ class LogDirectories:
         """Register a log that was found; of a log and its copy, the copy."""
         other = self._where.get(key)
         if other is not None:
-            if (key in other.superseded) == (key in directory.superseded):
+            if other.standing(key) == directory.standing(key):
                 raise ConfigError(
                     f"{directory_name(*key)} is both in {other.path} and in {directory.path}; "
                     f"move the one that is out of date away."
                 )
-            old = other if key in other.superseded else directory
+            old = other if other.standing(key) < directory.standing(key) else directory
             with suppress(StorageError), self._disk(old):
                 old.delete(key)
                 old.settle_deletions()
@@ -142,13 +142,13 @@ class LogDirectories:
     def _settle_moves(self) -> None:
         """Finish what a crash interrupted while copies took the places of logs."""
         for directory in self._online():
-            for key in list(directory.superseded):
-                if self.has_failed_directory:
+            for key in directory.superseded | directory.prevailing:
+                if not self.has_failed_directory:
+                    with suppress(StorageError), self._disk(directory):
+                        directory.unmark(key)
+                elif key in directory.superseded:
                     # Its copy may be there, and be ahead of it.
                     del self._logs[key], self._where[key]
-                else:
-                    with suppress(StorageError), self._disk(directory):
-                        directory.unmark_superseded(key)
             for key in list(directory.futures):
                 self._settle_future(key, directory)
 
@@ -321,8 +321,9 @@ class LogDirectories:
             with self._disk(target):
                 log = target.promote(key)
         except StorageError:
+            # The copy may have its name nevertheless, when its directory is there again.
             with self._disk(source):
-                source.unmark_superseded(key)
+                source.mark_prevailing(key)
             raise
         self._logs[key], self._where[key] = log, target
         return log

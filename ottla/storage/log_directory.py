@@ -26,6 +26,8 @@ FUTURE_SUFFIX = "-future"
 # In the folder of a log that is being replaced by its copy in another directory. Where a crash
 # leaves both under the log's name, this one goes; where it leaves this one alone, it means nothing.
 _SUPERSEDED_FILE = "superseded"
+# In the folder of a log whose copy failed in the last step: of two under that name, the other goes.
+_PREVAILING_FILE = "prevailing"
 FILE_NAME_MAX = 255
 _LOG_DIRECTORY = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)")
 _FUTURE_DIRECTORY = re.compile(_LOG_DIRECTORY.pattern + r"\.\S+" + FUTURE_SUFFIX)
@@ -58,6 +60,7 @@ class LogDirectory:
         # Copies of logs that are on their way here from another directory.
         self.futures: dict[TopicPartition, Log] = {}
         self.superseded: set[TopicPartition] = set()
+        self.prevailing: set[TopicPartition] = set()
         self.high_watermarks: Offsets = {}
         self.failure: StorageError | None = None
         self._surroundings = surroundings
@@ -158,6 +161,8 @@ class LogDirectory:
             self.logs[key] = log
             if files.exists(f"{folder}/{_SUPERSEDED_FILE}"):
                 self.superseded.add(key)
+            if files.exists(f"{folder}/{_PREVAILING_FILE}"):
+                self.prevailing.add(key)
 
     def _take_clean_mark(self) -> bool:
         """Tell whether the last owner closed the directory; a crash from here on is no clean end."""
@@ -227,6 +232,7 @@ class LogDirectory:
         """Rename a log's directory out of the way; `remove_deleted` removes it later."""
         self.high_watermarks.pop(key, None)
         self.superseded.discard(key)
+        self.prevailing.discard(key)
         self._discard(self.logs.pop(key))
 
     def delete_future(self, key: TopicPartition) -> None:
@@ -257,12 +263,27 @@ class LogDirectory:
         self._files.replace(f"{self.logs[key].directory}/{_SUPERSEDED_FILE}", b"")
         self.superseded.add(key)
 
-    def unmark_superseded(self, key: TopicPartition) -> None:
-        """Take the mark away: the log stays."""
+    def mark_prevailing(self, key: TopicPartition) -> None:
+        """Note durably that a log, which was marked as superseded, stays: another of its name goes."""
         directory = self.logs[key].directory
-        self._files.remove(f"{directory}/{_SUPERSEDED_FILE}")
+        self._files.rename(f"{directory}/{_SUPERSEDED_FILE}", f"{directory}/{_PREVAILING_FILE}")
         self._files.sync_directory(directory)
         self.superseded.discard(key)
+        self.prevailing.add(key)
+
+    def standing(self, key: TopicPartition) -> int:
+        """Return which of two logs of one name is to stay: the one of the higher number."""
+        return (key in self.prevailing) - (key in self.superseded)
+
+    def unmark(self, key: TopicPartition) -> None:
+        """Take the marks of a log away: there is no other of its name any more."""
+        directory = self.logs[key].directory
+        for name in (_SUPERSEDED_FILE, _PREVAILING_FILE):
+            if self._files.exists(f"{directory}/{name}"):
+                self._files.remove(f"{directory}/{name}")
+        self._files.sync_directory(directory)
+        self.superseded.discard(key)
+        self.prevailing.discard(key)
 
     def promote(self, key: TopicPartition) -> Log:
         """Give a future log its name, durably."""

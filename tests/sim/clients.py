@@ -1,7 +1,7 @@
 """Clients that go on through losses of power, and note what they saw."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +11,7 @@ from ottla.testing.sim.client import SimConnection, connect
 from ottla.testing.sim.world import World
 from ottla.wire.fields import Message
 from ottla.wire.messages import (
+    alter_replica_log_dirs,
     create_topics,
     delete_topics,
     fetch,
@@ -379,3 +380,40 @@ class Recreator:
         if answer.responses[0].error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             judge(answer.responses[0].error_code)
         self._deleted.add(self._topic)
+
+
+class Mover:
+    """Moves partitions between the log directories of the broker, and now and then changes its mind."""
+
+    def __init__(self, setting: Setting, partitions: int, directories: Sequence[str]) -> None:
+        self._setting = setting
+        self._rng = setting.world.stream("mover")
+        self._partitions = partitions
+        self._directories = directories
+        self.accepted = 0
+
+    async def run(self) -> None:
+        """Ask until it is over; whatever the answer is, the others judge what comes of it."""
+        while not self._setting.is_over:
+            connection, _ = await self._setting.connect("mover")
+            try:
+                await self._ask(connection)
+            except ConnectionError:
+                pass
+            finally:
+                connection.close()
+            await self._setting.clock.sleep(self._rng.below(150) / 1000)
+
+    async def _ask(self, connection: SimConnection) -> None:
+        partitions = [self._rng.below(self._partitions)]
+        topics = [alter_replica_log_dirs.AlterReplicaLogDirTopic(name=TOPIC, partitions=partitions)]
+        path = self._directories[self._rng.below(len(self._directories))]
+        request = alter_replica_log_dirs.AlterReplicaLogDirsRequest(
+            dirs=[alter_replica_log_dirs.AlterReplicaLogDir(path=path, topics=topics)]
+        )
+        answer = await connection.request(
+            request, 2, alter_replica_log_dirs.AlterReplicaLogDirsResponse
+        )
+        code = answer.results[0].partitions[0].error_code
+        assert code == ErrorCode.REPLICA_NOT_AVAILABLE or code in {*RETRIABLE, ErrorCode.NONE}
+        self.accepted += code == ErrorCode.NONE

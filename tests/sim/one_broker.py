@@ -19,6 +19,7 @@ from ottla.wire.messages import create_topics
 
 from .clients import (
     TOPIC,
+    Mover,
     Producer,
     Reader,
     Recreator,
@@ -32,10 +33,11 @@ from .clients import (
 
 PARTITIONS = 2
 PRODUCERS = 2
+DIRECTORIES = ("/data/one", "/data/two")
 SETTINGS = {
     "listeners": "PLAINTEXT://0.0.0.0:9092",
     "advertised.listeners": "PLAINTEXT://broker:9092",
-    "log.dirs": "/data/one,/data/two",
+    "log.dirs": ",".join(DIRECTORIES),
     "offsets.topic.num.partitions": "2",
     "replica.high.watermark.checkpoint.interval.ms": "500",
 }
@@ -130,7 +132,8 @@ class Scenario(Setting):
 
     async def _workload(self) -> None:
         await self._persist(self._create_topic)
-        clients: list[Coroutine[Any, Any, None]] = [Recreator(self).run()]
+        self.mover = Mover(self, PARTITIONS, DIRECTORIES)
+        clients: list[Coroutine[Any, Any, None]] = [Recreator(self).run(), self.mover.run()]
         for number in range(PARTITIONS):
             clients.append(Reader(self, number).run())
             clients += [Producer(self, f"p{who}", number).run() for who in range(PRODUCERS)]

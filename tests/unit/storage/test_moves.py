@@ -313,7 +313,14 @@ def test_a_target_that_fails_in_the_last_step_leaves_the_log(operation: str) -> 
     assert machine.failed == ["/b"]
     assert directories.get("t", 0) is source
     assert source.append_as_leader(make_batch(), 3).base_offset == 8
-    assert not machine.files.exists("/a/t-0/superseded")
+    source.flush()
+    for paths in (BOTH, BOTH[::-1]):
+        # The target comes back, and may hold a log of that name.
+        machine.files = machine.files.kill()
+        found = machine.open(*paths).get("t", 0)
+        assert found is not None
+        assert (found.directory, found.log_end_offset) == ("/a/t-0", 9)
+    assert not machine.files.exists("/a/t-0/prevailing")
 
 
 def test_a_source_that_fails_in_the_last_step_does_not_come_back() -> None:
