@@ -131,7 +131,8 @@ class LiveSession:
     async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes, Stat]:
         """Return data and Stat; NoNode (and no watch is left) where there is none."""
         data, stat = await self._read(path, self._client.get_async, "data", watch)
-        return data, _stat(stat)
+        # Java clients create nodes without data, which is not the same as empty there.
+        return data or b"", _stat(stat)
 
     async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
         """Return the Stat or None; the watch fires on creation, change and deletion."""

@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from kazoo.client import KazooClient
 
 from ottla.cluster.zk.live import EnsembleUnreachable, LiveSession
 from ottla.cluster.zk.port import ConnectionSuspended, SessionState
@@ -15,6 +16,21 @@ async def test_an_ensemble_that_does_not_answer_is_named() -> None:
     (port,) = java.free_ports(1)
     with pytest.raises(EnsembleUnreachable, match=f"127.0.0.1:{port} does not answer .* start it"):
         await LiveSession.begin(f"127.0.0.1:{port}/kafka", connect_timeout_ms=200)
+
+
+@pytest.mark.compat
+@pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not()))
+async def test_a_node_without_data_is_empty(zookeeper_server: str) -> None:
+    """Java clients make such nodes; nobody here has to tell the two apart."""
+    client = KazooClient(zookeeper_server)
+    await asyncio.to_thread(client.start)
+    await asyncio.to_thread(client.create, "/without-data")
+    await asyncio.to_thread(client.set, "/without-data", None)
+    await asyncio.to_thread(client.stop)
+    await asyncio.to_thread(client.close)
+    session = await LiveSession.begin(zookeeper_server)
+    assert (await session.get("/without-data"))[0] == b""
+    await session.close()
 
 
 @pytest.mark.compat
