@@ -142,7 +142,7 @@ class LogDirectories:
     def _settle_moves(self) -> None:
         """Finish what a crash interrupted while copies took the places of logs."""
         for directory in self._online():
-            for key in directory.superseded | directory.prevailing:
+            for key in sorted(directory.superseded | directory.prevailing):
                 if not self.has_failed_directory:
                     with suppress(StorageError), self._disk(directory):
                         directory.unmark(key)
