@@ -132,8 +132,9 @@ class ConsumerGroupMemberMetadataValue(Message, versions=(0, 0), flexible_since=
     subscribed_topic_regex: str | None = string(nullable_since=0, default=None)
     rebalance_timeout_ms: int = int32(default=-1)
     server_assignor: str | None = string(nullable_since=0, default=None)
+    # Kafka takes an empty struct for what is not there: null is always written.
     classic_member_metadata: ClassicMemberMetadata | None = nested(
-        ClassicMemberMetadata, nullable_since=0, default=None, tag=0
+        ClassicMemberMetadata, nullable_since=0, default=(), tag=0
     )
 
 

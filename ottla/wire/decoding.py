@@ -316,8 +316,18 @@ class _DecoderWriter:
             self.indent += 1
             label = f"{cls.__name__}.{field.name}"
             nullable = field.is_nullable_in(self.version)
-            self.write_value(field.type, f"{target}.{field.name}", label, depth, nullable)
-            self.flush()
+            if isinstance(field.type, Nested) and nullable:
+                # Unlike elsewhere a size of 0 or 1 says whether the struct is there.
+                self.write("n, pos = uvarint(buffer, pos)")
+                self.write(f"{target}.{field.name} = None")
+                self.write("if n:")
+                self.indent += 1
+                self.write_nested(field.type, f"{target}.{field.name}", depth)
+                self.flush()
+                self.indent -= 1
+            else:
+                self.write_value(field.type, f"{target}.{field.name}", label, depth, nullable)
+                self.flush()
             self.write(f"if pos != stop{depth}:")
             self.write(
                 f"    refuse_tag_size({label!r}, size{depth}, pos - stop{depth} + size{depth})"

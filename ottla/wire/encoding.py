@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.wire.decoding import has_records
 from ottla.wire.fields import (
+    NEVER,
     RECORDS,
     STRING,
     UUID,
@@ -179,13 +180,15 @@ class _EncoderWriter:
         else:
             self.write_struct(type.struct, value, depth)
 
-    def write_nullable_struct(self, type: Nested, value: str, depth: int) -> None:
+    def write_nullable_struct(
+        self, type: Nested, value: str, depth: int, absent: bytes = b"\xff"
+    ) -> None:
         """Write a struct behind a byte that says whether it is there."""
         self.flush()
         name = self.local("nested")
         self.write(f"{name} = {value}")
         self.write(f"if {name} is None:")
-        self.write(f"    {self.sink}(b'\\xff')")
+        self.write(f"    {self.sink}({absent!r})")
         self.write("else:")
         self.indent += 1
         self.run.append(("b", "1"))
@@ -343,7 +346,9 @@ class _EncoderWriter:
             self.write(f"if {value}:")
         elif isinstance(field.type, Nested):
             self.names[field.type.name] = field.type.struct
-            self.write(f"if {value} is not None and {value} != {field.type.name}():")
+            either = "or" if field.is_nullable_in(self.version) and field.is_fresh else "and"
+            negation = "" if either == "or" else "not "
+            self.write(f"if {value} is {negation}None {either} {value} != {field.type.name}():")
         elif field.default is None:
             self.write(f"if {value} is not None:")
         else:
@@ -352,7 +357,12 @@ class _EncoderWriter:
         self.write(f"{count} += 1")
         self.write(f"{buffers} = []")
         self.sink = f"{buffers}.append"
-        self.write_value(field.type, value, depth + 1, field.is_nullable_in(self.version))
+        nullable = field.is_nullable_in(self.version)
+        if isinstance(field.type, Nested) and nullable:
+            # Unlike elsewhere a size of 0 or 1 says whether the struct is there.
+            self.write_nullable_struct(field.type, value, depth + 1, b"\0")
+        else:
+            self.write_value(field.type, value, depth + 1, nullable)
         self.flush()
         self.write(f"{buffers} = join({buffers})")
         self.write(f"{content}.append(uvarint({field.tag}))")
@@ -405,6 +415,8 @@ def _is_absent(field: Field, value: str) -> str:
     """Return the condition under which a tagged field is surely not written."""
     if isinstance(field.type, Array) and field.is_fresh:
         return f"not {value}"
+    if isinstance(field.type, Nested) and field.is_fresh and field.nullable_since != NEVER:
+        return "False"
     if isinstance(field.type, Nested) or field.default is None:
         return f"{value} is None"
     return f"{value} == {field.default!r}"

@@ -231,9 +231,11 @@ def nested(
 ) -> Any:
     """A struct in place, by default one with defaults.
 
-    With a `tag` it must be declared with `default=None`: it is None while it is absent.
+    With a `tag` it must be declared with `default=None`: it is None while it is absent. One that may
+    be null beside that has `default=()`: absent is one with defaults, and null is written.
     """
-    assert default is None or (default == () and "tag" not in options)
+    assert default is None or default == ()
+    assert default is None or "tag" not in options or nullable_since != NEVER
     return Field(Nested(item), default, options, nullable_since)
 
 

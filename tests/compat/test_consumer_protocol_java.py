@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from ottla.base.clock import RealClock
+from ottla.coordinators.group.shard import GroupShard
 from ottla.testing.cluster import Cluster
+from ottla.wire.records.records import iterate_records
 from tests.compat import java
 
 pytestmark = [
@@ -185,3 +188,37 @@ def test_kafka_dumps_every_record_of_our_groups(cluster: Cluster, tmp_path: Path
     assert "isvalid: false" not in said
     assert '"subscribedTopicNames":["t"]' in said
     assert '"assignmentEpochs":[2,2,2,2,2,2,2,2,2,2,2,2]' in said
+
+
+def test_we_read_the_groups_of_apache_kafka(tmp_path: Path) -> None:
+    """Replaying Kafka's own log gives the epochs, the members and the assignment that it had."""
+    kafka = java.KafkaNode(tmp_path, options=[f"{name}={text}" for name, text in OPTIONS.items()])
+    kafka.class_path = java.kafka_class_path(KAFKA)
+    kafka.start()
+    try:
+        client = AdminClient({"bootstrap.servers": kafka.bootstrap})
+        client.create_topics([NewTopic("t", PARTITIONS, 1)])["t"].result()
+        settings = {"bootstrap.servers": kafka.bootstrap, "group.id": "g"}
+        consumer = Consumer(settings | {"group.protocol": "consumer", "group.instance.id": "i"})
+        consumer.subscribe(["^t"])
+        deadline = time.monotonic() + PATIENCE_S
+        while len(consumer.assignment()) < PARTITIONS:
+            assert time.monotonic() < deadline
+            consumer.poll(0.1)
+        consumer.close()
+    finally:
+        kafka.stop()
+    shard = GroupShard(None, RealClock(), lambda: None)  # type: ignore[arg-type]
+    for path in sorted(kafka.data.glob("__consumer_offsets-*/*.log")):
+        for record in iterate_records(path.read_bytes()):
+            shard.replay(record)
+    group = shard.consumers.get("g")
+    assert group is not None
+    # The member is static and means to come back: nothing of it is lost.
+    (member,) = group.members.values()
+    assert (member.instance_id, member.epoch, member.subscribed_regex) == ("i", -2, "(^t)")
+    assert group.regexes["(^t)"].topics == {"t"}
+    (assigned,) = member.assigned.values()
+    (target,) = group.target_of(member.member_id).values()
+    assert set(assigned) == set(target) == set(range(PARTITIONS))
+    assert group.epoch == group.assignment_epoch == 2
