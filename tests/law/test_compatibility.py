@@ -22,11 +22,6 @@ def clients(file: str, test: str) -> set[str]:
             {"librdkafka", "kafka-python", "aiokafka"},
         ),
         ("test_groups.py", "test_members_of_kafka_python_share_and_commit", {"kafka-python"}),
-        (
-            "test_one_directory.py",
-            "test_ottla_and_kafka_take_turns_on_a_directory",
-            {"Apache Kafka (Java)", "librdkafka"},
-        ),
         ("test_java_client.py", "test_reading_starts_at_a_time", {"Apache Kafka (Java)"}),
     ],
 )
