@@ -346,8 +346,19 @@ async def test_a_broker_with_an_offline_directory_is_degraded(yard: Yard) -> Non
     assert value("kafka_log_logmanager_offlinelogdirectorycount") == 1
 
 
-async def test_a_broker_that_starts_or_stops_says_so(yard: Yard) -> None:
-    """The port is opened first and closed last."""
+async def test_a_broker_that_starts_says_so(yard: Yard) -> None:
+    """The port is opened before the logs are read; what there is yet is told."""
+    node = yard.make(settings=SETTINGS)
+    await node._open_monitoring()
+    status, body = await get(node, "/healthz")
+    assert (status, b'"status": "starting"' in body) == (503, True)
+    value = await metrics(node)
+    assert value("kafka_server_kafkaserver_brokerstate") == 1
+    assert value("process_open_fds") > 5
+
+
+async def test_a_broker_that_stops_says_so(yard: Yard) -> None:
+    """The port is closed last."""
     node = await yard.start(settings=SETTINGS)
     seen: list[tuple[int, bytes]] = []
 
