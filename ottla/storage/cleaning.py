@@ -18,6 +18,7 @@ from ottla.base.clock import Clock
 from ottla.base.errors import ApiError, ErrorCode, StorageError
 from ottla.base.files import File, FileSystem, run_whole
 from ottla.base.options import Snapshot
+from ottla.base.slices import Slices
 from ottla.storage import compaction, scan, txn_index
 from ottla.storage.compaction import NewestOffsets, Progress, Survey, Survival, TransactionsSeen
 from ottla.storage.disk import LogDirectories
@@ -32,6 +33,8 @@ from ottla.wire.records.batch import BatchHeader
 # The loop would get the interpreter in between as well, but with others waiting not at once.
 _SLICE_COST = 512 * 1024
 _RECORD_COST = 200
+# And so long at most, whatever it costs here.
+_SLICE_SECONDS = 0.02
 _WRITE_BYTES = 1024 * 1024
 _PAUSE_SECONDS_MIN = 0.05
 
@@ -131,8 +134,13 @@ class Cleaner:
         return False
 
     async def _clean(self, log: Log, found: Survey) -> bool:
-        now_ms = self._clock.time_ms()
-        work = Round(self._files, log, found, self._settings().memory_bytes, now_ms)
+        work = Round(self._files, self._clock, log, found, self._settings().memory_bytes)
+        try:
+            return await self._perform(work, log, found)
+        finally:
+            await self._off_loop(work.offsets.forget)
+
+    async def _perform(self, work: "Round", log: Log, found: Survey) -> bool:
         if not await self._advance(work, work.read_keys()):
             return False
         for segments in work.groups():
@@ -204,8 +212,10 @@ class Round:
     """
 
     def __init__(
-        self, files: FileSystem, log: Log, found: Survey, memory_bytes: int, now_ms: int
+        self, files: FileSystem, clock: Clock, log: Log, found: Survey, memory_bytes: int
     ) -> None:
+        now_ms = clock.time_ms()
+        self._slices = Slices(clock, _SLICE_SECONDS)
         self.directory = log.directory
         self.offsets = NewestOffsets(found.first_dirty_offset, memory_bytes)
         self.cleaned: Segment | None = None
@@ -263,8 +273,9 @@ class Round:
                         return
                 moved += header.size_bytes
                 cost += header.size_bytes + header.records_count * _RECORD_COST
-                if cost >= _SLICE_COST:
+                if cost >= _SLICE_COST or self._slices.is_over:
                     yield moved
+                    self._slices.begin()
                     moved = cost = 0
             offsets.end_offset = self._end_of[segment]
         yield moved
@@ -300,8 +311,9 @@ class Round:
                     if kept is not None:
                         moved += target.add(kept)
                     cost += header.size_bytes + header.records_count * _RECORD_COST
-                    if cost >= _SLICE_COST:
+                    if cost >= _SLICE_COST or self._slices.is_over:
                         yield moved
+                        self._slices.begin()
                         moved = cost = 0
             indexed, self._transactions.indexed = self._transactions.indexed, []
             self.bytes_before += sum(each.size_bytes for each in segments)

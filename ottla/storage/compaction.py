@@ -28,6 +28,7 @@ from ottla.wire.records.spans import Span
 # A digest, an offset, and their place in a dictionary, as CPython keeps them.
 KEY_BYTES = 192
 _DIGEST_BYTES = 16
+_PARTS = 64
 # What a batch may unpack to.
 _BODY_BYTES_MAX = 32 * 1024 * 1024
 _RECORDS_MAX = 200_000
@@ -170,34 +171,43 @@ class NewestOffsets:
     since short keys stand for themselves, none of them equals a digest.
     """
 
-    __slots__ = ("_keys_max", "_offsets", "end_offset")
+    __slots__ = ("_keys_max", "_parts", "end_offset")
 
     def __init__(self, start_offset: int, memory_bytes: int) -> None:
-        self._offsets: dict[bytes, int] = {}
+        # One large dictionary would hold the interpreter, and with it the event loop, for as long as
+        # it takes to grow, and to go.
+        self._parts: list[dict[bytes, int]] = [{} for _ in range(_PARTS)]
         self._keys_max = max(1, memory_bytes // KEY_BYTES)
         self.end_offset = start_offset
 
     def __len__(self) -> int:
-        return len(self._offsets)
+        return sum(map(len, self._parts))
 
     def has_room(self, keys_count: int) -> bool:
         """Tell whether a batch of so many records fits; the first one always does."""
-        return not self._offsets or len(self._offsets) + keys_count <= self._keys_max
+        known = len(self)
+        return not known or known + keys_count <= self._keys_max
+
+    def forget(self) -> None:
+        """Free the memory, little by little."""
+        for part in self._parts:
+            part.clear()
 
     def note(self, data: Buffer, header: BatchHeader) -> None:
         """Take in the keys of a batch, which follows all that were noted before."""
         body = _opened(data, header)
         if body is None:
             return
-        base_offset, offsets = header.base_offset, self._offsets
+        base_offset, parts = header.base_offset, self._parts
         for span in spans.spans(body, header.records_count):
             if span.key_start >= 0:
-                key = body[span.key_start : span.key_end]
-                offsets[_digest(key)] = base_offset + span.offset_delta
+                digest = _digest(body[span.key_start : span.key_end])
+                parts[hash(digest) % _PARTS][digest] = base_offset + span.offset_delta
 
     def is_newest(self, key: bytes, offset: int) -> bool:
         """Tell whether no newer record of this key is known."""
-        return offset >= self._offsets.get(_digest(key), -1)
+        digest = _digest(key)
+        return offset >= self._parts[hash(digest) % _PARTS].get(digest, -1)
 
 
 def _digest(key: bytes) -> bytes:

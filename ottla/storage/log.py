@@ -14,7 +14,7 @@ from typing import NamedTuple
 from ottla.base.buffers import Buffer
 from ottla.base.clock import Clock, steady_ms
 from ottla.base.errors import ApiError, ErrorCode, StorageError
-from ottla.base.files import FileSystem, remove_files, sync_path
+from ottla.base.files import FileSystem, remove_files
 from ottla.base.rng import Rng
 from ottla.storage import checkpoints, producers, recovery, retention, scan, validation
 from ottla.storage.config import LONG_MAX, LogConfig
@@ -24,6 +24,7 @@ from ottla.storage.scan import TimestampedOffset
 from ottla.storage.segment import FetchedRecords, Segment
 from ottla.storage.segments import Segments
 from ottla.storage.txn_index import AbortedTransaction
+from ottla.storage.unsynced import Unsynced
 from ottla.storage.validation import AppendInfo
 from ottla.wire.records import batch, control
 from ottla.wire.records.batch import CONTROL_BIT, LOG_OVERHEAD, BatchHeader
@@ -81,7 +82,7 @@ class Log:
         self._active = loaded.segments[-1]
         self._flushed_ms = steady_ms(self._clock)
         # Whoever was here before may have made names and ended before they were durable.
-        self._unsynced_paths = dict.fromkeys((self.directory, surroundings.log_directory))
+        self._unsynced = Unsynced(self._files, self.directory, surroundings.log_directory)
         self.first_dirty_offset, self.truncations_count = 0, 0  # Compacted before the first.
         # Its records are on their way to another directory: none may be compacted away meanwhile.
         self.is_being_copied = False
@@ -244,14 +245,14 @@ class Log:
         return self._begin_segment(base_offset, now_ms)
 
     def _begin_segment(self, base_offset: int, now_ms: int) -> Segment:
-        if self.directory in self._unsynced_paths:
+        if self.directory in self._unsynced:
             # Or this segment's name might outlive that of the one before.
             self._files.sync_directory(self.directory)
         segment = Segment.create(self._files, self.directory, base_offset, self.config, now_ms)
         if self.config.segment_jitter_ms:
             jitter_ms = self._surroundings.rng.below(self.config.segment_jitter_ms)
             segment.configure(self.config, jitter_ms)
-        self._unsynced_paths[self.directory] = None
+        self._unsynced.expect(self.directory)
         self._all.add(segment)
         self._active = segment
         return segment
@@ -479,7 +480,8 @@ class Log:
             for segment in self._segments:
                 if not segment.is_synced:
                     segment.sync()
-            self._sync_names()
+            self._store_changed_epochs()
+            self._unsynced.sync()
         self._flushed(self.log_end_offset)
 
     async def flush_in_background(self, *, sealed_only: bool = False) -> int:
@@ -492,7 +494,10 @@ class Log:
         chosen = self._segments[:-1] if sealed_only else self._segments
         pending = [(each, each.file, each.size_bytes) for each in chosen if not each.is_synced]
         with self._disk():
-            self._sync_names()
+            self._store_changed_epochs()
+            await self._unsynced.sync_in_background()
+        if truncations != self.truncations_count or self._failure is not None:
+            return self.recovery_point
         for segment, file, size in pending:
             try:
                 await self._files.in_background(file.sync)
@@ -521,14 +526,11 @@ class Log:
         self._flushed_ms = steady_ms(self._clock)
         self.recovery_point = max(self.recovery_point, end)
 
-    def _sync_names(self) -> None:
+    def _store_changed_epochs(self) -> None:
         # The epochs of the batches must be durable before the recovery point passes them: a start
         # reads them from the checkpoint, not from the log.
         if self.epochs.is_dirty:
             self._store_epochs()
-        while self._unsynced_paths:
-            if self._files.exists(path := self._unsynced_paths.popitem()[0]):
-                sync_path(self._files, path)
 
     def _store_epochs(self) -> None:
         path = f"{self.directory}/{checkpoints.LEADER_EPOCH_FILE}"
@@ -537,7 +539,7 @@ class Log:
 
     def expect_sync_of(self, *paths: str) -> None:
         """Have the next flush make the names in folders, or files, durable as well."""
-        self._unsynced_paths |= dict.fromkeys(paths)
+        self._unsynced.expect(*paths)
 
     def update_config(self, config: LogConfig) -> None:
         """Take new settings; the last segment follows them from the next append on."""
@@ -548,11 +550,7 @@ class Log:
         """Move the log to another folder of the same device; names only, files stay open."""
         with self._disk():
             self._files.rename(self.directory, directory)
-        former = self.directory
-        self._unsynced_paths = {
-            path.replace(former, directory, 1) if path.startswith(former) else path: None
-            for path in self._unsynced_paths
-        }
+        self._unsynced.renamed(self.directory, directory)
         self.directory = directory
         self._all.move_to(directory)
 

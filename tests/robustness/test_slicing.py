@@ -12,12 +12,17 @@ from ottla.controller import creation
 from ottla.controller.outbox import Fence
 from ottla.controller.requests import TopicRequest
 from ottla.server.local_broker import LocalBroker
+from ottla.storage.cleaning import Round, survey
+from ottla.storage.compaction import NewestOffsets
 from ottla.storage.config import LogConfig
 from ottla.storage.disk import LogDirectories
 from ottla.testing.sim.files import SimFileSystem
+from ottla.wire.records.batch import parse_header
+from ottla.wire.records.records import Record, encode_batch
 from tests.handlers.logs import NODE, LogsBroker, batch
 from tests.robustness.slicing import StepClock
 from tests.unit.controller.conftest import World as ControllerWorld
+from tests.unit.storage.compacted import Compacted
 
 T = TypeVar("T")
 
@@ -189,3 +194,32 @@ async def test_the_controller_gives_turns_away_for_large_topics() -> None:
     # Two nodes a partition are looked at, a millisecond each.
     assert clock.turns - before >= 2 * creation.PARTITIONS_AT_ONCE // STEPS_MAX
     await world.close()
+
+
+def test_a_slice_of_cleaning_ends_by_time() -> None:
+    """However little a batch costs on paper: a step of a millisecond each, and it ends."""
+    compacted = Compacted(segment_bytes=4000)
+    for number in range(300):
+        compacted.append((b"%d" % (number % 7), b"v"))
+    log = compacted.log
+    log.roll()
+    log.flush()
+    clock = StepClock()
+    work = Round(compacted.files, clock, log, survey(log, 0), 1 << 20)
+    assert len(list(work.read_keys())) >= 300 // 25
+    segments = [segment for group in work.groups() for segment in group]
+    assert len(list(work.rewrite(segments))) >= 300 // 25
+
+
+def test_the_map_of_keys_never_grows_as_a_whole() -> None:
+    """A dictionary of a million keys holds the interpreter for tens of milliseconds to grow, or go."""
+    offsets = NewestOffsets(0, 1 << 30)
+    for start in range(0, 20_000, 1000):
+        records = [Record(b"key-%d" % at, None) for at in range(start, start + 1000)]
+        data = encode_batch(records, base_offset=start)
+        offsets.note(data, parse_header(data))
+    assert len(offsets) == 20_000
+    assert offsets.is_newest(b"key-7", 7) and not offsets.is_newest(b"key-7", 6)
+    assert max(map(len, offsets._parts)) < 20_000 / len(offsets._parts) * 2
+    offsets.forget()
+    assert len(offsets) == 0

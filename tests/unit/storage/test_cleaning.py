@@ -214,7 +214,7 @@ def test_what_becomes_of_the_log_meanwhile_wins(event: str) -> None:
     log = compacted.log
     log.roll()
     log.flush()
-    work = Round(compacted.files, log, survey(log, 0), 1 << 20, 0)
+    work = Round(compacted.files, compacted.world.clock, log, survey(log, 0), 1 << 20)
     assert list(work.read_keys())
     segments = next(work.groups())
     list(work.rewrite(segments))
