@@ -162,13 +162,14 @@ def _applicant(
             if header.producer_id < 0:
                 continue
             producers.add(Producer(header.producer_id, header.producer_epoch))
-            # What is wrong with a partition is told when it comes to it.
+            # What is wrong with a partition is told when it comes to it; it joins no transaction.
             with contextlib.suppress(ApiError):
-                partitions.append(
-                    replicas.get_by_id(topic.topic_id, item.index)
-                    if has_ids
-                    else replicas.get(topic.name, item.index)
-                )
+                if has_ids:
+                    partition = replicas.get_by_id(topic.topic_id, item.index)
+                else:
+                    partition = replicas.get(topic.name, item.index)
+                partition.check_leader()
+                partitions.append(partition)
     if len(producers) > 1:
         raise ApiError(
             ErrorCode.INVALID_PRODUCER_ID_MAPPING,

@@ -68,6 +68,7 @@ def _commit(
         return broker.groups.commit_offsets_in_transaction(request)
     try:
         target = broker.replicas.get(OFFSETS_TOPIC, broker.groups.partition_for(request.group_id))
+        target.check_leader()
     except ApiError as error:
         return transactional.refused(request, group_error(error.code))
     producer = Producer(request.producer_id, request.producer_epoch)

@@ -15,7 +15,7 @@ from ottla.coordinators.txn.machine import Producer
 from ottla.server.admission import Admission, Applicant, Knowledge, Waiting, told
 from ottla.server.handlers import produce
 from ottla.wire import schema
-from tests.handlers.logs import values
+from tests.handlers.logs import OTHER, values
 from tests.handlers.transactions import STATE, TransactionsBroker, transactions_broker
 
 DURABLE = {"flush.on.ack": "true"}
@@ -264,3 +264,13 @@ async def test_one_request_has_one_producer() -> None:
         stranger = Producer(producer.producer_id + 1, 0)
         codes = await broker.send_many(producer, stranger, version=12)
         assert codes == [ErrorCode.INVALID_PRODUCER_ID_MAPPING] * 2
+
+
+async def test_partition_of_another_leader_joins_no_transaction() -> None:
+    """Its leader adds it; here it would be ended without having begun."""
+    async with transactions_broker() as broker:
+        producer = await broker.producer()
+        broker.create("t", partitions=2, leader=OTHER, leader_epoch=4)
+        refused = await broker.send(producer, b"a", version=12)
+        assert refused == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert broker.transactions.find("tx").partitions == frozenset()
