@@ -7,7 +7,12 @@ from functools import partial
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.admin.answers import check
 from ottla.client.brokers import Brokers
+from ottla.client.errors import Unsupported
 from ottla.wire import consumer_protocol
+from ottla.wire.messages.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+)
 from ottla.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from ottla.wire.messages.describe_groups import (
     DescribedGroupMember,
@@ -81,6 +86,9 @@ def describe_group(brokers: Brokers, group_id: str) -> Group:
         (found,) = response.groups
         # Before version 6 (KIP-1043) a group that does not exist is described as dead.
         if found.group_state == _DEAD or found.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
+            other = _consumer_group(brokers, group_id)
+            if other is not None:
+                return other
             raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"There is no group {group_id!r}.")
         check(found.error_code, found.error_message, subject=f"Group {group_id!r}")
         return Group(
@@ -92,6 +100,41 @@ def describe_group(brokers: Brokers, group_id: str) -> Group:
         )
 
     return brokers.retry(attempt)
+
+
+def _consumer_group(brokers: Brokers, group_id: str) -> Group | None:
+    """Return a group of the consumer protocol (KIP-848); None if there is none, or no such API."""
+    request = ConsumerGroupDescribeRequest(group_ids=[group_id])
+    try:
+        response = brokers.ask_coordinator(group_id, request, ConsumerGroupDescribeResponse)
+    except Unsupported:
+        return None
+    (found,) = response.groups
+    if found.error_code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
+        return None
+    check(found.error_code, found.error_message, subject=f"Group {group_id!r}")
+    return Group(
+        group_id=group_id,
+        state=found.group_state,
+        protocol_type=_CONSUMER,
+        assignor=found.assignor_name if found.members else "",
+        members=tuple(
+            Member(
+                member_id=row.member_id,
+                instance_id=row.instance_id,
+                client_id=row.client_id,
+                host=row.client_host.lstrip("/"),
+                assignment=tuple(
+                    (topic.topic_name, partition)
+                    for topic in sorted(
+                        row.assignment.topic_partitions, key=lambda item: item.topic_name
+                    )
+                    for partition in sorted(topic.partitions)
+                ),
+            )
+            for row in found.members
+        ),
+    )
 
 
 def delete_group(brokers: Brokers, group_id: str) -> None:

@@ -8,6 +8,7 @@ from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.admin import groups
 from ottla.client.brokers import Brokers
 from ottla.wire import consumer_protocol
+from ottla.wire.messages import consumer_group_describe
 from ottla.wire.messages.delete_groups import DeletableGroupResult, DeleteGroupsResponse
 from ottla.wire.messages.describe_groups import (
     DescribedGroup,
@@ -65,8 +66,38 @@ def test_a_group_that_does_not_exist_is_an_error(
 ) -> None:
     """Old brokers describe it as dead, newer ones answer an error (KIP-1043)."""
     cluster.answers["DescribeGroups"] = lambda request: DescribeGroupsResponse(groups=[described])
+    unknown = consumer_group_describe.DescribedGroup(group_id="g", error_code=69)
+    cluster.answers["ConsumerGroupDescribe"] = lambda request: (
+        consumer_group_describe.ConsumerGroupDescribeResponse(groups=[unknown])
+    )
     with pytest.raises(ApiError, match="There is no group 'g'"):
         groups.describe_group(brokers, "g")
+
+
+def test_a_group_of_the_consumer_protocol_is_described_too(cluster: Any, brokers: Brokers) -> None:
+    """It is no classic group; the coordinator knows what its members have (KIP-848)."""
+    topics = [consumer_group_describe.TopicPartitions(topic_name="t", partitions=[1, 0])]
+    member = consumer_group_describe.Member(
+        member_id="m",
+        client_id="c",
+        client_host="/10.0.0.1",
+        assignment=consumer_group_describe.Assignment(topic_partitions=topics),
+    )
+    cluster.answers["DescribeGroups"] = lambda request: DescribeGroupsResponse(
+        groups=[DescribedGroup(group_id="g", error_code=69)]
+    )
+    cluster.answers["ConsumerGroupDescribe"] = lambda request: (
+        consumer_group_describe.ConsumerGroupDescribeResponse(
+            groups=[
+                consumer_group_describe.DescribedGroup(
+                    group_id="g", group_state="Stable", assignor_name="uniform", members=[member]
+                )
+            ]
+        )
+    )
+    group = groups.describe_group(brokers, "g")
+    assert (group.state, group.assignor, group.protocol_type) == ("Stable", "uniform", "consumer")
+    assert group.members[0].assignment == (("t", 0), ("t", 1))
 
 
 def test_a_group_with_members_is_not_deleted(cluster: Any, brokers: Brokers) -> None:
