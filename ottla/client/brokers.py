@@ -48,6 +48,7 @@ PASSING = frozenset(
 _PAUSE_S = 0.05
 _PAUSE_S_MAX = 1.0
 _GROUP_KEY = 0
+_TRANSACTION_KEY = 1
 
 
 class Brokers:
@@ -66,7 +67,7 @@ class Brokers:
         self._connections: dict[Address, Connection] = {}
         self._nodes: dict[int, Address] = {}
         self._controller_id = -1
-        self._coordinators: dict[str, int] = {}
+        self._coordinators: dict[tuple[int, str], int] = {}
 
     def __enter__(self) -> "Brokers":
         """Return itself; connections are made when they are needed."""
@@ -125,9 +126,19 @@ class Brokers:
         self, group_id: str, request: Message, answer: type[M], *, max_version: int | None = None
     ) -> M:
         """Ask the coordinator of a group."""
-        if group_id not in self._coordinators:
-            self._coordinators[group_id] = self._find_coordinator(group_id)
-        node_id = self._coordinators[group_id]
+        node_id = self._coordinator(_GROUP_KEY, group_id)
+        return self.ask_node(node_id, request, answer, max_version=max_version)
+
+    def ask_transaction_coordinator(
+        self,
+        transactional_id: str,
+        request: Message,
+        answer: type[M],
+        *,
+        max_version: int | None = None,
+    ) -> M:
+        """Ask the coordinator of a transactional id."""
+        node_id = self._coordinator(_TRANSACTION_KEY, transactional_id)
         return self.ask_node(node_id, request, answer, max_version=max_version)
 
     def _call(
@@ -231,9 +242,15 @@ class Brokers:
         self._connections[address] = opened
         return opened
 
-    def _find_coordinator(self, group_id: str) -> int:
+    def _coordinator(self, key_type: int, key: str) -> int:
+        known = key_type, key
+        if known not in self._coordinators:
+            self._coordinators[known] = self._find_coordinator(key_type, key)
+        return self._coordinators[known]
+
+    def _find_coordinator(self, key_type: int, key: str) -> int:
         # Version 3 asks for one key; later ones only add lists.
-        request = FindCoordinatorRequest(key=group_id, key_type=_GROUP_KEY)
+        request = FindCoordinatorRequest(key=key, key_type=key_type)
         response = self.ask(request, FindCoordinatorResponse, max_version=3)
         if response.error_code:
             raise ApiError(ErrorCode(response.error_code), response.error_message)

@@ -3,10 +3,12 @@
 An idempotent producer (KIP-98) for one thread: rows become batches by column, several batches are in flight, and
 every batch is acknowledged by all in-sync replicas. When a leader moves or a connection breaks, what was
 not acknowledged is sent again in order with the same sequence numbers, so that the broker drops what it has.
+In a transaction (KIP-98) the same rows are hidden from readers of committed records until its owner commits it.
 """
 
 import time
-from collections import deque
+from collections import defaultdict, deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from types import TracebackType
 
@@ -15,6 +17,7 @@ from ottla.client.bootstrap import Address
 from ottla.client.brokers import Brokers
 from ottla.client.errors import NotReachable, TimedOut
 from ottla.client.pipeline import Pipeline
+from ottla.client.transaction import Transaction
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from ottla.wire.messages.produce import (
@@ -28,6 +31,8 @@ from ottla.wire.records.columnar_encoding import EncodedBatch, Rows, Sender, enc
 
 # Later versions name topics by id.
 _PRODUCE_VERSION_MAX = 12
+# With version 12 an epoch ends with its transaction (KIP-890): nobody else could end that.
+_TRANSACTIONAL_VERSION_MAX = 11
 _ALL_IN_SYNC = -1
 # A broker remembers the last five batches of a producer: more in flight could not be told from doubles.
 _IN_FLIGHT_MAX = 5
@@ -96,11 +101,19 @@ class ColumnSender:
     """Sends rows to partitions; a context manager that closes its connections.
 
     What `send` accepted is written for sure only once `flush` has returned; any error is final, and says
-    nothing about the batches that were not acknowledged.
+    nothing about the batches that were not acknowledged. With a `transaction` everything is part of that, which
+    is the caller's to begin and to end.
     """
 
-    def __init__(self, brokers: Brokers, settings: SendSettings | None = None) -> None:
+    def __init__(
+        self,
+        brokers: Brokers,
+        settings: SendSettings | None = None,
+        transaction: Transaction | None = None,
+    ) -> None:
         self._brokers = brokers
+        self._transaction = transaction
+        self._added: dict[str, set[int]] = defaultdict(set)
         self._settings = settings or SendSettings()
         self._pipelines: dict[Address, Pipeline] = {}
         self._asked: dict[Pipeline, deque[_Lane]] = {}
@@ -140,6 +153,13 @@ class ColumnSender:
 
         return self._brokers.retry(attempt)
 
+    def add(self, topic: str, partitions: Iterable[int]) -> None:
+        """Make partitions part of the transaction, if there is one; `send` does so one by one."""
+        new = sorted(set(partitions) - self._added[topic])
+        if self._transaction is not None and new:
+            self._transaction.add(self._brokers, topic, new)
+            self._added[topic].update(new)
+
     def send(self, topic: str, partition: int, rows: Rows) -> None:
         """Encode rows for one partition and let them go, waiting where too much is in flight."""
         lane = self._lane(topic, partition)
@@ -149,6 +169,7 @@ class ColumnSender:
             batch_bytes=settings.batch_bytes,
             compression=settings.compression,
             sender=lane.sender,
+            transactional=self._transaction is not None,
         ):
             lane.sender = lane.sender.after(encoded.records_count)
             lane.waiting.append(encoded)
@@ -164,12 +185,15 @@ class ColumnSender:
     def _lane(self, topic: str, partition: int) -> _Lane:
         key = topic, partition
         if key not in self._lanes:
+            self.add(topic, [partition])
             if self._identity is None:
                 self._identity = self._ask_identity()
             self._lanes[key] = _Lane(topic, partition, self._identity)
         return self._lanes[key]
 
     def _ask_identity(self) -> Sender:
+        if self._transaction is not None:
+            return Sender(*self._transaction.producer, 0)
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
 
         def attempt() -> Sender:
@@ -203,7 +227,7 @@ class ColumnSender:
                 if pipeline.in_flight >= _IN_FLIGHT_MAX:
                     return
                 batch = lane.waiting[lane.in_flight]
-                pipeline.send(self._request(lane, batch), max_version=_PRODUCE_VERSION_MAX)
+                pipeline.send(self._request(lane, batch), max_version=self._version_max)
             except (NotReachable, TimedOut) as error:
                 self._fail(lane, error)
                 self._drop_closed()
@@ -232,10 +256,16 @@ class ColumnSender:
         self._asked[opened] = deque()
         return opened
 
+    @property
+    def _version_max(self) -> int:
+        return _PRODUCE_VERSION_MAX if self._transaction is None else _TRANSACTIONAL_VERSION_MAX
+
     def _request(self, lane: _Lane, batch: EncodedBatch) -> ProduceRequest:
         parts: list[bytes | bytearray | memoryview] = [batch.header, batch.payload]
         data = PartitionProduceData(index=lane.partition, records=parts)
+        transaction = self._transaction
         return ProduceRequest(
+            transactional_id=None if transaction is None else transaction.transactional_id,
             acks=_ALL_IN_SYNC,
             timeout_ms=int(min(self._settings.timeout_s, 30.0) * 1000),
             topic_data=[TopicProduceData(name=lane.topic, partition_data=[data])],

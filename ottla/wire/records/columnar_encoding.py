@@ -84,15 +84,21 @@ class EncodedBatch(NamedTuple):
 
 
 def encode_rows(
-    rows: Rows, *, batch_bytes: int, compression: int = 0, sender: Sender | None = None
+    rows: Rows,
+    *,
+    batch_bytes: int,
+    compression: int = 0,
+    sender: Sender | None = None,
+    transactional: bool = False,
 ) -> Iterator[EncodedBatch]:
     """Yield batches of about `batch_bytes` before compression; a row that is larger has its own."""
     sender = sender or Sender()
+    attributes = compression | (batch.TRANSACTIONAL_BIT if transactional else 0)
     sizes = _estimate_sizes(rows)
     for start, end in _split(sizes, _GROUP_BYTES):
         group = rows.slice(start, end)
         bounds = list(_split(sizes[start:end], batch_bytes))
-        for encoded in _encode_group(group, bounds, compression, sender):
+        for encoded in _encode_group(group, bounds, attributes, sender):
             yield encoded
             sender = sender.after(encoded.records_count)
 
@@ -124,7 +130,7 @@ def _split(sizes: Integers, limit: int) -> Iterator[tuple[int, int]]:
 
 
 def _encode_group(
-    rows: Rows, bounds: list[tuple[int, int]], compression: int, sender: Sender
+    rows: Rows, bounds: list[tuple[int, int]], attributes: int, sender: Sender
 ) -> Iterator[EncodedBatch]:
     starts = np.array([start for start, _ in bounds], np.int64)
     counts = np.array([end - start for start, end in bounds], np.int64)
@@ -137,17 +143,17 @@ def _encode_group(
     data = memoryview(joined.buffers()[2] or b"")
     for index, (start, end) in enumerate(bounds):
         payload: Buffer = data[positions[start] : positions[end]]
-        if compression:
-            payload = compress(compression, payload)
+        if attributes & batch.COMPRESSION_MASK:
+            payload = compress(attributes & batch.COMPRESSION_MASK, payload)
         times = int(base_timestamps[index]), int(newest[index])
-        yield _seal(payload, end - start, compression, times, sender)
+        yield _seal(payload, end - start, attributes, times, sender)
         sender = sender.after(end - start)
 
 
 def _seal(
-    payload: Buffer, count: int, compression: int, times: tuple[int, int], sender: Sender
+    payload: Buffer, count: int, attributes: int, times: tuple[int, int], sender: Sender
 ) -> EncodedBatch:
-    rest = _REST.pack(compression, count - 1, *times, *sender, count)
+    rest = _REST.pack(attributes, count - 1, *times, *sender, count)
     checksum = batch.crc32c(payload, batch.crc32c(rest))
     length = batch.HEADER_SIZE - batch.LOG_OVERHEAD + len(payload)
     prefix = _PREFIX.pack(0, length, batch.NO_LEADER_EPOCH, batch.MAGIC, checksum)

@@ -1,0 +1,252 @@
+"""Transactions step by step (KIP-98): begun, filled, ended, also by another process than the one that wrote.
+
+For one thread, blocking. A transaction here is a transactional id, and the producer id and epoch that the coordinator
+gave with it: whoever knows the three can end it. So the versions spoken are those before KIP-890's second part, where
+an epoch lasts from one `begin` to the next and partitions are added by request; every broker serves them.
+"""
+
+import contextlib
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.client.admin.answers import check
+from ottla.client.admin.offsets import CommittedOffset, TopicPartition
+from ottla.client.brokers import Brokers
+from ottla.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+from ottla.wire.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnTopic,
+)
+from ottla.wire.messages.describe_transactions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+)
+from ottla.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
+from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from ottla.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
+from ottla.wire.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+    TxnOffsetCommitResponse,
+)
+
+T = TypeVar("T")
+
+# Later versions are for two-phase commit, for brokers among themselves, and for epochs that change at every end.
+_INIT_VERSION_MAX = 5
+_ADD_PARTITIONS_VERSION_MAX = 3
+_VERSION_MAX = 4
+_ONGOING = "Ongoing"
+# How long the markers of the last transaction take, mostly.
+_PAUSE_S = 0.005
+_PAUSE_S_MAX = 0.1
+
+# What the coordinator says of a transaction that was aborted, or that somebody else has begun since.
+LOST = frozenset(
+    {
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        ErrorCode.PRODUCER_FENCED,
+        ErrorCode.INVALID_TXN_STATE,
+        ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+        ErrorCode.TRANSACTION_ABORTABLE,
+    }
+)
+
+
+class Producer(NamedTuple):
+    """Who writes in a transaction."""
+
+    producer_id: int
+    epoch: int
+
+
+@dataclass(frozen=True)
+class Transaction:
+    """One transaction, for whoever writes in it or ends it."""
+
+    transactional_id: str
+    producer: Producer
+
+    def add(self, brokers: Brokers, topic: str, partitions: Sequence[int]) -> None:
+        """Make partitions part of it, which must be before anything is written there."""
+        request = AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id=self.transactional_id,
+            v3_and_below_producer_id=self.producer.producer_id,
+            v3_and_below_producer_epoch=self.producer.epoch,
+            v3_and_below_topics=[AddPartitionsToTxnTopic(name=topic, partitions=list(partitions))],
+        )
+
+        def attempt() -> None:
+            response = brokers.ask_transaction_coordinator(
+                self.transactional_id,
+                request,
+                AddPartitionsToTxnResponse,
+                max_version=_ADD_PARTITIONS_VERSION_MAX,
+            )
+            for found in response.results_by_topic_v3_and_below:
+                for row in found.results_by_partition:
+                    check(row.partition_error_code, subject=f"{topic}-{row.partition_index}")
+
+        _settle(brokers, attempt)
+
+    def add_offsets(
+        self,
+        brokers: Brokers,
+        group_id: str,
+        committed: Mapping[TopicPartition, CommittedOffset],
+    ) -> None:
+        """Have a group's offsets committed with it."""
+        adding = AddOffsetsToTxnRequest(
+            transactional_id=self.transactional_id,
+            producer_id=self.producer.producer_id,
+            producer_epoch=self.producer.epoch,
+            group_id=group_id,
+        )
+
+        def add() -> None:
+            response = brokers.ask_transaction_coordinator(
+                self.transactional_id, adding, AddOffsetsToTxnResponse, max_version=_VERSION_MAX
+            )
+            check(response.error_code, subject=f"Transaction {self.transactional_id!r}")
+
+        _settle(brokers, add)
+        request = self._offsets_request(group_id, committed)
+
+        def commit() -> None:
+            response = brokers.ask_coordinator(
+                group_id, request, TxnOffsetCommitResponse, max_version=_VERSION_MAX
+            )
+            for found in response.topics:
+                for row in found.partitions:
+                    check(row.error_code, subject=f"Group {group_id!r}, {found.name}")
+
+        _settle(brokers, commit)
+
+    def _offsets_request(
+        self, group_id: str, committed: Mapping[TopicPartition, CommittedOffset]
+    ) -> TxnOffsetCommitRequest:
+        by_topic: dict[str, list[TxnOffsetCommitRequestPartition]] = defaultdict(list)
+        for (topic, partition), value in committed.items():
+            row = TxnOffsetCommitRequestPartition(
+                partition_index=partition,
+                committed_offset=value.offset,
+                committed_leader_epoch=value.leader_epoch,
+                committed_metadata=value.metadata,
+            )
+            by_topic[topic].append(row)
+        return TxnOffsetCommitRequest(
+            transactional_id=self.transactional_id,
+            group_id=group_id,
+            producer_id=self.producer.producer_id,
+            producer_epoch=self.producer.epoch,
+            topics=[
+                TxnOffsetCommitRequestTopic(name=name, partitions=rows)
+                for name, rows in by_topic.items()
+            ],
+        )
+
+    def commit(self, brokers: Brokers) -> None:
+        """Make all of it visible; once more does nothing more. ApiError with a code in LOST if it is gone."""
+        self._end(brokers, committed=True)
+
+    def abort(self, brokers: Brokers) -> None:
+        """Make all of it void; does nothing where that has happened already, or somebody else began anew."""
+        with contextlib.suppress(ApiError):
+            self._end(brokers, committed=False)
+
+    def _end(self, brokers: Brokers, *, committed: bool) -> None:
+        request = EndTxnRequest(
+            transactional_id=self.transactional_id,
+            producer_id=self.producer.producer_id,
+            producer_epoch=self.producer.epoch,
+            committed=committed,
+        )
+
+        def attempt() -> None:
+            response = brokers.ask_transaction_coordinator(
+                self.transactional_id, request, EndTxnResponse, max_version=_VERSION_MAX
+            )
+            check(response.error_code, subject=f"Transaction {self.transactional_id!r}")
+
+        _settle(brokers, attempt)
+
+
+def begin(brokers: Brokers, transactional_id: str, timeout_ms: int) -> Transaction:
+    """Begin a transaction: what an earlier one of this id left open is aborted, its writers are fenced.
+
+    The coordinator aborts it when it has not ended `timeout_ms` after it was first written to.
+    """
+    request = InitProducerIdRequest(
+        transactional_id=transactional_id, transaction_timeout_ms=timeout_ms
+    )
+
+    def attempt() -> Transaction:
+        response = brokers.ask_transaction_coordinator(
+            transactional_id, request, InitProducerIdResponse, max_version=_INIT_VERSION_MAX
+        )
+        if response.error_code == ErrorCode.INVALID_TRANSACTION_TIMEOUT:
+            raise ApiError(
+                ErrorCode.INVALID_TRANSACTION_TIMEOUT,
+                f"The brokers allow no transactions of {timeout_ms} ms: set "
+                "kafka.transaction.timeout.ms to what their transaction.max.timeout.ms allows.",
+            )
+        check(response.error_code, subject=f"Transaction {transactional_id!r}")
+        producer = Producer(response.producer_id, response.producer_epoch)
+        return Transaction(transactional_id, producer)
+
+    return _settle(brokers, attempt)
+
+
+def find_lost(brokers: Brokers, transactions: Iterable[Transaction]) -> list[Transaction]:
+    """Return those that are no longer open as they were begun (DescribeTransactions, KIP-664)."""
+
+    def is_lost(transaction: Transaction) -> bool:
+        name = transaction.transactional_id
+        request = DescribeTransactionsRequest(transactional_ids=[name])
+
+        def attempt() -> bool:
+            response = brokers.ask_transaction_coordinator(
+                name, request, DescribeTransactionsResponse
+            )
+            (found,) = response.transaction_states
+            if found.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
+                return True
+            check(found.error_code, subject=f"Transaction {name!r}")
+            now = Producer(found.producer_id, found.producer_epoch)
+            return found.transaction_state != _ONGOING or now != transaction.producer
+
+        return brokers.retry(attempt)
+
+    return [each for each in transactions if is_lost(each)]
+
+
+def list_open(brokers: Brokers, prefix: str) -> list[str]:
+    """Return the transactional ids with this prefix that have an open transaction (KIP-664)."""
+    request = ListTransactionsRequest(state_filters=[_ONGOING])
+    found: list[str] = []
+    for node_id in brokers.node_ids():
+        response = brokers.ask_node(node_id, request, ListTransactionsResponse)
+        check(response.error_code)
+        found += [row.transactional_id for row in response.transaction_states]
+    return sorted(name for name in found if name.startswith(prefix))
+
+
+def _settle(brokers: Brokers, attempt: Callable[[], T]) -> T:
+    """Return what `attempt` returns, trying again while the last transaction is still being ended."""
+    deadline = time.monotonic() + brokers.timeout_s
+    pause = _PAUSE_S
+    while True:
+        try:
+            return brokers.retry(attempt)
+        except ApiError as error:
+            is_passing = error.code is ErrorCode.CONCURRENT_TRANSACTIONS
+            if not is_passing or time.monotonic() + pause > deadline:
+                raise
+        time.sleep(pause)
+        pause = min(pause * 2, _PAUSE_S_MAX)
