@@ -5,6 +5,7 @@ has no room for shows.
 """
 
 import asyncio
+import inspect
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from types import ModuleType, SimpleNamespace
@@ -152,7 +153,7 @@ class LogsBroker(Broker):
     async def ask(self, handler: ModuleType, request: Any, version: int) -> Any:
         """Send a request through the codec; return the answer through it, or None."""
         answer = self.begin(handler, request, version)
-        if asyncio.isfuture(answer):
+        if inspect.isawaitable(answer):
             answer = await answer
         return None if answer is None else through_codec(answer, version)
 

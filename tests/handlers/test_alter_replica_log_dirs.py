@@ -1,8 +1,9 @@
 """AlterReplicaLogDirs: replicas move between the directories of their broker, while all goes on."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -159,3 +160,23 @@ async def test_nothing_asked_is_nothing_answered(broker: LogsBroker) -> None:
     """An empty list is no error."""
     answer = await broker.ask(alter_replica_log_dirs, AlterReplicaLogDirsRequest(dirs=[]), 2)
     assert answer.results == []
+
+
+async def test_many_moves_are_begun_in_slices(broker: LogsBroker) -> None:
+    """Whoever moves all partitions of a broker stops nobody else meanwhile."""
+    broker.create("t", partitions=200)
+    paused = 0
+
+    async def sleep(seconds: float) -> None:
+        nonlocal paused
+        paused += 1
+        await asyncio.sleep(0)
+
+    clock = cast(Any, broker.clock)
+    clock.sleep = sleep
+    clock.monotonic = time.monotonic
+    topics = [AlterReplicaLogDirTopic(name="t", partitions=list(range(200)))]
+    request = AlterReplicaLogDirsRequest(dirs=[AlterReplicaLogDir(path="/z", topics=topics)])
+    answer = await broker.ask(alter_replica_log_dirs, request, 2)
+    assert {item.error_code for item in answer.results[0].partitions} == {0}
+    assert paused > 0

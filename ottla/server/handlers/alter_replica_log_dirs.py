@@ -8,6 +8,7 @@ comes when moves have begun; DescribeLogDirs shows how far they are.
 Not done: nothing.
 """
 
+from ottla.base.slices import Slices
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.alter_replica_log_dirs import (
@@ -22,7 +23,7 @@ MIN_VERSION = 1
 MAX_VERSION = 2
 
 
-def handle(
+async def handle(
     context: RequestContext, request: AlterReplicaLogDirsRequest
 ) -> AlterReplicaLogDirsResponse:
     """Answer partition by partition; where one is named twice, the last directory counts."""
@@ -32,11 +33,14 @@ def handle(
         for topic in item.topics
         for partition in topic.partitions
     }
+    slices = Slices(context.broker.clock)
     topics: dict[str, list[AlterReplicaLogDirPartitionResult]] = {}
     for (topic, partition), path in wanted.items():
         code = context.broker.replicas.move_log(topic, partition, path)
         result = AlterReplicaLogDirPartitionResult(partition_index=partition, error_code=int(code))
         topics.setdefault(topic, []).append(result)
+        # Each makes a folder, and may remove one.
+        await slices.pause()
     return AlterReplicaLogDirsResponse(
         results=[
             AlterReplicaLogDirTopicResult(topic_name=name, partitions=partitions)
