@@ -34,7 +34,9 @@ def test_every_handler_says_what_it_does_not_do() -> None:
 
 def test_every_option_is_acted_on_or_says_that_it_is_not() -> None:
     """An option that nobody reads must not look as if it did something."""
-    rows = {f"ottla/cluster/{room}_options.py" for room in ("topic", "broker", "coordinator", "metrics")}
+    rows = {
+        f"ottla/cluster/{room}_options.py" for room in ("topic", "broker", "coordinator", "metrics")
+    }
     readers = "\n".join(item.text for item in source.sources() if item.path not in rows)
     # Read as the default of a topic option, or refused at the start.
     others = broker_options.REFUSED.keys() | {
