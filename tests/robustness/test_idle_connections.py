@@ -25,6 +25,6 @@ def test_idle_connections_cost_little_and_nobody_notices(start: Start) -> None:
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
     assert found.kib_each < KIB_EACH_MAX
-    assert found.median_ms < 2 * found.median_ms_alone + 1
+    assert found.median_ms < 2 * found.median_ms_alone + 10
     assert found.pause_ms < PAUSE_MS_MAX
     assert found.leaked <= 0

@@ -79,7 +79,7 @@ def test_who_never_reads_costs_little_and_is_closed(start: Start) -> None:
     assert during.unsent_bytes <= 20 * 2 * FETCH_BYTES
     assert during.rss_mib - before.rss_mib < 20 * 3 * FETCH_BYTES / MIB
     assert min(during.lag_ms, during.cpu_ms) < PAUSE_MS_MAX
-    assert beside < 2 * usual + 1
+    assert beside < 2 * usual + 10
     until(lambda: broker.take().connections == 0)
     after = broker.take()
     assert after.unsent_bytes == 0
@@ -126,7 +126,7 @@ def test_halves_of_requests_cost_what_has_arrived(start: Start) -> None:
     # 25 have the room that a frame gets before it has come: 2 MiB each at most, untouched pages.
     assert during.rss_mib - before.rss_mib < 64
     assert min(during.lag_ms, during.cpu_ms) < PAUSE_MS_MAX
-    assert beside < 2 * usual + 1
+    assert beside < 2 * usual + 10
     until(lambda: broker.take().connections == 0)
     assert broker.take().held_bytes == 0
     for peer in dawdling:
