@@ -91,10 +91,15 @@ def offsets_at(
     return {key: ends.get(key, answer).offset for key, answer in found.items()}
 
 
-def committed_offsets(brokers: Brokers, group_id: str) -> dict[TopicPartition, CommittedOffset]:
-    """Return everything that a group has committed; empty for a group that does not exist."""
+def committed_offsets(
+    brokers: Brokers, group_id: str, *, require_stable: bool = True
+) -> dict[TopicPartition, CommittedOffset]:
+    """Return everything that a group has committed; empty for a group that does not exist.
+
+    Transactions that are still open are waited for, unless `require_stable` is False (KIP-447).
+    """
     # Version 7 asks for one group by names; later ones batch groups and use topic ids.
-    request = OffsetFetchRequest(group_id=group_id, topics=None, require_stable=True)
+    request = OffsetFetchRequest(group_id=group_id, topics=None, require_stable=require_stable)
 
     def attempt() -> dict[TopicPartition, CommittedOffset]:
         response = brokers.ask_coordinator(group_id, request, OffsetFetchResponse, max_version=7)

@@ -216,6 +216,18 @@ OPTIONS = (
     OptionRow("kafka.fetch.max.wait.ms", _READ, _positive, "How long a broker may wait; 500."),
     OptionRow("topic", _WRITE, _text, "Write to this topic, whatever the column topic says."),
     OptionRow("includeTimestamp", _WRITE, _boolean, "Write the column timestamp; false: now."),
+    OptionRow(
+        "processingGuarantee",
+        _WRITE,
+        _one_of("at_least_once", "exactly_once"),
+        "exactly_once writes each batch of a stream in transactions, once; at_least_once.",
+    ),
+    OptionRow(
+        "kafka.transaction.timeout.ms",
+        _WRITE,
+        _positive,
+        "When brokers abort a batch of exactly_once; twice what one may take; 900000.",
+    ),
     OptionRow("kafka.compression.type", _WRITE, _codec, "none, gzip, snappy, lz4 or zstd; none."),
     OptionRow("kafka.batch.size", _WRITE, _positive, "Bytes of a batch uncompressed; 900000."),
     OptionRow("kafka.delivery.timeout.ms", _WRITE, _positive, "How long a batch may take; 120000."),
@@ -300,6 +312,16 @@ class SparkOptions:
     def reads_committed(self) -> bool:
         """Tell whether open and aborted transactions are left out."""
         return bool(self.get("kafka.isolation.level") == "read_committed")
+
+    @property
+    def is_exactly_once(self) -> bool:
+        """Tell whether batches are written in transactions."""
+        return bool(self.get("processingGuarantee") == "exactly_once")
+
+    @property
+    def transaction_ms(self) -> int:
+        """Return after how many milliseconds the brokers abort a transaction."""
+        return int(self.get("kafka.transaction.timeout.ms", 900_000))
 
     @property
     def send_settings(self) -> SendSettings:

@@ -1,10 +1,12 @@
 """Writes data frames to topics: the sink of the Data Source `ottla`, in batches and in streams.
 
 Each task is an idempotent producer that writes by column with acks=all, so that a task leaves no doubles of
-its own; a task that Spark runs again writes again, as with Spark's Kafka sink (at least once). Columns are those
-of Spark's Kafka connector: value, and key, topic, partition and headers where they are there.
+its own. With processingGuarantee=at_least_once a task that Spark runs again writes again, as with Spark's Kafka
+sink; with exactly_once every micro-batch of a stream is written in transactions, once (`exactly_once.py`). Columns
+are those of Spark's Kafka connector: value, and key, topic, partition and headers where they are there.
 """
 
+import itertools
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +25,14 @@ from pyspark.sql.types import StructType
 from ottla.base.errors import ConfigError
 from ottla.client.brokers import Brokers
 from ottla.client.sender import ColumnSender
+from ottla.client.transaction import Transaction
+from ottla.streams.spark.exactly_once import (
+    Attempt,
+    Share,
+    abort_shares,
+    commit_shares,
+    write_share,
+)
 from ottla.streams.spark.options import SparkOptions
 from ottla.wire.records.columnar_arrays import HEADERS_TYPE
 from ottla.wire.records.columnar_encoding import Rows
@@ -39,13 +49,18 @@ _KINDS: Mapping[str, tuple[str, ...]] = {
 }
 # Spark hands over some 10 000 rows at a time; more of them make fuller batches.
 _GATHER_BYTES = 4 * 1024 * 1024
+# What Spark tells its tasks; the job group of a streaming query is the id of its run.
+_QUERY_ID = "sql.streaming.queryId"
+_BATCH_ID = "streaming.sql.batchId"
+_RUN_ID = "spark.jobGroup.id"
 
 
 @dataclass
 class Written(WriterCommitMessage):
-    """What a task wrote."""
+    """What a task wrote; its share of a batch that is written exactly once."""
 
     records: int
+    share: Share | None = None
 
 
 class _Sink:
@@ -59,30 +74,91 @@ class _Sink:
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         """Write all rows of a task; they are acknowledged by all in-sync replicas on return."""
+        with self._brokers() as brokers:
+            return Written(self._send(brokers, _gather(iterator, self._columns), None))
+
+    def _brokers(self) -> Brokers:
         options = self._options
-        with (
-            Brokers(options.bootstrap, client_id=options.client_id) as brokers,
-            ColumnSender(brokers, options.send_settings) as sender,
-        ):
-            router = _Router(sender, options, self._columns)
-            for table in _gather(iterator, self._columns):
+        return Brokers(options.bootstrap, client_id=options.client_id)
+
+    def _send(
+        self, brokers: Brokers, tables: Iterator[pa.Table], transaction: Transaction | None
+    ) -> int:
+        with ColumnSender(brokers, self._options.send_settings, transaction) as sender:
+            router = _Router(sender, self._options, self._columns)
+            for table in tables:
                 router.send(table)
             sender.flush()
-            return Written(sender.records_sent)
+            return sender.records_sent
 
 
 class BatchSink(_Sink, DataSourceArrowWriter):
     """The writer of one batch."""
 
+    def __init__(self, options: SparkOptions, schema: StructType) -> None:
+        super().__init__(options, schema)
+        if options.is_exactly_once:
+            raise ConfigError(
+                "Option processingGuarantee=exactly_once is for streams: the batches of a stream have "
+                "numbers by which one that is run again is known."
+            )
+
 
 class StreamSink(_Sink, DataSourceStreamArrowWriter):
-    """The writer of a stream: every micro-batch runs `write` in its tasks."""
+    """The writer of a stream: every micro-batch runs `write` in its tasks, then `commit` in the driver."""
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        """Write all rows of a task; with exactly_once they are visible after `commit` only."""
+        if not self._options.is_exactly_once:
+            return super().write(iterator)
+        filled = (each for each in _gather(iterator, self._columns) if each.num_rows)
+        first = next(filled, None)
+        with self._patient_brokers() as brokers:
+
+            def send(transaction: Transaction) -> int:
+                return self._send(brokers, itertools.chain([first], filled), transaction)
+
+            share = write_share(
+                brokers, _attempt(), None if first is None else send, self._options.transaction_ms
+            )
+        # What is written already is computed all the same: stages before this one keep state.
+        for _ in filled:
+            continue
+        return Written(share.records, share)
+
+    def _patient_brokers(self) -> Brokers:
+        """Return brokers that are waited for as long as a batch may take."""
+        options = self._options
+        return Brokers(options.bootstrap, client_id=options.client_id, timeout_s=options.timeout_s)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
-        """Do nothing: what the tasks wrote is visible already."""
+        """Make a batch visible; with at_least_once it is visible already."""
+        shares = _shares(messages)
+        if shares:
+            with self._patient_brokers() as brokers:
+                commit_shares(brokers, shares, self._options.transaction_ms)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
-        """Do nothing: what the tasks wrote stays, and is written again."""
+        """Make void what the tasks wrote; with at_least_once it stays, and is written again."""
+        shares = _shares(messages)
+        if shares:
+            with self._brokers() as brokers:
+                abort_shares(brokers, shares)
+
+
+def _shares(messages: Sequence[WriterCommitMessage | None]) -> list[Share]:
+    return [each.share for each in messages if isinstance(each, Written) and each.share is not None]
+
+
+def _attempt() -> Attempt:
+    context = TaskContext.get()
+    assert context is not None, "a stream is written in Spark's tasks"
+    query, run, batch = (context.getLocalProperty(name) for name in (_QUERY_ID, _RUN_ID, _BATCH_ID))
+    if query is None or run is None or batch is None:
+        raise ConfigError(
+            "This Spark does not tell its tasks query, run and batch: use at_least_once."
+        )
+    return Attempt(query, run, int(batch), context.partitionId())
 
 
 def _check_columns(options: SparkOptions, schema: StructType) -> list[str]:
@@ -175,6 +251,7 @@ class _Router:
         ordered = _take(rows, order)
         numbers, starts = np.unique(partitions[order], return_index=True)
         ends = [*starts[1:].tolist(), len(order)]
+        self._sender.add(topic, numbers.tolist())
         for partition, start, end in zip(numbers.tolist(), starts.tolist(), ends, strict=True):
             self._sender.send(topic, partition, ordered.slice(start, end))
 

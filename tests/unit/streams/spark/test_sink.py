@@ -6,10 +6,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from kafka.partitioner.default import murmur2
+from pyspark import TaskContext
 from pyspark.cloudpickle import dumps, loads
 
 from ottla.base.errors import ConfigError
 from ottla.client.table import read_table
+from ottla.client.transaction import list_open
 from ottla.streams.spark import sink as sink_module
 from ottla.streams.spark.sink import Written
 from ottla.streams.spark.source import OttlaSource
@@ -144,6 +146,7 @@ def test_nothing_to_write_asks_nobody(cluster: Cluster) -> None:
         ("value string", {"topic": "a", "includeTimestamp": "true"}, "there is none"),
         ("value string", {"topik": "a"}, "There is no option topik. Is topic meant"),
         ("value string", {"topic": "a", "startingOffsets": "latest"}, "not for writing"),
+        ("value string", {"topic": "a", "processingGuarantee": "exactly_once"}, "is for streams"),
     ],
 )
 def test_what_cannot_be_written_is_refused_at_once(
@@ -172,6 +175,43 @@ def test_rows_that_lead_nowhere_are_an_error(
     rows = rows.set_column(2, "partition", rows.column(2).cast(pa.int32()))
     with pytest.raises(ConfigError, match=message):
         _writer(cluster, "topic string, value string, partition int").write(iter([rows]))
+
+
+def _task(number: int, batch: int) -> TaskContext:
+    context = TaskContext()
+    context._partitionId = number
+    context._localProperties = {
+        "sql.streaming.queryId": "q",
+        "spark.jobGroup.id": "run",
+        "streaming.sql.batchId": str(batch),
+    }
+    return context
+
+
+def test_a_stream_is_written_exactly_once_where_it_is_asked_for(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tasks leave their rows unseen, the driver commits them; a batch that comes again is computed, not written."""
+    given = {"bootstrap": cluster.bootstrap, "topic": "a", "processingguarantee": "exactly_once"}
+    for batch in (0, 0, 1):
+        writer: Any = OttlaSource(given).streamWriter(struct("value string"), False)
+        messages = []
+        for number in range(3):
+            task = _task(number, batch)
+            monkeypatch.setattr(TaskContext, "get", lambda task=task: task)
+            rows = [pa.record_batch({"value": [f"{batch}-{number}"] * number})] * 2
+            taken = iter(rows)
+            messages.append(loads(dumps(writer)).write(taken))
+            assert next(taken, None) is None
+        writer.commit(messages, batch)
+        assert isinstance(messages[0], Written)
+    lost = [writer.write(iter([pa.record_batch({"value": ["never"]})]))]
+    writer.abort([*lost, None], 2)
+    with cluster.admin() as brokers:
+        assert list_open(brokers, "") == []
+    values = sorted(value.decode() for (value,) in _rows(cluster, "a", "value"))
+    expected = [f"{batch}-{number}" for batch in (0, 1) for number in (1, 1, 2, 2, 2, 2)]
+    assert [value for value in values if value != "never"] == expected
 
 
 def test_topics_are_never_overwritten(cluster: Cluster) -> None:

@@ -1,0 +1,132 @@
+"""What a query's sink has decided, where every driver and worker finds it: in the offsets of a group of its own.
+
+The group `ottla-sink-<query id>` has one offset: its number is the last batch that was decided, its metadata says
+which transactions that batch is made of, and which run of the query may decide the next one. Offsets are the one
+thing that a Kafka cluster keeps by name and changes in transactions: a run takes the ledger over by beginning the
+transaction of the query's own transactional id, after which earlier runs can write here no more.
+
+The broker forgets offsets after offsets.retention.minutes (seven days) without a query that writes.
+"""
+
+import base64
+import json
+import time
+import zlib
+from dataclasses import dataclass, replace
+
+from ottla.base.errors import ApiError, ConfigError, ErrorCode
+from ottla.client.admin.offsets import CommittedOffset, committed_offsets
+from ottla.client.brokers import Brokers
+from ottla.client.transaction import LOST, Producer, Transaction, begin
+
+# A partition that is always there.
+_PLACE = ("__consumer_offsets", 0)
+# What offset.metadata.max.bytes allows by default.
+_METADATA_MAX = 4096
+_PACKED = "z:"
+# The first task of a run takes the ledger over; the others wait so long for it, each a little longer.
+_PATIENCE_S = 0.2
+_PATIENCE_S_MAX = 3.0
+_POLL_S = 0.02
+_ATTEMPTS_MAX = 20
+NOBODY = Producer(-1, -1)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What the ledger says: who may decide, and what was decided last (-1: nothing yet).
+
+    `transactions` has one producer a task, in the order of tasks; None where a task wrote nothing.
+    """
+
+    run_id: str = ""
+    committer: Producer = NOBODY
+    batch_id: int = -1
+    transactions: tuple[Producer | None, ...] = ()
+
+    def encode(self) -> str:
+        """Return it as the metadata of an offset; ConfigError where there are too many tasks."""
+        known = [self.run_id, self.committer, [each or 0 for each in self.transactions]]
+        text = json.dumps(known, separators=(",", ":"))
+        if len(text) > _METADATA_MAX:
+            text = _PACKED + base64.b85encode(zlib.compress(text.encode(), 9)).decode()
+        if len(text) > _METADATA_MAX:
+            raise ConfigError(
+                f"A batch of {len(self.transactions)} tasks is too large to be written exactly once: "
+                "let it have fewer, with coalesce(…) before writeStream."
+            )
+        return text
+
+    @classmethod
+    def decode(cls, batch_id: int, text: str) -> "Entry":
+        """Return what `encode` was given."""
+        if text.startswith(_PACKED):
+            text = zlib.decompress(base64.b85decode(text.removeprefix(_PACKED))).decode()
+        run_id, committer, transactions = json.loads(text)
+        producers = tuple(Producer(*each) if each else None for each in transactions)
+        return cls(run_id, Producer(*committer), batch_id, producers)
+
+
+class Ledger:
+    """The ledger of one query; for one thread."""
+
+    def __init__(self, brokers: Brokers, query_id: str) -> None:
+        self._brokers = brokers
+        self.name = f"ottla-sink-{query_id}"
+
+    def transactional_id(self, task: int) -> str:
+        """Return the transactional id of a task."""
+        return f"{self.name}-{task}"
+
+    def read(self, *, require_stable: bool = True) -> Entry:
+        """Return what stands there, once nobody is writing; what stood there, if that is not required."""
+        offsets = committed_offsets(self._brokers, self.name, require_stable=require_stable)
+        found = offsets.get(_PLACE)
+        return Entry() if found is None else Entry.decode(found.offset - 1, found.metadata)
+
+    def enter(self, run_id: str, turn: int, timeout_ms: int) -> tuple[Entry, bool]:
+        """Return what stands there for a run, and whether it was this call that took it over.
+
+        A task's `turn` is its number: the tasks of a run come at the same time.
+        """
+        patience_s = min(turn * _PATIENCE_S, _PATIENCE_S_MAX)
+        for _ in range(_ATTEMPTS_MAX):
+            if self._is_taken_over(run_id, patience_s):
+                return self.read(), False
+            try:
+                return self._take_over(run_id, timeout_ms), True
+            except ApiError as error:
+                if error.code not in LOST:
+                    raise
+                # Another task was faster, or an earlier run still lives.
+                patience_s = _PATIENCE_S_MAX
+        raise ApiError(
+            ErrorCode.PRODUCER_FENCED,
+            f"Somebody else runs the query of {self.name!r}, from the same checkpoint: stop one of them.",
+        )
+
+    def _is_taken_over(self, run_id: str, patience_s: float) -> bool:
+        deadline = time.monotonic() + patience_s
+        # Not what is being written: an earlier run may have died over that, and would be waited for.
+        while self.read(require_stable=False).run_id != run_id:
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(_POLL_S)
+        return True
+
+    def _take_over(self, run_id: str, timeout_ms: int) -> Entry:
+        transaction = begin(self._brokers, self.name, timeout_ms)
+        # Read again: only now can nobody else write.
+        entry = replace(self.read(), run_id=run_id, committer=transaction.producer)
+        self._write(transaction, entry)
+        return entry
+
+    def write(self, entry: Entry) -> None:
+        """Write it in the name of its committer; ApiError with a code in LOST if another run took over."""
+        self._write(Transaction(self.name, entry.committer), entry)
+
+    def _write(self, transaction: Transaction, entry: Entry) -> None:
+        # Offsets begin at 0, batches at -1: none yet.
+        committed = CommittedOffset(entry.batch_id + 1, metadata=entry.encode())
+        transaction.add_offsets(self._brokers, self.name, {_PLACE: committed})
+        transaction.commit(self._brokers)
