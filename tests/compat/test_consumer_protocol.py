@@ -6,7 +6,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, ConsumerGroupType, Producer, TopicPartition
+from confluent_kafka import (
+    Consumer,
+    ConsumerGroupType,
+    KafkaError,
+    KafkaException,
+    Producer,
+    TopicPartition,
+)
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from ottla.testing.cluster import Cluster
@@ -15,6 +22,13 @@ pytestmark = [pytest.mark.compat, pytest.mark.slow]
 
 PARTITIONS = 12
 PATIENCE_S = 30.0
+# What a commit is answered whose member has to take part in a rebalance first.
+REBALANCED = (
+    KafkaError.ILLEGAL_GENERATION,
+    KafkaError.REBALANCE_IN_PROGRESS,
+    KafkaError.STALE_MEMBER_EPOCH,
+    KafkaError.UNKNOWN_MEMBER_ID,
+)
 OPTIONS = {
     "offsets.topic.num.partitions": "3",
     "group.consumer.min.heartbeat.interval.ms": "200",
@@ -66,7 +80,9 @@ class Members:
         }
         if protocol == "classic":
             extra |= {"session.timeout.ms": 6000, "heartbeat.interval.ms": 200}
-            extra |= {"partition.assignment.strategy": "cooperative-sticky"}
+            # Not cooperative-sticky: librdkafka puts user data into its assignments then, and such
+            # groups are not upgraded, by Apache Kafka neither.
+            extra |= {"partition.assignment.strategy": "range"}
         consumer = Consumer(
             {
                 "bootstrap.servers": self.cluster.bootstrap,
@@ -92,15 +108,32 @@ class Members:
     def _poll(self, consumer: Consumer) -> None:
         batch = consumer.consume(100, 0.02)
         messages = [message for message in batch if message.error() is None]
+        first: dict[tuple[str, int], int] = {}
+        behind: dict[tuple[str, int], int] = {}
         for message in messages:
-            self.seen[int(message.value() or b"-1")] += 1
-        if messages:
-            behind = {
-                (message.topic(), message.partition()): (message.offset() or 0) + 1
-                for message in messages
-            }
-            offsets = [TopicPartition(*place, offset) for place, offset in behind.items()]
+            place, offset = (message.topic() or "", message.partition() or 0), message.offset() or 0
+            first.setdefault(place, offset)
+            behind[place] = offset + 1
+        if messages and self._commits(consumer, first, behind):
+            self.seen.update(int(message.value() or b"-1") for message in messages)
+
+    def _commits(
+        self,
+        consumer: Consumer,
+        first: dict[tuple[str, int], int],
+        behind: dict[tuple[str, int], int],
+    ) -> bool:
+        """Commit behind what was read; where a rebalance forbids it, it has not been read."""
+        offsets = [TopicPartition(*place, offset) for place, offset in behind.items()]
+        try:
             consumer.commit(offsets=offsets, asynchronous=False)
+        except KafkaException as error:
+            assert error.args[0].code() in REBALANCED, error
+            held = {(item.topic, item.partition) for item in consumer.assignment()}
+            for place in held & first.keys():
+                consumer.seek(TopicPartition(*place, first[place]))
+            return False
+        return True
 
     def shares(self) -> list[int]:
         """How many partitions each member has, the fewest first."""

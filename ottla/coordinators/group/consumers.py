@@ -4,6 +4,8 @@ A name has one group: an empty group of either protocol gives way to the other, 
 converted where the migration policy allows it.
 """
 
+import logging
+
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.coordinators.consumer_group import classic, describing, heartbeat
 from ottla.coordinators.consumer_group.changes import GroupChange
@@ -30,6 +32,8 @@ from ottla.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from ottla.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+_log = logging.getLogger(__name__)
 
 _LEAVING = (LEAVING_EPOCH, AWAY_EPOCH)
 
@@ -104,8 +108,12 @@ def _turn(shard: GroupShard, request: ConsumerGroupHeartbeatRequest) -> Turn:
     if former is None:
         return turn
     if former.state is not GroupState.EMPTY:
-        migration.check_upgrade(former, turn.settings)
-        turn.group, turn.changes = migration.upgraded(former, turn.topics.image)
+        try:
+            migration.check_upgrade(former, turn.settings)
+            turn.group, turn.changes = migration.upgraded(former, turn.topics.image)
+        except ApiError as error:
+            _log.info("group not upgraded group=%s reason=%s", group_id, error.message)
+            raise
         for member in former.members.values():
             turn.timers.append(
                 SetTimer(Deadline.SESSION, member.member_id, member.session_timeout_ms)
