@@ -17,6 +17,9 @@ from ottla.wire.records.records import Record, encode_batch, iterate_batches, it
 START_MS = 1_700_000_000_000
 TOPIC_ID = bytes(range(16))
 
+# Whatever a test has opened; its files are closed afterwards.
+OPENED: list[Log | LogDirectories] = []
+
 
 class ManualClock:
     """Time that moves when a test says so."""
@@ -61,7 +64,7 @@ class World:
     def directories(self, **opening: Any) -> LogDirectories:
         """Open the log directory."""
         settings = {"cluster_id": "c", "broker_id": 1, "topic_config": lambda topic: self.config}
-        return LogDirectories.open(
+        directories = LogDirectories.open(
             [str(self.path)],
             files=self.files,
             clock=self.clock,
@@ -69,6 +72,8 @@ class World:
             on_offline=lambda path, error: self.failures.append(error),
             **(settings | opening),
         )
+        OPENED.append(directories)
+        return directories
 
     def load(self, *, clean: bool = False, recovery_point: int = 0, log_start: int = 0) -> Log:
         """Open the one log without a log directory around it; it is made if it does not exist."""
@@ -82,7 +87,9 @@ class World:
         surroundings = Surroundings(
             self.files, self.clock, SeededRng(1), self.failures.append, str(self.path)
         )
-        return Log("t", 0, TOPIC_ID, self.config, loaded, surroundings)
+        log = Log("t", 0, TOPIC_ID, self.config, loaded, surroundings)
+        OPENED.append(log)
+        return log
 
     def names(self, suffix: str) -> list[str]:
         """Return the names of the log's files with this ending."""
