@@ -1,0 +1,282 @@
+"""Checks a whole file before anything runs: its words, and what its parts say about one another."""
+
+import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from ottla.streams.pipelines import sql_text
+from ottla.streams.pipelines.document import Text, parse
+from ottla.streams.pipelines.model import (
+    ColumnStep,
+    ConsoleSink,
+    FileSink,
+    GroupBy,
+    JdbcSink,
+    MirrorSink,
+    Operation,
+    Pipeline,
+    Select,
+    Sink,
+    Source,
+    SqlStep,
+    Step,
+    TopicSink,
+    TopicSource,
+    Watermark,
+    Where,
+    With,
+)
+from ottla.streams.pipelines.problems import Problem, Problems, suggest
+from ottla.streams.pipelines.reading import read_pipeline
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What a check found: the pipeline, None where it cannot run, and the problems in the file's order."""
+
+    pipeline: Pipeline | None
+    problems: list[Problem]
+
+
+def check(text: str) -> Checked:
+    """Check the text of a pipeline file."""
+    problems = Problems()
+    node = parse(text, problems)
+    pipeline = None if node is None else read_pipeline(node, problems)
+    if pipeline is not None:
+        _Checker(pipeline, problems).run()
+    return Checked(None if problems.has_errors else pipeline, problems.in_order)
+
+
+def check_topics(pipeline: Pipeline, existing: Iterable[str]) -> list[Problem]:
+    """Return what the topics of a cluster say against a pipeline that is to run on it."""
+    problems, names = Problems(), set(existing)
+    for source in pipeline.sources.values():
+        for topic in source.topics if isinstance(source, TopicSource) else ():
+            if topic.text not in names:
+                hint = suggest(topic.text, names)
+                problems.error(
+                    topic.place, f"source {source.name}: there is no topic {topic}. {hint}"
+                )
+    for sink in pipeline.sinks.values():
+        if not isinstance(sink, TopicSink | MirrorSink) or sink.bootstrap:
+            continue
+        if sink.topic.text not in names:
+            message = f"sink {sink.name}: there is no topic {sink.topic} yet"
+            advice = "create it, or the brokers do with their defaults where they are allowed to."
+            problems.warn(sink.topic.place, f"{message}: {advice}")
+    return problems.in_order
+
+
+def references(step: Step | Sink) -> list[tuple[str, Text, int]]:
+    """Return which tables a step or a sink reads: the name, the text it stands in, and where there."""
+    if isinstance(step, SqlStep):
+        return [(each.name, step.sql, each.start) for each in sql_text.tables(step.sql.text)]
+    return [(step.origin.text, step.origin, 0)]
+
+
+def order_of_steps(pipeline: Pipeline) -> list[Step]:
+    """Return the steps so that each comes after those it reads; of circles, nothing."""
+    found: dict[str, Step] = {}
+    names = {name.lower(): name for name in pipeline.tables()}
+    waiting = list(pipeline.steps.values())
+    while waiting:
+        ready = [
+            step
+            for step in waiting
+            if all(
+                names.get(each.lower()) in found or names.get(each.lower()) in pipeline.sources
+                for each, _, _ in references(step)
+            )
+        ]
+        if not ready:
+            break
+        found |= {step.name: step for step in ready}
+        waiting = [step for step in waiting if step.name not in found]
+    return list(found.values())
+
+
+class _Checker:
+    """Holds the parts of a pipeline against one another."""
+
+    def __init__(self, pipeline: Pipeline, problems: Problems) -> None:
+        self._pipeline = pipeline
+        self._problems = problems
+        # SQL does not tell capital letters from small ones.
+        self._names = {name.lower(): name for name in pipeline.tables()}
+        self._declared = {name.lower() for name in pipeline.declared}
+
+    def run(self) -> None:
+        """Note everything."""
+        self._check_names()
+        for step in self._pipeline.steps.values():
+            self._check_texts(step)
+            self._check_references(step, f"step {step.name}")
+        for sink in self._pipeline.sinks.values():
+            self._check_references(sink, f"sink {sink.name}")
+            self._check_sink_texts(sink)
+        # What hangs together is only known where every part could be read.
+        if not self._check_circles() and self._declared == set(self._names):
+            self._check_use()
+            for sink in self._pipeline.sinks.values():
+                self._check_sink(sink)
+
+    def _check_names(self) -> None:
+        pipeline = self._pipeline
+        seen: dict[str, str] = {}
+        for noun, tables in (("source", pipeline.sources), ("step", pipeline.steps)):
+            for name, table in tables.items():
+                other = seen.setdefault(name.lower(), f"{noun} {name}")
+                if other != f"{noun} {name}":
+                    self._problems.error(
+                        table.place, f"{noun} {name}: {other} has this name already."
+                    )
+
+    def _check_texts(self, step: Step) -> None:
+        what = f"step {step.name}"
+        if isinstance(step, SqlStep):
+            if sql_text.check_shape(step.sql, what, self._problems):
+                first = next(sql_text.tokens(step.sql.text))
+                if first.lower not in ("select", "with", "from", "values", "("):
+                    place = step.sql.at(first.start)
+                    self._problems.error(
+                        place, f"{what}: sql is a query: SELECT …, not {first.text}."
+                    )
+            return
+        for text in (each for operation in step.operations for each in texts_of(operation)):
+            sql_text.check_shape(text, what, self._problems)
+
+    def _check_sink_texts(self, sink: Sink) -> None:
+        texts: tuple[Text | None, ...] = ()
+        if isinstance(sink, TopicSink):
+            texts = (sink.key,)
+        elif isinstance(sink, FileSink):
+            texts = (sink.time,)
+        for text in texts:
+            if text is not None:
+                sql_text.check_shape(text, f"sink {sink.name}", self._problems)
+
+    def _check_references(self, part: Step | Sink, what: str) -> None:
+        for name, text, index in references(part):
+            if name and name.lower() not in self._declared:
+                hint = suggest(name, self._pipeline.declared)
+                self._problems.error(
+                    text.at(index), f"{what}: there is no source or step {name}. {hint}"
+                )
+
+    def _known(self, part: Step | Sink) -> list[str]:
+        names = (self._names.get(name.lower()) for name, _, _ in references(part))
+        return [name for name in names if name is not None]
+
+    def _check_circles(self) -> bool:
+        """Note each circle once; return whether there are any."""
+        steps = self._pipeline.steps
+        done: set[str] = set()
+        found = False
+
+        def walk(name: str, path: list[str]) -> None:
+            nonlocal found
+            if name in path:
+                circle = [*path[path.index(name) :], name]
+                first = min(circle, key=lambda each: steps[each].place)
+                at = circle.index(first)
+                whole = [*circle[at:-1], *circle[:at], first]
+                message = f"step {first}: it reads itself, {' reads '.join(whole)}."
+                self._problems.error(steps[first].place, message)
+                found = True
+            elif name not in done and name in steps:
+                for each in self._known(steps[name]):
+                    walk(each, [*path, name])
+                done.add(name)
+
+        for name in steps:
+            walk(name, [])
+        return found
+
+    def _check_use(self) -> None:
+        used: set[str] = set()
+        for sink in self._pipeline.sinks.values():
+            used |= {each for name in self._known(sink) for each in self._upstream(name)}
+        for noun, tables in (("source", self._pipeline.sources), ("step", self._pipeline.steps)):
+            for name, table in tables.items():
+                if name not in used and self._pipeline.sinks:
+                    message = f"{noun} {name}: no sink comes of it: it is not run."
+                    self._problems.warn(table.place, message)
+
+    def _upstream(self, name: str) -> Iterator[str]:
+        """Yield a table and everything it is made of."""
+        yield name
+        step = self._pipeline.steps.get(name)
+        for each in self._known(step) if step is not None else ():
+            yield from self._upstream(each)
+
+    def _parts(self, sink: Sink) -> list[Source | Step]:
+        tables = self._pipeline.tables()
+        return [tables[each] for name in self._known(sink) for each in self._upstream(name)]
+
+    def _check_sink(self, sink: Sink) -> None:
+        parts = self._parts(sink)
+        if isinstance(sink, MirrorSink):
+            self._check_mirror(sink)
+        sources = [part for part in parts if isinstance(part, Source)]
+        if sources and all(source.is_static for source in sources):
+            message = (
+                f"sink {sink.name}: everything it is made of is static: nothing would ever come."
+            )
+            self._problems.error(sink.origin.place, message)
+        if any(map(_is_grouped, parts)) and not any(map(_has_watermark, parts)):
+            self._check_totals(sink, sources)
+
+    def _check_totals(self, sink: Sink, sources: list[Source]) -> None:
+        # Totals of a static table that a stream is joined with are whole at once.
+        if sink.mode != "append" or any(source.is_static for source in sources):
+            return
+        advice = "give a source a watermark, so that windows end"
+        if isinstance(sink, TopicSink | JdbcSink | ConsoleSink):
+            advice += ", or the sink mode: update, so that every change of a total is written"
+        self._problems.error(
+            sink.place,
+            f"sink {sink.name}: totals of a stream without a watermark never end: {advice}.",
+        )
+
+    def _check_mirror(self, sink: MirrorSink) -> None:
+        source = self._pipeline.sources.get(sink.origin.text)
+        what = f"sink {sink.name}"
+        if not isinstance(source, TopicSource) or len(source.topics) != 1 or source.is_static:
+            if sink.origin.text.lower() in self._names:
+                self._problems.error(
+                    sink.origin.place, f"{what}: a mirror is of a source that reads one topic."
+                )
+        elif source.topics[0].text == sink.topic.text and not sink.bootstrap:
+            self._problems.error(sink.topic.place, f"{what}: {sink.topic} cannot mirror itself.")
+
+
+def texts_of(operation: Operation) -> list[Text]:
+    """Return the expressions of an operation."""
+    match operation:
+        case Where():
+            return [operation.condition]
+        case Select():
+            return list(operation.columns)
+        case With():
+            return list(operation.columns.values())
+        case Watermark():
+            return [operation.column]
+        case GroupBy():
+            window = [] if operation.window is None else [operation.window.column]
+            return [*operation.columns, *operation.aggregates.values(), *window]
+
+
+def _is_grouped(part: Source | Step) -> bool:
+    if isinstance(part, ColumnStep):
+        return any(isinstance(each, GroupBy) for each in part.operations)
+    if not isinstance(part, SqlStep):
+        return False
+    words = [token.lower for token in sql_text.tokens(part.sql.text)]
+    return ("group", "by") in set(itertools.pairwise(words))
+
+
+def _has_watermark(part: Source | Step) -> bool:
+    if isinstance(part, ColumnStep):
+        return any(isinstance(each, Watermark) for each in part.operations)
+    return isinstance(part, Source) and part.watermark is not None

@@ -1,0 +1,71 @@
+"""Spark's data types as they are written in a schema, checked without Spark: `bigint`, `array<struct<a: int>>`."""
+
+import re
+from collections.abc import Iterator
+
+from ottla.streams.pipelines.problems import suggest
+
+_NAMES = (
+    "boolean byte tinyint short smallint int integer long bigint float real double string binary date "
+    "timestamp timestamp_ntz timestamp_ltz decimal dec numeric variant"
+)
+_SIMPLE = frozenset(_NAMES.split())
+_NESTED = frozenset({"array", "map", "struct"})
+_SIZED = re.compile(r"(decimal|dec|numeric|char|varchar)\s*\(\s*\d+\s*(,\s*\d+\s*)?\)")
+
+
+def check_type(text: str) -> str:
+    """Return what is wrong with a data type; empty where nothing is."""
+    word = text.strip().lower()
+    if word in _SIMPLE or _SIZED.fullmatch(word):
+        return ""
+    name, opened, rest = word.partition("<")
+    name = name.strip()
+    if not opened:
+        return f"There is no data type {text.strip()}. {suggest(name, _SIMPLE | _NESTED)}"
+    if name not in _NESTED or not rest.endswith(">"):
+        return f"{text.strip()} is no data type: write array<…>, map<…, …> or struct<name: …>."
+    parts = list(split(rest[:-1]))
+    if name == "struct":
+        return next(filter(None, (_check_field(part) for part in parts)), "")
+    if len(parts) != (1 if name == "array" else 2):
+        return f"{text.strip()} is no data type: an array has one type inside, a map has two."
+    return next(filter(None, (check_type(part) for part in parts)), "")
+
+
+def _check_field(text: str) -> str:
+    name, found, kind = _name_and_type(text)
+    return check_type(kind) if found else f"In a struct, write name: type, not {name!r}."
+
+
+def _name_and_type(text: str) -> tuple[str, bool, str]:
+    match = re.match(r"\s*(`[^`]+`|\w+)\s*(?::\s*|\s+)(\S.*)", text, re.DOTALL)
+    return (match[1].strip("`"), True, match[2]) if match else (text.strip(), False, "")
+
+
+def split(text: str) -> Iterator[str]:
+    """Yield what stands between the outer commas."""
+    depth, start = 0, 0
+    for index, sign in enumerate(text):
+        depth += (sign in "<(") - (sign in ">)")
+        if sign == "," and not depth:
+            yield text[start:index]
+            start = index + 1
+    yield text[start:]
+
+
+def columns_of(schema: str) -> dict[str, str]:
+    """Return names and types of `a int, b string`; ValueError says which column is wrong."""
+    found: dict[str, str] = {}
+    for part in split(schema):
+        name, is_found, kind = _name_and_type(part)
+        kind = re.sub(r"(?i)\s+(not\s+null|comment\s+'.*')\s*$", "", kind).strip()
+        if not is_found:
+            raise ValueError(f"Write a name and a type, as in origin string, not {part.strip()!r}.")
+        wrong = check_type(kind)
+        if wrong:
+            raise ValueError(f"Column {name}: {wrong}")
+        if name in found:
+            raise ValueError(f"Column {name} is there twice.")
+        found[name] = kind
+    return found

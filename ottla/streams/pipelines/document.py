@@ -1,0 +1,167 @@
+"""YAML with the place of every word: the only door to PyYAML.
+
+Only the shape is taken from YAML: lists, mappings and text. What a text means (a number, true or false)
+is said by whoever reads it, so that `on`, `no` or `1_000` are never something else than what is written. Anchors
+and aliases work; tags, merge keys and several documents in one file are refused.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import yaml
+
+from ottla.streams.pipelines.problems import Place, Problems
+
+_TAGS = ("tag:yaml.org,2002:str", "tag:yaml.org,2002:seq", "tag:yaml.org,2002:map")
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A scalar and where it begins; `is_block` where it stands below a `|`, line for line."""
+
+    text: str
+    place: Place
+    is_block: bool = False
+    indentation: int = 0
+
+    def at(self, index: int) -> Place:
+        """Return the place of a character of the text."""
+        before = self.text[:index]
+        line, column = before.count("\n"), index - (before.rfind("\n") + 1)
+        if self.is_block:
+            return Place(self.place.line + 1 + line, self.indentation + column + 1)
+        return self.place if line else Place(self.place.line, self.place.column + column)
+
+    def at_line(self, line: int, column: int) -> Place:
+        """Return the place of a line (from 1) and column (from 0) of the text."""
+        lines = self.text.split("\n")
+        whole = sum(len(each) + 1 for each in lines[: line - 1])
+        return self.at(min(whole + column, len(self.text)))
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """A list."""
+
+    items: tuple["Node", ...]
+    place: Place
+
+    def __iter__(self) -> Iterator["Node"]:
+        return iter(self.items)
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """A mapping: its keys as they are written, each once, and their values."""
+
+    entries: tuple[tuple[Text, "Node"], ...]
+    place: Place
+
+    def __iter__(self) -> Iterator[tuple[Text, "Node"]]:
+        return iter(self.entries)
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """A key without a value."""
+
+    place: Place
+
+
+Node = Text | Items | Entries | Nothing
+
+
+def parse(text: str, problems: Problems) -> Node | None:
+    """Return what a file holds; None, with the problem noted, where it is no YAML."""
+    try:
+        node = _compose(text)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = Place(1, 1) if mark is None else _place(mark)
+        problems.error(place, f"This is no YAML: {_sentence(error)}.")
+        return None
+    except yaml.reader.ReaderError as error:
+        before = text[: error.position]
+        place = Place(before.count("\n") + 1, len(before) - before.rfind("\n"))
+        problems.error(place, f"This is no YAML: character {error.character:#x} cannot be in it.")
+        return None
+    if node is None:
+        problems.error(Place(1, 1), "The file is empty.")
+        return None
+    return _Builder(text.splitlines(), problems).build(node)
+
+
+def _compose(text: str) -> yaml.Node | None:
+    loader = yaml.BaseLoader(text)
+    try:
+        return loader.get_single_node()
+    finally:
+        loader.dispose()
+
+
+def _sentence(error: yaml.MarkedYAMLError) -> str:
+    found = ", ".join(part for part in (error.context, error.problem) if part)
+    # By far the most frequent reason: SQL and types hold colons.
+    is_colon = "mapping values" in found
+    return f"{found}; a text with a colon and a blank in it stands in quotes" if is_colon else found
+
+
+def _place(mark: yaml.Mark) -> Place:
+    return Place(mark.line + 1, mark.column + 1)
+
+
+class _Builder:
+    """Turns PyYAML's nodes into ours."""
+
+    def __init__(self, lines: list[str], problems: Problems) -> None:
+        self._lines = lines
+        self._problems = problems
+        self._open: set[int] = set()
+
+    def build(self, node: yaml.Node) -> Node:
+        place = _place(node.start_mark)
+        if node.tag not in _TAGS:
+            self._problems.error(place, f"Tags ({node.tag}) have no meaning here.")
+        if id(node) in self._open:
+            self._problems.error(place, "An alias names what it stands in.")
+            return Nothing(place)
+        self._open.add(id(node))
+        found = self._built(node, place)
+        self._open.discard(id(node))
+        return found
+
+    def _built(self, node: yaml.Node, place: Place) -> Node:
+        if isinstance(node, yaml.SequenceNode):
+            return Items(tuple(self.build(each) for each in node.value), place)
+        if isinstance(node, yaml.MappingNode):
+            return self._entries(node, place)
+        assert isinstance(node, yaml.ScalarNode)
+        return self._text(node, place)
+
+    def _text(self, node: yaml.ScalarNode, place: Place) -> Node:
+        if not node.value and node.style is None:
+            return Nothing(place)
+        if node.style == "|":
+            below = self._lines[place.line : node.end_mark.line]
+            used = next((line for line in below if line.strip()), "")
+            return Text(node.value, place, True, len(used) - len(used.lstrip(" ")))
+        quoted = Place(place.line, place.column + 1) if node.style in ("'", '"') else place
+        return Text(node.value, quoted)
+
+    def _entries(self, node: yaml.MappingNode, place: Place) -> Entries:
+        found: dict[str, tuple[Text, Node]] = {}
+        for key, value in node.value:
+            name = self.build(key)
+            if not isinstance(name, Text):
+                self._problems.error(_place(key.start_mark), "A key is a word.")
+            elif name.text in found:
+                first = found[name.text][0].place.line
+                self._problems.error(
+                    name.place, f"{name.text} is here for the second time (line {first})."
+                )
+            else:
+                found[name.text] = (name, self.build(value))
+        return Entries(tuple(found.values()), place)

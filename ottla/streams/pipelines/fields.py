@@ -1,0 +1,221 @@
+"""Takes the keys of one mapping by name and kind; what is wrong or left over becomes a problem."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from ottla.streams.pipelines.document import Entries, Items, Node, Nothing, Text
+from ottla.streams.pipelines.problems import Place, Problems, suggest
+
+T = TypeVar("T")
+
+_INTERVAL = re.compile(
+    r"\s*\d+(\.\d+)?\s+(millisecond|second|minute|hour|day|week)s?"
+    r"(\s+\d+\s+(millisecond|second|minute|hour|day|week)s?)*\s*",
+    re.IGNORECASE,
+)
+_FLAGS = {"true": True, "false": False}
+
+
+def kind_of(node: Node) -> str:
+    """Return what a node is, in words."""
+    words = {Items: "a list", Entries: "a mapping", Nothing: "nothing"}
+    return words.get(type(node), f"{str(node)!r}")
+
+
+@dataclass
+class Fields:
+    """The keys of a mapping that is `what` (as in "source flights"); each is asked for once.
+
+    A method for each kind of value returns what is written, or the default where there is nothing
+    or something wrong; `close` notes the keys that nobody asked for.
+    """
+
+    node: Entries
+    what: str
+    problems: Problems
+    name_place: Place | None = None
+    _asked: list[str] = field(default_factory=list)
+
+    def __contains__(self, name: str) -> bool:
+        return any(key.text == name for key, _ in self.node)
+
+    def place(self, name: str | None = None) -> Place:
+        """Return where a key stands; where there is none, the mapping's name or beginning."""
+        found = (key.place for key, _ in self.node if key.text == name)
+        return next(found, self.name_place or self.node.place)
+
+    def error(self, name: str | None, message: str) -> None:
+        """Note a problem at a key."""
+        self.problems.error(self.place(name), f"{self.what}: {message}")
+
+    def node_of(self, name: str, *, required: bool = False) -> Node | None:
+        """Return the value of a key; None where there is none."""
+        self._asked.append(name)
+        for key, value in self.node:
+            if key.text != name:
+                continue
+            if isinstance(value, Nothing):
+                self.error(name, f"{name} has no value.")
+                return None
+            return value
+        if required:
+            self.error(None, f"{name} is missing.")
+        return None
+
+    def text(self, name: str, *, required: bool = False) -> Text | None:
+        """Return a text."""
+        node = self.node_of(name, required=required)
+        if node is None or isinstance(node, Text):
+            return node
+        self._wrong(name, node, "a text")
+        return None
+
+    def word(self, name: str, default: str = "") -> str:
+        """Return a text where its place does not matter."""
+        found = self.text(name)
+        return default if found is None else found.text
+
+    def texts(self, name: str, *, required: bool = False) -> tuple[Text, ...]:
+        """Return a list of texts; a single one may stand without a list."""
+        node = self.node_of(name, required=required)
+        if node is None:
+            return ()
+        if isinstance(node, Text):
+            return (node,)
+        if not isinstance(node, Items):
+            self._wrong(name, node, "a list of texts")
+            return ()
+        wrong = [each for each in node if not isinstance(each, Text)]
+        for each in wrong:
+            self.problems.error(
+                each.place, f"{self.what}: {name} holds texts, not {kind_of(each)}."
+            )
+        if not node.items:
+            self.error(name, f"{name} is an empty list.")
+        return tuple(each for each in node if isinstance(each, Text))
+
+    def choice(self, name: str, choices: Sequence[str], default: str) -> str:
+        """Return one of the words that are allowed."""
+        found = self.text(name)
+        if found is None:
+            return default
+        if found.text in choices:
+            return found.text
+        self.problems.error(
+            found.place,
+            f"{self.what}: {name} cannot be {found.text!r}. {suggest(found.text, choices)}",
+        )
+        return default
+
+    def flag(self, name: str, default: bool = False) -> bool:
+        """Return true or false."""
+        return self._parsed(name, "true or false", _FLAGS.__getitem__, default)
+
+    def number(self, name: str) -> int | None:
+        """Return a whole number above 0."""
+        return self._parsed(name, "a whole number above 0", _positive, None)
+
+    def interval(self, name: str, *, required: bool = False) -> str:
+        """Return a length of time as Spark reads it: "10 minutes"; empty where there is none."""
+        if required and name not in self:
+            self.error(None, f"{name} is missing.")
+        return self._parsed(name, "a length of time, like 10 minutes", _interval, "")
+
+    def pairs(self, name: str) -> dict[str, Text]:
+        """Return a mapping of words to texts."""
+        node = self.node_of(name)
+        if node is None:
+            return {}
+        if not isinstance(node, Entries):
+            self._wrong(name, node, "a mapping of names to texts")
+            return {}
+        found = {}
+        for key, value in node:
+            if isinstance(value, Text):
+                found[key.text] = value
+            else:
+                message = f"{self.what}: {name}.{key.text} is a text, not {kind_of(value)}."
+                self.problems.error(key.place, message)
+        return found
+
+    def below(self, name: str, what: str, *, required: bool = False) -> "Fields | None":
+        """Return the fields of a mapping inside this one."""
+        node = self.node_of(name, required=required)
+        if node is None:
+            return None
+        if isinstance(node, Entries):
+            return Fields(node, what, self.problems)
+        self._wrong(name, node, "a mapping")
+        return None
+
+    def named(self, name: str, noun: str) -> Mapping[str, "Fields"]:
+        """Return the mappings of a mapping by their names, as in `sources`."""
+        found: dict[str, Fields] = {}
+        outer = self.below(name, name)
+        for key, value in outer.node if outer is not None else ():
+            if isinstance(value, Entries):
+                what = f"{noun} {key.text}"
+                found[key.text] = Fields(value, what, self.problems, key.place)
+            else:
+                message = f"{noun} {key.text}: write its keys below it, not {kind_of(value)}."
+                self.problems.error(key.place, message)
+        return found
+
+    def pick(self, names: Sequence[str], purpose: str) -> str | None:
+        """Return which one of some keys is there; None, with the problem noted, if not just one is."""
+        found = [name for name in names if name in self]
+        if len(found) == 1:
+            return found[0]
+        offered = " or ".join((", ".join(names[:-1]), names[-1]))
+        if found:
+            self.error(found[1], f"only one of {' and '.join(found)} can be there.")
+            return None
+        near = [
+            (key, hint)
+            for key, _ in self.node
+            if (hint := suggest(key.text, names)).startswith("Did you mean")
+        ]
+        for key, hint in near:
+            self.problems.error(key.place, f"{self.what}: there is no key {key.text}. {hint}")
+        if not near:
+            self.error(None, f"{purpose}: {offered} is missing.")
+        return None
+
+    def close(self) -> None:
+        """Note the keys that have no meaning here."""
+        for key, _ in self.node:
+            if key.text not in self._asked:
+                self.problems.error(
+                    key.place,
+                    f"{self.what}: there is no key {key.text}. {suggest(key.text, self._asked)}",
+                )
+
+    def _parsed(self, name: str, wanted: str, parse: Callable[[str], T], default: T) -> T:
+        found = self.text(name)
+        if found is None:
+            return default
+        try:
+            return parse(found.text)
+        except (ValueError, KeyError):
+            self.problems.error(
+                found.place, f"{self.what}: {name} is {wanted}, not {found.text!r}."
+            )
+            return default
+
+    def _wrong(self, name: str, node: Node, wanted: str) -> None:
+        self.problems.error(node.place, f"{self.what}: {name} is {wanted}, not {kind_of(node)}.")
+
+
+def _positive(text: str) -> int:
+    number = int(text.replace("_", ""))
+    if number <= 0:
+        raise ValueError(text)
+    return number
+
+
+def _interval(text: str) -> str:
+    if not _INTERVAL.fullmatch(text):
+        raise ValueError(text)
+    return " ".join(text.split())

@@ -1,0 +1,66 @@
+"""What is wrong in a pipeline file: each problem has its place, and all of them are told at once."""
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+ERROR, WARNING = "error", "warning"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    """A place in a file; lines and columns count from 1."""
+
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"line {self.line}, column {self.column}"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Problem:
+    """One thing that is wrong (error), or most likely is (warning)."""
+
+    place: Place
+    message: str
+    severity: str = ERROR
+
+    def __str__(self) -> str:
+        mark = "" if self.severity == ERROR else "warning: "
+        return f"{self.place}: {mark}{self.message}"
+
+
+@dataclass
+class Problems:
+    """Gathers what a check finds."""
+
+    _found: set[Problem] = field(default_factory=set)
+
+    def error(self, place: Place, message: str) -> None:
+        """Note what keeps the file from running."""
+        self._found.add(Problem(place, message))
+
+    def warn(self, place: Place, message: str) -> None:
+        """Note what runs, but is hardly meant."""
+        self._found.add(Problem(place, message, WARNING))
+
+    @property
+    def in_order(self) -> list[Problem]:
+        """Return everything by line and column."""
+        return sorted(self._found)
+
+    @property
+    def has_errors(self) -> bool:
+        """Tell whether the file cannot run."""
+        return any(each.severity == ERROR for each in self._found)
+
+
+def suggest(name: str, known: Iterable[str]) -> str:
+    """Return a sentence that helps with an unknown name: the near one, or all there are."""
+    names = sorted(set(known))
+    lower = {each.lower(): each for each in names}
+    near = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.6)
+    if near:
+        return f"Did you mean {lower[near[0]]}?"
+    return f"There are: {', '.join(names)}." if names else "There are none."

@@ -1,0 +1,292 @@
+"""Reads a file's nodes into a Pipeline: every key has its kind, and what does not fit becomes a problem."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from ottla.streams.pipelines import data_types
+from ottla.streams.pipelines.document import Entries, Items, Node, Text
+from ottla.streams.pipelines.fields import Fields, kind_of
+from ottla.streams.pipelines.model import (
+    FILE_FORMATS,
+    HEADERS_COLUMN,
+    RECORD_COLUMNS,
+    ColumnStep,
+    FileSource,
+    GroupBy,
+    Operation,
+    Pipeline,
+    Select,
+    Source,
+    SqlStep,
+    Step,
+    TopicSource,
+    Watermark,
+    Where,
+    Window,
+    With,
+)
+from ottla.streams.pipelines.problems import Problems
+from ottla.streams.pipelines.sinks import read_sink
+
+T = TypeVar("T")
+
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_FORMATS = ("json", "string", "bytes")
+_NOT_OFFERED = {
+    "avro": "Avro is not offered here: Spark's reader of it is no part of pip's pyspark. "
+    "ottla.streams has serdes for it.",
+}
+_READS = ("topic", "topics", "pattern", "files")
+_OPERATIONS = ("where", "select", "with", "group_by", "watermark")
+
+
+def read_pipeline(node: Node, problems: Problems) -> Pipeline | None:
+    """Return what a file says; where there are errors, it is what could be read."""
+    if not isinstance(node, Entries):
+        problems.error(node.place, f"A pipeline is a mapping of keys, not {kind_of(node)}.")
+        return None
+    fields = Fields(node, "the pipeline", problems)
+    name = fields.text("name", required=True)
+    if name is not None and not re.fullmatch(r"[\w.-]+", name.text):
+        problems.error(name.place, "the pipeline: name has letters, digits, -, _ and . only.")
+    found = Pipeline(
+        name="" if name is None else name.text,
+        bootstrap=fields.word("bootstrap"),
+        checkpoint=fields.word("checkpoint"),
+        trigger=fields.interval("trigger"),
+        settings={key: value.text for key, value in fields.pairs("settings").items()},
+        sources=_all(fields, "sources", "source", _read_source),
+        steps=_all(fields, "steps", "step", _read_step),
+        sinks=_all(fields, "sinks", "sink", read_sink),
+        declared=frozenset(
+            key for part in ("sources", "steps") for key in fields.named(part, part)
+        ),
+    )
+    for part in ("sources", "sinks"):
+        if part not in fields:
+            fields.error(None, f"{part} is missing.")
+    fields.close()
+    return found
+
+
+def _all(
+    fields: Fields, key: str, noun: str, read: Callable[[str, Fields], T | None]
+) -> Mapping[str, T]:
+    found: dict[str, T] = {}
+    for name, below in fields.named(key, noun).items():
+        if not _NAME.fullmatch(name):
+            below.error(
+                None, f"{name!r} is no name: begin with a letter, go on with letters, digits and _."
+            )
+        value = read(name, below)
+        if value is not None:
+            found[name] = value
+    return found
+
+
+def _read_source(name: str, fields: Fields) -> Source | None:
+    which = fields.pick(_READS, "say what it reads")
+    if which is None:
+        return None
+    found = _read_files(name, fields) if which == "files" else _read_topics(name, fields)
+    fields.close()
+    return found
+
+
+def _read_topics(name: str, fields: Fields) -> TopicSource | None:
+    topics = (*fields.texts("topic"), *fields.texts("topics"))
+    pattern = fields.text("pattern")
+    if pattern is not None:
+        _check_pattern(pattern, fields)
+    chosen = fields.text("format")
+    if chosen is not None and chosen.text in _NOT_OFFERED:
+        fields.error("format", _NOT_OFFERED[chosen.text])
+        kind = chosen.text
+    else:
+        kind = fields.choice("format", _FORMATS, "string")
+    return TopicSource(
+        name=name,
+        place=fields.place(),
+        topics=topics,
+        pattern=pattern,
+        format=kind,
+        schema=_topic_schema(kind, fields),
+        start=fields.choice("start", ("earliest", "latest"), "earliest"),
+        max_records=fields.number("max_records"),
+        headers=fields.flag("headers"),
+        skips_bad_records=fields.choice("bad_records", ("fail", "skip"), "fail") == "skip",
+        reads_uncommitted=fields.choice("isolation", ("committed", "uncommitted"), "committed")
+        == "uncommitted",
+        is_static=fields.flag("static"),
+        watermark=_watermark(fields),
+    )
+
+
+def _check_pattern(pattern: Text, fields: Fields) -> None:
+    try:
+        re.compile(pattern.text)
+    except re.error as error:
+        at = pattern.at(error.pos or 0)
+        fields.problems.error(at, f"{fields.what}: pattern is no regular expression: {error.msg}.")
+
+
+def _topic_schema(kind: str, fields: Fields) -> Mapping[str, str] | None:
+    schema = read_schema(fields, required=kind == "json")
+    is_known = fields.word("format", "string") in _FORMATS
+    if schema is not None and kind in ("string", "bytes") and is_known:
+        fields.error("schema", f"format {kind} has no schema: its one column is value.")
+    for column in schema or ():
+        if column in RECORD_COLUMNS or column == HEADERS_COLUMN:
+            fields.error("schema", f"{column} is a column of the record itself: name it otherwise.")
+    return schema if kind == "json" else None
+
+
+def read_schema(fields: Fields, *, required: bool = False) -> Mapping[str, str] | None:
+    """Return a schema: a mapping of names to types, or one text of both."""
+    node = fields.node_of("schema", required=required)
+    if node is None:
+        return None
+    if isinstance(node, Text):
+        try:
+            return data_types.columns_of(node.text)
+        except ValueError as error:
+            fields.problems.error(node.place, f"{fields.what}: schema: {error}")
+            return None
+    if isinstance(node, Items):
+        message = f"{fields.what}: schema is a mapping of names to types, not a list."
+        fields.problems.error(node.place, message)
+        return None
+    found: dict[str, str] = {}
+    for column, kind in fields.pairs("schema").items():
+        found[column] = kind.text
+        wrong = data_types.check_type(kind.text)
+        if wrong:
+            fields.problems.error(kind.place, f"{fields.what}: schema.{column}: {wrong}")
+    return found
+
+
+def _read_files(name: str, fields: Fields) -> FileSource | None:
+    path = fields.text("files")
+    schema = read_schema(fields)
+    is_static = fields.flag("static")
+    kind = fields.choice("format", FILE_FORMATS, _by_suffix(path))
+    if not kind:
+        fields.error(None, f"format is missing: {', '.join(FILE_FORMATS)}.")
+    if schema is None and not is_static and "schema" not in fields:
+        fields.error(None, "schema is missing: files that come later must have known columns.")
+    options = fields.pairs("options")
+    watermark = _watermark(fields)
+    if path is None:
+        return None
+    return FileSource(
+        name=name,
+        place=fields.place(),
+        path=path,
+        format=kind,
+        schema=schema,
+        is_static=is_static,
+        options=options,
+        watermark=watermark,
+    )
+
+
+def _by_suffix(path: Text | None) -> str:
+    suffix = "" if path is None else path.text.rpartition(".")[2].lower()
+    return {"jsonl": "json", "ndjson": "json"}.get(suffix, suffix if suffix in FILE_FORMATS else "")
+
+
+def _watermark(fields: Fields) -> Watermark | None:
+    below = fields.below("watermark", f"{fields.what}: watermark")
+    return None if below is None else _read_watermark(below)
+
+
+def _read_watermark(fields: Fields) -> Watermark | None:
+    column = fields.text("column", required=True)
+    delay = fields.interval("delay", required=True)
+    fields.close()
+    return None if column is None else Watermark(column=column, delay=delay)
+
+
+def _read_step(name: str, fields: Fields) -> Step | None:
+    which = fields.pick(("sql", "from"), "say what it does")
+    if which is None:
+        return None
+    if which == "sql":
+        sql = fields.text("sql")
+        fields.close()
+        return None if sql is None else SqlStep(name=name, place=fields.place(), sql=sql)
+    origin = fields.text("from")
+    node = fields.node_of("do", required=True)
+    fields.close()
+    operations: list[Operation] = []
+    if isinstance(node, Items):
+        read = (_read_operation(each, fields) for each in node)
+        operations = [each for each in read if each is not None]
+    elif node is not None:
+        fields.error("do", f"do is a list of operations, not {kind_of(node)}.")
+    if origin is None:
+        return None
+    return ColumnStep(name=name, place=fields.place(), origin=origin, operations=tuple(operations))
+
+
+def _read_operation(node: Node, step: Fields) -> Operation | None:
+    if not isinstance(node, Entries):
+        step.problems.error(
+            node.place,
+            f"{step.what}: an operation is one of {', '.join(_OPERATIONS)}, as in - where: …",
+        )
+        return None
+    fields = Fields(node, step.what, step.problems)
+    which = fields.pick(_OPERATIONS, "say what the operation is")
+    if which is None:
+        return None
+    found = _OPERATION_READERS[which](fields)
+    fields.close()
+    return found
+
+
+def _read_where(fields: Fields) -> Operation | None:
+    condition = fields.text("where")
+    return None if condition is None else Where(condition=condition)
+
+
+def _read_select(fields: Fields) -> Operation | None:
+    return Select(columns=fields.texts("select"))
+
+
+def _read_with(fields: Fields) -> Operation | None:
+    return With(columns=fields.pairs("with"))
+
+
+def _read_group_by(fields: Fields) -> Operation | None:
+    below = fields.below("window", f"{fields.what}: window")
+    columns = fields.node_of("group_by")
+    # With a window alone, an empty list says so.
+    is_empty = isinstance(columns, Items) and not columns.items and below is not None
+    names = () if is_empty else fields.texts("group_by")
+    aggregates = fields.pairs("aggregate")
+    if "aggregate" not in fields:
+        fields.error("group_by", "aggregate is missing: what is counted or summed, by name.")
+    window = None if below is None else _read_window(below)
+    return GroupBy(columns=names, aggregates=aggregates, window=window)
+
+
+def _read_window(fields: Fields) -> Window | None:
+    column = fields.text("column", required=True)
+    size, slide = fields.interval("size", required=True), fields.interval("slide")
+    fields.close()
+    return None if column is None else Window(column=column, size=size, slide=slide)
+
+
+def _read_watermark_operation(fields: Fields) -> Operation | None:
+    return _watermark(fields)
+
+
+_OPERATION_READERS: Mapping[str, Callable[[Fields], Operation | None]] = {
+    "where": _read_where,
+    "select": _read_select,
+    "with": _read_with,
+    "group_by": _read_group_by,
+    "watermark": _read_watermark_operation,
+}

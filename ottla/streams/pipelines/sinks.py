@@ -1,0 +1,135 @@
+"""Reads the sinks of a pipeline file."""
+
+from ottla.streams.pipelines.document import Text
+from ottla.streams.pipelines.fields import Fields
+from ottla.streams.pipelines.model import (
+    FILE_FORMATS,
+    ConsoleSink,
+    FileSink,
+    JdbcSink,
+    MirrorSink,
+    Sink,
+    TopicSink,
+)
+
+_WRITES = ("topic", "mirror", "files", "jdbc", "console")
+_CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+_PERIODS = ("year", "month", "day", "hour")
+_VALUES = ("json", "record")
+
+
+def read_sink(name: str, fields: Fields) -> Sink | None:
+    """Return a sink; None where it cannot be read."""
+    which = fields.pick(_WRITES, "say where rows go")
+    if which is None:
+        return None
+    origin = fields.text("from", required=True)
+    found = _READERS[which](name, fields, origin or Text("", fields.place()))
+    fields.close()
+    return found
+
+
+def _topic(name: str, fields: Fields, origin: Text) -> Sink | None:
+    topic = fields.text("topic")
+    key = fields.text("key")
+    kind = fields.choice("format", _VALUES, "json")
+    if kind == "record" and key is not None:
+        fields.error("key", "format record takes the column key as it is: leave this one out.")
+    found = TopicSink(
+        name=name,
+        place=fields.place(),
+        origin=origin,
+        mode=fields.choice("mode", ("append", "update"), "append"),
+        topic=topic or Text("", fields.place()),
+        bootstrap=fields.word("bootstrap"),
+        format=kind,
+        key=key,
+        compression=fields.choice("compression", _CODECS, ""),
+    )
+    return None if topic is None else found
+
+
+def _mirror(name: str, fields: Fields, origin: Text) -> Sink | None:
+    topic = fields.text("mirror")
+    found = MirrorSink(
+        name=name,
+        place=fields.place(),
+        origin=origin,
+        topic=topic or Text("", fields.place()),
+        bootstrap=fields.word("bootstrap"),
+        groups=fields.texts("groups"),
+        offsets_topic=fields.word("offsets_topic", f"{topic}.mirror-offsets"),
+    )
+    return None if topic is None else found
+
+
+def _files(name: str, fields: Fields, origin: Text) -> Sink | None:
+    path = fields.text("files")
+    below = fields.below("partition_by_time", f"{fields.what}: partition_by_time")
+    column = by = None
+    if below is not None:
+        column = below.text("column", required=True)
+        by = below.choice("by", _PERIODS, "day")
+        below.close()
+    kind = fields.choice("format", FILE_FORMATS, "parquet")
+    found = FileSink(
+        name=name,
+        place=fields.place(),
+        origin=origin,
+        path=path or Text("", fields.place()),
+        format=kind,
+        partition_by=fields.texts("partition_by"),
+        time=column,
+        by=by or "",
+        options=fields.pairs("options"),
+    )
+    return None if path is None else found
+
+
+def _jdbc(name: str, fields: Fields, origin: Text) -> Sink | None:
+    url, table = fields.text("jdbc"), fields.text("table", required=True)
+    if url is not None and not url.text.startswith("jdbc:"):
+        fields.problems.error(
+            url.place,
+            f"{fields.what}: jdbc begins with jdbc:, as in jdbc:postgresql://host/database.",
+        )
+    if "password" in fields:
+        fields.node_of("password")
+        fields.error(
+            "password",
+            "a password does not belong into a file: name the environment variable that holds it "
+            "with password_variable.",
+        )
+    found = JdbcSink(
+        name=name,
+        place=fields.place(),
+        origin=origin,
+        mode=fields.choice("mode", ("append", "update"), "append"),
+        url=url or Text("", fields.place()),
+        table=table or Text("", fields.place()),
+        key=fields.texts("key"),
+        latest_by=fields.text("latest_by"),
+        user=fields.word("user"),
+        password_variable=fields.word("password_variable"),
+        driver=fields.word("driver"),
+    )
+    if found.mode == "update" and not found.key:
+        fields.error("mode", "mode update needs a key: which row a changed one takes the place of.")
+    if found.latest_by is not None and not found.key:
+        fields.error("latest_by", "latest_by needs a key: of which rows the latest is kept.")
+    return None if url is None or table is None else found
+
+
+def _console(name: str, fields: Fields, origin: Text) -> Sink | None:
+    if not fields.flag("console", True):
+        fields.error("console", "console is true, or there is no such sink.")
+    return ConsoleSink(
+        name=name,
+        place=fields.place(),
+        origin=origin,
+        mode=fields.choice("mode", ("append", "update", "complete"), "append"),
+        rows=fields.number("rows") or 20,
+    )
+
+
+_READERS = {"topic": _topic, "mirror": _mirror, "files": _files, "jdbc": _jdbc, "console": _console}

@@ -1,0 +1,165 @@
+"""As much of SQL as a check without Spark needs: words, closed quotes and brackets, the tables a query names.
+
+Spark's own parser has the last word (`ottla pipeline check --deep`, and every run).
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ottla.streams.pipelines.document import Text
+from ottla.streams.pipelines.problems import Problems
+
+_TOKEN = re.compile(
+    r"""(?P<skip>\s+|--[^\n]*|/\*.*?\*/)
+      | (?P<string>[rR]?'(?:[^'\\]|\\.|'')*'|[rR]?"(?:[^"\\]|\\.|"")*")
+      | (?P<quoted>`(?:[^`]|``)*`)
+      | (?P<word>[^\W\d]\w*)
+      | (?P<number>\d[\w.]*)
+      | (?P<open>[(\[{])
+      | (?P<close>[)\]}])
+      | (?P<unclosed>['"`]|/\*)
+      | (?P<other>.)""",
+    re.VERBOSE | re.DOTALL,
+)
+_PAIRS = {")": "(", "]": "[", "}": "{"}
+# After these a bracket opens a part of the query, not the arguments of a function.
+_KEYWORDS = (
+    "select from where join on and or not in as exists by case when then else having all distinct "
+    "union except intersect any some over using lateral like limit with"
+)
+# What may stand in a table's place and is none.
+_NO_TABLES = frozenset({"lateral", "values", "unnest"})
+
+
+class Token(NamedTuple):
+    """A word, string, number, bracket or sign, and where it begins."""
+
+    kind: str
+    text: str
+    start: int
+
+    @property
+    def lower(self) -> str:
+        """Return the text in small letters."""
+        return self.text.lower()
+
+
+class TableName(NamedTuple):
+    """A table that a query reads, and where it is named."""
+
+    name: str
+    start: int
+
+
+def tokens(sql: str) -> Iterator[Token]:
+    """Yield what a text is made of, without blanks and comments."""
+    for match in _TOKEN.finditer(sql):
+        kind = match.lastgroup or "other"
+        if kind != "skip":
+            yield Token(kind, match.group(), match.start())
+
+
+def check_shape(text: Text, what: str, problems: Problems) -> bool:
+    """Note quotes and brackets that are not closed, and text that is empty; return whether all is well."""
+    stack: list[Token] = []
+    count = 0
+    for token in tokens(text.text):
+        count += 1
+        if token.kind == "unclosed":
+            problems.error(text.at(token.start), f"{what}: {token.text} is opened and not closed.")
+            return False
+        if token.kind == "open":
+            stack.append(token)
+        elif token.kind == "close":
+            if not stack or stack[-1].text != _PAIRS[token.text]:
+                problems.error(
+                    text.at(token.start), f"{what}: nothing is open that {token.text} closes."
+                )
+                return False
+            stack.pop()
+    if stack:
+        place = text.at(stack[-1].start)
+        problems.error(place, f"{what}: {stack[-1].text} is opened and not closed.")
+    if not count:
+        problems.error(text.place, f"{what}: it is empty.")
+    return bool(count) and not stack
+
+
+@dataclass
+class _Level:
+    """A bracket that is open: of a function's arguments, or of a query."""
+
+    is_function: bool
+    # Whether a FROM has come: commas then separate tables, until the next clause.
+    in_tables: bool = False
+
+
+_END_OF_TABLES = (
+    "where group having order limit window union except intersect select sort cluster distribute"
+)
+
+
+def tables(sql: str) -> list[TableName]:
+    """Return the tables that a query names after FROM, JOIN and commas; not its own WITH names."""
+    found: list[TableName] = []
+    own = _own_names(sql)
+    levels = [_Level(False)]
+    words = list(tokens(sql))
+    for position, token in enumerate(words):
+        before = words[position - 1] if position else None
+        after = words[position + 1] if position + 1 < len(words) else None
+        level = levels[-1]
+        if token.kind == "open":
+            levels.append(_Level(_opens_arguments(before, after)))
+        elif token.kind == "close":
+            levels = levels[:-1] or [_Level(False)]
+        elif token.kind == "word" and not level.is_function:
+            level.in_tables = _in_tables(level, token, before)
+        name = _table_after(token, level, words, position)
+        if name is not None and name.name.lower() not in own:
+            found.append(name)
+    return found
+
+
+def _opens_arguments(before: Token | None, after: Token | None) -> bool:
+    is_name = before is not None and before.kind in ("word", "quoted")
+    is_query = after is not None and after.lower in ("select", "with", "from", "values")
+    return is_name and before is not None and before.lower not in _KEYWORDS.split() and not is_query
+
+
+def _in_tables(level: _Level, token: Token, before: Token | None) -> bool:
+    if token.lower in ("from", "join"):
+        return before is None or before.lower != "distinct" or token.lower == "join"
+    return level.in_tables and token.lower not in _END_OF_TABLES.split()
+
+
+def _table_after(
+    token: Token, level: _Level, words: list[Token], position: int
+) -> TableName | None:
+    """Return the table that stands after a FROM, a JOIN or a comma between tables."""
+    leads = token.lower in ("from", "join") or (token.text == "," and level.in_tables)
+    if not leads or level.is_function or not level.in_tables:
+        return None
+    rest = words[position + 1 : position + 4]
+    if not rest or rest[0].kind not in ("word", "quoted") or rest[0].lower in _NO_TABLES:
+        return None
+    # range(10), or a name of another catalog: not ours to judge.
+    if len(rest) > 1 and rest[1].text in ("(", "."):
+        return None
+    return TableName(rest[0].text.strip("`"), rest[0].start)
+
+
+def _own_names(sql: str) -> set[str]:
+    """Return the names that WITH gives in the query itself."""
+    words = list(tokens(sql))
+    if not any(word.lower == "with" for word in words):
+        return set()
+    return {
+        words[n].lower.strip("`")
+        for n in range(len(words) - 2)
+        if words[n].kind in ("word", "quoted")
+        and words[n + 1].lower == "as"
+        and words[n + 2].text == "("
+    }

@@ -1,0 +1,352 @@
+"""A pipeline file is checked whole: every mistake is told at once, with its line and column."""
+
+from dataclasses import replace
+from textwrap import dedent
+
+import pytest
+
+from ottla.streams.pipelines import Checked, Pipeline, check
+from ottla.streams.pipelines.checking import check_topics, order_of_steps
+from ottla.streams.pipelines.model import ColumnStep, GroupBy, MirrorSink, TopicSink, TopicSource
+
+GOOD = dedent(
+    """\
+    name: flights
+    trigger: 5 seconds
+    sources:
+      flights:
+        topic: flights
+        format: json
+        schema:
+          carrier: string
+          delays: array<struct<minutes:int, reason:string>>
+        watermark: {column: _timestamp, delay: 10 minutes}
+      airlines: {topic: airlines, static: true}
+    steps:
+      late:
+        from: flights
+        do:
+          - where: delays[0].minutes > 15
+          - with: {hour: "date_trunc('hour', _timestamp)"}
+      totals:
+        sql: |
+          WITH named AS (SELECT * FROM late JOIN airlines ON carrier = _key)
+          SELECT carrier, window.start AS hour, count(*) AS flights
+          FROM named GROUP BY carrier, window(_timestamp, '1 hour')
+    sinks:
+      totals: {from: totals, topic: totals, key: carrier}
+    """
+)
+
+
+def _check(text: str) -> Checked:
+    return check(dedent(text))
+
+
+def _told(text: str) -> list[str]:
+    return [str(problem) for problem in _check(text).problems]
+
+
+def _changed(old: str, new: str) -> list[str]:
+    assert old in GOOD
+    return _told(GOOD.replace(old, new))
+
+
+def _good() -> Pipeline:
+    found = check(GOOD)
+    assert found.problems == []
+    assert found.pipeline is not None
+    return found.pipeline
+
+
+def test_a_file_becomes_values() -> None:
+    """Sources, steps in the order they depend on each other, and sinks."""
+    pipeline = _good()
+    flights = pipeline.sources["flights"]
+    assert isinstance(flights, TopicSource)
+    assert [topic.text for topic in flights.topics] == ["flights"]
+    assert flights.watermark is not None
+    assert flights.watermark.delay == "10 minutes"
+    assert [step.name for step in order_of_steps(pipeline)] == ["late", "totals"]
+    assert isinstance(pipeline.sinks["totals"], TopicSink)
+
+
+def test_steps_may_stand_in_any_order() -> None:
+    """A step may read one that stands below it."""
+    text = """\
+        name: x
+        sources: {a: {topic: a}}
+        steps:
+          last: {sql: SELECT * FROM First}
+          first: {sql: SELECT * FROM a}
+        sinks: {out: {from: last, topic: out}}
+        """
+    pipeline = _check(text).pipeline
+    assert pipeline is not None
+    assert [step.name for step in order_of_steps(pipeline)] == ["first", "last"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        (
+            "trigger: 5 seconds",
+            "triger: 5 seconds",
+            "line 2, column 1: the pipeline: there is no key triger. Did you mean trigger?",
+        ),
+        (
+            "trigger: 5 seconds",
+            "trigger: soon",
+            "line 2, column 10: the pipeline: trigger is a length of time, like 10 minutes, not 'soon'.",
+        ),
+        (
+            "format: json",
+            "format: jsn",
+            "line 6, column 13: source flights: format cannot be 'jsn'. Did you mean json?",
+        ),
+        (
+            "carrier: string\n",
+            "carrier: strng\n",
+            "line 8, column 16: source flights: schema.carrier: There is no data type strng. "
+            "Did you mean string?",
+        ),
+        (
+            "minutes:int,",
+            "minutes:itn,",
+            "line 9, column 15: source flights: schema.delays: There is no data type itn. "
+            "Did you mean int?",
+        ),
+        (
+            "from: flights\n",
+            "from: flight\n",
+            "line 14, column 11: step late: there is no source or step flight. Did you mean flights?",
+        ),
+        (
+            "where: delays[0].minutes > 15",
+            "were: delays[0].minutes > 15",
+            "line 16, column 9: step late: there is no key were. Did you mean where?",
+        ),
+        (
+            "delays[0].minutes > 15",
+            "(delays[0].minutes > 15",
+            "line 16, column 16: step late: ( is opened and not closed.",
+        ),
+        (
+            "FROM late JOIN airlines",
+            "FROM late JOIN airline",
+            "line 20, column 46: step totals: there is no source or step airline. "
+            "Did you mean airlines?",
+        ),
+        (
+            "'1 hour')",
+            "'1 hour)",
+            "line 22, column 55: step totals: ' is opened and not closed.",
+        ),
+        (
+            "{from: totals, topic: totals, key: carrier}",
+            "{topic: totals}",
+            "line 24, column 3: sink totals: from is missing.",
+        ),
+        (
+            "topic: totals, key",
+            "topic: totals, jdbc: jdbc:derby:x, key",
+            "line 24, column 41: sink totals: only one of topic and jdbc can be there.",
+        ),
+        (
+            "static: true",
+            "static: maybe",
+            "line 11, column 39: source airlines: static is true or false, not 'maybe'.",
+        ),
+        ("static: true", "start: [a]", "line 11, column 38: source airlines: start is a text, not a list."),
+        ("name: flights\n", "name:\n", "line 1, column 1: the pipeline: name has no value."),
+        (
+            "topic: flights",
+            "pattern: 'flights-['",
+            "line 5, column 23: source flights: pattern is no regular expression: "
+            "unterminated character set.",
+        ),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_told_with_its_place(old: str, new: str, told: str) -> None:
+    """Line, column, what is wrong, and what may have been meant."""
+    assert told in _changed(old, new)
+
+
+def test_all_mistakes_are_told_at_once_in_order() -> None:
+    """Nobody corrects a file one error a run; what cannot be read is not told of twice."""
+    found = _told(
+        """\
+        name: x
+        sources:
+          a: {topik: a}
+          b: {topic: b, format: json}
+        steps:
+          c: {from: a, do: [{group_by: [x]}]}
+        sinks:
+          d: {from: c, files: out, formt: csv}
+        """
+    )
+    assert [line.partition(": ")[0] for line in found] == [
+        "line 3, column 7",
+        "line 4, column 3",
+        "line 6, column 22",
+        "line 8, column 28",
+    ]
+
+
+def test_circles_are_named() -> None:
+    """Steps that read each other are told of once, in the order of the circle."""
+    text = """\
+        name: x
+        sources: {s: {topic: s}}
+        steps:
+          a: {sql: SELECT * FROM b}
+          b: {sql: "SELECT * FROM c, s"}
+          c: {from: a, do: [{select: ['*']}]}
+        sinks: {out: {from: a, topic: out}}
+        """
+    assert _told(text) == ["line 4, column 3: step a: it reads itself, a reads b reads c reads a."]
+
+
+def test_totals_without_a_watermark_are_refused() -> None:
+    """Spark would refuse them when the pipeline starts, or keep them for ever."""
+    # The airlines that are joined are static, and totals of those are whole at once: not ours to say.
+    assert _changed("    watermark: {column: _timestamp, delay: 10 minutes}\n", "") == []
+    text = """\
+        name: x
+        sources: {a: {topic: a}}
+        steps:
+          n: {sql: "SELECT value, count(*) AS n FROM a GROUP BY value"}
+        sinks:
+          out: {from: n, topic: out}
+        """
+    assert _told(text) == [
+        "line 6, column 3: sink out: totals of a stream without a watermark never end: give a source "
+        "a watermark, so that windows end, or the sink mode: update, so that every change of a total "
+        "is written."
+    ]
+    assert _told(text.replace("topic: out}", "topic: out, mode: update}")) == []
+
+
+def test_what_no_sink_reads_is_a_warning() -> None:
+    """It does no harm, and is hardly meant; the pipeline can run."""
+    found = _check(GOOD.replace("from: totals, topic", "from: late, topic"))
+    assert found.pipeline is not None
+    assert [str(each) for each in found.problems] == [
+        "line 11, column 3: warning: source airlines: no sink comes of it: it is not run.",
+        "line 18, column 3: warning: step totals: no sink comes of it: it is not run.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "line 1, column 1: The file is empty."),
+        ("- a\n", "line 1, column 1: A pipeline is a mapping of keys, not a list."),
+        ("a: [1\nb: 2\n", "line 2, column 2: This is no YAML"),
+        ("name: x\nname: y\n", "line 2, column 1: name is here for the second time (line 1)."),
+        ("name: !!python/object:os.system x\n", "line 1, column 7: Tags"),
+        ("a: &x {b: *x}\n", "line 1, column 4: An alias names what it stands in."),
+        ("a: \x01\n", "line 1, column 4: This is no YAML: character 0x1 cannot be in it."),
+        (
+            "a: b: c\n",
+            "line 1, column 5: This is no YAML: mapping values are not allowed here; a text with",
+        ),
+    ],
+)
+def test_what_is_no_pipeline_is_told(text: str, told: str) -> None:
+    """No text of any kind ends in a traceback."""
+    assert any(line.startswith(told) for line in _told(text)), _told(text)
+
+
+def test_words_mean_what_is_written() -> None:
+    """No, on and 010 are texts, not false, true and 8 as YAML 1.1 has it."""
+    text = GOOD.replace("carrier: string\n", "no: string\n").replace("name: flights", "name: 010")
+    pipeline = check(text).pipeline
+    assert pipeline is not None
+    assert pipeline.name == "010"
+    assert list(pipeline.sources["flights"].schema or ()) == ["no", "delays"]
+
+
+def test_topics_of_a_cluster() -> None:
+    """A topic to read must be there; one to write may come."""
+    found = [str(each) for each in check_topics(_good(), ["flight", "airlines"])]
+    assert found == [
+        "line 5, column 12: source flights: there is no topic flights. Did you mean flight?",
+        "line 24, column 33: warning: sink totals: there is no topic totals yet: create it, or the "
+        "brokers do with their defaults where they are allowed to.",
+    ]
+    assert check_topics(_good(), ["flights", "airlines", "totals"]) == []
+
+
+def test_a_mirror_is_of_one_topic() -> None:
+    """Offsets can be translated where a partition of the one is a partition of the other."""
+    text = """\
+        name: x
+        sources: {a: {topic: a}, b: {topics: [a, b]}}
+        steps: {c: {from: a, do: [{where: 'true'}]}}
+        sinks:
+          one: {from: a, mirror: a}
+          two: {from: b, mirror: x}
+          three: {from: c, mirror: x}
+          good: {from: a, mirror: a, bootstrap: 'other:9092', groups: billing}
+        """
+    assert [line.partition(": sink")[0] for line in _told(text)] == [
+        "line 5, column 26",
+        "line 6, column 15",
+        "line 7, column 17",
+    ]
+    sink = _check(text.replace("mirror: a}", "mirror: z}")).pipeline
+    assert sink is None
+    good = MirrorSink(**vars(_mirror_of(text)))
+    assert [group.text for group in good.groups] == ["billing"]
+    assert good.offsets_topic == "a.mirror-offsets"
+
+
+def _mirror_of(text: str) -> MirrorSink:
+    lines = [
+        line
+        for line in dedent(text).splitlines()
+        if not line.startswith(("  one", "  two", "  three"))
+    ]
+    pipeline = check("\n".join(lines)).pipeline
+    assert pipeline is not None
+    found = pipeline.sinks["good"]
+    assert isinstance(found, MirrorSink)
+    return replace(found)
+
+
+def test_windows_and_groups_are_read() -> None:
+    """A window alone may group; sizes are lengths of time."""
+    text = """\
+        name: x
+        sources: {a: {topic: a, watermark: {column: _timestamp, delay: 1 minute}}}
+        steps:
+          n:
+            from: a
+            do:
+              - group_by: []
+                window: {column: _timestamp, size: 1 hour, slide: 10 minutes}
+                aggregate: {n: count(*)}
+        sinks: {out: {from: n, console: true}}
+        """
+    pipeline = _check(text).pipeline
+    assert pipeline is not None
+    step = pipeline.steps["n"]
+    assert isinstance(step, ColumnStep)
+    assert isinstance(step.operations[0], GroupBy)
+    assert step.operations[0].window is not None
+    assert step.operations[0].window.slide == "10 minutes"
+    assert _told(text.replace("size: 1 hour", "size: hour")) == [
+        "line 8, column 44: step n: window: size is a length of time, like 10 minutes, not 'hour'."
+    ]
+
+
+def test_a_password_does_not_stand_in_a_file() -> None:
+    """It is named by the variable of the environment that holds it."""
+    text = """\
+        name: x
+        sources: {a: {topic: a}}
+        sinks: {out: {from: a, jdbc: 'jdbc:derby:x', table: t, password: secret}}
+        """
+    assert [line for line in _told(text) if "password_variable" in line]

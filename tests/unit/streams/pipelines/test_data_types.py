@@ -1,0 +1,38 @@
+"""Schemas are checked without Spark."""
+
+import pytest
+
+from ottla.streams.pipelines.data_types import check_type, columns_of
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "string", "BIGINT", "decimal(10, 2)", "varchar(20)", "array<int>", "map<string, array<double>>",
+        "struct<a: int, `b c`: struct<d string>>", "struct<a int>",
+    ],
+)  # fmt: skip
+def test_types_of_spark(text: str) -> None:
+    """As they are written in Spark's DDL."""
+    assert check_type(text) == ""
+
+
+@pytest.mark.parametrize(
+    "text", ["strng", "array<>", "array<int", "map<string>", "struct<a>", "list<int>"]
+)
+def test_what_is_no_type(text: str) -> None:
+    """A sentence says what is wrong."""
+    assert check_type(text)
+
+
+def test_columns_of_a_schema() -> None:
+    """Names and types, nested commas and colons included."""
+    assert columns_of("a int, b map<string, int> NOT NULL, c: decimal(10,2)") == {
+        "a": "int",
+        "b": "map<string, int>",
+        "c": "decimal(10,2)",
+    }
+    with pytest.raises(ValueError, match=r"Column b: There is no data type nit\. Did you mean int"):
+        columns_of("a int, b nit")
+    with pytest.raises(ValueError, match="Column a is there twice"):
+        columns_of("a int, a string")
