@@ -17,8 +17,10 @@ A topology of `ottla.streams` runs here as it runs in the test driver, record fo
     with start(topology, spark, application_id="app", bootstrap="127.0.0.1:9092", checkpoint="state") as query:
         query.await_termination()
 
-Not done: writing exactly once (a micro-batch that is run again is written again), interactive queries, Column
-expressions in a topology.
+What it writes is written exactly once with `sink_options={"processingGuarantee": "exactly_once"}` among the query's
+settings; without, a micro-batch that is run again is written again.
+
+Not done: interactive queries, Column expressions in a topology.
 """
 
 from ottla.streams.spark.query import StreamsQuery, start

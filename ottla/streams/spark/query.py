@@ -165,6 +165,7 @@ def start(
 ) -> StreamsQuery:
     """Start a topology; `task_settings` and `query_settings` say more, without the names given here.
 
+    Stores are kept in the checkpoint; their changelogs are written only where `task_settings` say so.
     TopologyError or ConfigError where it cannot run, before anything starts.
     """
     told = task_settings or TaskSettings(application_id, writes_changelogs=False)
