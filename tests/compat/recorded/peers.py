@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ottla.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from tests.compat import java
+from tests.compat import java, zookeeper
 from tests.compat.recorded.player import Line, Target, ask
 from tests.compat.recorded.transcript import MODERN, OLDER
 
@@ -61,7 +61,8 @@ def running(version: str, folder: Path, options: Mapping[str, str]) -> Iterator[
     with contextlib.ExitStack() as stack:
         node: java.KafkaNode
         if version == OLDER:
-            node = _Older(folder, rows, _start_zookeeper(folder / "zookeeper", stack))
+            address = stack.enter_context(zookeeper.running(folder / "zookeeper"))
+            node = zookeeper.Broker(folder, address, options=rows)
         else:
             node = _Modern(folder, rows)
         if "metric.reporters" in options:
@@ -97,45 +98,6 @@ class _Modern(java.KafkaNode):
             *("format", "-t", "MkU3OEVBNTcwNTJENDM2Qk", "-c", str(folder / "server.properties")),
             *("--feature", "eligible.leader.replicas.version=0"),
         )
-
-
-class _Older(java.KafkaNode):
-    """A broker on a ZooKeeper."""
-
-    def __init__(self, folder: Path, options: list[str], zookeeper: str) -> None:
-        super().__init__(folder)
-        # There is nothing to format.
-        self.data.mkdir()
-        rows = (
-            "broker.id=1",
-            f"listeners=PLAINTEXT://{self.bootstrap}",
-            f"zookeeper.connect={zookeeper}",
-            "offsets.topic.replication.factor=1",
-            "transaction.state.log.replication.factor=1",
-            "transaction.state.log.min.isr=1",
-            *options,
-        )
-        (folder / "server.properties").write_text("\n".join(rows) + "\n")
-
-
-def _start_zookeeper(folder: Path, stack: contextlib.ExitStack) -> str:
-    folder.mkdir(parents=True)
-    (port,) = java.free_ports(1)
-    rows = (
-        "tickTime=2000",
-        f"dataDir={folder}",
-        f"clientPort={port}",
-        "clientPortAddress=127.0.0.1",
-        "admin.enableServer=false",
-    )
-    (folder / "zoo.cfg").write_text("\n".join(rows) + "\n")
-    main_class = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
-    command = java.command(java.kafka_class_path(OLDER), main_class, str(folder / "zoo.cfg"))
-    with (folder / "out").open("wb") as out:
-        process = subprocess.Popen(command, stdout=out, stderr=out, start_new_session=True)
-    stack.callback(process.wait)
-    stack.callback(process.kill)
-    return f"127.0.0.1:{port}"
 
 
 def _wait_for_brokers(target: Target) -> None:
