@@ -18,6 +18,7 @@ from ottla.client.admin.offsets import EARLIEST, LATEST, TopicPartition
 from ottla.client.bootstrap import parse_bootstrap
 from ottla.client.fetcher import FetchSettings
 from ottla.client.sender import SendSettings
+from ottla.streams.durations import milliseconds
 from ottla.wire.records.compression import CODECS
 
 Offsets = dict[TopicPartition, int]
@@ -79,6 +80,10 @@ def _milliseconds(value: str) -> int:
     if number < 0:
         raise ValueError("it is milliseconds since 1970, not below 0")
     return number
+
+
+def _duration(value: str) -> int:
+    return milliseconds(value.strip().lower())
 
 
 def _one_of(*choices: str) -> Callable[[str], str]:
@@ -196,6 +201,22 @@ OPTIONS = (
     ),
     OptionRow("maxOffsetsPerTrigger", _STREAM, _positive, "Records a micro-batch at most."),
     OptionRow(
+        "maxBytesPerTrigger", _STREAM, _positive, "Bytes a micro-batch at most, about, as stored."
+    ),
+    OptionRow(
+        "minOffsetsPerTrigger", _STREAM, _positive, "Wait until there are so many new records."
+    ),
+    OptionRow(
+        "maxTriggerDelay", _STREAM, _duration, "But no longer than this, as in 10s or 5m; 15m."
+    ),
+    OptionRow(
+        "kafka.group.id",
+        _STREAM,
+        _text,
+        "Show the progress as this consumer group; nothing reads it.",
+    ),
+    OptionRow("group.id", _STREAM, _text, "The same, shorter."),
+    OptionRow(
         "minPartitions", _READ, _positive, "Split the reading into this many tasks at least."
     ),
     OptionRow("maxRecordsPerPartition", _READ, _positive, "Records for one task at most."),
@@ -241,10 +262,7 @@ _ROWS = {row.name.lower(): row for row in OPTIONS}
 
 # Options of Spark's Kafka connector that this source does without, and why.
 _NOT_OURS = {
-    "minoffsetspertrigger": "a trigger's processing time says how long to gather records",
-    "maxtriggerdelay": "a trigger's processing time says how long to gather records",
-    "groupidprefix": "no consumer group is used",
-    "kafka.group.id": "no consumer group is used",
+    "groupidprefix": "kafka.group.id names the group that shows the progress of a stream",
     "fetchoffset.numretries": "offsets are asked for until the time-out",
     "fetchoffset.retryintervalms": "offsets are asked for until the time-out",
 }
@@ -282,6 +300,12 @@ class SparkOptions:
                 "Option kafka.bootstrap.servers is missing: name a broker, host:port."
             )
         parse_bootstrap(found)
+        return found
+
+    @property
+    def group_id(self) -> str | None:
+        """Return the group that shows the progress, if one is wanted."""
+        found: str | None = self.get("kafka.group.id", self.get("group.id"))
         return found
 
     @property

@@ -5,10 +5,12 @@ to change. Semantics are those of Spark's Kafka connector (KafkaOffsetReaderAdmi
 JSON by timestamp, and that before offsets; JSON names every partition.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from types import TracebackType
 
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
+from ottla.client.admin.answers import check
 from ottla.client.admin.offsets import (
     EARLIEST,
     LATEST,
@@ -20,6 +22,11 @@ from ottla.client.admin.offsets import (
 from ottla.client.brokers import Brokers
 from ottla.streams.spark.options import SparkOptions, Use
 from ottla.streams.spark.ranges import OffsetRange, Offsets
+from ottla.wire.messages.describe_log_dirs import (
+    DescribableLogDirTopic,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+)
 
 
 class Positions:
@@ -29,6 +36,8 @@ class Positions:
         self._options = options
         self._isolation_level = READ_COMMITTED if options.reads_committed else READ_UNCOMMITTED
         self._brokers = Brokers(options.bootstrap, client_id=options.client_id)
+        self.known: frozenset[TopicPartition] = frozenset()
+        """What `partitions` found last."""
 
     def __enter__(self) -> "Positions":
         """Return itself; connections are made when they are needed."""
@@ -49,7 +58,48 @@ class Positions:
 
     def partitions(self) -> list[TopicPartition]:
         """Return the partitions as they are now: topics and partitions may come later."""
-        return self._brokers.retry(self._partitions)
+        found = self._brokers.retry(self._partitions)
+        self.known = frozenset(found)
+        return found
+
+    def sizes(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Return how many bytes the partitions hold, as they are stored (DescribeLogDirs)."""
+        wanted = list(partitions)
+        return self._brokers.retry(lambda: self._sizes(wanted))
+
+    def rows_of(self, max_bytes: int, new: Offsets) -> int:
+        """Return how many of the new records are about so many bytes, at least one.
+
+        A record is taken for as large as those of its partition are on average.
+        """
+        filled = {key: count for key, count in new.items() if count > 0}
+        if not filled:
+            return 1
+        first, last, held = self.earliest(filled), self.latest(filled), self.sizes(filled)
+        total = sum(
+            held.get(key, 0) * count / max(last[key] - first[key], count)
+            for key, count in filled.items()
+        )
+        return max(1, int(sum(filled.values()) * min(1.0, max_bytes / max(total, 1))))
+
+    def _sizes(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        found: dict[TopicPartition, int] = {}
+        by_leader: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+        for (topic, partition), leader in self._brokers.leaders(partitions).items():
+            by_leader[leader][topic].append(partition)
+        for leader, asked in by_leader.items():
+            topics = [
+                DescribableLogDirTopic(topic=name, partitions=rows) for name, rows in asked.items()
+            ]
+            request = DescribeLogDirsRequest(topics=topics)
+            response = self._brokers.ask_node(leader, request, DescribeLogDirsResponse)
+            for directory in response.results:
+                check(directory.error_code, subject=directory.log_dir)
+                for each in directory.topics:
+                    for row in each.partitions:
+                        if not row.is_future_key:
+                            found[each.name, row.partition_index] = row.partition_size
+        return found
 
     def _partitions(self) -> list[TopicPartition]:
         assigned: tuple[TopicPartition, ...] | None = self._options.get("assign")
@@ -150,6 +200,8 @@ class Positions:
         """Raise ApiError OFFSET_OUT_OF_RANGE unless the options say to go on."""
         if self._options.get("failOnDataLoss", True):
             advice = "Give the option failOnDataLoss=false to read what there is."
+            if self._options.use is Use.STREAM_READ:
+                advice += " Or begin anew: another checkpointLocation, and startingOffsets."
             raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{reason} {advice}")
 
 

@@ -47,6 +47,11 @@ def from_json(offsets: Mapping[str, Mapping[str, int]]) -> Offsets:
     }
 
 
+def least(*limits: int | None) -> int | None:
+    """Return the least of the limits that there are."""
+    return min((each for each in limits if each is not None), default=None)
+
+
 def limit_offsets(start: Offsets, end: Offsets, max_rows: int) -> Offsets:
     """Return an end that is at most about `max_rows` after the start, in proportion to what is there.
 

@@ -5,6 +5,7 @@ planner process beside it, `read` in the executors' Python workers, where each t
 and hands over Arrow batches. Columns and options are those of Spark's Kafka connector.
 """
 
+import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
     ReadLimit,
+    ReadMaxBytes,
     ReadMaxRows,
     SupportsTriggerAvailableNow,
 )
@@ -46,10 +48,12 @@ from ottla.streams.spark.ranges import (
     OffsetRange,
     Offsets,
     from_json,
+    least,
     limit_offsets,
     split,
     to_json,
 )
+from ottla.streams.spark.shadow_group import ShadowGroup
 from ottla.streams.spark.sink import BatchSink, StreamSink
 from ottla.wire.records.columnar import ColumnDecoder
 
@@ -69,6 +73,7 @@ _COLUMNS: dict[str, DataType] = {
 
 # How long `latestOffset` waits before it asks, by how often it found nothing: Spark asks again at once,
 # about 60 times a second.
+_TRIGGER_DELAY_MS = 900_000
 _IDLE_PAUSES_S = (0.0, 0.01, 0.02, 0.05, 0.1)
 
 
@@ -174,6 +179,9 @@ class StreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerAvailabl
         self._latest: Offsets = {}
         self._target: Offsets | None = None
         self._idle_polls = 0
+        # As with Spark's connector, the first batch does not wait for more.
+        self._triggered_at = -math.inf
+        self._shadow: ShadowGroup | None = None
 
     def initialOffset(self) -> JsonOffsets:
         """Return where the options say to start; asked for where there is no checkpoint yet."""
@@ -181,17 +189,51 @@ class StreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerAvailabl
         return to_json(positions.starting(positions.partitions()))
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """Return what maxOffsetsPerTrigger says."""
+        """Return what maxOffsetsPerTrigger and maxBytesPerTrigger say."""
         rows = self._options.get("maxOffsetsPerTrigger")
-        return ReadAllAvailable() if rows is None else ReadMaxRows(rows)
+        max_bytes = self._options.get("maxBytesPerTrigger")
+        if rows is not None:
+            return ReadMaxRows(rows)
+        return ReadAllAvailable() if max_bytes is None else ReadMaxBytes(max_bytes)
 
     def latestOffset(self, start: Mapping[str, Mapping[str, int]], limit: ReadLimit) -> JsonOffsets:
         """Return where the next batch ends; the start itself where nothing has come."""
         begin = from_json(start)
         end = self._available(begin)
-        if isinstance(limit, ReadMaxRows):
-            end = self._limited(self._beginning(begin, end), end, limit.max_rows)
-        return to_json(end)
+        # Asked for the next batch: the last one is done.
+        self._show(begin)
+        begin = self._beginning(begin, end)
+        if self._is_delayed(begin, end):
+            return to_json(from_json(start))
+        rows = self._allowed(begin, end, limit)
+        return to_json(end if rows is None else self._limited(begin, end, rows))
+
+    def _allowed(self, begin: Offsets, end: Offsets, limit: ReadLimit) -> int | None:
+        """Return how many rows a batch may have, None if there is no limit."""
+        if isinstance(limit, ReadAllAvailable):
+            return None
+        rows = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        max_bytes = self._options.get("maxBytesPerTrigger")
+        if max_bytes is None:
+            return rows
+        positions = self._connected()
+        new = {key: end[key] - begin[key] for key in end if key in positions.known}
+        return least(rows, positions.rows_of(max_bytes, new))
+
+    def _is_delayed(self, begin: Offsets, end: Offsets) -> bool:
+        """Tell whether there is too little to begin; never where the query is to end."""
+        wanted = self._options.get("minOffsetsPerTrigger")
+        if wanted is None or self._target is not None:
+            return False
+        now = time.monotonic()
+        known = self._connected().known
+        new = sum(end[key] - begin[key] for key in end if key in known)
+        delay_s = self._options.get("maxTriggerDelay", _TRIGGER_DELAY_MS) / 1000
+        if 0 < new < wanted and now < self._triggered_at + delay_s:
+            return True
+        if new:
+            self._triggered_at = now
+        return False
 
     def _limited(self, begin: Offsets, end: Offsets, max_rows: int) -> Offsets:
         """Return how far a batch of so many rows goes."""
@@ -214,7 +256,7 @@ class StreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerAvailabl
         gone = sorted(set(starts) - set(ends))
         if gone:
             self._connected().tell_data_loss(f"{gone[0][0]}-{gone[0][1]} is gone.")
-        starts = self._beginning(starts, ends)
+        starts = self._held(self._beginning(starts, ends), ends)
         ranges = [OffsetRange(*key, starts[key], ends[key]) for key in sorted(ends)]
         for item in ranges:
             if item.size < 0:
@@ -225,10 +267,24 @@ class StreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerAvailabl
         return self._tasks(ranges)
 
     def commit(self, end: Mapping[str, Mapping[str, int]]) -> None:
-        """Do nothing: the checkpoint holds the progress, no consumer group does."""
+        """Show the progress, if a group is named; it is the checkpoint that holds it."""
+        self._show(from_json(end), at_once=True)
+
+    def _show(self, offsets: Offsets, *, at_once: bool = False) -> None:
+        if self._options.group_id is None:
+            return
+        if self._shadow is None:
+            options = self._options
+            self._shadow = ShadowGroup(options.bootstrap, options.group_id, options.client_id)
+        known = self._connected().known
+        real = {key: offset for key, offset in offsets.items() if key in known}
+        self._shadow.follow(real, at_once=at_once)
 
     def stop(self) -> None:
         """Close the connections."""
+        if self._shadow is not None:
+            self._shadow.close()
+            self._shadow = None
         if self._positions is not None:
             self._positions.close()
             self._positions = None
@@ -237,6 +293,19 @@ class StreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerAvailabl
         if self._positions is None:
             self._positions = Positions(self._options)
         return self._positions
+
+    def _held(self, starts: Offsets, ends: Offsets) -> Offsets:
+        """Return the starts as far as the partitions still hold them."""
+        moving = [key for key in ends if starts[key] < ends[key]]
+        for key, earliest in self._connected().earliest(moving).items():
+            if starts[key] < earliest:
+                self._connected().tell_data_loss(
+                    f"{key[0]}-{key[1]} begins at {earliest}: offsets {starts[key]} to "
+                    f"{min(earliest, ends[key]) - 1} were deleted (by retention.ms, retention.bytes, or a "
+                    "tool) before they were read."
+                )
+                starts = starts | {key: min(earliest, ends[key])}
+        return starts
 
     def _beginning(self, begin: Offsets, end: Offsets) -> Offsets:
         """Return the start of every partition in `end`: new ones are read from their beginning."""

@@ -203,6 +203,16 @@ def test_nothing_is_seen_before_all_tasks_have_written(brokers: Brokers) -> None
     assert _counts(brokers) == _once(query)
 
 
+def test_what_tasks_left_open_that_come_no_more_is_aborted(brokers: Brokers) -> None:
+    """Readers would wait for them until their time-out."""
+    query = _Query(brokers.bootstrap, "q", tasks=3)
+    query.shares()
+    query.restart()
+    query.tasks = 1
+    query.run()
+    assert _counts(brokers) == _once(query)
+
+
 def test_a_task_that_fails_leaves_nothing_open(brokers: Brokers) -> None:
     """Spark runs it again, or the query ends."""
 

@@ -10,6 +10,7 @@ from ottla.client.fetcher import FetchSettings
 from ottla.client.sender import SendSettings
 from ottla.streams.spark.options import OPTIONS, SparkOptions, Use
 
+STREAMS = {"maxTriggerDelay", "maxBytesPerTrigger", "group.id"}
 READ = {"kafka.bootstrap.servers": "a:1", "subscribe": "t"}
 
 
@@ -37,12 +38,17 @@ def test_names_come_in_lower_case_and_are_found() -> None:
         ("minPartitions", "8", 8),
         ("includeHeaders", "TRUE", True),
         ("failOnDataLoss", "false", False),
+        ("maxTriggerDelay", "5m", 300_000),
+        ("maxTriggerDelay", "10 seconds", 10_000),
+        ("maxBytesPerTrigger", "1000", 1000),
+        ("group.id", "g", "g"),
         ("kafka.isolation.level", "read_committed", "read_committed"),
     ],
 )
 def test_values_are_read(name: str, text: str, value: Any) -> None:
     """Each option has its type."""
-    assert _options(**{name: text}).get(name) == value
+    use = Use.STREAM_READ if name in STREAMS else Use.BATCH_READ
+    assert _options(use, **{name: text}).get(name) == value
 
 
 @pytest.mark.parametrize(
@@ -50,8 +56,9 @@ def test_values_are_read(name: str, text: str, value: Any) -> None:
     [
         ({"startingoffset": "earliest"}, "There is no option startingoffset. Is startingOffsets"),
         ({"colour": "1"}, "There is no option colour. For reading a batch there are: "),
-        ({"minoffsetspertrigger": "5"}, "not offered: a trigger's processing time"),
-        ({"kafka.group.id": "g"}, "not offered: no consumer group"),
+        ({"minoffsetspertrigger": "5"}, "minOffsetsPerTrigger is for reading a stream, not for"),
+        ({"kafka.group.id": "g"}, "kafka.group.id is for reading a stream, not for"),
+        ({"groupIdPrefix": "g"}, "not offered: kafka.group.id names the group"),
         ({"topic": "t"}, "Option topic is for writing, not for reading a batch"),
         ({"maxOffsetsPerTrigger": "5"}, "is for reading a stream, not for reading a batch"),
         ({"minPartitions": "0"}, "minPartitions cannot be '0': it must be above 0"),

@@ -3,12 +3,17 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import confluent_kafka
 import pyarrow as pa
 import pytest
 from pyspark.cloudpickle import dumps, loads
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows
 
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
+from ottla.client.admin.groups import describe_group
+from ottla.client.admin.offsets import LATEST, committed_offsets, list_offsets
+from ottla.client.admin.records import delete_records
+from ottla.streams.spark import shadow_group
 from ottla.streams.spark import source as source_module
 from ottla.streams.spark.source import BatchReader, OttlaSource, StreamReader
 from ottla.testing.cluster import Cluster
@@ -183,6 +188,111 @@ def test_a_trigger_takes_no_more_than_it_may(stream: Open) -> None:
     assert taken[0] == {0: 6, 1: 3}
     assert all(sum(sizes.values()) <= 9 + 2 for sizes in taken)
     assert sum(sum(sizes.values()) for sizes in taken) == 30
+
+
+def test_a_trigger_takes_no_more_bytes_than_it_may(stream: Open) -> None:
+    """About, by what the partitions hold; together with a limit of records the lower one counts."""
+    everything = '{"flights": {"0": 0, "1": 0}}'
+    taken = {}
+    for name, options in {
+        "half": {"maxBytesPerTrigger": "200"},
+        "all": {"maxBytesPerTrigger": "1000000"},
+        "one": {"maxBytesPerTrigger": "1"},
+        "rows": {"maxBytesPerTrigger": "1000000", "maxOffsetsPerTrigger": "6"},
+        "bytes": {"maxBytesPerTrigger": "1", "maxOffsetsPerTrigger": "6"},
+    }.items():
+        reader = stream(startingOffsets=everything, **options)
+        start = reader.initialOffset()
+        end = reader.latestOffset(start, reader.getDefaultReadLimit())
+        assert reader.latestOffset(start, ALL) == {"flights": {"0": 20, "1": 10}}
+        taken[name] = tuple(_sizes(reader, start, end).values())
+    assert stream(maxBytesPerTrigger="1").getDefaultReadLimit() == ReadMaxBytes(1)
+    assert (taken["all"], taken["one"]) == ((20, 10), (1, 1))
+    assert (taken["rows"], taken["bytes"]) == ((4, 2), (1, 1))
+    assert 2 < sum(taken["half"]) < 30
+
+
+def test_a_trigger_waits_for_enough(
+    stream: Open, flights: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """minOffsetsPerTrigger, but not longer than maxTriggerDelay, and neither for the first batch nor at the end."""
+    reader = stream(startingOffsets="earliest", minOffsetsPerTrigger="5", maxTriggerDelay="10s")
+    end = reader.latestOffset(reader.initialOffset(), ALL)
+    assert end == {"flights": {"0": 20, "1": 10}}
+    write(flights, "flights", 1, 4, first=10)
+    assert reader.latestOffset(end, ALL) == end
+    write(flights, "flights", 0, 1, first=20)
+    more = reader.latestOffset(end, ALL)
+    assert more == {"flights": {"0": 21, "1": 14}}
+    write(flights, "flights", 0, 1, first=21)
+    assert reader.latestOffset(more, ALL) == more
+    monkeypatch.setattr(reader, "_triggered_at", reader._triggered_at - 10)
+    last = reader.latestOffset(more, ALL)
+    assert last == {"flights": {"0": 22, "1": 14}}
+    write(flights, "flights", 0, 1, first=22)
+    reader.prepareForTriggerAvailableNow()
+    assert reader.latestOffset(last, ALL) == {"flights": {"0": 23, "1": 14}}
+
+
+def test_records_that_were_deleted_unread_are_told(stream: Open, flights: Cluster) -> None:
+    """By topic, partition and offsets, with what to do; failOnDataLoss=false goes on behind them."""
+    with flights.admin() as brokers:
+        delete_records(brokers, {("flights", 0): 8})
+    start, end = {"flights": {"0": 3, "1": 2}}, {"flights": {"0": 20, "1": 10}}
+    with pytest.raises(ApiError) as caught:
+        stream().partitions(start, end)
+    for part in ("flights-0 begins at 8: offsets 3 to 7", "failOnDataLoss=false", "checkpointLoc"):
+        assert part in str(caught.value)
+    assert _sizes(stream(failOnDataLoss="false"), start, end) == {0: 12, 1: 8}
+
+
+def _lag(cluster: Cluster, group_id: str) -> dict[int, int]:
+    with cluster.admin() as brokers:
+        found = committed_offsets(brokers, group_id)
+        ends = list_offsets(brokers, dict.fromkeys(found, LATEST))
+        return {key[1]: ends[key].offset - found[key].offset for key in found}
+
+
+def test_progress_is_shown_as_a_consumer_group(
+    stream: Open, flights: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a batch is to begin with has been done: the group's lag is what is left."""
+    monkeypatch.setattr(shadow_group, "_INTERVAL_S", 0.0)
+    reader = stream(
+        startingOffsets="earliest", maxOffsetsPerTrigger="15", **{"kafka.group.id": "pipeline"}
+    )
+    position = reader.initialOffset()
+    lags = []
+    for _ in range(3):
+        position = reader.latestOffset(position, reader.getDefaultReadLimit())
+        lags.append(_lag(flights, "pipeline"))
+    assert lags == [{0: 20, 1: 10}, {0: 10, 1: 5}, {0: 0, 1: 0}]
+    write(flights, "flights", 0, 5, first=20)
+    assert _lag(flights, "pipeline") == {0: 5, 1: 0}
+    reader.commit(reader.latestOffset(position, ALL))
+    assert _lag(flights, "pipeline") == {0: 0, 1: 0}
+    with flights.admin() as brokers:
+        assert describe_group(brokers, "pipeline").state == "Empty"
+
+
+def test_progress_that_cannot_be_shown_is_logged_only(
+    stream: Open, flights: Cluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A group with members is not ours; the query goes on, and the log is not filled."""
+    consumer = confluent_kafka.Consumer(
+        {"bootstrap.servers": flights.bootstrap, "group.id": "taken"}
+    )
+    consumer.subscribe(["flights"])
+    while not consumer.assignment():
+        consumer.poll(0.05)
+    reader = stream(startingOffsets="earliest", **{"group.id": "taken"})
+    start = reader.initialOffset()
+    for _ in range(3):
+        assert reader.latestOffset(start, ALL) == {"flights": {"0": 20, "1": 10}}
+    consumer.close()
+    (line,) = [each.getMessage() for each in caplog.records if "shadow" in each.name]
+    assert "'taken'" in line
+    assert "another kafka.group.id" in line
 
 
 def test_available_now_ends_where_it_began_to(stream: Open, flights: Cluster) -> None:

@@ -1,0 +1,70 @@
+"""Shows a streaming query's progress as a consumer group, where every tool of Kafka's looks for lag.
+
+Nothing is ever read from there: the checkpoint alone knows where the query goes on. So what cannot be committed is told
+in the log and tried again later, and never holds up the query for long. The group has no members; its offsets are
+committed from outside, as a tool does that resets them.
+"""
+
+import logging
+import time
+
+from ottla.base.errors import ApiError, ErrorCode, OttlaError
+from ottla.client.admin.offsets import CommittedOffset, commit_offsets
+from ottla.client.brokers import Brokers
+from ottla.streams.spark.ranges import Offsets
+
+_log = logging.getLogger(__name__)
+
+# At most so long a commit holds up the query, and so long it is let alone after a failure.
+_TIMEOUT_S = 2.0
+_REST_S = 30.0
+# Batches may come faster than anybody looks.
+_INTERVAL_S = 0.5
+
+
+class ShadowGroup:
+    """Commits what it is told to a group; without a group's name it does nothing. For one thread."""
+
+    def __init__(self, bootstrap: str, group_id: str | None, client_id: str) -> None:
+        self._brokers = Brokers(bootstrap, timeout_s=_TIMEOUT_S, client_id=client_id)
+        self._group_id = group_id
+        self._committed: Offsets = {}
+        self._next_at = 0.0
+
+    def follow(self, offsets: Offsets, *, at_once: bool = False) -> None:
+        """Commit where the query has got to, if that is news; not more often than twice a second."""
+        now = time.monotonic()
+        if (
+            self._group_id is None
+            or offsets == self._committed
+            or (now < self._next_at and not at_once)
+        ):
+            return
+        news = {
+            key: CommittedOffset(offset)
+            for key, offset in offsets.items()
+            if self._committed.get(key) != offset
+        }
+        try:
+            commit_offsets(self._brokers, self._group_id, news)
+        except OttlaError as error:
+            _log.warning(
+                "The progress of the query is not shown in the group %r, now and for %g s: %s",
+                self._group_id,
+                _REST_S,
+                _advice(error),
+            )
+            self._next_at = now + _REST_S
+            return
+        self._committed = dict(offsets)
+        self._next_at = now + _INTERVAL_S
+
+    def close(self) -> None:
+        """Close the connections; idempotent."""
+        self._brokers.close()
+
+
+def _advice(error: OttlaError) -> str:
+    if isinstance(error, ApiError) and error.code is ErrorCode.UNKNOWN_MEMBER_ID:
+        return "it has members of its own; give the query another kafka.group.id"
+    return str(error)
