@@ -13,39 +13,30 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from ottla.streams.durations import Duration, milliseconds
-from ottla.streams.errors import DeserializationError, StreamsError
-from ottla.streams.processor import Processor, Punctuation, TimestampedRecord
-from ottla.streams.records import NO_TIMESTAMP, Header, Record, RecordMetadata
-from ottla.streams.serdes import Serde, changes, resolve
+from ottla.streams.edges import Deliver, Failures, Reader, Writer
+from ottla.streams.errors import StreamsError
+from ottla.streams.handlers import ExceptionHandlers
+from ottla.streams.processor import Processor, Punctuation
+from ottla.streams.raw import ProducedRecord, TopicRecord
+from ottla.streams.records import NO_TIMESTAMP, Record, RecordMetadata
+from ottla.streams.serdes import resolve
 from ottla.streams.stores.builders import DefaultSerdes, StateStore, StoreBuilder
 from ottla.streams.stores.ordered import OpenMap, open_memory
 from ottla.streams.topology import ProcessorNode, Sink, Source, Topology
 
-
-class TopicRecord(NamedTuple):
-    """A record of a topic, as bytes."""
-
-    key: bytes | None
-    value: bytes | None
-    timestamp: int
-    headers: Sequence[Header] = ()
-    partition: int = 0
-    offset: int = 0
-
-
-class ProducedRecord(NamedTuple):
-    """A record that a task wrote; partition None: as the key says."""
-
-    topic: str
-    key: bytes | None
-    value: bytes | None
-    timestamp: int
-    headers: Sequence[Header]
-    partition: int | None = None
+__all__ = [
+    "NodeContext",
+    "ProducedRecord",
+    "Punctuators",
+    "Schedule",
+    "Task",
+    "TaskSettings",
+    "TopicRecord",
+]
 
 
 @dataclass(frozen=True)
@@ -61,6 +52,7 @@ class TaskSettings:
     partitions_of: Mapping[str, int] = field(default_factory=dict)
     writes_changelogs: bool = True
     """Whether stores with a changelog write it; an engine that keeps them may do without."""
+    exception_handlers: ExceptionHandlers = field(default_factory=ExceptionHandlers)
 
     def partition_count(self, topic: str) -> int:
         """Return how many partitions a topic has."""
@@ -111,19 +103,16 @@ class Punctuators:
         for each in schedules:
             self.add(each)
 
-    def run(self, now: int) -> None:
-        """Call those that are due."""
+    def run(self, now: int, call: Callable[[str, Callable[[int], Any], int], None]) -> None:
+        """Call those that are due, each through `call`: with its node, its function and the time."""
         while self._heap and self._heap[0][0] <= now:
             _, _, schedule = heapq.heappop(self._heap)
             if schedule.is_cancelled:
                 continue
-            schedule.callback(now)
+            call(schedule.node, schedule.callback, now)
             if not schedule.is_cancelled:
                 schedule.advance(now)
                 self.add(schedule)
-
-
-Deliver = Callable[[Record[Any, Any]], None]
 
 
 class NodeContext:
@@ -192,61 +181,30 @@ class NodeContext:
     @contextmanager
     def as_of(self, metadata: RecordMetadata | None) -> Iterator[None]:
         """Let a record that waited go on as the one that was read there."""
-        before, self._task.metadata = self._task.metadata, metadata
+        task = self._task
+        before = task.metadata, task.raw
+        task.metadata, task.raw = metadata, None
         try:
             yield
         finally:
-            self._task.metadata = before
-
-
-class _Reader:
-    """A source: makes records of bytes and hands them to its children."""
-
-    def __init__(self, source: Source, context: NodeContext, order: int) -> None:
-        self.order = order
-        self.context = context
-        self._source = source
-        defaults = context.default_serdes
-        self._key: Serde[Any] = resolve(source.key, defaults.key)
-        value = resolve(source.value, defaults.value)
-        self._value: Serde[Any] = changes(value) if source.carries_changes else value
-
-    def read(self, topic: str, raw: TopicRecord) -> Record[Any, Any] | None:
-        """Return the record with its time; None for one that is to be dropped."""
-        try:
-            key, value = self._key.from_bytes(raw.key), self._value.from_bytes(raw.value)
-        except (ValueError, TypeError, KeyError) as error:
-            place = f"{topic}-{raw.partition} at offset {raw.offset}"
-            raise DeserializationError(
-                f"the record of {place} is not what {self._key} and {self._value} read: {error}"
-            ) from error
-        extractor = self._source.timestamp_extractor
-        timestamp = raw.timestamp
-        if extractor is not None:
-            seen = TimestampedRecord(key, value, timestamp, topic, raw.partition, raw.offset)
-            timestamp = extractor(seen)
-        elif timestamp < 0:
-            raise StreamsError(
-                f"a record of {topic} has no time; give the source a timestamp extractor"
-            )
-        return None if timestamp < 0 else Record(key, value, timestamp, raw.headers)
+            task.metadata, task.raw = before
 
 
 @dataclass
 class _Waiting:
     """The records of a partition that were added and not taken yet; the first one is read."""
 
-    reader: _Reader
+    reader: Reader
     place: tuple[str, int]
     records: deque[TopicRecord] = field(default_factory=deque)
     head: Record[Any, Any] | None = None
-    head_metadata: RecordMetadata | None = None
+    head_raw: TopicRecord | None = None
 
     def fill(self) -> None:
         while self.head is None and self.records:
             raw = self.records.popleft()
             self.head = self.reader.read(self.place[0], raw)
-            self.head_metadata = RecordMetadata(self.place[0], raw.partition, raw.offset)
+            self.head_raw = raw
 
 
 class Task:
@@ -265,21 +223,24 @@ class Task:
         self.clock = clock
         self.stream_time = NO_TIMESTAMP
         self.metadata: RecordMetadata | None = None
+        self.raw: TopicRecord | None = None
+        """The record that is being processed as it was read; None where that is not known any more."""
         self.stores: dict[str, StateStore] = {}
         self.processors: dict[str, Processor[Any, Any, Any, Any]] = {}
         self.punctuators = {each: Punctuators() for each in Punctuation}
         self._output = output
+        self._failures = Failures(settings.exception_handlers, self)
         self._now = NO_TIMESTAMP
         self.contexts: dict[str, NodeContext] = {}
-        self._readers: dict[str, _Reader] = {}
-        self._patterns: list[tuple[re.Pattern[str], _Reader]] = []
+        self._readers: dict[str, Reader] = {}
+        self._patterns: list[tuple[re.Pattern[str], Reader]] = []
         self._global_topics: set[str] = set()
         self._waiting: dict[tuple[str, int], _Waiting] = {}
         # Those with a record to take, by its time; then by the order of sources, topics and partitions.
         self._ready: list[tuple[int, int, tuple[str, int], _Waiting]] = []
         for builder in (*topology.stores.values(), *topology.global_stores.values()):
             log = self._changelog(builder)
-            self.stores[builder.name] = builder.build(settings.defaults, log, open_map)
+            self.stores[builder.name] = self._bound(builder).build(settings.defaults, log, open_map)
         self._build()
 
     def topic_name(self, topic: str) -> str:
@@ -287,12 +248,29 @@ class Task:
         internal = topic in self.topology.internal_topics
         return f"{self.settings.application_id}-{topic}" if internal else topic
 
+    def partition_count(self, topic: str) -> int:
+        """Return how many partitions a topic has."""
+        return self.settings.partition_count(topic)
+
+    def _bound(self, builder: StoreBuilder) -> StoreBuilder:
+        """Return the description of a store whose serdes are its changelog's."""
+        topic = self._changelog_topic(builder)
+        defaults = self.settings.defaults
+        key, value = resolve(builder.key, defaults.key), resolve(builder.value, defaults.value)
+        if key.bind is None and value.bind is None:
+            return builder
+        key, value = key.of(topic, is_key=True), value.of(topic, is_key=False)
+        return replace(builder, key=key, value=value)
+
+    def _changelog_topic(self, builder: StoreBuilder) -> str:
+        return f"{self.settings.application_id}-{builder.name}-changelog"
+
     def _changelog(
         self, builder: StoreBuilder
     ) -> Callable[[bytes, bytes | None, int | None], None] | None:
         if not (builder.logging_enabled and self.settings.writes_changelogs):
             return None
-        topic = f"{self.settings.application_id}-{builder.name}-changelog"
+        topic = self._changelog_topic(builder)
 
         def log(key: bytes, value: bytes | None, timestamp: int | None) -> None:
             time = self._now if timestamp is None else timestamp
@@ -307,14 +285,18 @@ class Task:
             if isinstance(node, Source):
                 self._add_source(node)
             elif isinstance(node, Sink):
-                self._connect(name, node.parents, _Writer(self, node).write)
+                self._connect(name, node.parents, self._writer(node))
             else:
                 self._add_processor(node)
         for name, processor in self.processors.items():
             processor.init(self.contexts[name])
 
+    def _writer(self, sink: Sink) -> Deliver:
+        return Writer(sink, self.settings.defaults, self._failures, self).write
+
     def _add_source(self, source: Source) -> None:
-        reader = _Reader(source, self.contexts[source.name], len(self.contexts))
+        order = len(self.contexts)
+        reader = Reader(source, self.settings.defaults, self._failures, order)
         for topic in source.topics:
             self._readers[self.topic_name(topic)] = reader
             if source.is_global:
@@ -324,7 +306,7 @@ class Task:
 
     def _add_processor(self, node: ProcessorNode) -> None:
         processor = self.processors[node.name] = node.supplier()
-        self._connect(node.name, node.parents, processor.process)
+        self._connect(node.name, node.parents, self._failures.guard(node.name, processor.process))
 
     def _connect(self, name: str, parents: Sequence[str], deliver: Deliver) -> None:
         for parent in parents:
@@ -334,7 +316,7 @@ class Task:
         """Return whether a source reads a topic."""
         return self._reader(topic) is not None
 
-    def _reader(self, topic: str) -> _Reader | None:
+    def _reader(self, topic: str) -> Reader | None:
         if topic in self._readers:
             return self._readers[topic]
         return next((reader for each, reader in self._patterns if each.fullmatch(topic)), None)
@@ -347,7 +329,7 @@ class Task:
         if topic in self._global_topics:
             record = reader.read(topic, raw)
             if record is not None:
-                self._deliver(reader, record, RecordMetadata(topic, raw.partition, raw.offset))
+                self._deliver(reader, topic, record, raw)
             return
         place = topic, raw.partition
         waiting = self._waiting.get(place)
@@ -368,21 +350,27 @@ class Task:
         if not self._ready:
             return False
         waiting = heapq.heappop(self._ready)[3]
-        record, metadata = waiting.head, waiting.head_metadata
+        record, raw = waiting.head, waiting.head_raw
         assert record is not None
-        assert metadata is not None
+        assert raw is not None
         waiting.head = None
         self._advance(waiting)
         self.stream_time = max(self.stream_time, record.timestamp)
-        self._deliver(waiting.reader, record, metadata)
+        self._deliver(waiting.reader, waiting.place[0], record, raw)
         return True
 
-    def _deliver(self, reader: _Reader, record: Record[Any, Any], metadata: RecordMetadata) -> None:
-        self.metadata, self._now = metadata, record.timestamp
+    def _deliver(
+        self, reader: Reader, topic: str, record: Record[Any, Any], raw: TopicRecord
+    ) -> None:
+        self.metadata, self._now = (
+            RecordMetadata(topic, raw.partition, raw.offset),
+            record.timestamp,
+        )
+        self.raw = raw
         try:
-            reader.context.forward(record)
+            self.contexts[reader.name].forward(record)
         finally:
-            self.metadata = None
+            self.metadata = self.raw = None
 
     def write(self, record: ProducedRecord) -> None:
         """Hand what a sink wrote to the task's caller."""
@@ -403,12 +391,15 @@ class Task:
         """Call the punctuators that are due by stream time."""
         if self.stream_time != NO_TIMESTAMP:
             self._now = self.stream_time
-            self.punctuators[Punctuation.STREAM_TIME].run(self.stream_time)
+            self.punctuators[Punctuation.STREAM_TIME].run(
+                self.stream_time, self._failures.punctuate
+            )
 
     def punctuate_wall_clock_time(self) -> None:
         """Call the punctuators that are due by the wall clock."""
         self._now = self.clock()
-        self.punctuators[Punctuation.WALL_CLOCK_TIME].run(self.clock())
+        now = self._now
+        self.punctuators[Punctuation.WALL_CLOCK_TIME].run(now, self._failures.punctuate)
 
     def close(self) -> None:
         """End the processors, then the stores."""
@@ -416,30 +407,3 @@ class Task:
             processor.close()
         for store in self.stores.values():
             store.close()
-
-
-class _Writer:
-    """A sink: makes bytes of records."""
-
-    def __init__(self, task: Task, sink: Sink) -> None:
-        defaults = task.settings.defaults
-        self._task = task
-        self._sink = sink
-        self._key: Serde[Any] = resolve(sink.key, defaults.key)
-        value = resolve(sink.value, defaults.value)
-        self._value: Serde[Any] = changes(value) if sink.carries_changes else value
-
-    def write(self, record: Record[Any, Any]) -> None:
-        sink = self._sink
-        named = sink.topic if isinstance(sink.topic, str) else sink.topic(record.key, record.value)
-        topic = self._task.topic_name(named)
-        partition = None
-        if sink.partitioner is not None:
-            count = self._task.settings.partition_count(topic)
-            partition = sink.partitioner(topic, record.key, record.value, count)
-        if record.timestamp < 0:
-            raise StreamsError(f"a record for {topic} has no time; forward it with one")
-        key, value = self._key.to_bytes(record.key), self._value.to_bytes(record.value)
-        self._task.write(
-            ProducedRecord(topic, key, value, record.timestamp, record.headers, partition)
-        )

@@ -6,6 +6,7 @@ repartition topics included, when the call returns. Time on the wall moves only 
 
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
@@ -145,7 +146,8 @@ class TopologyTestDriver:
     """Runs a topology in this thread. All topics have one partition.
 
     `start` is where the wall clock stands; `emit_interval_ms=1000` looks for closed windows once a second
-    of it, as Kafka does, where 0 looks at every record.
+    of it, as Kafka does, where 0 looks at every record. `settings` say what else an application may be told;
+    the parameters here come before them.
     """
 
     __test__ = False
@@ -159,6 +161,7 @@ class TopologyTestDriver:
         default_key_serde: Serde[Any] | None = None,
         default_value_serde: Serde[Any] | None = None,
         emit_interval_ms: int = 0,
+        settings: TaskSettings | None = None,
     ) -> None:
         plain = DefaultSerdes()
         self._defaults = DefaultSerdes(
@@ -168,8 +171,13 @@ class TopologyTestDriver:
         self._offsets: dict[str, int] = {}
         self._produced: dict[str, deque[ProducedRecord]] = {}
         self._pending: deque[ProducedRecord] = deque()
-        settings = TaskSettings(application_id, self._defaults, emit_interval_ms)
-        self._task = Task(topology, settings, self._pending.append, lambda: self._now)
+        told = replace(
+            settings or TaskSettings(application_id),
+            application_id=application_id,
+            defaults=self._defaults,
+            emit_interval_ms=emit_interval_ms,
+        )
+        self._task = Task(topology, told, self._pending.append, lambda: self._now)
 
     def __enter__(self) -> "TopologyTestDriver":
         return self
@@ -193,22 +201,32 @@ class TopologyTestDriver:
     ) -> TestInputTopic[K, V]:
         """Return where records are piped in; without a start their time is the wall clock's."""
         first = self._now if start is None else start
-        serdes = key or self._defaults.key, value or self._defaults.value
-        return TestInputTopic(self, topic, serdes, first, milliseconds(auto_advance))
+        return TestInputTopic(
+            self, topic, self._serdes(topic, key, value), first, milliseconds(auto_advance)
+        )
 
     def create_output_topic(
         self, topic: str, key: Serde[K] | None = None, value: Serde[V] | None = None
     ) -> TestOutputTopic[K, V]:
         """Return where records are read."""
+        return TestOutputTopic(self, topic, self._serdes(topic, key, value))
+
+    def _serdes(
+        self, topic: str, key: Serde[K] | None, value: Serde[V] | None
+    ) -> tuple[Serde[K], Serde[V]]:
         serdes = key or self._defaults.key, value or self._defaults.value
-        return TestOutputTopic(self, topic, serdes)
+        return serdes[0].of(topic, is_key=True), serdes[1].of(topic, is_key=False)
 
     def pipe(self, topic: str, record: TopicRecord) -> None:
         """Pipe a record's bytes into a topic and let the topology run until nothing is left to do."""
         if not self._task.reads(topic):
             raise ValueError(f"no source reads topic {topic}")
-        self._add(topic, record)
-        self._run()
+        try:
+            self._add(topic, record)
+            self._run()
+        finally:
+            # What was written before an error, dead letters among it, can be read.
+            self._collect()
 
     def _add(self, topic: str, record: TopicRecord) -> None:
         offset = self._offsets.get(topic, 0)

@@ -1,0 +1,230 @@
+"""The edges of a task: sources make records of bytes, sinks make bytes of records.
+
+Errors go to the application's exception handlers first; where those want to fail, they say which record of which
+topic it was.
+"""
+
+import struct
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from ottla.streams.errors import DeserializationError, SerializationError, StreamsError
+from ottla.streams.handlers import (
+    ErrorHandlerContext,
+    ExceptionHandlers,
+    Response,
+    Result,
+    SerializationOrigin,
+)
+from ottla.streams.processor import TimestampedRecord
+from ottla.streams.raw import ProducedRecord, TopicRecord
+from ottla.streams.records import NO_TIMESTAMP, Record, RecordMetadata
+from ottla.streams.serdes import Serde, changes, resolve
+from ottla.streams.stores.builders import DefaultSerdes
+from ottla.streams.topology import Sink, Source
+
+# What serdes raise for what they do not take.
+_UNFIT = (
+    ValueError,
+    TypeError,
+    KeyError,
+    IndexError,
+    AttributeError,
+    EOFError,
+    OverflowError,
+    struct.error,
+)
+
+_Serdes = tuple[Serde[Any], Serde[Any]]
+Deliver = Callable[[Record[Any, Any]], None]
+
+
+class Surroundings(Protocol):
+    """What edges ask of their task."""
+
+    metadata: RecordMetadata | None
+    raw: TopicRecord | None
+
+    def topic_name(self, topic: str) -> str:
+        """Return the name of a topic; internal ones carry the application's name."""
+
+    def partition_count(self, topic: str) -> int:
+        """Return how many partitions a topic has."""
+
+    def write(self, record: ProducedRecord) -> None:
+        """Hand on what is written."""
+
+
+class Failures:
+    """Asks the handlers about errors, and writes what they want written."""
+
+    def __init__(self, handlers: ExceptionHandlers, task: Surroundings) -> None:
+        self._handlers = handlers
+        self._task = task
+        self._decided: BaseException | None = None
+
+    def _context(self, node: str) -> ErrorHandlerContext:
+        metadata, raw = self._task.metadata, self._task.raw
+        held = raw or TopicRecord(None, None, NO_TIMESTAMP)
+        place = metadata or (None, -1, -1)
+        return self._told(node, place, held)
+
+    def _told(
+        self, node: str, place: tuple[str | None, int, int], raw: TopicRecord
+    ) -> ErrorHandlerContext:
+        topic, partition, offset = place
+        dead_letters = self._handlers.dead_letter_queue_topic_name
+        read = raw.timestamp, raw.key, raw.value
+        return ErrorHandlerContext(topic, partition, offset, raw.headers, node, *read, dead_letters)
+
+    def _resumes(self, response: Response) -> bool:
+        for each in response.dead_letter_queue_records:
+            self._task.write(each)
+        return response.result is Result.RESUME
+
+    def unread(self, node: str, topic: str, raw: TopicRecord, error: Exception) -> bool:
+        """Return whether the task goes on without a record that cannot be read."""
+        context = self._told(node, (topic, raw.partition, raw.offset), raw)
+        return self._resumes(self._handlers.deserialization.handle_error(context, raw, error))
+
+    def unwritten(
+        self,
+        node: str,
+        topic: str,
+        record: Record[Any, Any],
+        error: Exception,
+        origin: SerializationOrigin,
+    ) -> bool:
+        """Return whether the task goes on without a record that cannot be written."""
+        handler = self._handlers.production
+        context = self._context(node)
+        return self._resumes(
+            handler.handle_serialization_error(context, topic, record, error, origin)
+        )
+
+    def _unprocessed(self, node: str, record: Record[Any, Any] | None, error: Exception) -> bool:
+        if error is self._decided or isinstance(error, SerializationError):
+            # Decided further down.
+            return False
+        handler = self._handlers.processing
+        if self._resumes(handler.handle_error(self._context(node), record, error)):
+            return True
+        self._decided = error
+        return False
+
+    def guard(self, node: str, deliver: Deliver) -> Deliver:
+        """Return what delivers records to a processor and shows its errors to the handler."""
+        if not self._handlers.sees_processing:
+            return deliver
+
+        def guarded(record: Record[Any, Any]) -> None:
+            try:
+                deliver(record)
+            except Exception as error:
+                if self._unprocessed(node, record, error):
+                    return
+                raise
+
+        return guarded
+
+    def punctuate(self, node: str, callback: Callable[[int], Any], now: int) -> None:
+        """Call a punctuator; the handler sees its errors."""
+        try:
+            callback(now)
+        except Exception as error:
+            if self._handlers.sees_processing and self._unprocessed(node, None, error):
+                return
+            raise
+
+
+class Reader:
+    """A source: makes records of bytes."""
+
+    def __init__(
+        self, source: Source, defaults: DefaultSerdes, failures: Failures, order: int
+    ) -> None:
+        self.order = order
+        self.name = source.name
+        self._source = source
+        self._failures = failures
+        value = resolve(source.value, defaults.value)
+        self._serdes: _Serdes = (
+            resolve(source.key, defaults.key),
+            changes(value) if source.carries_changes else value,
+        )
+
+    def read(self, topic: str, raw: TopicRecord) -> Record[Any, Any] | None:
+        """Return the record with its time; None for one that is to be dropped."""
+        key_serde, value_serde = self._serdes
+        try:
+            key, value = key_serde.from_bytes(raw.key), value_serde.from_bytes(raw.value)
+        except _UNFIT as error:
+            if self._failures.unread(self.name, topic, raw, error):
+                return None
+            place = f"{topic}-{raw.partition} at offset {raw.offset}"
+            raise DeserializationError(
+                f"the record of {place} is not what {key_serde} and {value_serde} read: {error}"
+            ) from error
+        extractor = self._source.timestamp_extractor
+        timestamp = raw.timestamp
+        if extractor is not None:
+            seen = TimestampedRecord(key, value, timestamp, topic, raw.partition, raw.offset)
+            timestamp = extractor(seen)
+        elif timestamp < 0:
+            raise StreamsError(
+                f"a record of {topic} has no time; give the source a timestamp extractor"
+            )
+        return None if timestamp < 0 else Record(key, value, timestamp, raw.headers)
+
+
+class Writer:
+    """A sink: makes bytes of records."""
+
+    def __init__(
+        self, sink: Sink, defaults: DefaultSerdes, failures: Failures, task: Surroundings
+    ) -> None:
+        self._task = task
+        self._sink = sink
+        self._failures = failures
+        value = resolve(sink.value, defaults.value)
+        self._serdes: _Serdes = (
+            resolve(sink.key, defaults.key),
+            changes(value) if sink.carries_changes else value,
+        )
+        self._of: dict[str, _Serdes] = {}
+
+    def _serdes_of(self, topic: str) -> _Serdes:
+        found = self._of.get(topic)
+        if found is None:
+            key, value = self._serdes
+            found = key.of(topic, is_key=True), value.of(topic, is_key=False)
+            self._of[topic] = found
+        return found
+
+    def write(self, record: Record[Any, Any]) -> None:
+        """Write a record; SerializationError where its topic's serdes do not take it."""
+        sink = self._sink
+        named = sink.topic if isinstance(sink.topic, str) else sink.topic(record.key, record.value)
+        topic = self._task.topic_name(named)
+        partition = None
+        if sink.partitioner is not None:
+            count = self._task.partition_count(topic)
+            partition = sink.partitioner(topic, record.key, record.value, count)
+        if record.timestamp < 0:
+            raise StreamsError(f"a record for {topic} has no time; forward it with one")
+        origin = SerializationOrigin.KEY
+        key_serde, value_serde = self._serdes_of(topic)
+        try:
+            key = key_serde.to_bytes(record.key)
+            origin = SerializationOrigin.VALUE
+            value = value_serde.to_bytes(record.value)
+        except _UNFIT as error:
+            if self._failures.unwritten(sink.name, topic, record, error, origin):
+                return
+            serde = key_serde if origin is SerializationOrigin.KEY else value_serde
+            raise SerializationError(
+                f"the {origin.value} of a record for {topic} is not what {serde} writes: {error}"
+            ) from error
+        self._task.write(
+            ProducedRecord(topic, key, value, record.timestamp, record.headers, partition)
+        )

@@ -1,0 +1,21 @@
+"""Serdes: how keys and values become bytes and come back, as Kafka's own serializers write them.
+
+`string`, `bytes`, `integer`, `long` and `double` are byte for byte Kafka's. `json` takes plain values and classes;
+`avro` and `protobuf` write plain, or in a schema registry's wire format. A serde never sees None: a missing key or
+value, and so a tombstone, is None on both sides.
+"""
+
+from ottla.streams.serdes.named import Serdes
+from ottla.streams.serdes.registry import Schema, SchemaReference, SchemaRegistry
+from ottla.streams.serdes.serde import Serde, changes, over_default, resolve
+
+__all__ = [
+    "Schema",
+    "SchemaReference",
+    "SchemaRegistry",
+    "Serde",
+    "Serdes",
+    "changes",
+    "over_default",
+    "resolve",
+]

@@ -1,0 +1,118 @@
+"""The door to fastavro: Avro, plain or in a schema registry's wire format."""
+
+import functools
+import io
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, is_dataclass
+from typing import Any, TypeVar
+
+import fastavro
+
+from ottla.streams.errors import SerializationError
+from ottla.streams.serdes.framing import HEADER_BYTES, header, schema_id_of
+from ottla.streams.serdes.json_values import reader
+from ottla.streams.serdes.registry import Registry, Schema
+from ottla.streams.serdes.serde import Serde
+from ottla.streams.serdes.subjects import Registration, registered
+
+T = TypeVar("T")
+
+# What fastavro raises for values and bytes that do not fit a schema.
+_UNFIT = (ValueError, TypeError, KeyError, IndexError, EOFError, AttributeError, OverflowError)
+
+
+@dataclass(frozen=True)
+class _Avro:
+    """A schema, and the class of its records if they are no dicts."""
+
+    schema: Any
+    text: str
+    name: str
+    kind: Any = None
+
+    def encode(self, value: Any) -> bytes:
+        if is_dataclass(value) and not isinstance(value, type):
+            value = asdict(value)
+        if self.schema == "bytes":
+            # As Confluent's serializers do: bytes alone need no length.
+            return bytes(value)
+        target = io.BytesIO()
+        try:
+            fastavro.schemaless_writer(target, self.schema, value)
+        except _UNFIT as error:
+            raise SerializationError(f"{self.name} cannot hold the value: {error}") from error
+        return target.getvalue()
+
+    def decode(self, data: bytes, written: Any = None) -> Any:
+        if self.schema == "bytes":
+            return data
+        try:
+            found: Any = fastavro.schemaless_reader(
+                io.BytesIO(data), written or self.schema, self.schema if written else None
+            )
+        except (*_UNFIT, fastavro.read.SchemaResolutionError) as error:
+            raise SerializationError(
+                f"the bytes are not {self.name}: {type(error).__name__} {error}"
+            ) from error
+        return found if self.kind is None else reader(self.kind)(found)
+
+
+def avro_serde(
+    schema: str | Mapping[str, Any],
+    kind: type[T] | None,
+    registry: Registry | None,
+    subject: str | None,
+    registers: bool,
+) -> Serde[T]:
+    """Return the serde of a schema; see `Serdes.avro`."""
+    avro = _avro(schema, kind)
+    if registry is None:
+        return Serde(avro.encode, avro.decode, f"avro({avro.name})")
+    asked = Schema(avro.text), registry
+    return registered(
+        lambda found: _framed(avro, Registration(*asked, found, registers)),
+        subject,
+        f"avro({avro.name})",
+    )
+
+
+def _avro(schema: str | Mapping[str, Any], kind: Any) -> _Avro:
+    try:
+        plain = json.loads(schema) if isinstance(schema, str) else dict(schema)
+    except ValueError:
+        # The name of a primitive type may stand without quotes.
+        plain = schema
+    try:
+        parsed = fastavro.parse_schema(plain)
+    except (fastavro.schema.SchemaParseException, fastavro.schema.UnknownType) as error:
+        raise SerializationError(f"the Avro schema is not well formed: {error}") from error
+    name = parsed.get("name", parsed.get("type")) if isinstance(parsed, dict) else str(parsed)
+    # A primitive type goes to the registry as Confluent's clients for Python send it.
+    text = json.dumps(plain) if isinstance(plain, dict | list) else f'{{"type":"{plain}"}}'
+    if isinstance(plain, dict) and plain.keys() == {"type"} and isinstance(plain["type"], str):
+        parsed = plain["type"]
+    return _Avro(parsed, text, str(name), kind)
+
+
+def _framed(avro: _Avro, registration: Registration) -> Serde[Any]:
+    beginning: list[bytes] = []
+
+    def write(value: Any) -> bytes:
+        data = avro.encode(value)
+        if not beginning:
+            beginning.append(header(registration.schema_id()))
+        return beginning[0] + data
+
+    def read(data: bytes) -> Any:
+        schema = registration.registry.schema(schema_id_of(data))
+        if schema.kind != "AVRO":
+            raise SerializationError(f"the record's schema is {schema.kind}, not Avro")
+        return avro.decode(data[HEADER_BYTES:], _parsed(schema.text))
+
+    return Serde(write, read, f"avro({avro.name})")
+
+
+@functools.lru_cache(maxsize=256)
+def _parsed(text: str) -> Any:
+    return fastavro.parse_schema(json.loads(text))

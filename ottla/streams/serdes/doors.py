@@ -1,0 +1,17 @@
+"""Optional libraries: the module that uses one is imported when a serde asks for it."""
+
+import importlib
+from typing import Any
+
+
+def open_door(module: str, library: str, install: str) -> Any:
+    """Import the module that uses a library; ImportError that says what to install if it is missing."""
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        if missing.startswith("ottla"):
+            raise
+        raise ImportError(
+            f"this serde needs {library}, which is not installed: pip install '{install}'"
+        ) from error

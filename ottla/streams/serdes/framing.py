@@ -1,0 +1,77 @@
+"""The schema registry's wire format: a zero byte, the schema's number in four bytes, then the data.
+
+Protobuf puts the place of the message within its schema in between: the numbers of the message and of those
+around it, as zigzag varints behind their count; a single zero byte stands for the first message.
+"""
+
+import struct
+from collections.abc import Sequence
+
+from ottla.streams.errors import SerializationError
+
+_HEADER = struct.Struct(">bI")
+HEADER_BYTES = _HEADER.size
+_MAGIC = 0
+
+
+def header(schema_id: int) -> bytes:
+    """Return what stands before the data of a schema."""
+    return _HEADER.pack(_MAGIC, schema_id)
+
+
+def schema_id_of(data: bytes) -> int:
+    """Return the number of the schema that data was written with."""
+    if len(data) < HEADER_BYTES:
+        raise SerializationError(
+            f"{len(data)} bytes are too few for the schema registry's wire format; "
+            "was it written without a registry? give a serde without one"
+        )
+    magic, found = _HEADER.unpack_from(data)
+    if magic != _MAGIC:
+        raise SerializationError(
+            f"the first byte is {magic}, not the {_MAGIC} of the schema registry's wire format; "
+            "was it written without a registry? give a serde without one"
+        )
+    return int(found)
+
+
+def _varint(number: int) -> bytes:
+    # Indexes are never negative: zigzag only doubles them.
+    left = number << 1
+    found = bytearray()
+    while left > 0x7F:
+        found.append(left & 0x7F | 0x80)
+        left >>= 7
+    found.append(left)
+    return bytes(found)
+
+
+def write_indexes(indexes: Sequence[int]) -> bytes:
+    """Return the place of a message in its schema, the outermost message first."""
+    if list(indexes) == [0]:
+        return b"\0"
+    return b"".join(map(_varint, (len(indexes), *indexes)))
+
+
+def read_indexes(data: bytes, position: int) -> tuple[list[int], int]:
+    """Return the place of a message and where its data begins; SerializationError if it is cut short."""
+    count, position = _read_varint(data, position)
+    if count == 0:
+        return [0], position
+    found = []
+    for _ in range(count):
+        index, position = _read_varint(data, position)
+        found.append(index)
+    return found, position
+
+
+def _read_varint(data: bytes, position: int) -> tuple[int, int]:
+    found = shift = 0
+    while position < len(data) and shift < 35:
+        byte = data[position]
+        position += 1
+        found |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (found >> 1) ^ -(found & 1), position
+        shift += 7
+    raise SerializationError("the place of the message in its schema is cut short or too long")

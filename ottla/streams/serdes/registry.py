@@ -1,0 +1,145 @@
+"""A schema registry's client: schemas by number, numbers by schema, each asked for once.
+
+Follows the REST interface of Confluent's registry, which others serve as well.
+"""
+
+import base64
+import json
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from ottla.streams.errors import SerializationError
+
+_CONTENT = "application/vnd.schemaregistry.v1+json"
+_TIMEOUT_S = 10.0
+
+
+@dataclass(frozen=True)
+class SchemaReference:
+    """A schema that another one imports: by which name, and where it is registered."""
+
+    name: str
+    subject: str
+    version: int
+
+
+@dataclass(frozen=True)
+class Schema:
+    """A schema as a registry keeps it; `kind` is AVRO, PROTOBUF or JSON."""
+
+    text: str
+    kind: str = "AVRO"
+    references: tuple[SchemaReference, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the body that registers it."""
+        body: dict[str, Any] = {"schema": self.text, "schemaType": self.kind}
+        if self.references:
+            body["references"] = [vars(each) for each in self.references]
+        return body
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> "Schema":
+        """Read a body; Avro is what has no type."""
+        references = tuple(
+            SchemaReference(each["name"], each["subject"], each["version"])
+            for each in body.get("references") or ()
+        )
+        return cls(body["schema"], body.get("schemaType") or "AVRO", references)
+
+
+class Registry(Protocol):
+    """What serdes ask of a schema registry; SerializationError where it refuses or cannot be reached."""
+
+    def register(self, subject: str, schema: Schema) -> int:
+        """Return the number of a schema, which is registered under a subject if it is new."""
+
+    def lookup(self, subject: str, schema: Schema) -> tuple[int, int]:
+        """Return number and version of a schema that is registered under a subject."""
+
+    def schema(self, schema_id: int) -> Schema:
+        """Return the schema of a number."""
+
+
+@dataclass
+class SchemaRegistry:
+    """A registry at a URL; `user` and `password` where it asks for them.
+
+    What was answered once is kept: a number's schema never changes.
+    """
+
+    url: str
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+    timeout_s: float = _TIMEOUT_S
+    _ids: dict[tuple[str, Schema], int] = field(default_factory=dict, repr=False)
+    _places: dict[tuple[str, Schema], tuple[int, int]] = field(default_factory=dict, repr=False)
+    _schemas: dict[int, Schema] = field(default_factory=dict, repr=False)
+
+    def register(self, subject: str, schema: Schema) -> int:
+        """Return the number of a schema, which is registered under a subject if it is new."""
+        known = self._ids.get((subject, schema))
+        if known is None:
+            path = f"/subjects/{_quoted(subject)}/versions"
+            known = int(self._ask(path, schema.to_json())["id"])
+            self._ids[subject, schema] = known
+        return known
+
+    def lookup(self, subject: str, schema: Schema) -> tuple[int, int]:
+        """Return number and version of a schema that is registered under a subject."""
+        known = self._places.get((subject, schema))
+        if known is None:
+            found = self._ask(f"/subjects/{_quoted(subject)}", schema.to_json())
+            known = int(found["id"]), int(found["version"])
+            self._places[subject, schema] = known
+        return known
+
+    def schema(self, schema_id: int) -> Schema:
+        """Return the schema of a number."""
+        known = self._schemas.get(schema_id)
+        if known is None:
+            known = Schema.from_json(self._ask(f"/schemas/ids/{schema_id}", None))
+            self._schemas[schema_id] = known
+        return known
+
+    def _ask(self, path: str, body: dict[str, Any] | None) -> Any:
+        data = None if body is None else json.dumps(body).encode()
+        headers = {"Accept": _CONTENT, "Content-Type": _CONTENT}
+        if self.user is not None:
+            secret = base64.b64encode(f"{self.user}:{self.password or ''}".encode()).decode()
+            headers["Authorization"] = f"Basic {secret}"
+        request = urllib.request.Request(self._place(path), data, headers)  # noqa: S310
+        try:
+            with urllib.request.urlopen(request, timeout=self.timeout_s) as answer:  # noqa: S310
+                return json.load(answer)
+        except urllib.error.HTTPError as error:
+            raise SerializationError(
+                f"the schema registry at {self.url} refused {path}: {_refusal(error)}"
+            ) from None
+        except (OSError, ValueError) as error:
+            raise SerializationError(
+                f"the schema registry at {self.url} did not answer: {error}; is the address right?"
+            ) from error
+
+    def _place(self, path: str) -> str:
+        if not self.url.startswith(("http://", "https://")):
+            raise SerializationError(
+                f"a schema registry's address begins with http:// or https://, not {self.url!r}"
+            )
+        return self.url.rstrip("/") + path
+
+
+def _quoted(subject: str) -> str:
+    return urllib.parse.quote(subject, safe="")
+
+
+def _refusal(error: urllib.error.HTTPError) -> str:
+    try:
+        body = json.load(error)
+        return f"{body['message']} (error {body['error_code']})"
+    except (ValueError, KeyError, TypeError):
+        return f"HTTP {error.code}"

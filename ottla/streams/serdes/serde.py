@@ -1,0 +1,115 @@
+"""A serde: how a value becomes bytes and comes back; the values that Kafka's own serializers know.
+
+A serde never sees None: a missing key or value, and so a tombstone, is None on both sides.
+"""
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from ottla.streams.records import Change
+
+T = TypeVar("T")
+
+_INT = struct.Struct(">i")
+_LONG = struct.Struct(">q")
+_DOUBLE = struct.Struct(">d")
+_CHANGE = struct.Struct(">ii?")
+
+
+@dataclass(frozen=True)
+class Serde(Generic[T]):
+    """A pair of functions: one makes bytes of a value, the other reads them back."""
+
+    serialize: Callable[[T], bytes]
+    deserialize: Callable[[bytes], T]
+    name: str = "custom"
+    over: "Callable[[Serde[Any]], Serde[T]] | None" = None
+    """Makes this serde of the default one, where it was built before that is known."""
+    bind: "Callable[[str, bool], Serde[T]] | None" = None
+    """Makes this serde for a topic, for its keys (True) or values: a registry's subjects are named so."""
+
+    def to_bytes(self, value: T | None) -> bytes | None:
+        """Serialize; None stays None."""
+        return None if value is None else self.serialize(value)
+
+    def from_bytes(self, data: bytes | None) -> T | None:
+        """Deserialize; None stays None."""
+        return None if data is None else self.deserialize(data)
+
+    def of(self, topic: str, *, is_key: bool) -> "Serde[T]":
+        """Return this serde for the keys or the values of a topic."""
+        return self if self.bind is None else self.bind(topic, is_key)
+
+    def __repr__(self) -> str:
+        return f"Serdes.{self.name}"
+
+
+def resolve(serde: Serde[Any] | None, default: Serde[Any]) -> Serde[Any]:
+    """Return the serde that is used where `serde` was given and `default` is the default."""
+    if serde is None:
+        return default
+    return serde if serde.over is None else serde.over(default)
+
+
+def over_default(make: Callable[[Serde[Any]], Serde[T]]) -> Serde[T]:
+    """Return the serde that `make` makes of the default one, once that is known."""
+    plain = make(BYTES)
+    return Serde(plain.serialize, plain.deserialize, "over the default", make)
+
+
+def made_of(make: Callable[[Serde[Any]], Serde[T]], inner: Serde[Any]) -> Serde[T]:
+    """Return the serde that `make` makes of another; of a topic if the other one is."""
+    plain = make(inner)
+    if inner.bind is None:
+        return plain
+
+    def bind(topic: str, is_key: bool) -> Serde[T]:
+        return make(inner.of(topic, is_key=is_key))
+
+    return Serde(plain.serialize, plain.deserialize, plain.name, bind=bind)
+
+
+def _read_double(data: bytes) -> float:
+    found: float = _DOUBLE.unpack(data)[0]
+    return found
+
+
+def _read_int(data: bytes) -> int:
+    found: int = _INT.unpack(data)[0]
+    return found
+
+
+def read_long(data: bytes) -> int:
+    """Read a 64-bit number, big-endian."""
+    found: int = _LONG.unpack(data)[0]
+    return found
+
+
+STRING: Serde[str] = Serde(str.encode, bytes.decode, "string")
+BYTES: Serde[bytes] = Serde(bytes, bytes, "bytes")
+INTEGER: Serde[int] = Serde(_INT.pack, _read_int, "integer")
+LONG: Serde[int] = Serde(_LONG.pack, read_long, "long")
+DOUBLE: Serde[float] = Serde(_DOUBLE.pack, _read_double, "double")
+
+
+def changes(value: Serde[T]) -> Serde[Change[T]]:
+    """Return the serde of a table's changes, for internal topics."""
+    return made_of(_changes, value)
+
+
+def _changes(value: Serde[T]) -> Serde[Change[T]]:
+    def write(change: Change[T]) -> bytes:
+        new, old = value.to_bytes(change.new_value), value.to_bytes(change.old_value)
+        lengths = (-1 if each is None else len(each) for each in (new, old))
+        return _CHANGE.pack(*lengths, change.is_latest) + (new or b"") + (old or b"")
+
+    def read(data: bytes) -> Change[T]:
+        new_length, old_length, is_latest = _CHANGE.unpack_from(data)
+        middle = _CHANGE.size + max(0, new_length)
+        new = data[_CHANGE.size : middle] if new_length >= 0 else None
+        old = data[middle:] if old_length >= 0 else None
+        return Change(value.from_bytes(new), value.from_bytes(old), is_latest)
+
+    return Serde(write, read, f"changes({value!r})")

@@ -1,0 +1,166 @@
+"""A schema registry in this process, for tests: directly, or for other clients over HTTP.
+
+    with FakeSchemaRegistry() as registry:
+        serde = Serdes.avro(schema, registry=registry, subject="users-value")
+        other_client = SchemaRegistryClient({"url": registry.url})
+
+Not done: compatibility checks, deletion, modes.
+"""
+
+import json
+import threading
+import urllib.parse
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any
+
+from ottla.streams.errors import SerializationError
+from ottla.streams.serdes import Schema
+
+_SUBJECT_NOT_FOUND = 40401
+_VERSION_NOT_FOUND = 40402
+_SCHEMA_NOT_FOUND = 40403
+
+
+class _NotFound(SerializationError):
+    """Something is not registered; the code is the registry's."""
+
+    def __init__(self, code: int, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+class FakeSchemaRegistry:
+    """Keeps schemas in memory; as a context manager also serves them at `url`."""
+
+    def __init__(self) -> None:
+        self._schemas: list[Schema] = []
+        self._subjects: dict[str, list[int]] = {}
+        self._lock = threading.Lock()
+        self._server: ThreadingHTTPServer | None = None
+        self._thread: threading.Thread | None = None
+
+    @property
+    def subjects(self) -> dict[str, list[int]]:
+        """The numbers of the schemas of each subject, by version."""
+        return {name: list(ids) for name, ids in self._subjects.items()}
+
+    def register(self, subject: str, schema: Schema) -> int:
+        """Return the number of a schema, which is registered under a subject if it is new."""
+        with self._lock:
+            if schema not in self._schemas:
+                self._schemas.append(schema)
+            number = self._schemas.index(schema) + 1
+            versions = self._subjects.setdefault(subject, [])
+            if number not in versions:
+                versions.append(number)
+            return number
+
+    def lookup(self, subject: str, schema: Schema) -> tuple[int, int]:
+        """Return number and version of a schema that is registered under a subject."""
+        versions = self._versions(subject)
+        number = self._schemas.index(schema) + 1 if schema in self._schemas else 0
+        if number not in versions:
+            raise _NotFound(_SCHEMA_NOT_FOUND, f"Schema not found under subject {subject}")
+        return number, versions.index(number) + 1
+
+    def schema(self, schema_id: int) -> Schema:
+        """Return the schema of a number."""
+        if not 1 <= schema_id <= len(self._schemas):
+            raise _NotFound(_SCHEMA_NOT_FOUND, f"Schema {schema_id} not found")
+        return self._schemas[schema_id - 1]
+
+    def version(self, subject: str, version: str) -> tuple[int, int, Schema]:
+        """Return number, version and schema of a subject's version; "latest" is the last one."""
+        versions = self._versions(subject)
+        wanted = len(versions) if version == "latest" else int(version)
+        if not 1 <= wanted <= len(versions):
+            raise _NotFound(_VERSION_NOT_FOUND, f"Version {version} not found")
+        return versions[wanted - 1], wanted, self.schema(versions[wanted - 1])
+
+    def _versions(self, subject: str) -> list[int]:
+        if subject not in self._subjects:
+            raise _NotFound(_SUBJECT_NOT_FOUND, f"Subject '{subject}' not found.")
+        return self._subjects[subject]
+
+    @property
+    def url(self) -> str:
+        """Where other clients find it, within the context."""
+        assert self._server is not None, "a registry has an address within its context"
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def __enter__(self) -> "FakeSchemaRegistry":
+        """Serve."""
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler_of(self))
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop serving; what is registered stays."""
+        assert self._server is not None
+        assert self._thread is not None
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
+def _handler_of(registry: FakeSchemaRegistry) -> type[BaseHTTPRequestHandler]:
+    class Handler(_Handler):
+        pass
+
+    Handler.registry = registry
+    return Handler
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """The REST interface: what a client that registers and reads schemas asks."""
+
+    registry: FakeSchemaRegistry
+
+    def do_GET(self) -> None:
+        """Answer with a schema by its number, or by subject and version."""
+        self._answer(None)
+
+    def do_POST(self) -> None:
+        """Register a schema or look it up."""
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self._answer(Schema.from_json(json.loads(body)))
+
+    def log_message(self, format: str, *arguments: Any) -> None:
+        """Say nothing."""
+
+    def _answer(self, schema: Schema | None) -> None:
+        path = urllib.parse.urlsplit(self.path).path
+        parts = [urllib.parse.unquote(each) for each in path.strip("/").split("/")]
+        try:
+            status, body = 200, self._found(parts, schema)
+        except _NotFound as error:
+            status, body = 404, {"error_code": error.code, "message": str(error)}
+        data = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/vnd.schemaregistry.v1+json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def _found(self, parts: list[str], schema: Schema | None) -> Any:
+        match parts:
+            case ["schemas", "ids", wanted] if schema is None:
+                return self.registry.schema(int(wanted)).to_json()
+            case ["subjects"] if schema is None:
+                return sorted(self.registry.subjects)
+            case ["subjects", subject, "versions"] if schema is not None:
+                return {"id": self.registry.register(subject, schema)}
+            case ["subjects", subject] if schema is not None:
+                number, version = self.registry.lookup(subject, schema)
+                return {"subject": subject, "id": number, "version": version, **schema.to_json()}
+            case ["subjects", subject, "versions", wanted] if schema is None:
+                number, version, found = self.registry.version(subject, wanted)
+                return {"subject": subject, "id": number, "version": version, **found.to_json()}
+        raise _NotFound(404, f"there is no {self.path} here")
