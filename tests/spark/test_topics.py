@@ -1,0 +1,67 @@
+"""The format `ottla` in Spark itself, both ways in one query: what its options promise."""
+
+from pathlib import Path
+
+import confluent_kafka
+import pytest
+from confluent_kafka.admin import AdminClient
+from pyspark.sql import SparkSession
+
+from ottla.client.table import read_table
+from ottla.testing.cluster import Cluster
+
+pytestmark = pytest.mark.spark
+
+
+def _produce(broker: Cluster, topic: str, count: int) -> None:
+    producer = confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap})
+    for number in range(count):
+        headers = [("number", str(number).encode()), ("none", None)]
+        producer.produce(topic, b"x" * 100, key=f"{topic}/{number}", headers=headers)
+    assert producer.flush(30) == 0
+
+
+def test_topics_of_a_pattern_are_copied_with_headers_once_and_the_lag_is_seen(
+    spark: SparkSession, broker: Cluster, tmp_path: Path
+) -> None:
+    """A topic that is created later is found; other clients see the progress; batches are not too large."""
+    broker.create_topic("birds-1", partitions=2)
+    broker.create_topic("flown", partitions=3)
+    _produce(broker, "birds-1", 300)
+    options = {"bootstrap": broker.bootstrap}
+    rows = (
+        spark.readStream.format("ottla")
+        .options(**options, subscribePattern="birds-.*", startingOffsets="earliest")
+        .options(maxBytesPerTrigger="20000", includeHeaders="true", **{"group.id": "birds"})
+        .load()
+        .select("key", "value", "headers")
+    )
+    writer = rows.writeStream.format("ottla").options(**options, topic="flown")
+    writer = writer.option("processingGuarantee", "exactly_once")
+    query = writer.option("checkpointLocation", str(tmp_path)).start()
+    try:
+        query.processAllAvailable()
+        assert len([each for each in query.recentProgress if each.numInputRows]) > 1
+        broker.create_topic("birds-2")
+        _produce(broker, "birds-2", 50)
+        while query.lastProgress.numInputRows or "birds-2" not in query.lastProgress.json:
+            query.processAllAvailable()
+            assert not query.awaitTermination(1)
+    finally:
+        query.stop()
+    copied = read_table(
+        "flown",
+        bootstrap=broker.bootstrap,
+        columns=["key", "headers"],
+        isolation="read_committed",
+    ).to_pylist()
+    wanted = [(f"birds-1/{n}", n) for n in range(300)] + [(f"birds-2/{n}", n) for n in range(50)]
+    assert sorted((row["key"].decode(), row["headers"][0]["value"].decode()) for row in copied) == (
+        sorted((key, str(number)) for key, number in wanted)
+    )
+    client = AdminClient({"bootstrap.servers": broker.bootstrap})
+    asked = confluent_kafka.ConsumerGroupTopicPartitions("birds")
+    (answer,) = client.list_consumer_group_offsets([asked]).values()
+    found = {(each.topic, each.partition): each.offset for each in answer.result().topic_partitions}
+    assert found["birds-2", 0] == 50
+    assert found["birds-1", 0] + found["birds-1", 1] == 300
