@@ -17,14 +17,14 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from ottla.base.errors import ApiError, ConfigError, ErrorCode
-from ottla.client.admin.topics import create_topic, list_topics
+from ottla.base.errors import ConfigError
+from ottla.client.admin.topics import list_topics
 from ottla.client.brokers import Brokers
-from ottla.streams.errors import TopologyError
 from ottla.streams.processor import Punctuation
 from ottla.streams.runtime import Task
 from ottla.streams.spark.checkpoint import Checkpoint
 from ottla.streams.spark.envelopes import DDL
+from ottla.streams.spark.internal_topics import create_internal_topics, internal_topics
 from ottla.streams.spark.layout import Application, Layout, components, lay_out
 from ottla.streams.spark.pipeline_source import CLOCK_TOPIC, Reading, pipeline_source
 from ottla.streams.spark.shipping import ship
@@ -53,6 +53,8 @@ class QuerySettings:
     options: Mapping[str, str] = field(default_factory=dict)
     """More options of the source, by their documented names."""
     sink_options: Mapping[str, str] = field(default_factory=dict)
+    replication_factor: int = -1
+    """Of internal topics; -1: as the brokers say."""
 
 
 @dataclass(frozen=True)
@@ -79,31 +81,14 @@ def compile_query(applications: Sequence[Application], settings: QuerySettings) 
         asks_clock = any(_asks_clock(each) for each in applications)
         clock_topic = settings.clock_topic or (CLOCK_TOPIC if asks_clock else None)
         layout = lay_out(applications, counts, clock_topic)
-        for topic, partitions in layout.created.items():
-            _create(brokers, topic, partitions, counts)
+        factor = settings.replication_factor
+        create_internal_topics(brokers, internal_topics(layout), counts, factor)
     names = set(layout.routes) | {
         topic for topic in counts if layout.routes_of(topic) and not topic.startswith("__")
     }
     if settings.clock_topic is not None:
         names.add(settings.clock_topic)
     return Compiled(layout, tuple(sorted(names)), clock_topic == CLOCK_TOPIC)
-
-
-def _create(brokers: Brokers, topic: str, partitions: int, counts: Mapping[str, int]) -> None:
-    found = counts.get(topic, partitions)
-    if found != partitions:
-        raise TopologyError(
-            f"internal topic {topic} has {found} partitions and needs {partitions}; delete it, or "
-            "give the application another application_id"
-        )
-    if topic not in counts:
-        config = {"retention.ms": "-1", "retention.bytes": "-1"}
-        try:
-            create_topic(brokers, topic, partitions=partitions, config=config)
-        except ApiError as error:
-            # Another instance was faster.
-            if error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
-                raise
 
 
 def _asks_clock(application: Application) -> bool:

@@ -50,6 +50,8 @@ class Application:
 
     topology: Topology
     settings: TaskSettings
+    keeps_changelogs: bool = False
+    """Whether its changelogs are its own: topics that are created for it, with the last change of a micro-batch."""
 
     def topic_name(self, topic: str) -> str:
         """Return the name of a topic; internal ones carry the application's name."""

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from ottla.streams.runtime import ProducedRecord, Task, TopicRecord
 from ottla.streams.spark.envelopes import Envelope, Outbox, Slots, topic_records
+from ottla.streams.spark.internal_topics import changelogs_of, latest_changes
 from ottla.streams.spark.layout import Feed, Kind, Layout, Route
 from ottla.streams.spark.pages import PagedMaps, PageStore
 from ottla.streams.spark.remembering import TaskMemory
@@ -166,7 +167,11 @@ class _Run:
             task.punctuate_wall_clock_time()
         self._keep(memory.remember())
         task.close()
-        return self._produced
+        application = self._kind.application
+        if not application.keeps_changelogs:
+            return self._produced
+        changelogs = changelogs_of(application, self._kind.topology.stores)
+        return latest_changes(self._produced, changelogs, self._partition)
 
     def _time(self) -> int:
         return self._now

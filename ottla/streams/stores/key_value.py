@@ -82,6 +82,10 @@ class KeyValueStore(Generic[K, V]):
         for key, value in self._held.scan(*bounds, reverse=reverse):
             yield self._key.deserialize(key), self._value.deserialize(value)
 
+    def restore(self, key: bytes, value: bytes | None, timestamp: int) -> None:
+        """Take a record of the changelog back, as it was logged."""
+        self._held.put(key, value)
+
     def remember(self) -> None:
         """Return nothing: its map holds all there is."""
 
@@ -128,6 +132,10 @@ class TimestampedKeyValueStore(KeyValueStore[K, ValueAndTimestamp[V]], Generic[K
             # A tombstone has no time of its own: it gets the record's.
             self._changelog(key_bytes, data, None if data is None else timestamp)
         return True
+
+    def restore(self, key: bytes, value: bytes | None, timestamp: int) -> None:
+        """Take a record of the changelog back: the value's time is the record's."""
+        self._held.put(key, None if value is None else _TIME.pack(timestamp) + value)
 
 
 def timestamped(value: Serde[V]) -> Serde[ValueAndTimestamp[V]]:

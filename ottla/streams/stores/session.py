@@ -86,6 +86,10 @@ class SessionStore(Generic[K, V]):
         """Walk the sessions of all keys."""
         return self.find_ended(0, _FOREVER)
 
+    def restore(self, key: bytes, value: bytes | None, timestamp: int) -> None:
+        """Take a record of the changelog back, as it was logged."""
+        self._segments.put(_TAIL.unpack_from(key, len(key) - _TAIL.size)[0], key, value)
+
     def remember(self) -> tuple[int, list[int]]:
         """Return what is known of time, for `recall`."""
         return self._segments.remember()

@@ -48,6 +48,13 @@ class VersionedKeyValueStore(Generic[K, V]):
         if self._changelog is not None:
             # Also what is too old: whoever restores drops it again.
             self._changelog(key_bytes, data, timestamp)
+        return self._keep(key_bytes, data, timestamp)
+
+    def restore(self, key: bytes, value: bytes | None, timestamp: int) -> None:
+        """Take a record of the changelog back, as it was logged."""
+        self._keep(key, value, timestamp)
+
+    def _keep(self, key_bytes: bytes, data: bytes | None, timestamp: int) -> int | None:
         if timestamp < self._latest - self._history_ms:
             return None
         self._latest = max(self._latest, timestamp)

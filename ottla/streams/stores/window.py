@@ -120,6 +120,10 @@ class WindowStore(Generic[K, V]):
         """Walk the windows of all keys."""
         return self.fetch_all(0, _FOREVER)
 
+    def restore(self, key: bytes, value: bytes | None, timestamp: int) -> None:
+        """Take a record of the changelog back, as it was logged."""
+        self._segments.put(_TAIL.unpack_from(key, len(key) - _TAIL.size)[0], key, value)
+
     def remember(self) -> tuple[int, int, tuple[int, list[int]]]:
         """Return what is known of time and of duplicates, for `recall`."""
         return self._sequence, self._logged, self._segments.remember()
@@ -154,3 +158,8 @@ class TimestampedWindowStore(WindowStore[K, ValueAndTimestamp[V]], Generic[K, V]
             self._changelog(stored, None, None)
         else:
             self._changelog(stored, data[8:], int.from_bytes(data[:8], "big", signed=True))
+
+    def restore(self, key: bytes, value: bytes | None, timestamp: int) -> None:
+        """Take a record of the changelog back: the value's time is the record's."""
+        stored = None if value is None else timestamp.to_bytes(8, "big", signed=True) + value
+        super().restore(key, stored, timestamp)
