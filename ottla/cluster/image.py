@@ -5,7 +5,7 @@ and never wait. One topic changed among ten thousand costs two copies of a mappi
 Must not know znodes, files or connections. Follows Kafka's MetadataCache and MetadataImage.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from ottla.base.uuids import ZERO_UUID
@@ -115,7 +115,10 @@ class PartitionState:
 
 @dataclass(frozen=True, slots=True)
 class PartitionImage:
-    """One partition; `leader` is -1 where none can be elected, `replicas[0]` is the preferred one."""
+    """One partition; `leader` is -1 where none can be elected, `replicas[0]` is the preferred one.
+
+    `failed_replicas` are those of `offline_replicas` whose broker lives, but not their log directory.
+    """
 
     partition: int
     leader: int
@@ -127,11 +130,18 @@ class PartitionImage:
     offline_replicas: tuple[int, ...] = ()
     partition_epoch: int = 0
     is_recovering: bool = False
+    failed_replicas: tuple[int, ...] = ()
 
     @property
     def preferred_leader(self) -> int:
         """The first replica, which leads while it is in sync."""
         return self.replicas[0] if self.replicas else NO_LEADER
+
+    def live(self, brokers: Collection[int]) -> Collection[int]:
+        """Return the brokers that can serve this partition: all but those where it has failed."""
+        if not self.failed_replicas:
+            return brokers
+        return {broker for broker in brokers if broker not in self.failed_replicas}
 
     @property
     def is_being_reassigned(self) -> bool:

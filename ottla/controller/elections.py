@@ -53,7 +53,7 @@ def in_need(image: ClusterImage, kind: ElectionType) -> Iterator[TopicPartition]
 def _has_leader(partition: PartitionImage, image: ClusterImage, kind: ElectionType) -> bool:
     leader = partition.leader
     is_wanted = kind is not ElectionType.PREFERRED or leader == partition.preferred_leader
-    return is_wanted and leader in image.brokers
+    return is_wanted and leader in partition.live(image.brokers)
 
 
 def _with(image: ClusterImage, elected: dict[TopicPartition, PartitionImage]) -> ClusterImage:
@@ -89,10 +89,11 @@ def _elected(
     # One that never had a leader gets it with the first of its replicas that comes.
     if status is not PartitionStatus.NEW:
         replicas, state = partition.replicas, leader_and_isr(partition)
+        live = partition.live(image.brokers)
         found = (
-            election.elect_preferred(replicas, state, image.brokers)
+            election.elect_preferred(replicas, state, live)
             if is_preferred
-            else election.elect_for_offline(replicas, state, image.brokers, allow_unclean=True)
+            else election.elect_for_offline(replicas, state, live, allow_unclean=True)
         )
     if found is None:
         return ApiError(

@@ -40,6 +40,11 @@ class BrokersChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class DirectoriesFailed:
+    """A broker has told that one of its log directories has failed."""
+
+
+@dataclass(frozen=True, slots=True)
 class NoticeDelivered:
     """A broker has answered to a notice."""
 
@@ -115,4 +120,12 @@ class Settle(Request):
 Asked = (
     CreateTopics | DeleteTopics | CreatePartitions | AlterConfigs | ElectLeaders | Reassign | Settle
 )
-Event = Elect | SessionChanged | BrokersChanged | NoticeDelivered | ChangesExpired | Asked
+Event = (
+    Elect
+    | SessionChanged
+    | BrokersChanged
+    | DirectoriesFailed
+    | NoticeDelivered
+    | ChangesExpired
+    | Asked
+)

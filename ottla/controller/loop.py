@@ -56,6 +56,7 @@ class Controller:
         self._task: asyncio.Task[None] | None = None
         self._handlers: Mapping[type[Any], Callable[[Office, Any], Awaitable[None]]] = {
             events.BrokersChanged: lambda office, _: office.brokers_changed(),
+            events.DirectoriesFailed: lambda office, _: office.directories_failed(),
             events.NoticeDelivered: lambda office, event: office.delivered(event.delivered),
             events.ChangesExpired: lambda office, event: office.changes_expired(event.paths),
             events.CreateTopics: _create_topics,
@@ -103,6 +104,14 @@ class Controller:
             self._task = None
             # A task that was cancelled before its first step has not done it.
             self._resign()
+
+    async def tell_of_failed_directory(self) -> None:
+        """Have the controller ask this broker which of its replicas are still there."""
+        try:
+            await state.tell_of_failed_directory(self.session, self._broker.id)
+        except (ConnectionSuspended, SessionLost, StorageError) as error:
+            # A session that is back, or replaced, has every replica asked about anyway.
+            _log.warning("controller not told of a failed log directory error=%s", error)
 
     async def _register(self) -> None:
         self.session.on_session(self._session_changed)

@@ -90,6 +90,7 @@ def partition_status(
         return PartitionStatus.NON_EXISTENT
     if partition.leader_epoch == NO_EPOCH:
         return PartitionStatus.NEW
-    if partition.leader != NO_LEADER and partition.leader in live_brokers:
+    is_led = partition.leader != NO_LEADER and partition.leader in live_brokers
+    if is_led and partition.leader not in partition.failed_replicas:
         return PartitionStatus.ONLINE
     return PartitionStatus.OFFLINE

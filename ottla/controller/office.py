@@ -137,6 +137,8 @@ class Office:
         )  # fmt: skip
         await self._resume_deletions(doomed, topics)
         self._expire_changes(await state.load_config_changes(self._session))
+        # Every broker is asked about all of its replicas anyway.
+        await self._forget(await state.load_failed_directories(self._session, self._watch_failures))
         return deliveries
 
     def leave(self) -> None:
@@ -191,6 +193,9 @@ class Office:
     def _watch_brokers(self, _path: str) -> None:
         self._post(events.BrokersChanged())
 
+    def _watch_failures(self, _path: str) -> None:
+        self._post(events.DirectoriesFailed())
+
     def _open_lane(self, broker: BrokerImage) -> None:
         fence = Fence(self._broker_id, self.term.epoch, broker.epoch)
         self._outbox.open(broker, fence, self._delivered)
@@ -225,6 +230,33 @@ class Office:
             for broker_id in change.came:
                 self._deletions[name] = deletion.broker_returned(self._deletions[name], broker_id)
         await self._proceed_with_deletions()
+
+    async def directories_failed(self) -> None:
+        """Ask the brokers with failed log directories which replicas those had; see `delivered`."""
+        told = await state.load_failed_directories(self._session, self._watch_failures)
+        self._outbox.send(
+            Notice(broker_id=broker_id, leaders=planner.states_of(broker_id, self.image))
+            for broker_id in sorted(set(told.values()) & self.image.brokers.keys())
+        )
+        await self._forget(told)
+
+    async def _forget(self, paths: Iterable[str]) -> None:
+        """Remove notifications that have been acted upon."""
+        for path in paths:
+            try:
+                await self._write([Delete(path)])
+            except NoNode:
+                continue
+
+    async def _take_offline(
+        self, broker_id: int, failed: Sequence[elections.TopicPartition]
+    ) -> None:
+        before = self.image
+        after = planner.plan_failures(before, broker_id, failed, self._is_unclean)
+        if after is not before:
+            await self._write_states(after)
+            _log.error("replicas offline broker=%d count=%d", broker_id, len(failed))
+            self._send(before)
 
     # -- new topics and partitions ----------------------------------------------------------------
 
@@ -448,14 +480,20 @@ class Office:
     async def delivered(self, delivered: Delivered) -> None:
         """Take note of what a broker could not do, and of logs it has deleted."""
         notice = delivered.notice
+        failed_here: list[elections.TopicPartition] = []
         for (topic, partition), code in delivered.errors.items():
             if code is ErrorCode.STALE_CONTROLLER_EPOCH:
                 # It knew this state, or a newer one, already.
+                continue
+            if code is ErrorCode.KAFKA_STORAGE_ERROR and not notice.delete:
+                failed_here.append((topic, partition))
                 continue
             _log.error(
                 "broker failed broker=%d topic=%s partition=%d code=%s",
                 notice.broker_id, topic, partition, code.name,
             )  # fmt: skip
+        if failed_here:
+            await self._retried(partial(self._take_offline, notice.broker_id, failed_here))
         if not notice.delete:
             return
         for name in {topic for topic, _ in notice.stop} & self._deletions.keys():
@@ -518,11 +556,7 @@ class Office:
         """Remove change notifications that every broker has seen."""
         now = asyncio.get_running_loop().time()
         self._timers = {timer for timer in self._timers if timer.when() > now}
-        for path in paths:
-            try:
-                await self._write([Delete(path)])
-            except NoNode:
-                continue
+        await self._forget(paths)
 
 
 def tell_of_elections(before: ClusterImage, after: ClusterImage) -> None:

@@ -1,8 +1,9 @@
-"""What follows from brokers that come and go: elections, writes and notices. Pure.
+"""What follows from brokers that come and go, and from their disks: elections, writes, notices. Pure.
 
 Every function takes images and returns images, writes or notices; `loop` performs them. What brokers
 are told is always the difference between two images, so nothing can be forgotten.
-Follows KafkaController.onBrokerStartup, onBrokerFailure and ControllerBrokerRequestBatch.
+Follows KafkaController.onBrokerStartup, onBrokerFailure, onReplicasBecomeOffline and
+ControllerBrokerRequestBatch.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -68,9 +69,51 @@ def plan_brokers(
     """
     change = compare_brokers(image.brokers, after)
     # Also without any that is gone: `image` may be a reading in which a restarted one is left out.
-    left = _see_to(image.with_brokers(gone=change.gone), is_unclean)
+    left = _see_to(_without_failures(image, change).with_brokers(gone=change.gone), is_unclean)
     joined = left.with_brokers(after[key] for key in sorted(change.came))
     return _in_one_step(image, _see_to(joined, is_unclean))
+
+
+def _without_failures(image: ClusterImage, change: BrokerChange) -> ClusterImage:
+    """Return the image without the failures of former lives: a new life tells of its own."""
+    forgotten = change.came | change.gone
+    changed = [
+        topic.with_partitions(
+            replace(
+                item,
+                failed_replicas=tuple(key for key in item.failed_replicas if key not in forgotten),
+            )
+            for item in topic.partitions
+            if not forgotten.isdisjoint(item.failed_replicas)
+        )
+        for topic in image.topics.values()
+        if any(not forgotten.isdisjoint(item.failed_replicas) for item in topic.partitions)
+    ]
+    return image.with_topics(changed) if changed else image
+
+
+def plan_failures(
+    image: ClusterImage,
+    broker_id: int,
+    failed: Iterable[tuple[str, int]],
+    is_unclean: IsUnclean,
+) -> ClusterImage:
+    """Return the image once the log directory of these replicas of a broker has failed (KIP-112).
+
+    Replicas that are known to have failed change nothing; they stay so until their broker restarts.
+    """
+    by_topic: dict[str, list[PartitionImage]] = {}
+    for name, number in failed:
+        partition = image.partition(name, number)
+        if partition is None or broker_id not in partition.replicas:
+            continue
+        if broker_id not in partition.failed_replicas:
+            known = replace(partition, failed_replicas=(*partition.failed_replicas, broker_id))
+            by_topic.setdefault(name, []).append(known)
+    if not by_topic:
+        return image
+    topics = [image.topics[name].with_partitions(items) for name, items in by_topic.items()]
+    return _see_to(image.with_topics(topics), is_unclean)
 
 
 def _in_one_step(before: ClusterImage, after: ClusterImage) -> ClusterImage:
@@ -119,13 +162,14 @@ def _seen_to(
     status = partition_status(partition, brokers)
     if status is PartitionStatus.NEW:
         return _first_leader(partition, brokers)
-    offline = tuple(item for item in partition.replicas if item not in brokers)
+    live = partition.live(brokers)
+    offline = tuple(item for item in partition.replicas if item not in live)
     if offline != partition.offline_replicas:
         partition = replace(partition, offline_replicas=offline)
     if status is PartitionStatus.ONLINE:
-        return _without_dead(partition, brokers)
+        return _without_dead(partition, live)
     found = election.elect_for_offline(
-        partition.replicas, leader_and_isr(partition), brokers, allow_unclean=is_unclean(topic)
+        partition.replicas, leader_and_isr(partition), live, allow_unclean=is_unclean(topic)
     )
     if found is None:
         if partition.leader == NO_LEADER:
@@ -144,8 +188,8 @@ def _first_leader(partition: PartitionImage, brokers: Mapping[int, BrokerImage])
     return new_partition(partition.partition, partition.replicas, brokers)
 
 
-def _without_dead(partition: PartitionImage, brokers: Mapping[int, BrokerImage]) -> PartitionImage:
-    isr = tuple(item for item in partition.isr if item in brokers)
+def _without_dead(partition: PartitionImage, live: Collection[int]) -> PartitionImage:
+    isr = tuple(item for item in partition.isr if item in live)
     if isr == partition.isr:
         return partition
     move_partition(PartitionStatus.ONLINE, PartitionStatus.ONLINE)
@@ -231,7 +275,7 @@ def plan_notices(
             everything = MetadataUpdate(
                 after.brokers, tuple(after.topics.values()), (), is_complete=True
             )
-            states = _states_of(broker_id, after.topics.values())
+            states = states_of(broker_id, after)
             notices.append(Notice(broker_id=broker_id, leaders=states, metadata=everything))
         elif changed or deleted or brokers is not None or is_other_term:
             states = [state for state in fresh if broker_id in state.replicas]
@@ -252,13 +296,17 @@ def _new_states(before: ClusterImage, changed: Iterable[TopicImage]) -> list[Par
             )
             # Who else is offline is metadata, nothing that a replica acts on.
             if known is None or partition != replace(
-                known, offline_replicas=partition.offline_replicas
+                known,
+                offline_replicas=partition.offline_replicas,
+                failed_replicas=partition.failed_replicas,
             ):
                 states.append(replace(state, is_new=is_new))
     return states
 
 
-def _states_of(broker_id: int, topics: Iterable[TopicImage]) -> list[PartitionState]:
+def states_of(broker_id: int, image: ClusterImage) -> list[PartitionState]:
+    """Return every partition that a broker holds a replica of."""
+    topics = image.topics.values()
     return [state for topic in topics for state in topic.states() if broker_id in state.replicas]
 
 

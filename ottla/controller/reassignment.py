@@ -181,9 +181,9 @@ def _remaining_isr(
 def _assigned(
     partition: PartitionImage, assignment: ReplicaAssignment, isr: tuple[int, ...], rules: Rules
 ) -> PartitionImage:
-    leader = partition.leader
+    leader, live = partition.leader, partition.live(rules.live)
     if leader not in isr:
-        able = (item for item in assignment.replicas if item in isr and item in rules.live)
+        able = (item for item in assignment.replicas if item in isr and item in live)
         leader = next(able, NO_LEADER)
     is_unclean = not set(isr) <= set(partition.isr)
     return replace(
@@ -194,7 +194,7 @@ def _assigned(
         isr=isr,
         leader=leader,
         leader_epoch=partition.leader_epoch + 1,
-        offline_replicas=tuple(item for item in assignment.replicas if item not in rules.live),
+        offline_replicas=tuple(item for item in assignment.replicas if item not in live),
         is_recovering=partition.is_recovering or is_unclean,
     )
 

@@ -43,6 +43,7 @@ from ottla.cluster.znodes import (
     ControllerEpochNode,
     ControllerNode,
     DeleteTopicsNode,
+    LogDirEventNode,
     PartitionStateNode,
     TopicNode,
     TopicsNode,
@@ -282,6 +283,28 @@ def config_operations(
             sequential=True,
         ),
     ]
+
+
+async def tell_of_failed_directory(session: Coordination, broker_id: int) -> None:
+    """Leave word for the controller that a broker has lost a log directory (KIP-112)."""
+    content = LogDirEventNode.encode(broker_id)
+    await session.create(LogDirEventNode.PREFIX, content, sequential=True)
+
+
+async def load_failed_directories(session: Coordination, watch: Watch) -> dict[str, int]:
+    """Return who has told of failed log directories, by the paths of the words left.
+
+    `watch` fires when another one is left.
+    """
+    told = {}
+    for name in await session.children(LogDirEventNode.PARENT, watch):
+        path = f"{LogDirEventNode.PARENT}/{name}"
+        try:
+            data, _ = await session.get(path)
+        except NoNode:
+            continue
+        told[path] = LogDirEventNode.decode(path, data)
+    return told
 
 
 async def load_config_changes(session: Coordination) -> list[str]:

@@ -91,6 +91,8 @@ class Replicas:
         # Told of partitions this broker begins or ceases to lead, e.g. of __consumer_offsets.
         self.on_leading: list[Callable[[Partition], None]] = []
         self.on_ceasing: list[Callable[[Partition], None]] = []
+        # Told that a log directory has failed, its partitions being offline.
+        self.on_directory_offline: list[Callable[[], None]] = []
 
     # -- finding ----------------------------------------------------------------------------------
 
@@ -345,6 +347,8 @@ class Replicas:
                 if was_leader:
                     for listener in self.on_ceasing:
                         listener(partition)
+        for told in self.on_directory_offline:
+            told()
 
     def checkpoint_high_watermarks(self) -> None:
         """Store how far each partition is committed; a failure takes that directory offline."""

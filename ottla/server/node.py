@@ -395,7 +395,12 @@ class Node:
         self._local = LocalBroker(
             broker, lambda: broker.controller.broker_epoch, self._image_changed
         )
+        broker.replicas.on_directory_offline.append(self._tell_controller)
         await broker.controller.start()
+
+    def _tell_controller(self) -> None:
+        told = self.broker.controller.tell_of_failed_directory()
+        self._tasks.spawn(told, "tell of a failed log directory")
 
     def _registration(self) -> BrokerImage:
         endpoints = tuple(self._advertise(endpoint) for endpoint in self._endpoints)

@@ -53,6 +53,35 @@ def test_the_next_in_sync_leads_when_the_leader_dies() -> None:
     assert after.offline_replicas == (1,)
 
 
+def test_a_replica_on_a_failed_disk_neither_leads_nor_is_in_sync() -> None:
+    """The broker lives, so it goes on leading what it has on other disks."""
+    other = replace(P0, partition=1)
+    before = image(P0, other)
+    after = planner.plan_failures(before, 1, [("t", 0), ("gone", 0)], is_clean)
+    failed, served = after.topics["t"].partitions
+    assert (failed.leader, failed.isr, failed.offline_replicas) == (2, (2, 3), (1,))
+    assert served is other
+    assert planner.plan_failures(after, 1, [("t", 0)], is_clean) is after
+    assert planner.plan_elections(after, is_clean) is after
+
+
+def test_the_last_in_sync_on_a_failed_disk_leaves_nobody() -> None:
+    """The ISR stays, as it alone holds everything; not even an unclean election finds another."""
+    alone = replace(P0, replicas=(1,), isr=(1,))
+    after = planner.plan_failures(image(alone), 1, [("t", 0)], lambda _: True)
+    assert (only(after).leader, only(after).isr, only(after).leader_epoch) == (NO_LEADER, (1,), 6)
+    (notice, *_) = planner.plan_notices(image(alone), after)
+    assert [state.leader for state in notice.leaders] == [NO_LEADER]
+
+
+def test_a_restart_forgets_that_a_disk_had_failed() -> None:
+    """A new life of the broker tells of its own failures."""
+    alone = replace(P0, replicas=(1,), isr=(1,))
+    failed = planner.plan_failures(image(alone), 1, [("t", 0)], is_clean)
+    after = only(planner.plan_brokers(failed, brokers(2, 3) | brokers(1, epoch=2), is_clean))
+    assert (after.leader, after.failed_replicas, after.offline_replicas) == (1, (), ())
+
+
 def test_a_dead_follower_leaves_the_isr() -> None:
     """The leader stays, under a new epoch."""
     after = only(planner.plan_brokers(image(P0), brokers(1, 2), is_clean))

@@ -16,6 +16,7 @@ from ottla.base.files import RealFile, RealFileSystem
 from ottla.base.rng import SeededRng
 from ottla.cluster.zk.embedded import EmbeddedTree
 from ottla.cluster.znodes import BrokerIdNode
+from ottla.controller.elections import ElectionType
 from ottla.server.node import Node
 from ottla.wire import headers
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
@@ -251,7 +252,63 @@ async def test_a_disk_that_fails_takes_its_directory_offline(yard: Yard) -> None
     files.is_broken = False
     assert (await client.produce("t", b"c")).error_code == ErrorCode.KAFKA_STORAGE_ERROR
     assert (await client.produce("u", b"c")).error_code == 0
-    assert (await client.metadata("t")).topics[0].error_code == 0
+
+
+async def test_who_led_in_a_failed_directory_leads_no_longer(yard: Yard) -> None:
+    """Metadata says so, no election finds anybody, and a restart on a mended disk brings it back."""
+    files = BreakableFiles()
+    settings = {"log.dirs": f"{yard.folder},{yard.folder}-2"}
+    node = await yard.start(files=files, settings=settings)
+    client = await yard.client(node)
+    epoch = (await client.metadata("t")).topics[0].partitions[0].leader_epoch
+    assert (await client.produce("t", b"a")).error_code == 0
+    await client.metadata("u")
+    files.is_broken = True
+    assert (await client.produce("t", b"b")).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    files.is_broken = False
+    found = await leaderless(client, "t")
+    assert found.leader_epoch == epoch + 1
+    assert (found.replica_nodes, found.isr_nodes, found.offline_replicas) == ([1], [1], [1])
+    for kind in ElectionType:
+        outcomes = await node.broker.controller.elect_leaders(kind, [("t", 0)])
+        assert outcomes[0].error is not None, kind
+    other = (await client.metadata("u")).topics[0].partitions[0]
+    assert (other.error_code, other.leader_id, other.offline_replicas) == (0, 1, [])
+    assert (await client.metadata("new")).topics[0].partitions[0].leader_id == 1
+    await node.stop()
+    again = await yard.client(await yard.start(settings=settings))
+    mended = (await again.metadata("t")).topics[0].partitions[0]
+    assert (mended.error_code, mended.leader_id, mended.offline_replicas) == (0, 1, [])
+    assert await again.fetch("t") == [b"a"]
+
+
+async def test_a_directory_that_fails_while_the_broker_is_down_is_told_too(yard: Yard) -> None:
+    """What was in it has no leader from the start; what is elsewhere has."""
+    settings = {"log.dirs": f"{yard.folder},{yard.folder}-2"}
+    node = await yard.start(settings=settings)
+    client = await yard.client(node)
+    for name in ("t", "u"):
+        await client.metadata(name)
+        assert (await client.produce(name, b"a")).error_code == 0
+    lost = [name for name in ("t", "u") if (yard.folder.parent / f"data-2/{name}-0").exists()]
+    assert len(lost) == 1
+    await node.stop()
+    files = HalfDeadFiles()
+    files.dead = f"{yard.folder}-2"
+    again = await yard.client(await yard.start(files=files, settings=settings))
+    assert (await leaderless(again, lost[0])).offline_replicas == [1]
+    kept = "u" if lost == ["t"] else "t"
+    assert (await again.metadata(kept)).topics[0].partitions[0].leader_id == 1
+
+
+async def leaderless(client: Client, topic: str) -> Any:
+    """Ask until the controller has heard, and return partition 0."""
+    async with asyncio.timeout(20):
+        while True:
+            partition = (await client.metadata(topic)).topics[0].partitions[0]
+            if partition.leader_id == -1:
+                assert partition.error_code == ErrorCode.LEADER_NOT_AVAILABLE
+                return partition
 
 
 async def test_a_node_without_a_log_directory_stops(yard: Yard) -> None:
@@ -285,6 +342,17 @@ class BreakableFiles(RealFileSystem):
         guarded.files = self
         real.close()
         return guarded
+
+
+class HalfDeadFiles(RealFileSystem):
+    """Files of the operating system; nothing below the folder `dead` can be listed."""
+
+    dead = ""
+
+    def list(self, path: str) -> list[str]:
+        if path.startswith(self.dead):
+            raise OSError(errno.EIO, "dead")
+        return super().list(path)
 
 
 class GuardedFile(RealFile):
