@@ -10,7 +10,6 @@ import select
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -34,8 +33,6 @@ class BrokerProcess:
         self.options = dict(options or {})
         self.port = 0
         self.bootstrap = ""
-        # Time from the call of the command to its ready line.
-        self.seconds_to_ready = 0.0
         self._process: subprocess.Popen[str] | None = None
         # A file, not a pipe: nobody reads along, and a full pipe would stop the broker.
         self.errors = self.data.with_name(self.data.name + ".stderr")
@@ -45,7 +42,6 @@ class BrokerProcess:
         words = ["up", "--port", str(self.port), "--data", str(self.data)]
         for name, value in self.options.items():
             words += ["--option", f"{name}={value}"]
-        started = time.monotonic()
         self.errors.parent.mkdir(parents=True, exist_ok=True)
         with self.errors.open("wb") as errors:
             self._process = subprocess.Popen(  # noqa: S603 - our own command
@@ -56,7 +52,6 @@ class BrokerProcess:
                 env={**os.environ, "PYTHONUNBUFFERED": "1"},
             )
         line = self._first_line(self._process)
-        self.seconds_to_ready = time.monotonic() - started
         found = _READY.match(line)
         if found is None:
             self._process.communicate(timeout=_PATIENCE_S)
@@ -64,6 +59,15 @@ class BrokerProcess:
             raise OttlaError(f"The broker did not get ready: {line}{self.errors.read_text()}")
         self.bootstrap, self.port = found.group(1), int(found.group(2))
         return self
+
+    @property
+    def cpu_seconds(self) -> float:
+        """Processor time that the running broker has used so far, as Linux tells it."""
+        text = Path(f"/proc/{self._running().pid}/stat").read_text()
+        # The name of the program, in brackets, may hold anything.
+        fields = text.rpartition(")")[2].split()
+        user, system = fields[11:13]
+        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
     def stop(self, number: int = signal.SIGINT) -> tuple[int, str]:
         """Send a signal; return the exit code and what was written to standard error."""

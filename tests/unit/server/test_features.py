@@ -30,7 +30,8 @@ async def test_new_cluster_gets_the_highest_levels() -> None:
     assert features.level("transaction.version") == 2
     assert features.epoch == 0
     data, _ = await session.get("/feature")
-    assert json.loads(data) == {"features": {"transaction.version": 2}, "version": 2, "status": 1}
+    levels = {"transaction.version": {"max_version_level": 2}}
+    assert json.loads(data) == {"features": levels, "version": 2, "status": 1}
 
 
 async def test_levels_stay_and_other_brokers_follow() -> None:

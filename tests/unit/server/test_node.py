@@ -421,14 +421,21 @@ async def test_a_pause_of_the_loop_is_seen_and_blamed(
         return get(topic, partition)
 
     monkeypatch.setattr(node.broker.replicas, "get", slow)
-    assert await client.fetch("t") == []
-    async with asyncio.timeout(5):
-        while not node.broker.loop_watch.lag.pauses_count:
-            await asyncio.sleep(0)
-    assert node.broker.loop_watch.lag.take_longest() > 0.1
-    lines = [each.message for each in caplog.records if "event loop paused" in each.message]
-    assert len(lines) == 1
-    assert "FETCH of test" in lines[0]
+    watch = node.broker.loop_watch
+    # A busy machine makes pauses of its own, and only one line in ten seconds is written.
+    for _ in range(20):
+        watch._next_line_at = 0.0
+        before = watch.lag.pauses_count
+        assert await client.fetch("t") == []
+        async with asyncio.timeout(20):
+            while watch.lag.pauses_count == before:
+                await asyncio.sleep(0)
+        lines = [each.message for each in caplog.records if "event loop paused" in each.message]
+        if any("FETCH of test" in line for line in lines):
+            break
+    else:
+        pytest.fail(f"nobody is blamed: {lines}")
+    assert watch.lag.take_longest() > 0.1
 
 
 async def test_the_upkeep_of_logs_follows_the_options(yard: Yard) -> None:
