@@ -208,6 +208,8 @@ class Materialized(Generic[K, V]):
     retention: Duration | None = None
     logging_enabled: bool = True
     store: StoreBuilder | None = None
+    caching_enabled: bool = True
+    """Whether updates may wait for a commit, if the application has room for a cache."""
 
     @classmethod
     def asked(cls, kept: "Kept") -> "Materialized[Any, Any] | None":
@@ -247,16 +249,27 @@ class Materialized(Generic[K, V]):
         """Return the same without a changelog."""
         return replace(self, logging_enabled=False)
 
+    def with_caching_enabled(self) -> "Materialized[K, V]":
+        """Return the same with updates that may wait for a commit."""
+        return replace(self, caching_enabled=True)
+
     def with_caching_disabled(self) -> "Materialized[K, V]":
-        """Return the same: there is no cache; every update is emitted."""
-        return self
+        """Return the same with updates that are all emitted."""
+        return replace(self, caching_enabled=False)
 
     def builder(self, kind: str, default_name: str) -> StoreBuilder:
         """Describe the store of a table of a kind."""
         if self.store is not None:
-            return replace(self.store, key=self.key, value=self.value)
-        name = self.name or default_name
-        return StoreBuilder(name, kind, self.key, self.value, logging_enabled=self.logging_enabled)
+            cached = self.caching_enabled
+            return replace(self.store, key=self.key, value=self.value, caching_enabled=cached)
+        return StoreBuilder(
+            self.name or default_name,
+            kind,
+            self.key,
+            self.value,
+            logging_enabled=self.logging_enabled,
+            caching_enabled=self.caching_enabled,
+        )
 
 
 Kept = Materialized[Any, Any] | str | None

@@ -4,7 +4,7 @@ A task is pure Python and single-threaded. It reads and writes bytes: its caller
 takes what the sinks and changelogs put out, and tells the wall clock. Of the records that wait it takes
 the one with the smallest time first; at the same time the source that was added first.
 
-Not done: commits (nothing is lost or doubled here), caching, standby tasks.
+Not done: transactions and restoring, which belong to whoever drives the task; standby tasks.
 """
 
 import heapq
@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ottla.streams.caching import CACHED_KINDS, CachedTable, Place, RecordCache
 from ottla.streams.durations import Duration, milliseconds
 from ottla.streams.edges import Deliver, Failures, Reader, Writer
 from ottla.streams.errors import StreamsError
@@ -26,7 +27,7 @@ from ottla.streams.records import NO_TIMESTAMP, Record, RecordMetadata
 from ottla.streams.serdes import resolve
 from ottla.streams.stores.builders import DefaultSerdes, StateStore, StoreBuilder
 from ottla.streams.stores.ordered import OpenMap, open_memory
-from ottla.streams.topology import ProcessorNode, Sink, Source, Topology
+from ottla.streams.topology import ProcessorNode, Sink, Source, Topology, TopologyNode
 
 __all__ = [
     "NodeContext",
@@ -53,6 +54,10 @@ class TaskSettings:
     writes_changelogs: bool = True
     """Whether stores with a changelog write it; an engine that keeps them may do without."""
     exception_handlers: ExceptionHandlers = field(default_factory=ExceptionHandlers)
+    statestore_cache_max_bytes: int = 0
+    """How much the caches of tables hold together before they write; 0: every update is emitted."""
+    commit_interval_ms: int = 0
+    """How much wall-clock time a test driver lets pass between commits; 0: it commits each record."""
 
     def partition_count(self, topic: str) -> int:
         """Return how many partitions a topic has."""
@@ -176,7 +181,8 @@ class NodeContext:
         return self._task.clock()
 
     def commit(self) -> None:
-        """Ask for a commit soon; this task's caller commits after every record."""
+        """Ask for a commit as soon as this record is done."""
+        self._task.commit_requested = True
 
     @contextmanager
     def as_of(self, metadata: RecordMetadata | None) -> Iterator[None]:
@@ -188,6 +194,18 @@ class NodeContext:
             yield
         finally:
             task.metadata, task.raw = before
+
+
+class _TableContext(NodeContext):
+    """What the operator of a cached table sees: its changes wait for a commit."""
+
+    def __init__(self, task: "Task", name: str, stores: frozenset[str], table: CachedTable) -> None:
+        super().__init__(task, name, stores)
+        self._table = table
+
+    def forward(self, record: Record[Any, Any], child: str | None = None) -> None:
+        """Let the cache send a change to all children once it is written."""
+        self._table.forward(record, super().forward)
 
 
 @dataclass
@@ -231,6 +249,9 @@ class Task:
         self._output = output
         self._failures = Failures(settings.exception_handlers, self)
         self._now = NO_TIMESTAMP
+        self.commit_requested = False
+        """Whether a processor asked for a commit since the last one."""
+        self._cache = RecordCache(settings.statestore_cache_max_bytes, self)
         self.contexts: dict[str, NodeContext] = {}
         self._readers: dict[str, Reader] = {}
         self._patterns: list[tuple[re.Pattern[str], Reader]] = []
@@ -239,9 +260,40 @@ class Task:
         # Those with a record to take, by its time; then by the order of sources, topics and partitions.
         self._ready: list[tuple[int, int, tuple[str, int], _Waiting]] = []
         for builder in (*topology.stores.values(), *topology.global_stores.values()):
-            log = self._changelog(builder)
-            self.stores[builder.name] = self._bound(builder).build(settings.defaults, log, open_map)
+            self._open_store(self._bound(builder), open_map)
         self._build()
+
+    def _open_store(self, builder: StoreBuilder, open_map: OpenMap) -> None:
+        log, defaults = self._changelog(builder), self.settings.defaults
+        if self._is_cached(builder):
+            cached = self._cache.table(builder.name, builder.kind, log)
+            log, open_map = cached.log, cached.opening(open_map)
+        self.stores[builder.name] = builder.build(defaults, log, open_map)
+
+    def _is_cached(self, builder: StoreBuilder) -> bool:
+        if not (builder.caching_enabled and self.settings.statestore_cache_max_bytes > 0):
+            return False
+        # What is emitted on close needs no cache: each result is emitted once.
+        return not builder.by_time and builder.name not in self.topology.global_stores
+
+    def place(self) -> Place:
+        """Return which record is being processed: where it was read, as it was read, and its time."""
+        return self.metadata, self.raw, self._now
+
+    @contextmanager
+    def at(self, place: Place) -> Iterator[None]:
+        """Go on as if that record were being processed."""
+        before = self.place()
+        self.metadata, self.raw, self._now = place
+        try:
+            yield
+        finally:
+            self.metadata, self.raw, self._now = before
+
+    def commit(self) -> None:
+        """Let what waits in caches go on; whoever drives the task then keeps what it wrote."""
+        self.commit_requested = False
+        self._cache.flush()
 
     def topic_name(self, topic: str) -> str:
         """Return the name of a topic; internal ones carry the application's name."""
@@ -281,7 +333,7 @@ class Task:
     def _build(self) -> None:
         for name, node in self.topology.nodes.items():
             stores = frozenset(self.topology.connected.get(name, ()))
-            self.contexts[name] = NodeContext(self, name, stores)
+            self.contexts[name] = self._context(node, stores)
             if isinstance(node, Source):
                 self._add_source(node)
             elif isinstance(node, Sink):
@@ -290,6 +342,16 @@ class Task:
                 self._add_processor(node)
         for name, processor in self.processors.items():
             processor.init(self.contexts[name])
+
+    def _context(self, node: TopologyNode, stores: frozenset[str]) -> NodeContext:
+        if isinstance(node, ProcessorNode) and hasattr(node.supplier, "send_old_values"):
+            # A table's operator; its own store, if it has one, is named by its description.
+            builder = getattr(node.supplier, "store", None)
+            if builder is not None and builder.name in stores and builder.kind in CACHED_KINDS:
+                table = self._cache.find(builder.name)
+                if table is not None:
+                    return _TableContext(self, node.name, stores, table)
+        return NodeContext(self, node.name, stores)
 
     def _writer(self, sink: Sink) -> Deliver:
         return Writer(sink, self.settings.defaults, self._failures, self).write

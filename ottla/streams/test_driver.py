@@ -156,26 +156,27 @@ class TopologyTestDriver:
         self,
         topology: Topology,
         *,
-        application_id: str = "test",
+        application_id: str | None = None,
         start: int = 0,
         default_key_serde: Serde[Any] | None = None,
         default_value_serde: Serde[Any] | None = None,
         emit_interval_ms: int = 0,
         settings: TaskSettings | None = None,
     ) -> None:
-        plain = DefaultSerdes()
+        plain = settings.defaults if settings else DefaultSerdes()
         self._defaults = DefaultSerdes(
             default_key_serde or plain.key, default_value_serde or plain.value
         )
-        self._now = start
+        self._now = self._committed = start
         self._offsets: dict[str, int] = {}
         self._produced: dict[str, deque[ProducedRecord]] = {}
         self._pending: deque[ProducedRecord] = deque()
+        known = settings or TaskSettings("test")
         told = replace(
-            settings or TaskSettings(application_id),
-            application_id=application_id,
+            known,
+            application_id=application_id or known.application_id,
             defaults=self._defaults,
-            emit_interval_ms=emit_interval_ms,
+            emit_interval_ms=emit_interval_ms or known.emit_interval_ms,
         )
         self._task = Task(topology, told, self._pending.append, lambda: self._now)
 
@@ -237,6 +238,7 @@ class TopologyTestDriver:
         self._collect()
         while self._task.process_next():
             self._task.punctuate_stream_time()
+            self._commit_if_due()
             self._collect()
 
     def _collect(self) -> None:
@@ -252,6 +254,18 @@ class TopologyTestDriver:
         """Move the wall clock; punctuators that are due are called once."""
         self._now += milliseconds(advance)
         self._task.punctuate_wall_clock_time()
+        self._commit_if_due()
+        self._run()
+
+    def _commit_if_due(self) -> None:
+        due = self._committed + self._task.settings.commit_interval_ms
+        if self._task.commit_requested or self._now >= due:
+            self._committed = self._now
+            self._task.commit()
+
+    def commit(self) -> None:
+        """Let what waits in the caches of tables go on, as a commit does."""
+        self._task.commit()
         self._run()
 
     def produced(self, topic: str) -> deque[ProducedRecord]:

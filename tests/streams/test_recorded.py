@@ -6,6 +6,7 @@ import pytest
 
 from ottla.streams import Serdes, TopologyTestDriver
 from ottla.streams.runtime import TopicRecord
+from tests.streams.recorded.configured import CONFIGURED, build_configured, settings
 from tests.streams.recorded.topologies import build
 from tests.streams.transcripts import NAMES, is_compared, line, transcript
 
@@ -51,5 +52,20 @@ def test_a_topology_writes_what_it_writes_in_kafka(name: str) -> None:
         emit_interval_ms=interval_ms,
     )
     with driver:
+        for number, (event, expected) in enumerate(transcript(name)[1], 1):
+            assert _play(driver, event) == expected, f"event {number}: {event}"
+
+
+@pytest.mark.parametrize("name", CONFIGURED)
+def test_a_configured_application_does_what_it_does_in_kafka(name: str) -> None:
+    """Exception handlers, dead letters with their headers, and caches that write when a record is done."""
+    driver = TopologyTestDriver(
+        build_configured(name),
+        default_key_serde=Serdes.string(),
+        default_value_serde=Serdes.string(),
+        settings=settings(name),
+    )
+    with driver:
+        assert str(build_configured(name).describe()) == transcript(name)[0]
         for number, (event, expected) in enumerate(transcript(name)[1], 1):
             assert _play(driver, event) == expected, f"event {number}: {event}"

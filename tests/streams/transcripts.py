@@ -43,7 +43,19 @@ def _text(data: bytes | None) -> str:
 
 def line(record: ProducedRecord) -> str:
     """Return a record as a transcript shows it."""
-    return f"< {record.topic} {_text(record.key)} {record.timestamp} {_text(record.value)}"
+    text = f"< {record.topic} {_text(record.key)} {record.timestamp} {_text(record.value)}"
+    return text + _errors(record)
+
+
+def _errors(record: ProducedRecord) -> str:
+    """Return the headers about an error: those that depend on the language without their values."""
+    found = ""
+    for header, data in record.headers:
+        name = header.removeprefix("__streams.errors.")
+        if name != header:
+            shown = "null" if data is None else data.decode()
+            found += f" {name}" + (f"={shown}" if name in ("topic", "partition", "offset") else "")
+    return found
 
 
 def is_compared(topic: str) -> bool:

@@ -1,6 +1,6 @@
 """How stores are asked for: `Stores.key_value("seen")` and its siblings describe one; a task builds it.
 
-Not done: TTL of key-value stores, caching (every update is emitted).
+Not done: TTL of key-value stores.
 """
 
 from collections.abc import Callable
@@ -54,10 +54,20 @@ class StoreBuilder:
     logging_enabled: bool = True
     other_value: Serde[Any] | None = None
     """The serde of the right side's values, where a store holds those of both sides of a join."""
+    caching_enabled: bool = False
+    """Whether its updates may wait for a commit, if the application has room for a cache."""
 
     def with_logging_disabled(self) -> "StoreBuilder":
         """Return the description of a store without a changelog."""
         return replace(self, logging_enabled=False)
+
+    def with_caching_enabled(self) -> "StoreBuilder":
+        """Return the description of a store whose changelog hears of a key once a commit."""
+        return replace(self, caching_enabled=True)
+
+    def with_caching_disabled(self) -> "StoreBuilder":
+        """Return the description of a store whose changelog hears of every write."""
+        return replace(self, caching_enabled=False)
 
     def build(
         self,

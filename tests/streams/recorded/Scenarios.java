@@ -20,7 +20,11 @@ import java.util.Properties;
 import java.util.TreeSet;
 import java.util.function.Consumer;
 import java.util.regex.Pattern;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.errors.SerializationException;
+import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
+import org.apache.kafka.common.serialization.Serde;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.common.serialization.StringSerializer;
 import org.apache.kafka.streams.KeyValue;
@@ -29,6 +33,11 @@ import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.TestInputTopic;
 import org.apache.kafka.streams.Topology;
 import org.apache.kafka.streams.TopologyTestDriver;
+import org.apache.kafka.streams.errors.DefaultProductionExceptionHandler;
+import org.apache.kafka.streams.errors.ErrorHandlerContext;
+import org.apache.kafka.streams.errors.LogAndContinueExceptionHandler;
+import org.apache.kafka.streams.errors.LogAndContinueProcessingExceptionHandler;
+import org.apache.kafka.streams.errors.ProductionExceptionHandler.SerializationExceptionOrigin;
 import org.apache.kafka.streams.kstream.*;
 import org.apache.kafka.streams.processor.PunctuationType;
 import org.apache.kafka.streams.processor.api.ContextualFixedKeyProcessor;
@@ -350,6 +359,21 @@ public class Scenarios {
         return "'" + new String(data, StandardCharsets.US_ASCII) + "'";
     }
 
+    /** The headers about an error: those that do not depend on the language with their values. */
+    static String errors(TestRecord<byte[], byte[]> record) {
+        StringBuilder found = new StringBuilder();
+        for (Header each : record.headers()) {
+            if (each.key().startsWith("__streams.errors.")) {
+                String name = each.key().substring(17);
+                found.append(" ").append(name);
+                if (List.of("topic", "partition", "offset").contains(name)) {
+                    found.append("=").append(each.value() == null ? "null" : new String(each.value(), StandardCharsets.UTF_8));
+                }
+            }
+        }
+        return found.toString();
+    }
+
     static String read(String word) {
         return word.equals("-") ? null : word;
     }
@@ -362,6 +386,15 @@ public class Scenarios {
         config.put(StreamsConfig.DEFAULT_VALUE_SERDE_CLASS_CONFIG, Serdes.String().getClass());
         config.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, 0);
         config.put(StreamsConfig.STATE_DIR_CONFIG, System.getProperty("java.io.tmpdir") + "/scenarios");
+        if (name.startsWith("cached_")) {
+            config.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, 1 << 20);
+        }
+        if (name.startsWith("failing_")) {
+            config.put(StreamsConfig.DESERIALIZATION_EXCEPTION_HANDLER_CLASS_CONFIG, LogAndContinueExceptionHandler.class);
+            config.put(StreamsConfig.PROCESSING_EXCEPTION_HANDLER_CLASS_CONFIG, LogAndContinueProcessingExceptionHandler.class);
+            config.put(StreamsConfig.PRODUCTION_EXCEPTION_HANDLER_CLASS_CONFIG, Continuing.class);
+            config.put(StreamsConfig.ERRORS_DEAD_LETTER_QUEUE_TOPIC_NAME_CONFIG, "out-dead");
+        }
         if (name.endsWith("_throttled")) {
             config.put("__emit.interval.ms.kstreams.outer.join.spurious.results.fix__", 1000L);
             config.put("__emit.interval.ms.kstreams.windowed.aggregation__", 1000L);
@@ -394,12 +427,70 @@ public class Scenarios {
                         continue;
                     }
                     for (TestRecord<byte[], byte[]> record : driver.createOutputTopic(topic, new ByteArrayDeserializer(), new ByteArrayDeserializer()).readRecordsToList()) {
-                        System.out.println("< " + topic + " " + text(record.key()) + " " + record.timestamp() + " " + text(record.value()));
+                        System.out.println("< " + topic + " " + text(record.key()) + " " + record.timestamp() + " " + text(record.value()) + errors(record));
                     }
                 }
             }
         }
         System.out.println("end");
+    }
+
+    /** Goes on without what cannot be written. */
+    public static class Continuing extends DefaultProductionExceptionHandler {
+        @Override
+        public Response handleSerializationError(
+            ErrorHandlerContext context, ProducerRecord record, Exception exception, SerializationExceptionOrigin origin) {
+            return Response.resume(super.handleSerializationError(context, record, exception, origin).deadLetterQueueRecords());
+        }
+    }
+
+    static Serde<String> refusing(String refused) {
+        return Serdes.serdeFrom((topic, value) -> {
+            if (refused.equals(value)) {
+                throw new SerializationException("refused");
+            }
+            return value == null ? null : value.getBytes(StandardCharsets.UTF_8);
+        }, (topic, data) -> {
+            String value = data == null ? null : new String(data, StandardCharsets.UTF_8);
+            if (refused.equals(value)) {
+                throw new SerializationException("refused");
+            }
+            return value;
+        });
+    }
+
+    static String failing(String value) {
+        if ("x".equals(value)) {
+            throw new IllegalStateException("refused");
+        }
+        return value;
+    }
+
+    static void configured() {
+        ALL.put("failing_deserialization", b -> b.stream("in", Consumed.with(Serdes.String(), refusing("x"))).to("out"));
+        ALL.put("failing_processing", b -> {
+            in(b).mapValues(v -> failing(v)).filter((k, v) -> !"b".equals(failing(v)))
+                .groupByKey().count().toStream().mapValues(v -> v.toString()).to("out");
+            in(b).selectKey((k, v) -> v).repartition(Repartitioned.as("again")).mapValues(v -> failing(v)).to("out-again");
+        });
+        ALL.put("failing_production", b -> in(b).mapValues(v -> v + "!").to("out", Produced.with(refusing("a"), refusing("x!"))));
+        ALL.put("failing_table", b -> b.<String, String>table("in").filter((k, v) -> failing(v) != null).toStream().to("out"));
+        ALL.put("cached_count", b -> out(in(b).flatMapValues(v -> v == null ? List.of() : List.of(v, v))
+            .groupBy((k, v) -> v, Grouped.as("by-value")).count(Materialized.as("counts"))));
+        ALL.put("cached_aggregate", b -> out(in(b).flatMap((k, v) -> k == null ? List.of() : List.of(
+                new KeyValue<>(k, "" + v), new KeyValue<>("z", "" + v), new KeyValue<>(k, "2"), new KeyValue<>("c", "3")))
+            .groupByKey(Grouped.as("group")).aggregate(EMPTY, APPEND, Materialized.as("sums"))));
+        ALL.put("cached_regrouped", b -> out(in(b).flatMapValues(v -> v == null ? List.of() : List.of(v, v + v))
+            .groupByKey().reduce(REDUCE, Materialized.as("reduced"))
+            .groupBy((k, v) -> new KeyValue<>(v.substring(0, 1), v), Grouped.as("again"))
+            .count(Materialized.as("lengths"))));
+        ALL.put("cached_table", b -> b.<String, String>table("in", Materialized.as("table")).filter((k, v) -> !"b".equals(v)).toStream().to("out"));
+        ALL.put("cached_windows", b -> out(in(b).flatMapValues(v -> v == null ? List.of() : List.of(v, v))
+            .groupByKey().windowedBy(TimeWindows.ofSizeAndGrace(ms(10), ms(5)).advanceBy(ms(5)))
+            .count(Materialized.as("counts"))));
+        ALL.put("cached_sessions", b -> out(in(b).flatMapValues(v -> v == null ? List.of() : List.of(v, v))
+            .groupByKey().windowedBy(SessionWindows.ofInactivityGapAndGrace(ms(5), ms(5)))
+            .aggregate(EMPTY, APPEND, MERGE, Materialized.as("sums"))));
     }
 
     public static void main(String[] arguments) throws Exception {
@@ -409,6 +500,7 @@ public class Scenarios {
         tables();
         joins();
         processors();
+        configured();
         BufferedReader input = new BufferedReader(new InputStreamReader(System.in));
         if (arguments.length > 0 && arguments[0].equals("names")) {
             new TreeSet<>(ALL.keySet()).forEach(System.out::println);

@@ -13,9 +13,10 @@ import tempfile
 from pathlib import Path
 
 from tests.compat import java
+from tests.streams.recorded.configured import CONFIGURED
 from tests.streams.recorded.topologies import SCENARIOS
 
-KAFKA = "4.1.1"
+KAFKA = "4.3.0"
 TRANSCRIPTS = Path(__file__).parent / "transcripts"
 _EVENTS = 70
 # Seeds that found a difference stay.
@@ -76,7 +77,7 @@ def run(names: list[str], seed: str) -> str:
 
 def main(seed: str = "events", folder: str = str(TRANSCRIPTS)) -> None:
     """Record every scenario."""
-    names = sorted([*SCENARIOS, "processor_api"])
+    names = sorted([*SCENARIOS, *CONFIGURED, "processor_api"])
     target = Path(folder)
     target.mkdir(exist_ok=True)
     for part in run(names, seed).split("scenario ")[1:]:

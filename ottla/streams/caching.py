@@ -1,0 +1,182 @@
+"""The record cache: of several updates of a key only the last one goes on, when the task commits.
+
+As in Kafka Streams a cached store answers with its latest values at once, while its changelog and the
+operators below the table hear of a key once a commit, with the value that the key had at the last one. What was
+added and removed in between is not heard of at all.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from ottla.streams.raw import TopicRecord
+from ottla.streams.records import Change, Record, RecordMetadata
+from ottla.streams.stores.ordered import Changelog, OpenMap, OrderedBytes
+
+CACHED_KINDS = ("timestamped_key_value", "timestamped_window", "session")
+# What Kafka counts for an entry besides its key and value, about.
+_ENTRY_BYTES = 96
+
+Place = tuple[RecordMetadata | None, TopicRecord | None, int]
+"""The record that is being processed: where it was read, as it was read, and its time."""
+Forward = Callable[[Record[Any, Any]], None]
+
+
+class Surroundings(Protocol):
+    """What the cache asks of its task."""
+
+    def place(self) -> Place:
+        """Return which record is being processed."""
+
+    def at(self, place: Place) -> AbstractContextManager[None]:
+        """Go on as if that record were being processed."""
+
+
+@dataclass
+class _Update:
+    """The last update of a key since the last commit."""
+
+    existed: bool
+    """Whether the key had a value at the last commit."""
+    value: bytes | None
+    timestamp: int
+    place: Place
+    forward: Forward | None = None
+    record: Record[Any, Any] | None = None
+    old_value: Any = None
+
+
+class RecordCache:
+    """The caches of a task's tables, which share their room."""
+
+    def __init__(self, max_bytes: int, task: Surroundings) -> None:
+        self.task = task
+        self.size_bytes = 0
+        self._max_bytes = max_bytes
+        self._tables: dict[str, CachedTable] = {}
+
+    def table(self, name: str, kind: str, changelog: Changelog | None) -> "CachedTable":
+        """Return the cache of a table's store."""
+        found = self._tables[name] = CachedTable(self, kind, changelog)
+        return found
+
+    def find(self, name: str) -> "CachedTable | None":
+        """Return the cache of a store; None if it has none."""
+        return self._tables.get(name)
+
+    def make_room(self, table: "CachedTable") -> None:
+        """Flush a table whose updates do not fit any more."""
+        if self.size_bytes > self._max_bytes:
+            table.flush()
+
+    def flush(self) -> None:
+        """Let all updates go on, table by table."""
+        for table in self._tables.values():
+            table.flush()
+
+
+class CachedTable:
+    """The cache of one table: its updates since the last commit, the last one last."""
+
+    def __init__(self, cache: RecordCache, kind: str, changelog: Changelog | None) -> None:
+        self._cache = cache
+        self._keeps_time = kind == "session"
+        self._changelog = changelog
+        self._updates: dict[bytes, _Update] = {}
+        self._last: _Update | None = None
+        self.existed = False
+        """Whether the key that was just written had a value."""
+
+    def opening(self, open_map: OpenMap) -> OpenMap:
+        """Return how the store opens its maps: so that the cache knows what was there."""
+        return lambda name: _Noting(self, open_map(name))
+
+    def log(self, key: bytes, value: bytes | None, timestamp: int | None) -> None:
+        """Take a write of the store."""
+        place = self._cache.task.place()
+        time = place[2] if timestamp is None else timestamp
+        before = self._updates.pop(key, None)
+        existed = self.existed if before is None else before.existed
+        update = self._last = _Update(existed, value, time, place)
+        if before is not None:
+            self._cache.size_bytes -= _size(key, before)
+            update.old_value, update.record = before.old_value, before.record
+        self._cache.size_bytes += _size(key, update)
+        self._updates[key] = update
+        self.existed = False
+
+    def forward(self, record: Record[Any, Any], forward: Forward) -> None:
+        """Take the change that the table's operator forwards after a write."""
+        update = self._last
+        assert update is not None, "a table writes before it forwards"
+        change: Change[Any] = record.value
+        if update.record is None:
+            update.old_value = change.old_value
+        update.record, update.forward = record, forward
+        self._cache.make_room(self)
+
+    def flush(self) -> None:
+        """Write the changelog and forward the changes."""
+        updates, self._updates = self._updates, {}
+        self._last = None
+        for key, update in updates.items():
+            self._cache.size_bytes -= _size(key, update)
+            if update.value is None and not update.existed:
+                continue
+            with self._cache.task.at(update.place):
+                if self._changelog is not None:
+                    self._changelog(key, update.value, update.timestamp)
+                self._go_on(update)
+
+    def _go_on(self, update: _Update) -> None:
+        record = update.record
+        if update.forward is None or record is None:
+            return
+        change: Change[Any] = record.value
+        if change.new_value is None and not self._keeps_time:
+            record = record.with_timestamp(update.place[2])
+        changed = Change(change.new_value, update.old_value, change.is_latest)
+        update.forward(record.with_value(changed))
+
+
+def _size(key: bytes, update: _Update) -> int:
+    return _ENTRY_BYTES + len(key) + len(update.value or b"")
+
+
+class _Noting:
+    """A map that notes whether a key had a value before it is written."""
+
+    def __init__(self, table: CachedTable, held: OrderedBytes) -> None:
+        self._table = table
+        self._held = held
+
+    def get(self, key: bytes) -> bytes | None:
+        """Return the value of a key."""
+        return self._held.get(key)
+
+    def put(self, key: bytes, value: bytes | None) -> None:
+        """Set the value of a key; None removes it."""
+        self._table.existed = self._held.get(key) is not None
+        self._held.put(key, value)
+
+    def scan(
+        self, low: bytes | None = None, high: bytes | None = None, *, reverse: bool = False
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """Walk the keys from `low` to `high`, both included, as they are when the walk starts."""
+        return self._held.scan(low, high, reverse=reverse)
+
+    def walk(self) -> Iterator[tuple[bytes, bytes]]:
+        """Walk all keys; what changes on the way may be seen or not."""
+        return self._held.walk()
+
+    def first(self) -> tuple[bytes, bytes] | None:
+        """Return the first key and its value; None if there is none."""
+        return self._held.first()
+
+    def clear(self) -> None:
+        """Remove all keys."""
+        self._held.clear()
+
+    def __len__(self) -> int:
+        return len(self._held)
