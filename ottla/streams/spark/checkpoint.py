@@ -49,7 +49,7 @@ def _node(kind: Kind, node: TopologyNode) -> str:
 
 def _store(store: StoreBuilder) -> str:
     known = {each.name: getattr(store, each.name) for each in fields(store)}
-    left_out = ("name", "kind", "logging_enabled")
+    left_out = ("name", "kind", "logging_enabled", "caching_enabled")
     facts = (f"{name} {value!r}" for name, value in known.items() if name not in left_out)
     return f"store {store.name}: {store.kind}, {', '.join(facts)}"
 

@@ -165,6 +165,7 @@ class _Run:
         if told is not None:
             self._told = self._now = told
             task.punctuate_wall_clock_time()
+        task.commit()
         self._keep(memory.remember())
         task.close()
         application = self._kind.application
