@@ -7,6 +7,7 @@ from types import ModuleType
 from typing import NamedTuple
 
 from ottla.server.context import AdvertisedApi
+from ottla.server.fetch_shortcut import FetchShortcut
 from ottla.server.handlers import (
     add_offsets_to_txn,
     add_partitions_to_txn,
@@ -76,13 +77,13 @@ class Row(NamedTuple):
     is_for_client_metrics: bool = False
     # Sent by brokers only: no client's quota counts for it.
     is_among_brokers: bool = False
-    # Answers requests that have been seen before, but for their records, without the handler.
-    shortcut: type[ProduceShortcut] | None = None
+    # Answers requests that have been seen before, but for records or offsets, without the handler.
+    shortcut: type[ProduceShortcut] | type[FetchShortcut] | None = None
 
 
 ROWS: tuple[Row, ...] = (
     Row(produce, advertised_min=0, is_read_ahead=True, shortcut=ProduceShortcut),
-    Row(fetch, ends_with_connection=True),
+    Row(fetch, ends_with_connection=True, shortcut=FetchShortcut),
     Row(list_offsets),
     Row(metadata, is_kept=True),
     Row(api_versions),

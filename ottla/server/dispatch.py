@@ -79,9 +79,7 @@ class Route:
         self.decode: Callable[..., tuple[Any, int]] = schema.decoder(api.request, version)
         self.encode = schema.encoder(api.response, version)
         self.has_records = schema.has_records(api.response)
-        self.shortcut = (
-            row.shortcut(broker.replicas, version, self.encode) if row.shortcut else None
-        )
+        self.shortcut = row.shortcut(broker, version, self.encode) if row.shortcut else None
         is_flexible = version >= api.response.FLEXIBLE_HEADER_SINCE
         # From the correlation id to the header of the response.
         self.header: Callable[[int], bytes] = (_FLEXIBLE_HEADER if is_flexible else _HEADER).pack
@@ -174,13 +172,11 @@ class Dispatcher:
                 context.usage = RequestUsage(client, self._now(), produced_bytes)
                 self._handle_limited(known, context, frame)
                 return
-        if route.shortcut is not None:
-            body = route.shortcut.answer(frame, known.end, correlation_id)
-            if body is not None:
-                connection.send_one(body)
-                if started_at:
-                    route.probe.took(started_at, self._now())
-                return
+        shortcut = route.shortcut
+        if shortcut is not None and shortcut.answer(connection, frame, known.end, correlation_id):
+            if started_at:
+                route.probe.took(started_at, self._now())
+            return
         context = RequestContext(
             self._broker, connection, key, version, correlation_id, known.client_id
         )

@@ -48,10 +48,20 @@ class PartitionFetch:
 
     def want(self, wanted: FetchPartition) -> None:
         """Take what a request says about this partition."""
-        self.offset = wanted.fetch_offset
-        self.max_bytes = wanted.partition_max_bytes
         # Anything below 0 is no epoch, which only Fetch sees so; others know -1 alone.
-        self.leader_epoch = max(wanted.current_leader_epoch, NO_EPOCH)
+        epoch = max(wanted.current_leader_epoch, NO_EPOCH)
+        self.go_on(wanted.fetch_offset, wanted.partition_max_bytes, epoch)
+
+    def go_on(self, offset: int, max_bytes: int, leader_epoch: int) -> None:
+        """Go on from `offset`."""
+        self.offset = offset
+        self.max_bytes = max_bytes
+        self.leader_epoch = leader_epoch
+
+    def tell(self, high_watermark: int, log_start_offset: int) -> None:
+        """Note what an answer says."""
+        self.told_high_watermark = high_watermark
+        self.told_log_start_offset = log_start_offset
 
     def must_tell(self, answer: PartitionData) -> bool:
         """Tell whether an incremental answer has to mention the partition, and note what it says."""
@@ -61,8 +71,7 @@ class PartitionFetch:
             or answer.log_start_offset != self.told_log_start_offset
             or answer.error_code != 0
         )
-        self.told_high_watermark = answer.high_watermark
-        self.told_log_start_offset = answer.log_start_offset
+        self.tell(answer.high_watermark, answer.log_start_offset)
         if answer.error_code:
             # The next answer without an error is news, too.
             self.told_high_watermark = _NEVER_TOLD
@@ -174,10 +183,22 @@ class FetchSessions:
         if not session.partitions:
             del self._sessions[session.id]
             return Round(())
-        session.epoch = 1 if epoch == _EPOCH_MAX else epoch + 1
+        self.advance(session)
+        return Round(session.partitions.values(), session, is_incremental=True)
+
+    def find_single(self, session_id: int, epoch: int, key: Key) -> Session | None:
+        """Return the session that a request with this epoch goes on with, if it is about `key` alone."""
+        session = self._sessions.get(session_id)
+        if session is None or session.epoch != epoch:
+            return None
+        partitions = session.partitions
+        return session if len(partitions) == 1 and key in partitions else None
+
+    def advance(self, session: Session) -> None:
+        """Expect the session's next epoch; it was used now."""
+        session.epoch = 1 if session.epoch == _EPOCH_MAX else session.epoch + 1
         session.used_at = self._clock.monotonic()
         self._sessions[session.id] = self._sessions.pop(session.id)
-        return Round(session.partitions.values(), session, is_incremental=True)
 
     def hold_back(self, round_: Round) -> int:
         """Return the session id of an answer without records for a client beyond its quota.

@@ -13,8 +13,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ottla.base.errors import ApiError
+from ottla.net.connection import Connection
 from ottla.replication.partition import ACKS_ALL, Partition
-from ottla.replication.replicas import Replicas
+from ottla.server.context import Broker
 from ottla.wire.messages.produce import (
     PartitionProduceResponse,
     ProduceRequest,
@@ -60,47 +61,52 @@ class ProduceShortcut:
     """The requests that have been seen in one version of Produce."""
 
     def __init__(
-        self, replicas: Replicas, version: int, encode: Callable[[ProduceResponse], bytes]
+        self, broker: Broker, version: int, encode: Callable[[ProduceResponse], bytes]
     ) -> None:
-        self._replicas = replicas
+        self._replicas = broker.replicas
         self._is_served = version >= _FIRST_FLEXIBLE_VERSION
         self._has_topic_ids = version >= _FIRST_VERSION_WITH_TOPIC_IDS
         self._encode = encode
         self._known: dict[bytes, _Known] = {}
 
-    def answer(self, frame: memoryview, position: int, correlation_id: int) -> bytes | None:
-        """Append and return the answer with its header; None has done nothing.
+    def answer(
+        self, connection: Connection, frame: memoryview, position: int, correlation_id: int
+    ) -> bool:
+        """Append and send the answer with its header; False has done nothing.
 
         `position` is where the request's body begins in the frame.
         """
         end = len(frame) - len(_TAIL)
         if end - position < _SMALLEST_BYTES:
-            return None
+            return False
         start = self._records_size_position(frame, position)
         known = self._known.get(frame[position:start].tobytes())
         if known is None or end - start < HEADER_SIZE or frame[end:] != _TAIL:
-            return None
+            return False
         size, start = uvarint(frame, start)
         records = frame[start:end]
         if len(records) != size - 1 or records[_ATTRIBUTES_POSITION] & TRANSACTIONAL_BIT:
-            return None
+            return False
         acks = known.acks
         try:
             target = known.find(known.topic, known.partition)
             if not target.acknowledges_at_once(acks):
-                return None
+                return False
             info = target.append_as_leader(records, acks=acks)
         except ApiError:
             # The same once more, to be told in full.
-            return None
-        return known.pack(
-            correlation_id,
-            known.before,
-            info.base_offset,
-            info.log_append_time_ms,
-            info.log_start_offset,
-            known.after,
+            return False
+        connection.send_one(
+            known.pack(
+                correlation_id,
+                known.before,
+                info.base_offset,
+                info.log_append_time_ms,
+                info.log_start_offset,
+                known.after,
+            )
         )
+        return True
 
     def learn(
         self, frame: memoryview, position: int, request: ProduceRequest, response: ProduceResponse
