@@ -29,6 +29,7 @@ _PATIENCE_S = 0.2
 _PATIENCE_S_MAX = 3.0
 _POLL_S = 0.02
 _ATTEMPTS_MAX = 20
+_RUNS_KEPT = 4
 NOBODY = Producer(-1, -1)
 
 
@@ -36,17 +37,25 @@ NOBODY = Producer(-1, -1)
 class Entry:
     """What the ledger says: who may decide, and what was decided last (-1: nothing yet).
 
-    `transactions` has one producer a task, in the order of tasks; None where a task wrote nothing.
+    `transactions` has one producer a task, in the order of tasks; None where a task wrote nothing. `earlier` are
+    the runs before: they shall not come back.
     """
 
     run_id: str = ""
     committer: Producer = NOBODY
     batch_id: int = -1
     transactions: tuple[Producer | None, ...] = ()
+    earlier: tuple[str, ...] = ()
+
+    def taken_over(self, run_id: str, committer: Producer) -> "Entry":
+        """Return it as it is once another run has taken it over."""
+        earlier = (self.run_id, *self.earlier)[:_RUNS_KEPT] if self.run_id else ()
+        return replace(self, run_id=run_id, committer=committer, earlier=earlier)
 
     def encode(self) -> str:
         """Return it as the metadata of an offset; ConfigError where there are too many tasks."""
-        known = [self.run_id, self.committer, [each or 0 for each in self.transactions]]
+        producers = [each or 0 for each in self.transactions]
+        known = [self.run_id, self.committer, producers, *self.earlier]
         text = json.dumps(known, separators=(",", ":"))
         if len(text) > _METADATA_MAX:
             text = _PACKED + base64.b85encode(zlib.compress(text.encode(), 9)).decode()
@@ -62,9 +71,9 @@ class Entry:
         """Return what `encode` was given."""
         if text.startswith(_PACKED):
             text = zlib.decompress(base64.b85decode(text.removeprefix(_PACKED))).decode()
-        run_id, committer, transactions = json.loads(text)
+        run_id, committer, transactions, *earlier = json.loads(text)
         producers = tuple(Producer(*each) if each else None for each in transactions)
-        return cls(run_id, Producer(*committer), batch_id, producers)
+        return cls(run_id, Producer(*committer), batch_id, producers, tuple(earlier))
 
 
 class Ledger:
@@ -108,7 +117,12 @@ class Ledger:
     def _is_taken_over(self, run_id: str, patience_s: float) -> bool:
         deadline = time.monotonic() + patience_s
         # Not what is being written: an earlier run may have died over that, and would be waited for.
-        while self.read(require_stable=False).run_id != run_id:
+        while (entry := self.read(require_stable=False)).run_id != run_id:
+            if run_id in entry.earlier:
+                raise ApiError(
+                    ErrorCode.PRODUCER_FENCED,
+                    f"Another run of the query of {self.name!r} has taken over: this one ends.",
+                )
             if time.monotonic() >= deadline:
                 return False
             time.sleep(_POLL_S)
@@ -117,7 +131,7 @@ class Ledger:
     def _take_over(self, run_id: str, timeout_ms: int) -> Entry:
         transaction = begin(self._brokers, self.name, timeout_ms)
         # Read again: only now can nobody else write.
-        entry = replace(self.read(), run_id=run_id, committer=transaction.producer)
+        entry = self.read().taken_over(run_id, transaction.producer)
         self._write(transaction, entry)
         return entry
 

@@ -340,6 +340,20 @@ def test_an_earlier_run_decides_nothing_more(brokers: Brokers) -> None:
     assert _counts(brokers) == _once(query)
 
 
+def test_an_earlier_run_does_not_come_back(brokers: Brokers) -> None:
+    """Two that take over from each other would get nothing done."""
+    query = _Query(brokers.bootstrap, "q")
+    query.run()
+    earlier = query.attempt(0)
+    query.restart()
+    shares = query.shares()
+    with pytest.raises(ApiError, match="has taken over: this one ends") as caught:
+        write_share(brokers, earlier, _writer(brokers, "zombie"), TIMEOUT_MS)
+    assert caught.value.code is ErrorCode.PRODUCER_FENCED
+    query.commit(shares)
+    assert _counts(brokers) == _once(query)
+
+
 def test_two_runs_in_one_batch_are_refused(brokers: Brokers) -> None:
     """The message says that one must be stopped."""
     query = _Query(brokers.bootstrap, "q")
@@ -370,7 +384,12 @@ def test_transactions_that_were_aborted_meanwhile_are_not_decided(brokers: Broke
 def test_the_ledger_holds_hundreds_of_tasks() -> None:
     """In what brokers allow as an offset's metadata; thousands are refused with what to do."""
     entry = Entry("r" * 36, Producer(1, 2), 7, tuple(Producer(5000 + n, 3) for n in range(900)))
-    for each in (Entry(), entry, Entry("r", Producer(1, 0), 3, (None, Producer(4, 5)))):
+    for each in (
+        Entry(),
+        entry,
+        Entry("r", Producer(1, 0), 3, (None, Producer(4, 5))),
+        entry.taken_over("s", Producer(2, 3)).taken_over("t", Producer(2, 4)),
+    ):
         assert Entry.decode(each.batch_id, each.encode()) == each
         assert len(each.encode()) <= 4096
     chance = random.Random(1)
