@@ -53,3 +53,12 @@ def test_every_option_is_acted_on_or_says_that_it_is_not() -> None:
         and not (row.scope is Scope.BROKER and name in others)
     ]
     assert not silent, f"read these, or say in the row that they have no effect: {silent}"
+
+
+def test_every_decision_has_a_number_of_its_own() -> None:
+    """A page is named by its number, in its file's name and in its title."""
+    pages = sorted((source.ROOT / "docs/decisions").glob("[0-9]*.md"))
+    numbers = [page.name[:4] for page in pages]
+    assert numbers == [f"{number:04}" for number in range(1, len(pages) + 1)]
+    for page, number in zip(pages, numbers, strict=True):
+        assert page.read_text(encoding="utf-8").startswith(f"# {number} "), page.name
