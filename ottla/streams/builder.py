@@ -23,13 +23,14 @@ from ottla.streams.plan import (
 )
 from ottla.streams.processor import ProcessorSupplier, TimestampExtractor
 from ottla.streams.serdes import Serde
+from ottla.streams.spelling import SnakeCase
 from ottla.streams.stores.builders import StoreBuilder
 from ottla.streams.topology import Topology
 
 Topics = str | Iterable[str] | re.Pattern[str]
 
 
-class StreamsBuilder:
+class StreamsBuilder(SnakeCase):
     """Collects what the DSL's calls build; `build()` gives the topology."""
 
     def __init__(self) -> None:

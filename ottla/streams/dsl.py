@@ -12,6 +12,7 @@ from typing import Any, Generic, Self, TypeVar, overload
 from ottla.streams.arity import with_key
 from ottla.streams.building import groups, joins, streams, tables
 from ottla.streams.building.flows import StreamFlow
+from ottla.streams.durations import Duration, milliseconds
 from ottla.streams.kstream import StreamOperators
 from ottla.streams.ktable import GlobalKTable, TableOperators
 from ottla.streams.operators import stateless
@@ -33,6 +34,7 @@ from ottla.streams.options import (
 from ottla.streams.processor import ProcessorSupplier
 from ottla.streams.records import Windowed
 from ottla.streams.serdes import Serde, Serdes
+from ottla.streams.spelling import SnakeCase
 from ottla.streams.windows import (
     JoinWindows,
     SessionWindows,
@@ -328,7 +330,7 @@ class KTable(TableOperators[K, V], Generic[K, V]):
         return KTable(tables.join_on_foreign_key(*flows, extractor, joiner, outer[0], options))
 
 
-class KGroupedTable(Generic[K, V]):
+class KGroupedTable(SnakeCase, Generic[K, V]):
     """A table by the key of a group; an aggregation takes entries in and, when they change, out."""
 
     def __init__(self, flow: groups.TableGroupFlow) -> None:
@@ -380,7 +382,7 @@ class KGroupedTable(Generic[K, V]):
         return KTable(groups.aggregate_table(self._flow, asked, folds, value))
 
 
-class KGroupedStream(Generic[K, V]):
+class KGroupedStream(SnakeCase, Generic[K, V]):
     """A stream by the key of a group."""
 
     def __init__(self, group: groups.GroupFlow) -> None:
@@ -437,7 +439,7 @@ class KGroupedStream(Generic[K, V]):
         return kind(self.group, groups.WindowSpec(windows))
 
 
-class _WindowedKStream(Generic[K, V]):
+class _WindowedKStream(SnakeCase, Generic[K, V]):
     """What streams by key and window share."""
 
     def __init__(self, group: groups.GroupFlow, spec: groups.WindowSpec) -> None:
@@ -453,6 +455,10 @@ class _WindowedKStream(Generic[K, V]):
     def on_late(self, callback: OnLate) -> Self:
         """Tell a function of each record that comes too late for a window; Kafka only counts them."""
         return type(self)(self._group, replace(self._spec, on_late=callback))
+
+    def idle_timeout(self, timeout: Duration) -> Self:
+        """Close windows that are emitted on close when no record came for so long on the wall clock."""
+        return type(self)(self._group, replace(self._spec, idle_timeout_ms=milliseconds(timeout)))
 
     def count(self, materialized: Kept = None, *, named: Name = None) -> KTable[Windowed[K], int]:
         """Count the records of each key and window."""
@@ -518,7 +524,7 @@ class SessionWindowedKStream(_WindowedKStream[K, V], Generic[K, V]):
         return self._aggregate("AGGREGATE", fold, materialized, named)
 
 
-class CogroupedKStream(Generic[K, R]):
+class CogroupedKStream(SnakeCase, Generic[K, R]):
     """Several grouped streams that are aggregated into one table, by key or by key and window."""
 
     def __init__(

@@ -10,13 +10,14 @@ from ottla.streams.operators import stateless
 from ottla.streams.options import Branched, Name, Of1Or2, Produced, Repartitioned, name_of
 from ottla.streams.processor import ProcessorSupplier, StreamPartitioner, TopicNameExtractor
 from ottla.streams.serdes import Serde
+from ottla.streams.spelling import SnakeCase
 
 K = TypeVar("K")
 V = TypeVar("V")
 S = TypeVar("S")
 
 
-class StreamOperators(Generic[K, V]):
+class StreamOperators(SnakeCase, Generic[K, V]):
     """What a stream can do and stay a stream of the same keys and values."""
 
     def __init__(self, flow: StreamFlow) -> None:
@@ -86,7 +87,7 @@ class StreamOperators(Generic[K, V]):
         streams.to(self.flow, topic, produced or options)
 
 
-class BranchedKStream(Generic[S]):
+class BranchedKStream(SnakeCase, Generic[S]):
     """A stream that is being split; the branches come out by name."""
 
     def __init__(self, make: Callable[[StreamFlow], S], flow: StreamFlow, splitter: str) -> None:

@@ -1,10 +1,12 @@
 """Operators of tables that keep the types of key and value; `KTable` has them all."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Self, TypeVar
 
 from ottla.streams.building import tables
 from ottla.streams.building.flows import TableFlow
+from ottla.streams.durations import Duration
 from ottla.streams.operators.views import View
 from ottla.streams.options import (
     BufferConfig,
@@ -15,6 +17,7 @@ from ottla.streams.options import (
     Suppressed,
     name_of,
 )
+from ottla.streams.spelling import SnakeCase
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -28,7 +31,7 @@ class GlobalKTable(Generic[K, V]):
     store_name: str
 
 
-class TableOperators(Generic[K, V]):
+class TableOperators(SnakeCase, Generic[K, V]):
     """What a table can do and stay a table of the same keys and values."""
 
     def __init__(self, flow: TableFlow) -> None:
@@ -58,13 +61,21 @@ class TableOperators(Generic[K, V]):
         suppressed: Suppressed | str,
         *,
         buffer: BufferConfig | None = None,
+        idle_timeout: Duration | None = None,
+        on_late: Callable[[Any], None] | None = None,
         named: Name = None,
     ) -> Self:
-        """Let changes wait; `"until_window_closes"` lets only final results of windows through."""
+        """Let changes wait; `"until_window_closes"` lets only final results of windows through.
+
+        Once no record came for `idle_timeout` of wall-clock time, the stream's time goes on with the wall clock
+        and windows close; `on_late` is told of changes that come for them later, which are dropped.
+        """
         if isinstance(suppressed, str):
             if suppressed != "until_window_closes":
                 raise ValueError(f"not a way to suppress: {suppressed!r}")
             suppressed = Suppressed.until_window_closes(buffer)
+        if idle_timeout is not None:
+            suppressed = suppressed.with_idle_timeout(idle_timeout, on_late)
         if named is not None:
             suppressed = replace(suppressed, name=name_of(named))
         return type(self)(tables.suppress(self.flow, suppressed))

@@ -21,6 +21,8 @@ def lower(plan: Plan) -> Topology:
     topology = Topology()
     for node in plan.nodes:
         _lower(node, topology)
+    topology.copartitioned.extend(plan.copartitioned)
+    topology.check_copartitioning({})
     return topology
 
 

@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 from ottla.streams.durations import Duration, milliseconds
 from ottla.streams.processor import StreamPartitioner, TimestampExtractor
 from ottla.streams.serdes import Serde
+from ottla.streams.spelling import SnakeCase
 from ottla.streams.stores.builders import StoreBuilder
 
 K = TypeVar("K")
@@ -18,7 +19,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Named:
+class Named(SnakeCase):
     """The name of an operator; a plain string does as well."""
 
     name: str
@@ -43,7 +44,7 @@ def name_of(named: "Named | str | None") -> str | None:
 
 
 @dataclass(frozen=True)
-class Consumed(Generic[K, V]):
+class Consumed(SnakeCase, Generic[K, V]):
     """How a topic is read."""
 
     key: Serde[K] | None = None
@@ -67,7 +68,7 @@ class Consumed(Generic[K, V]):
 
 
 @dataclass(frozen=True)
-class Produced(Generic[K, V]):
+class Produced(SnakeCase, Generic[K, V]):
     """How a topic is written."""
 
     key: Serde[K] | None = None
@@ -90,7 +91,7 @@ class Produced(Generic[K, V]):
 
 
 @dataclass(frozen=True)
-class Grouped(Generic[K, V]):
+class Grouped(SnakeCase, Generic[K, V]):
     """How a group is named and written to its repartition topic, if it needs one."""
 
     key: Serde[K] | None = None
@@ -109,7 +110,7 @@ class Grouped(Generic[K, V]):
 
 
 @dataclass(frozen=True)
-class Repartitioned(Generic[K, V]):
+class Repartitioned(SnakeCase, Generic[K, V]):
     """How a stream is written to a repartition topic."""
 
     key: Serde[K] | None = None
@@ -134,7 +135,7 @@ class Repartitioned(Generic[K, V]):
 
 
 @dataclass(frozen=True)
-class Joined(Generic[K, V]):
+class Joined(SnakeCase, Generic[K, V]):
     """How a stream is joined with a table."""
 
     key: Serde[K] | None = None
@@ -159,7 +160,7 @@ class Joined(Generic[K, V]):
 
 
 @dataclass(frozen=True)
-class StreamJoined:
+class StreamJoined(SnakeCase):
     """How two streams are joined: serdes of their stores, names of operators and stores."""
 
     key: Serde[Any] | None = None
@@ -187,7 +188,7 @@ class StreamJoined:
 
 
 @dataclass(frozen=True)
-class TableJoined:
+class TableJoined(SnakeCase):
     """How two tables are joined by a foreign key."""
 
     name: str | None = None
@@ -199,7 +200,7 @@ class TableJoined:
 
 
 @dataclass(frozen=True)
-class Materialized(Generic[K, V]):
+class Materialized(SnakeCase, Generic[K, V]):
     """How a table is kept: the store's name and serdes; `store` describes a store of another kind."""
 
     name: str | None = None
@@ -277,7 +278,7 @@ Kept = Materialized[Any, Any] | str | None
 
 
 @dataclass(frozen=True)
-class BufferConfig:
+class BufferConfig(SnakeCase):
     """How much may wait in a suppress buffer, and what happens when it is full."""
 
     max_records_count: int | None = None
@@ -317,13 +318,17 @@ class BufferConfig:
 
 
 @dataclass(frozen=True)
-class Suppressed:
+class Suppressed(SnakeCase):
     """Which changes of a table wait, and how long."""
 
     wait_ms: int | None
     """None: until the window closes."""
     buffer: BufferConfig = BufferConfig()
     name: str | None = None
+    idle_timeout_ms: int | None = None
+    """After how much wall-clock time without records the stream's time goes on with the wall clock."""
+    on_late: "Callable[[Any], None] | None" = None
+    """Told of changes of windows that were closed while nothing came."""
 
     @classmethod
     def until_window_closes(cls, buffer: BufferConfig | None = None) -> "Suppressed":
@@ -342,13 +347,19 @@ class Suppressed:
         """Let at most one change of each key through in a while of stream time."""
         return cls(milliseconds(wait), buffer)
 
+    def with_idle_timeout(
+        self, timeout: Duration, on_late: "Callable[[Any], None] | None" = None
+    ) -> "Suppressed":
+        """Return the same for streams that may fall silent: their time then goes on without records."""
+        return replace(self, idle_timeout_ms=milliseconds(timeout), on_late=on_late)
+
     def with_name(self, name: str) -> "Suppressed":
         """Return the same under a name."""
         return replace(self, name=name)
 
 
 @dataclass(frozen=True)
-class EmitStrategy:
+class EmitStrategy(SnakeCase):
     """When a windowed aggregation emits: at each update, or once when the window closes."""
 
     on_close: bool
@@ -365,7 +376,7 @@ class EmitStrategy:
 
 
 @dataclass(frozen=True)
-class Branched(Generic[T]):
+class Branched(SnakeCase, Generic[T]):
     """The name of a branch and what is done with it.
 
     `chain` takes the branch's stream and may give the stream that stands for it in the result;

@@ -109,6 +109,8 @@ class Plan:
     """All steps, in the order in which a topology is written: parents first."""
 
     nodes: tuple[PlanNode, ...]
+    copartitioned: tuple[tuple[str, ...], ...] = ()
+    """Topics that are joined by key, so that they need the same number of partitions."""
 
     def __iter__(self) -> Iterator[PlanNode]:
         return iter(self.nodes)
@@ -124,6 +126,7 @@ class Graph:
         self._priority = 0
         self.shared_repartitions: dict[str, str] = {}
         """The repartition step that joins of a stream share, by the stream's name."""
+        self._copartitioned: list[tuple[str, ...]] = []
 
     def new_name(self, prefix: str) -> str:
         """Return the next numbered name; every call takes a number, as Kafka's do."""
@@ -177,6 +180,19 @@ class Graph:
             raise TopologyError(f"only windows close; there is none in {chain}")
         return max(self.window_grace_ms(each, (name, *path)) for each in node.parents)
 
+    def copartition(self, *steps: str) -> None:
+        """Say that steps are brought together by key."""
+        self._copartitioned.append(steps)
+
+    def _topics_above(self, name: str) -> list[str]:
+        """Return the topics whose partitions a step has; none where a pattern says which they are."""
+        node = self._nodes[name]
+        if isinstance(node, RepartitionNode):
+            return [node.topic]
+        if isinstance(node, SourceNode):
+            return list(node.topics)
+        return [topic for each in node.parents for topic in self._topics_above(each)]
+
     def plan(self) -> Plan:
         """Freeze the plan: sources merged, versions followed, steps in Kafka's order."""
         nodes = _merge_sources(self._nodes)
@@ -191,7 +207,12 @@ class Graph:
                     versioned_semantics=versioned,
                 )
                 nodes[name] = replace(node, operator=operator)
-        return Plan(tuple(nodes[name] for name in _in_order(nodes, self._priorities)))
+        groups = (
+            dict.fromkeys(topic for step in steps for topic in self._topics_above(step))
+            for steps in self._copartitioned
+        )
+        ordered = tuple(nodes[name] for name in _in_order(nodes, self._priorities))
+        return Plan(ordered, tuple(tuple(topics) for topics in groups))
 
 
 def _merge_sources(nodes: dict[str, PlanNode]) -> dict[str, PlanNode]:

@@ -259,6 +259,7 @@ class Task:
         self._waiting: dict[tuple[str, int], _Waiting] = {}
         # Those with a record to take, by its time; then by the order of sources, topics and partitions.
         self._ready: list[tuple[int, int, tuple[str, int], _Waiting]] = []
+        topology.check_copartitioning(settings.partitions_of)
         for builder in (*topology.stores.values(), *topology.global_stores.values()):
             self._open_store(self._bound(builder), open_map)
         self._build()
@@ -268,7 +269,7 @@ class Task:
         if self._is_cached(builder):
             cached = self._cache.table(builder.name, builder.kind, log)
             log, open_map = cached.log, cached.opening(open_map)
-        self.stores[builder.name] = builder.build(defaults, log, open_map)
+        self.stores[builder.name] = builder.build(defaults, log, open_map, lambda: self.stream_time)
 
     def _is_cached(self, builder: StoreBuilder) -> bool:
         if not (builder.caching_enabled and self.settings.statestore_cache_max_bytes > 0):

@@ -14,6 +14,7 @@ from ottla.streams.durations import Duration, milliseconds
 from ottla.streams.records import Header, Record
 from ottla.streams.runtime import ProducedRecord, Task, TaskSettings, TopicRecord
 from ottla.streams.serdes import Serde
+from ottla.streams.spelling import SnakeCase
 from ottla.streams.stores.builders import DefaultSerdes
 from ottla.streams.topology import Topology
 
@@ -23,7 +24,7 @@ V = TypeVar("V")
 _NOTHING: Any = object()
 
 
-class TestInputTopic(Generic[K, V]):
+class TestInputTopic(SnakeCase, Generic[K, V]):
     """Pipes records into a topic; records without a time get the topic's, which may advance."""
 
     __test__ = False
@@ -86,7 +87,7 @@ class TestInputTopic(Generic[K, V]):
         self._time += milliseconds(advance)
 
 
-class TestOutputTopic(Generic[K, V]):
+class TestOutputTopic(SnakeCase, Generic[K, V]):
     """Reads what was written to a topic, each record once, the first one first."""
 
     __test__ = False
@@ -142,7 +143,7 @@ class TestOutputTopic(Generic[K, V]):
         return self.queue_size == 0
 
 
-class TopologyTestDriver:
+class TopologyTestDriver(SnakeCase):
     """Runs a topology in this thread. All topics have one partition.
 
     `start` is where the wall clock stands; `emit_interval_ms=1000` looks for closed windows once a second

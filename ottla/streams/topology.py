@@ -5,7 +5,7 @@ or a store form a sub-topology.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from ottla.streams.processor import (
     supplied_stores,
 )
 from ottla.streams.serdes import Serde
+from ottla.streams.spelling import SnakeCase
 from ottla.streams.stores.builders import StoreBuilder
 
 
@@ -65,7 +66,7 @@ TopologyNode = Source | ProcessorNode | Sink
 
 
 @dataclass
-class Topology:
+class Topology(SnakeCase):
     """The graph of nodes and stores; every addition is checked at once (TopologyError)."""
 
     nodes: dict[str, TopologyNode] = field(default_factory=dict)
@@ -75,6 +76,8 @@ class Topology:
     """The stores of each processor, in the order they were connected."""
     internal_topics: dict[str, int | None] = field(default_factory=dict)
     """Repartition topics without the application's name, and their partitions where given."""
+    copartitioned: list[tuple[str, ...]] = field(default_factory=list)
+    """Topics that are joined by key, without the application's name."""
     _groups: dict[str, str] = field(default_factory=dict)
     _users: dict[str, str] = field(default_factory=dict)
 
@@ -209,6 +212,26 @@ class Topology:
     def _unite(self, name: str, others: Iterable[str]) -> None:
         for other in others:
             self._groups[self._root(other)] = self._root(name)
+
+    def check_copartitioning(self, partitions: Mapping[str, int]) -> None:
+        """Check that topics that are joined by key have the same number of partitions (TopologyError).
+
+        `partitions` are those of topics on the broker, as far as they are known; a repartition topic without a number
+        of its own follows the others.
+        """
+        for topics in self.copartitioned:
+            counts = {
+                topic: count
+                for topic in topics
+                if (count := partitions.get(topic) or self.internal_topics.get(topic)) is not None
+            }
+            if len(set(counts.values())) > 1:
+                listed = ", ".join(f"{topic} has {count}" for topic, count in counts.items())
+                raise TopologyError(
+                    "topics that are joined by key need the same number of partitions: "
+                    f"{listed}; send one of them through "
+                    f".repartition(number_of_partitions={max(counts.values())})"
+                )
 
     def subtopologies(self) -> list[list[TopologyNode]]:
         """Return the nodes by sub-topology, those of global stores among them."""

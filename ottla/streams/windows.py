@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from ottla.streams.durations import Duration, milliseconds
 from ottla.streams.records import TimeWindow
+from ottla.streams.spelling import SnakeCase
 
 _FOREVER = (1 << 63) - 1
 
@@ -17,7 +18,7 @@ def _check(holds: bool, sentence: str) -> None:
 
 
 @dataclass(frozen=True)
-class TimeWindows:
+class TimeWindows(SnakeCase):
     """Windows of one size that start every `advance_ms`: tumbling where the two are equal."""
 
     size_ms: int
@@ -60,7 +61,7 @@ class TimeWindows:
 
 
 @dataclass(frozen=True)
-class UnlimitedWindows:
+class UnlimitedWindows(SnakeCase):
     """One window that starts at `start_ms` and never ends."""
 
     start_ms: int = 0
@@ -83,7 +84,7 @@ class UnlimitedWindows:
 
 
 @dataclass(frozen=True)
-class SlidingWindows:
+class SlidingWindows(SnakeCase):
     """Windows of records that are at most `time_difference_ms` apart, ends included."""
 
     time_difference_ms: int
@@ -108,7 +109,7 @@ class SlidingWindows:
 
 
 @dataclass(frozen=True)
-class SessionWindows:
+class SessionWindows(SnakeCase):
     """Sessions of a key: they end where nothing came for longer than the inactivity gap."""
 
     inactivity_gap_ms: int
@@ -131,7 +132,7 @@ class SessionWindows:
 
 
 @dataclass(frozen=True)
-class JoinWindows:
+class JoinWindows(SnakeCase):
     """How far the other record may be before and after this one, to be joined with it."""
 
     before_ms: int

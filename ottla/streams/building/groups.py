@@ -124,6 +124,8 @@ class WindowSpec:
     windows: AnyWindows
     on_close: bool = False
     on_late: OnLate | None = None
+    idle_timeout_ms: int | None = None
+    """After how much wall-clock time without records windows that are emitted on close go on to close."""
 
     @property
     def grace_period_ms(self) -> int:
@@ -189,9 +191,18 @@ class WindowSpec:
                 merger,
                 self.on_close,
                 on_late=self.on_late,
+                idle_timeout_ms=self.idle_timeout_ms if self.on_close else None,
             )
         kind = SlidingAggregate if isinstance(windows, SlidingWindows) else WindowAggregate
-        return kind(windows, store, initializer, aggregator, self.on_close, on_late=self.on_late)
+        return kind(
+            windows,
+            store,
+            initializer,
+            aggregator,
+            self.on_close,
+            on_late=self.on_late,
+            idle_timeout_ms=self.idle_timeout_ms if self.on_close else None,
+        )
 
 
 @dataclass(frozen=True)
@@ -312,6 +323,7 @@ def aggregate_cogroup(
         graph.add(OperatorNode(name, (parent,), operator, grace_period_ms=grace))
     merged = graph.named(asked.named, "COGROUPKSTREAM-MERGE-", "-cogroup-merge")
     graph.add(OperatorNode(merged, tuple(names), PassThrough()))
+    graph.copartition(*parents)
     key = store.key if spec is None else spec.key_serde(store.key)
     view = store_view(store_name) if spec is None else spec.view(store_name)
     return TableFlow(

@@ -111,6 +111,7 @@ def _join(
     graph.add(OperatorNode(sides[0], (windowed[0],), this_join, takes_null_keys=relaxed))
     graph.add(OperatorNode(sides[1], (windowed[1],), other_join, takes_null_keys=relaxed))
     graph.add(OperatorNode(merged, sides, PassThrough()))
+    graph.copartition(left.node, right.node)
     return StreamFlow(graph, merged, merged, key, None)
 
 
@@ -138,6 +139,7 @@ def join_table(
     view = table.view()
     operator = StreamTableJoin(view, joiner, left, None, buffer)
     graph.add(OperatorNode(name, (flow.node,), operator, view.stores, takes_null_keys=left))
+    graph.copartition(flow.node, table.name)
     key = options.key or flow.key
     return replace(flow, name=name, node=name, key=key, value=None, repartition_required=False)
 

@@ -204,6 +204,8 @@ def suppress(table: TableFlow, suppressed: Suppressed) -> TableFlow:
         asked.buffer.max_records_count,
         asked.buffer.max_bytes_count,
         asked.buffer.fails_when_full,
+        asked.idle_timeout_ms,
+        asked.on_late,
     )
     graph.add(OperatorNode(name, (table.name,), operator, output_versioned=False))
 
@@ -270,6 +272,7 @@ def join(
     versioned = store is not None and store.kind == "versioned"
     node = OperatorNode(merged, names, TableJoinMerge(store), output_versioned=versioned)
     graph.add(node)
+    graph.copartition(table.name, other.name)
 
     def enable(_force: bool) -> bool:
         for each in (table, other):

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ottla.streams.operators.aggregates import Aggregator, Initializer
+from ottla.streams.operators.idle import ClosesWhenIdle
 from ottla.streams.operators.views import forward_change
 from ottla.streams.operators.windowed import EmitOnClose, OnLate
 from ottla.streams.processor import Processor, ProcessorContext
@@ -28,6 +29,7 @@ class SessionAggregate:
     on_close: bool = False
     send_old_values: bool = False
     on_late: OnLate | None = None
+    idle_timeout_ms: int | None = None
 
     @property
     def stores(self) -> tuple[StoreBuilder, ...]:
@@ -39,7 +41,7 @@ class SessionAggregate:
         return _SessionAggregateProcessor(self)
 
 
-class _SessionAggregateProcessor(AnyProcessor):
+class _SessionAggregateProcessor(ClosesWhenIdle):
     def __init__(self, operator: SessionAggregate) -> None:
         self._operator = operator
         self._stream_time = NO_TIMESTAMP
@@ -48,6 +50,15 @@ class _SessionAggregateProcessor(AnyProcessor):
         super().init(context)
         self._store = context.store(self._operator.store.name)
         self._emit = EmitOnClose(context)
+        self._watch(self._operator.idle_timeout_ms)
+
+    def _close_idle(self) -> None:
+        record: Record[Any, Any] = Record(None, None, self._stream_time)
+        self._forward_closed(record, self._close_time())
+
+    def _close_time(self) -> int:
+        windows = self._operator.windows
+        return self._stream_time - windows.grace_period_ms - windows.inactivity_gap_ms
 
     def process(self, record: Record[Any, Any]) -> None:
         if record.key is None:
@@ -55,7 +66,8 @@ class _SessionAggregateProcessor(AnyProcessor):
         windows, time = self._operator.windows, record.timestamp
         gap = windows.inactivity_gap_ms
         self._stream_time = max(self._stream_time, time)
-        close_time = self._stream_time - windows.grace_period_ms - gap
+        close_time = self._close_time()
+        self._note_arrival()
         touched = list(self._store.find_sessions(record.key, time - gap, time + gap))
         aggregate = self._operator.initializer()
         start = end = time

@@ -51,6 +51,7 @@ class _SlidingAggregateProcessor(TimeWindowProcessor):
         if record.key is None or record.value is None:
             return
         close_time = self._close_time(record.timestamp)
+        self._note_arrival()
         if record.timestamp + self._difference < close_time:
             self._late(record)
             return

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ottla.streams.errors import StreamsError
+from ottla.streams.operators.idle import ClosesWhenIdle
+from ottla.streams.operators.windowed import OnLate
 from ottla.streams.processor import Processor, ProcessorContext
 from ottla.streams.records import NO_TIMESTAMP, Record
 from ottla.streams.stores.buffers import Held
@@ -16,7 +18,9 @@ AnyProcessor = Processor[Any, Any, Any, Any]
 class Suppress:
     """Holds changes for `wait_ms` of stream time, counted from the window's end if `until_close`.
 
-    A full buffer emits its first changes early, or fails if `fails_when_full`.
+    A full buffer emits its first changes early, or fails if `fails_when_full`. Once no record came for
+    `idle_timeout_ms` of wall-clock time, the stream's time goes on with it; `on_late` is told of changes of
+    windows that were closed so.
     """
 
     store: StoreBuilder
@@ -25,6 +29,8 @@ class Suppress:
     max_records: int | None = None
     max_bytes: int | None = None
     fails_when_full: bool = False
+    idle_timeout_ms: int | None = None
+    on_late: OnLate | None = None
 
     @property
     def stores(self) -> tuple[StoreBuilder, ...]:
@@ -36,7 +42,7 @@ class Suppress:
         return _SuppressProcessor(self)
 
 
-class _SuppressProcessor(AnyProcessor):
+class _SuppressProcessor(ClosesWhenIdle):
     def __init__(self, operator: Suppress) -> None:
         self._operator = operator
         self._stream_time = NO_TIMESTAMP
@@ -44,15 +50,34 @@ class _SuppressProcessor(AnyProcessor):
     def init(self, context: ProcessorContext) -> None:
         super().init(context)
         self._buffer = context.store(self._operator.store.name)
+        self._watch(self._operator.idle_timeout_ms)
 
     def process(self, record: Record[Any, Any]) -> None:
         self._stream_time = max(self._stream_time, record.timestamp)
+        self._note_arrival()
+        if self._is_late(record):
+            if self._operator.on_late is not None:
+                self._operator.on_late(record)
+            return
         time = record.key.window.end if self._operator.until_close else record.timestamp
         self._buffer.put(time, Held(record, self.context.record_metadata))
+        self._emit_due()
+        self._keep_in_bounds()
+
+    def _is_late(self, record: Record[Any, Any]) -> bool:
+        """Return whether a window was closed while nothing came."""
+        if not self._operator.until_close or self._closed_idle == NO_TIMESTAMP:
+            return False
+        ends: int = record.key.window.end
+        return ends + self._operator.wait_ms <= self._closed_idle
+
+    def _emit_due(self) -> None:
         due = self._stream_time - self._operator.wait_ms
         while len(self._buffer) and self._buffer.min_timestamp <= due:
             self._emit(self._buffer.pop())
-        self._keep_in_bounds()
+
+    def _close_idle(self) -> None:
+        self._emit_due()
 
     def _is_full(self) -> bool:
         operator, buffer = self._operator, self._buffer

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ottla.streams.operators.aggregates import Aggregator, Initializer
+from ottla.streams.operators.idle import ClosesWhenIdle
 from ottla.streams.operators.views import forward_change
 from ottla.streams.processor import Processor, ProcessorContext
 from ottla.streams.records import (
@@ -41,6 +42,7 @@ class WindowAggregate:
     on_close: bool = False
     send_old_values: bool = False
     on_late: OnLate | None = None
+    idle_timeout_ms: int | None = None
 
     @property
     def stores(self) -> tuple[StoreBuilder, ...]:
@@ -69,7 +71,7 @@ class EmitOnClose:
         return self.last_close < close_time
 
 
-class TimeWindowProcessor(AnyProcessor):
+class TimeWindowProcessor(ClosesWhenIdle):
     """What processors of time windows share: stream time, updates and results on close."""
 
     def __init__(self, operator: WindowAggregate) -> None:
@@ -81,6 +83,11 @@ class TimeWindowProcessor(AnyProcessor):
         super().init(context)
         self._store = context.store(self._operator.store.name)
         self._emit = EmitOnClose(context)
+        self._watch(self._operator.idle_timeout_ms)
+
+    def _close_idle(self) -> None:
+        close_time = self._close_time(self._stream_time)
+        self._forward_closed(Record(None, None, self._stream_time), close_time)
 
     def _close_time(self, timestamp: int) -> int:
         self._stream_time = max(self._stream_time, timestamp)
@@ -145,6 +152,7 @@ class _WindowAggregateProcessor(TimeWindowProcessor):
         windows = self._operator.windows
         assert not isinstance(windows, SlidingWindows)
         close_time = self._close_time(record.timestamp)
+        self._note_arrival()
         for window in windows.windows_for(record.timestamp):
             if window.end > close_time:
                 self._fold(record, window, self._store.fetch(record.key, window.start))

@@ -18,6 +18,7 @@ from ottla.streams.serdes.serde import (
     made_of,
     read_long,
 )
+from ottla.streams.spelling import SnakeCase
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -26,7 +27,7 @@ _LONG = struct.Struct(">q")
 _TWO_LONGS = struct.Struct(">qq")
 
 
-class Serdes:
+class Serdes(SnakeCase):
     """Kafka's serdes by name."""
 
     @staticmethod

@@ -1,7 +1,4 @@
-"""How stores are asked for: `Stores.key_value("seen")` and its siblings describe one; a task builds it.
-
-Not done: TTL of key-value stores.
-"""
+"""How stores are asked for: `Stores.key_value("seen")` and its siblings describe one; a task builds it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -9,7 +6,9 @@ from typing import Any, Protocol
 
 from ottla.streams.durations import Duration, milliseconds
 from ottla.streams.serdes import Serde, Serdes, resolve
+from ottla.streams.spelling import SnakeCase
 from ottla.streams.stores.buffers import JoinBuffer, OuterJoinStore, SuppressBuffer
+from ottla.streams.stores.expiring import ExpiringKeyValueStore
 from ottla.streams.stores.key_value import KeyValueStore, TimestampedKeyValueStore
 from ottla.streams.stores.ordered import Changelog, OpenMap, open_memory
 from ottla.streams.stores.session import SessionStore
@@ -56,6 +55,8 @@ class StoreBuilder:
     """The serde of the right side's values, where a store holds those of both sides of a join."""
     caching_enabled: bool = False
     """Whether its updates may wait for a commit, if the application has room for a cache."""
+    ttl_ms: int = 0
+    """How long a key-value store keeps an entry, in stream time; 0: until it is removed."""
 
     def with_logging_disabled(self) -> "StoreBuilder":
         """Return the description of a store without a changelog."""
@@ -74,10 +75,11 @@ class StoreBuilder:
         defaults: DefaultSerdes,
         changelog: Changelog | None,
         open_map: OpenMap = open_memory,
+        stream_time: Callable[[], int] = lambda: -1,
     ) -> StateStore:
         """Make the store over maps whose names begin with its own; in memory it begins empty."""
         serdes = resolve(self.key, defaults.key), resolve(self.value, defaults.value)
-        return _KINDS[self.kind](self, _Parts(*serdes, changelog, open_map, defaults))
+        return _KINDS[self.kind](self, _Parts(*serdes, changelog, open_map, defaults, stream_time))
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,7 @@ class _Parts:
     changelog: Changelog | None
     open_map: OpenMap
     defaults: DefaultSerdes
+    stream_time: Callable[[], int]
 
     def serdes(self) -> tuple[Serde[Any], Serde[Any], Changelog | None]:
         return self.key, self.value, self.changelog
@@ -111,6 +114,10 @@ def _keeping(builder: StoreBuilder, parts: _Parts) -> Keeping:
 
 
 def _key_value(builder: StoreBuilder, parts: _Parts) -> StateStore:
+    if builder.ttl_ms:
+        key, value, changelog = parts.serdes()
+        lives = builder.ttl_ms, parts.stream_time
+        return ExpiringKeyValueStore(builder.name, (key, value), changelog, parts.open_map, *lives)
     return KeyValueStore(builder.name, *parts.serdes(), parts.open_map(builder.name))
 
 
@@ -171,15 +178,20 @@ _KINDS: dict[str, _Make] = {
 }
 
 
-class Stores:
+class Stores(SnakeCase):
     """The kinds of stores that a processor may ask for."""
 
     @staticmethod
     def key_value(
-        name: str, key: Serde[Any] | None = None, value: Serde[Any] | None = None
+        name: str,
+        key: Serde[Any] | None = None,
+        value: Serde[Any] | None = None,
+        *,
+        ttl: Duration | None = None,
     ) -> StoreBuilder:
-        """Describe a store of one value a key."""
-        return StoreBuilder(name, "key_value", key, value)
+        """Describe a store of one value a key; with a `ttl` it forgets what was not put for so long."""
+        ttl_ms = 0 if ttl is None else milliseconds(ttl)
+        return StoreBuilder(name, "key_value", key, value, ttl_ms=ttl_ms)
 
     @staticmethod
     def timestamped_key_value(

@@ -1,0 +1,86 @@
+"""A key-value store that forgets: an entry lives for a while of stream time after it was last put."""
+
+import struct
+from collections.abc import Callable, Iterator
+from typing import Generic, TypeVar
+
+from ottla.streams.serdes import Serde
+from ottla.streams.stores.key_value import KeyValueStore
+from ottla.streams.stores.ordered import Changelog, OpenMap
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+_TIME = struct.Struct(">q")
+
+
+class ExpiringKeyValueStore(KeyValueStore[K, V], Generic[K, V]):
+    """One value a key, until `ttl_ms` of stream time have passed; the changelog then gets a tombstone.
+
+    An entry that is too old is never seen; it is removed with the next write.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        serdes: tuple[Serde[K], Serde[V]],
+        changelog: Changelog | None,
+        open_map: OpenMap,
+        ttl_ms: int,
+        stream_time: Callable[[], int],
+    ) -> None:
+        super().__init__(name, *serdes, changelog, open_map(name))
+        self._by_time = open_map(f"{name}/times")
+        self._ttl_ms = ttl_ms
+        self._stream_time = stream_time
+
+    def _is_live(self, data: bytes) -> bool:
+        put_at: int = _TIME.unpack_from(data)[0]
+        return put_at + self._ttl_ms > self._stream_time()
+
+    def get(self, key: K) -> V | None:
+        """Return the value of a key, if it is not too old."""
+        data = self._held.get(self._key.serialize(key))
+        if data is None or not self._is_live(data):
+            return None
+        return self._value.deserialize(data[_TIME.size :])
+
+    def put(self, key: K, value: V | None) -> None:
+        """Set the value of a key; None removes it."""
+        self._expire()
+        key_bytes, data = self._key.serialize(key), self._value.to_bytes(value)
+        now = self._stream_time()
+        self._keep(key_bytes, data, now)
+        if self._changelog is not None:
+            self._changelog(key_bytes, data, None)
+
+    def _keep(self, key: bytes, data: bytes | None, now: int) -> None:
+        before = self._held.get(key)
+        if before is not None:
+            self._by_time.put(before[: _TIME.size] + key, None)
+        time = _TIME.pack(max(0, now))
+        self._held.put(key, None if data is None else time + data)
+        if data is not None:
+            self._by_time.put(time + key, b"")
+
+    def _expire(self) -> None:
+        """Remove what is too old, the oldest first."""
+        while (first := self._by_time.first()) is not None and not self._is_live(first[0]):
+            key = first[0][_TIME.size :]
+            self._keep(key, None, 0)
+            if self._changelog is not None:
+                self._changelog(key, None, None)
+
+    def _scan(self, low: K | None, high: K | None, *, reverse: bool) -> Iterator[tuple[K, V]]:
+        bounds = self._key.to_bytes(low), self._key.to_bytes(high)
+        for key, data in self._held.scan(*bounds, reverse=reverse):
+            if self._is_live(data):
+                yield self._key.deserialize(key), self._value.deserialize(data[_TIME.size :])
+
+    def restore(self, key: bytes, value: bytes | None, timestamp: int) -> None:
+        """Take a record of the changelog back: it was put at the record's time."""
+        self._keep(key, value, timestamp)
+
+    def approximate_num_entries(self) -> int:
+        """Return the number of keys; some may be too old to be seen."""
+        return len(self._held)

@@ -1,0 +1,117 @@
+"""Windows of a stream that falls silent close on the wall clock, where they are asked to."""
+
+from typing import Any
+
+import pytest
+
+from ottla.streams import (
+    EmitStrategy,
+    Record,
+    Serdes,
+    SessionWindows,
+    SlidingWindows,
+    StreamsBuilder,
+    TimeWindows,
+    Topology,
+    TopologyTestDriver,
+)
+
+_STRING, _LONG = Serdes.string(), Serdes.long()
+Written = list[tuple[str, int, int]]
+
+
+def _suppressed(late: list[Record[Any, Any]], idle: str | None = "30 s") -> Topology:
+    builder = StreamsBuilder()
+    stream = builder.stream("in", key=_STRING, value=_STRING)
+    windows = stream.group_by_key().windowed_by(TimeWindows.of("10 s").grace("5 s"))
+    final = windows.count().suppress(
+        "until_window_closes", idle_timeout=idle, on_late=late.append if idle else None
+    )
+    final.to_stream(lambda key, _: f"{key.key}@{key.window.start}").to(
+        "out", key=_STRING, value=_LONG
+    )
+    return builder.build()
+
+
+def _pipe(driver: TopologyTestDriver, timestamp: int, key: str = "a") -> None:
+    driver.create_input_topic("in", _STRING, _STRING).pipe_input(key, "x", timestamp)
+
+
+def _written(driver: TopologyTestDriver) -> list[Any]:
+    return driver.create_output_topic("out", _STRING, _LONG).read_key_values_to_list()
+
+
+def test_a_window_closes_without_a_next_record() -> None:
+    """Time goes on with the wall clock once nothing came for the timeout, and not before."""
+    with TopologyTestDriver(_suppressed([])) as driver:
+        _pipe(driver, 1000)
+        driver.advance_wall_clock_time("29 s")
+        assert not _written(driver)
+        driver.advance_wall_clock_time("1 s")
+        assert _written(driver) == [("a@0", 1)]
+        driver.advance_wall_clock_time("1 h")
+        assert not _written(driver)
+
+
+def test_a_stream_that_goes_on_closes_by_its_own_time() -> None:
+    """A record begins the silence anew; the window stays open as long as its grace says."""
+    with TopologyTestDriver(_suppressed([])) as driver:
+        _pipe(driver, 1000)
+        for second in (20, 40, 60):
+            driver.advance_wall_clock_time("20 s")
+            _pipe(driver, 1000 + second)
+        assert not _written(driver)
+        _pipe(driver, 15_000)
+        assert _written(driver) == [("a@0", 4)]
+
+
+def test_a_change_of_a_window_that_was_closed_in_silence_is_late() -> None:
+    """There is one result a window; who asks is told of what came too late for it."""
+    late: list[Record[Any, Any]] = []
+    with TopologyTestDriver(_suppressed(late)) as driver:
+        _pipe(driver, 1000)
+        driver.advance_wall_clock_time("30 s")
+        _pipe(driver, 2000)
+        _pipe(driver, 32_000)
+        driver.advance_wall_clock_time("30 s")
+        assert _written(driver) == [("a@0", 1), ("a@30000", 1)]
+    assert [(each.key.key, each.timestamp) for each in late] == [("a", 2000)]
+
+
+def test_without_a_timeout_a_window_waits_for_the_next_record() -> None:
+    """As in Kafka."""
+    with TopologyTestDriver(_suppressed([], None)) as driver:
+        _pipe(driver, 1000)
+        driver.advance_wall_clock_time("10 h")
+        assert not _written(driver)
+
+
+@pytest.mark.parametrize(
+    ("windows", "expected"),
+    [
+        (TimeWindows.of("10 s"), ["[a@0/10000]"]),
+        (SlidingWindows.of_time_difference_with_no_grace("10 s"), ["[a@1000/11000]"]),
+        (SessionWindows.of_inactivity_gap_with_no_grace("10 s"), ["[a@11000/11000]"]),
+    ],
+)
+def test_windows_that_are_emitted_on_close_close_in_silence(
+    windows: Any, expected: list[str]
+) -> None:
+    """Tumbling, sliding and session windows alike; a record that comes for one later is late."""
+    late: list[Any] = []
+    builder = StreamsBuilder()
+    stream = builder.stream("in", key=_STRING, value=_STRING)
+    windowed: Any = stream.group_by_key().windowed_by(windows)
+    closing = windowed.emit_strategy(EmitStrategy.on_window_close()).idle_timeout("30 s")
+    counts = closing.on_late(late.append).count()
+    counts.to_stream(lambda key, _: str(key)).to("out", key=_STRING, value=_LONG)
+    start = 1000 if isinstance(windows, TimeWindows) else 11_000
+    with TopologyTestDriver(builder.build()) as driver:
+        _pipe(driver, start)
+        driver.advance_wall_clock_time("29 s")
+        assert not _written(driver)
+        driver.advance_wall_clock_time("1 s")
+        assert [key for key, _ in _written(driver)] == expected
+        _pipe(driver, start)
+        assert len(late) == 1
+        assert not _written(driver)
