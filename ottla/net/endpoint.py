@@ -46,7 +46,8 @@ class Endpoint:
         self.port = 0
         # Connections that came in since the start.
         self.accepted_count = 0
-        self._connections: set[Connection] = set()
+        # In the order in which they came: a set's order is another one in every process.
+        self._connections: dict[Connection, None] = {}
         self._by_host: dict[str, int] = {}
         self._unsent_bytes: dict[Connection, int] = {}
         self._listener: port.Listener | None = None
@@ -83,7 +84,7 @@ class Endpoint:
 
     def admit(self, connection: Connection) -> bool:
         """Count a new connection in unless max.connections(.per.ip) are open."""
-        self._connections.add(connection)
+        self._connections[connection] = None
         self.accepted_count += 1
         host = connection.peer_address[0]
         self._by_host[host] = self._by_host.get(host, 0) + 1
@@ -100,7 +101,7 @@ class Endpoint:
 
     def forget(self, connection: Connection) -> None:
         """Count a lost connection out."""
-        self._connections.discard(connection)
+        self._connections.pop(connection, None)
         host = connection.peer_address[0]
         self._by_host[host] -= 1
         if not self._by_host[host]:

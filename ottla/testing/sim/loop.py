@@ -54,7 +54,10 @@ class Process:
         self._on_kill.append(action)
 
     def owns(self, task: "asyncio.Task[Any]") -> None:
-        """Count a task in; it leaves when it is done."""
+        """Count a task in; it leaves when it is done. What the dead begin never begins."""
+        if not self.is_alive:
+            _bury(task)
+            return
         self._tasks[task] = None
         task.add_done_callback(self._forget)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import subprocess
 import sys
 import time
@@ -172,6 +173,35 @@ def test_a_killed_process_never_runs_again(loop: SimLoop) -> None:
     assert "dead last words" not in said
     assert said.count("alive") == 4
     assert "alive timer" in said
+
+
+def test_what_a_dead_process_begins_never_begins(loop: SimLoop) -> None:
+    """Nor does the garbage collector complain of it, at a moment that no seed decides."""
+    said: list[str] = []
+
+    async def talk() -> None:
+        said.append("begun after death")
+
+    async def lives() -> None:
+        try:
+            await asyncio.sleep(10)
+        finally:
+            left.append(loop.create_task(talk()))
+
+    async def main() -> None:
+        dead = loop.process("dead")
+        loop.spawn(dead, lives())
+        await asyncio.sleep(1)
+        dead.kill()
+        await asyncio.sleep(1)
+
+    left: list[asyncio.Task[None]] = []
+    loop.run(main())
+    assert len(left) == 1
+    left.clear()
+    gc.collect()
+    assert said == []
+    loop.raise_failures()
 
 
 def test_unnoticed_failures_are_raised_at_the_end(loop: SimLoop) -> None:
