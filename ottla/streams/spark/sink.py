@@ -247,8 +247,10 @@ class _Router:
 
     def _send_to(self, topic: str, rows: Rows, wanted: pa.Array | None) -> None:
         partitions = self._partitions(topic, rows, wanted)
-        order = np.argsort(partitions, kind="stable")
-        ordered = _take(rows, order)
+        # Small numbers are sorted by counting; where all go to one partition they are in order.
+        small = partitions.astype(np.uint8) if partitions.max() < 256 else partitions
+        order = np.argsort(small, kind="stable")
+        ordered = rows if partitions.min() == partitions.max() else _take(rows, order)
         numbers, starts = np.unique(partitions[order], return_index=True)
         ends = [*starts[1:].tolist(), len(order)]
         self._sender.add(topic, numbers.tolist())

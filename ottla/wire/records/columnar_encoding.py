@@ -114,6 +114,8 @@ def _estimate_sizes(rows: Rows) -> Integers:
 
 
 def _lengths(binaries: pa.Array) -> Integers:
+    if len(binaries) and not binaries.null_count:
+        return np.diff(_offsets_of(binaries))
     lengths = pc.binary_length(binaries).fill_null(0)
     return np.asarray(lengths, np.int64)
 
