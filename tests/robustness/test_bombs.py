@@ -8,8 +8,13 @@ import pytest
 from bench.observed import ObservedBroker, Reading
 from bench.pauses import Line, Neighbour, produce_frame, topic_resource
 from ottla.base.errors import ErrorCode
+from ottla.base.uuids import ZERO_UUID
 from ottla.client.admin import configs, topics
 from ottla.client.brokers import Brokers
+from ottla.wire.messages.get_telemetry_subscriptions import (
+    GetTelemetrySubscriptionsRequest,
+    GetTelemetrySubscriptionsResponse,
+)
 from ottla.wire.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -17,6 +22,7 @@ from ottla.wire.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from ottla.wire.messages.produce import ProduceResponse
+from ottla.wire.messages.push_telemetry import PushTelemetryRequest, PushTelemetryResponse
 from tests.robustness import bombs
 from tests.robustness.conftest import Start
 
@@ -118,6 +124,29 @@ def test_bombs_that_came_in_unopened_do_no_harm_later(site: Site) -> None:
     site.broker.do("clean")
     site.judge()
     assert not [line for line in site.broker.lines() if "not compacted any more" in line]
+
+
+def test_metrics_of_clients_that_are_bombs_are_refused(site: Site) -> None:
+    """Whoever pushes them hears so; what is kept of a client's metrics is bounded before it is unpacked."""
+    subscription = configs.Resource(configs.ResourceType.CLIENT_METRICS, "all")
+    changes = {"metrics": "*", "interval.ms": "1000"}
+    configs.alter_config(site.admin, subscription, assign=changes)
+    # A metrics subscription makes two more APIs known, to connections that ask from now on.
+    line = Line(site.broker.port)
+    for name, (codec, make) in bombs.BOMBS.items():
+        line.send(GetTelemetrySubscriptionsRequest(client_instance_id=ZERO_UUID), 0)
+        given = line.receive(GetTelemetrySubscriptionsResponse, 0)
+        push = PushTelemetryRequest(
+            client_instance_id=given.client_instance_id,
+            subscription_id=given.subscription_id,
+            compression_type=codec,
+            metrics=make(),
+        )
+        line.send(push, 0)
+        code = ErrorCode(line.receive(PushTelemetryResponse, 0).error_code)
+        assert code in {ErrorCode.TELEMETRY_TOO_LARGE, ErrorCode.INVALID_RECORD}, (name, code)
+        site.judge()
+    line.close()
 
 
 def test_a_peer_that_goes_away_leaves_nothing_behind(site: Site) -> None:
