@@ -259,7 +259,6 @@ class Task:
         self._waiting: dict[tuple[str, int], _Waiting] = {}
         # Those with a record to take, by its time; then by the order of sources, topics and partitions.
         self._ready: list[tuple[int, int, tuple[str, int], _Waiting]] = []
-        topology.check_copartitioning(settings.partitions_of)
         for builder in (*topology.stores.values(), *topology.global_stores.values()):
             self._open_store(self._bound(builder), open_map)
         self._build()

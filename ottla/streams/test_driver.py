@@ -179,6 +179,7 @@ class TopologyTestDriver(SnakeCase):
             defaults=self._defaults,
             emit_interval_ms=emit_interval_ms or known.emit_interval_ms,
         )
+        topology.check_copartitioning(told.partitions_of)
         self._task = Task(topology, told, self._pending.append, lambda: self._now)
 
     def __enter__(self) -> "TopologyTestDriver":
