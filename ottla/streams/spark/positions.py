@@ -26,6 +26,7 @@ from ottla.wire.messages.describe_log_dirs import (
     DescribableLogDirTopic,
     DescribeLogDirsRequest,
     DescribeLogDirsResponse,
+    DescribeLogDirsResult,
 )
 
 
@@ -95,10 +96,7 @@ class Positions:
             response = self._brokers.ask_node(leader, request, DescribeLogDirsResponse)
             for directory in response.results:
                 check(directory.error_code, subject=directory.log_dir)
-                for each in directory.topics:
-                    for row in each.partitions:
-                        if not row.is_future_key:
-                            found[each.name, row.partition_index] = row.partition_size
+                found |= _sizes_in(directory)
         return found
 
     def _partitions(self) -> list[TopicPartition]:
@@ -203,6 +201,15 @@ class Positions:
             if self._options.use is Use.STREAM_READ:
                 advice += " Or begin anew: another checkpointLocation, and startingOffsets."
             raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{reason} {advice}")
+
+
+def _sizes_in(directory: DescribeLogDirsResult) -> dict[TopicPartition, int]:
+    return {
+        (topic.name, row.partition_index): row.partition_size
+        for topic in directory.topics
+        for row in topic.partitions
+        if not row.is_future_key
+    }
 
 
 def _check_names(option: str, given: Offsets, partitions: Sequence[TopicPartition]) -> None:
