@@ -117,7 +117,8 @@ class _Checker:
             self._check_sink_texts(sink)
         # What hangs together is only known where every part could be read.
         if not self._check_circles() and self._declared == set(self._names):
-            self._check_use()
+            if not self._problems.has_errors:
+                self._check_use()
             for sink in self._pipeline.sinks.values():
                 self._check_sink(sink)
 
