@@ -23,8 +23,10 @@ _TOPIC = LazyGroup(
         "describe": Verb("ottla.tools.topic.describe", "Show partitions, leaders and offsets."),
         "config": Verb("ottla.tools.topic.config", "Show or change a topic's configuration."),
         "delete": Verb("ottla.tools.topic.delete", "Delete topics and their records."),
+        "load": Verb("ottla.tools.topic.load", "Rows of files become records (Spark)."),
+        "export": Verb("ottla.tools.topic.export", "Records become files (Spark)."),
     },
-    help="Create, look at, configure and delete topics.",
+    help="Create, look at, configure, fill and delete topics.",
 )
 _GROUP = LazyGroup(
     "group",
@@ -49,7 +51,28 @@ _ZOOKEEPER = LazyGroup(
     },
     help="Carry a cluster's metadata to and from a ZooKeeper.",
 )
-_GROUPS = {"topic": _TOPIC, "group": _GROUP, "log": _LOG, "zookeeper": _ZOOKEEPER}
+_PIPELINE = LazyGroup(
+    "pipeline",
+    {
+        "check": Verb("ottla.tools.pipeline.check", "Tell everything that is wrong with a file."),
+        "run": Verb("ottla.tools.pipeline.run", "Run a pipeline on Spark."),
+        "explain": Verb("ottla.tools.pipeline.explain", "Tell what a pipeline does."),
+    },
+    help="Pipelines as YAML files: topics, SQL, files and databases.",
+)
+_SPARK = LazyGroup(
+    "spark",
+    {"warm": Verb("ottla.tools.spark.warm", "Make Spark start in half the time.")},
+    help="Spark on this machine.",
+)
+_GROUPS = {
+    "pipeline": _PIPELINE,
+    "spark": _SPARK,
+    "topic": _TOPIC,
+    "group": _GROUP,
+    "log": _LOG,
+    "zookeeper": _ZOOKEEPER,
+}
 
 
 class _Root(LazyGroup):
@@ -67,10 +90,12 @@ root = click.version_option(ottla.__version__, message="ottla %(version)s")(
             "up": Verb("ottla.tools.broker.up", "Start a broker here."),
             "produce": Verb("ottla.tools.record.produce", "Write lines as records."),
             "consume": Verb("ottla.tools.record.consume", "Write records as lines."),
-            "topic": Verb("", "Create, look at, configure and delete topics."),
+            "topic": Verb("", "Create, look at, configure, fill and delete topics."),
             "group": Verb("", "Look at consumer groups, move their offsets, delete them."),
             "log": Verb("", "Look into the files of a log directory."),
             "zookeeper": Verb("", "Carry a cluster's metadata to and from a ZooKeeper."),
+            "pipeline": Verb("", "Run pipelines that are YAML files, on Spark."),
+            "spark": Verb("", "Make Spark start faster."),
             "doctor": Verb("ottla.tools.doctor.command", "Find what is wrong, and the remedy."),
             "completion": Verb("ottla.tools.shell.completion", "Set up completion in a shell."),
         },

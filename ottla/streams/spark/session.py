@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from ottla.streams.spark.java import find_java_home
 from ottla.streams.spark.source import OttlaSource
+from ottla.streams.spark.warming import archive_options
 
 _SETTINGS = {
     "spark.driver.host": "127.0.0.1",
@@ -64,7 +65,9 @@ def session(
     # One shuffle partition a core: state is cut that way for as long as a checkpoint lives.
     found = {"spark.sql.shuffle.partitions": str(count), "spark.executorEnv.PYTHONPATH": path}
     chosen = _SETTINGS | found | dict(settings or {})
-    chosen[_JAVA_OPTIONS] = f"{_LOGGING} {chosen.get(_JAVA_OPTIONS, '')}".strip()
+    given = chosen.get(_JAVA_OPTIONS, "")
+    archive = archive_options(os.environ["JAVA_HOME"], given)
+    chosen[_JAVA_OPTIONS] = " ".join(filter(None, (_LOGGING, archive, given)))
     for key, value in chosen.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()

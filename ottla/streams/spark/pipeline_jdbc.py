@@ -1,0 +1,207 @@
+"""Writes micro-batches to a table of a database, each once: rows and the batch's number in one transaction.
+
+A batch is first written to a table of its own beside the target (`<table>_ottla_batch`), by as many tasks as Spark likes;
+then, in one transaction of the driver, its rows replace those of the same key and the number of the batch is noted in the
+table `ottla_batches`. A batch that Spark runs again is found there, and what is in its table is left there. Only SQL that every database knows.
+"""
+
+import contextlib
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as sql
+
+from ottla.base.errors import ConfigError
+from ottla.streams.pipelines.model import JdbcSink
+
+_BATCHES = "ottla_batches"
+_CREATE = (
+    "CREATE TABLE ottla_batches "
+    "(query_id VARCHAR(64) NOT NULL PRIMARY KEY, batch_id BIGINT NOT NULL)"
+)
+_LAST = "SELECT batch_id FROM ottla_batches WHERE query_id = ?"
+_BEGIN = "INSERT INTO ottla_batches (query_id, batch_id) VALUES (?, -1)"
+_ADVANCE = "UPDATE ottla_batches SET batch_id = ? WHERE query_id = ? AND batch_id < ?"
+# There is no row yet: a query's first batch has the number 0, and -1 is noted before it.
+_NOTHING = -2
+# What a key of text is made: databases index no texts without an end.
+_KEY_TYPE = "VARCHAR(255)"
+
+
+class JdbcTable:
+    """The target of a sink. Batches are counted for each query: by the id that is in its checkpoint."""
+
+    def __init__(self, sink: JdbcSink) -> None:
+        self._sink = sink
+        self._query = ""
+        self._table = sink.table.text
+        self._stage = f"{sink.table.text}_ottla_batch"
+        self._key = [text.text for text in sink.key]
+
+    def write(self, batch: DataFrame, batch_id: int) -> None:
+        """Write a micro-batch, unless it is in the target already; for `foreachBatch`."""
+        spark = batch.sparkSession
+        self._query = str(spark.sparkContext.getLocalProperty("sql.streaming.queryId"))
+        with self._connection(spark) as connection:
+            self._make_tables(batch, _Statements(connection))
+        # All of a batch, always: where it holds totals, reading it is what brings their state forward.
+        self._save(self._latest(batch), self._stage, "overwrite")
+        with self._connection(spark) as connection:
+            connection.setAutoCommit(False)
+            try:
+                self._take_over(batch.columns, batch_id, _Statements(connection))
+                connection.commit()
+            except BaseException:
+                connection.rollback()
+                raise
+
+    def _take_over(self, columns: Sequence[str], batch_id: int, tables: "_Statements") -> None:
+        # The row of this query is held by the transaction: of two runs, the second waits and then sees it.
+        changed = tables.change(_ADVANCE, [batch_id, self._query, batch_id])
+        if not changed:
+            return
+        quote = tables.quote
+        # Databases differ in the case they give names; Spark's own tables have it as it is in the frame.
+        theirs = tables.columns(self._table)
+        target = {name: quote(theirs.get(name.lower(), name)) for name in columns}
+        if self._key:
+            same = " AND ".join(f"s.{quote(k)} = {self._table}.{target[k]}" for k in self._key)
+            tables.change(
+                f"DELETE FROM {self._table} WHERE EXISTS (SELECT 1 FROM {self._stage} s WHERE {same})",  # noqa: S608
+            )
+        into, values = ", ".join(target.values()), ", ".join(map(quote, columns))
+        tables.change(f"INSERT INTO {self._table} ({into}) SELECT {values} FROM {self._stage}")  # noqa: S608
+
+    def _make_tables(self, batch: DataFrame, tables: "_Statements") -> None:
+        """Create the target as Spark would, and the table of batches, where they are not there."""
+        missing = [name for name in self._key if name not in batch.columns]
+        if missing:
+            raise ConfigError(
+                f"Sink {self._sink.name}: there is no column {missing[0]} for the key."
+            )
+        if not tables.is_there(self._table):
+            empty = batch.sparkSession.createDataFrame([], batch.schema)
+            self._save(empty, self._table, "append")
+        if not tables.is_there(_BATCHES):
+            try:
+                tables.change(_CREATE)
+            except Py4JJavaError:
+                # Another sink was first.
+                if not tables.is_there(_BATCHES):
+                    raise
+        if tables.number(_LAST, [self._query], _NOTHING) == _NOTHING:
+            tables.change(_BEGIN, [self._query])
+
+    def _latest(self, batch: DataFrame) -> DataFrame:
+        """Return one row a key: the latest, where the sink says by what."""
+        latest = self._sink.latest_by
+        if latest is None or not self._key:
+            return batch
+        ranks = Window.partitionBy(*self._key).orderBy(sql.expr(latest.text).desc())
+        ranked = batch.withColumn("_rank", sql.row_number().over(ranks))
+        return ranked.where("_rank = 1").drop("_rank")
+
+    def _save(self, rows: DataFrame, table: str, mode: str) -> None:
+        writer = rows.write.format("jdbc").mode(mode).options(**self._options())
+        kinds = {field.name: field.dataType.simpleString() for field in rows.schema}
+        texts = [f"{name} {_KEY_TYPE}" for name in self._key if kinds.get(name) == "string"]
+        if texts:
+            writer = writer.option("createTableColumnTypes", ", ".join(texts))
+        writer.option("dbtable", table).save()
+
+    def _options(self) -> dict[str, str]:
+        sink = self._sink
+        found = {"url": sink.url.text}
+        if sink.user:
+            found["user"] = sink.user
+        if sink.password_variable:
+            found["password"] = password(sink)
+        if sink.driver:
+            found["driver"] = sink.driver
+        return found
+
+    @contextlib.contextmanager
+    def _connection(self, spark: SparkSession) -> Iterator[Any]:
+        jvm: Any = spark._jvm
+        if self._sink.driver:
+            drivers = jvm.org.apache.spark.sql.execution.datasources.jdbc
+            drivers.DriverRegistry.register(self._sink.driver)
+        options = self._options()
+        known = jvm.java.util.Properties()
+        for name in ("user", "password"):
+            if name in options:
+                known.setProperty(name, options[name])
+        connection = jvm.java.sql.DriverManager.getConnection(self._sink.url.text, known)
+        try:
+            yield connection
+        finally:
+            connection.close()
+
+
+def password(sink: JdbcSink) -> str:
+    """Return the password of a database; ConfigError where its variable is not set."""
+    found = os.environ.get(sink.password_variable)
+    if found is None:
+        raise ConfigError(
+            f"Sink {sink.name}: the environment variable {sink.password_variable}, which holds the "
+            "password, is not set."
+        )
+    return found
+
+
+class _Statements:
+    """SQL over one connection of java.sql."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+        self._sign = str(connection.getMetaData().getIdentifierQuoteString()).strip()
+
+    def quote(self, name: str) -> str:
+        """Return a name as this database writes it where its case matters."""
+        return f"{self._sign}{name}{self._sign}"
+
+    def columns(self, table: str) -> dict[str, str]:
+        """Return the columns of a table by their names in small letters."""
+        statement = self._connection.createStatement()
+        try:
+            told = statement.executeQuery(f"SELECT * FROM {table} WHERE 1 = 0").getMetaData()  # noqa: S608
+            names = [str(told.getColumnName(n)) for n in range(1, told.getColumnCount() + 1)]
+            return {name.lower(): name for name in names}
+        finally:
+            statement.close()
+
+    def change(self, text: str, values: Sequence[int | str] = ()) -> int:
+        """Run a statement; return how many rows it changed."""
+        with self._prepared(text, values) as statement:
+            return int(statement.executeUpdate())
+
+    def number(self, text: str, values: Sequence[int | str], default: int) -> int:
+        """Return the first number that a query finds, or the default."""
+        with self._prepared(text, values) as statement:
+            rows = statement.executeQuery()
+            return int(rows.getLong(1)) if rows.next() else default
+
+    def is_there(self, table: str) -> bool:
+        """Tell whether a table exists, in the schema that the name says or any."""
+        name = table.rpartition(".")[2].strip('"`').lower()
+        rows = self._connection.getMetaData().getTables(None, None, "%", None)
+        while rows.next():
+            if rows.getString("TABLE_NAME").lower() == name:
+                return True
+        return False
+
+    @contextlib.contextmanager
+    def _prepared(self, text: str, values: Sequence[int | str]) -> Iterator[Any]:
+        statement = self._connection.prepareStatement(text)
+        try:
+            for number, value in enumerate(values, 1):
+                if isinstance(value, int):
+                    statement.setLong(number, value)
+                else:
+                    statement.setString(number, value)
+            yield statement
+        finally:
+            statement.close()

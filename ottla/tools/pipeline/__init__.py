@@ -1,0 +1,1 @@
+"""`ottla pipeline`: pipelines as YAML files, checked, explained and run."""

@@ -1,0 +1,69 @@
+"""What the verbs of `ottla pipeline` share: reading a file, telling what is wrong with it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from ottla.base.errors import ConfigError
+from ottla.streams.pipelines import Checked, Pipeline, Problem, check
+from ottla.streams.pipelines.problems import ERROR
+from ottla.tools.output import Output, note
+
+file_argument = click.argument(
+    "file", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE.yaml"
+)
+
+
+def read(file: Path) -> Checked:
+    """Check a file."""
+    try:
+        return check(file.read_text(encoding="utf-8"))
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{file} is no text in UTF-8: {error.reason}") from error
+
+
+def runnable(file: Path) -> Pipeline:
+    """Return the pipeline of a file; ConfigError, after all its problems have been told."""
+    checked = read(file)
+    for problem in checked.problems:
+        note(line_of(file, problem))
+    if checked.pipeline is None:
+        raise ConfigError(f"{file} cannot run: {_count(checked.problems)}")
+    return checked.pipeline
+
+
+def tell(output: Output, file: Path, problems: Sequence[Problem]) -> bool:
+    """Print what a check found, a line each, or as JSON; return whether the file can run."""
+    rows = [
+        {
+            "file": str(file),
+            "line": problem.place.line,
+            "column": problem.place.column,
+            "severity": problem.severity,
+            "message": problem.message,
+        }
+        for problem in problems
+    ]
+    is_good = all(problem.severity != ERROR for problem in problems)
+    if output.is_json:
+        output.rows(rows, ())
+        return is_good
+    for problem in problems:
+        click.echo(line_of(file, problem))
+    if is_good:
+        click.echo(f"{file}: nothing is wrong." if not problems else f"{file} can run.")
+    else:
+        note(f"{file} cannot run: {_count(problems)}.")
+    return is_good
+
+
+def line_of(file: Path, problem: Problem) -> str:
+    """Return a problem as compilers write it, so that editors find the place."""
+    place = problem.place
+    return f"{file}:{place.line}:{place.column}: {problem.severity}: {problem.message}"
+
+
+def _count(problems: Sequence[Problem]) -> str:
+    errors = sum(problem.severity == ERROR for problem in problems)
+    return f"{errors} error{'s' if errors > 1 else ''}"

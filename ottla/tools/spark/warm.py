@@ -1,0 +1,28 @@
+"""`ottla spark warm`: makes Spark start in about half the time from now on."""
+
+import click
+
+from ottla.tools import options
+from ottla.tools.output import Output, note, size_text
+from ottla.tools.spark import needed
+
+
+@click.command("warm")
+@options.formatted
+def command(output: Output) -> None:
+    """Make Spark start in about half the time from now on.
+
+    Writes an archive of the classes that Spark loads into the user's cache (about 170 MB), once for each
+    version of Java and pyspark. Everything in Ottla that starts Spark on this machine uses it.
+    """
+    warming = needed.module("warming")
+    note("Starting Spark three times: before, writing the archive, after …")
+    found = warming.warm(needed.module("java").find_java_home())
+    output.done(
+        f"A first stream took {found.before_s:.1f} s and takes {found.after_s:.1f} s now: "
+        f"{found.archive} ({size_text(found.size_bytes)}). Delete the file to undo it.",
+        archive=str(found.archive),
+        size_bytes=found.size_bytes,
+        before_s=found.before_s,
+        after_s=found.after_s,
+    )

@@ -1,0 +1,77 @@
+"""`ottla topic load TOPIC FILES…`: rows of files become records, through Spark."""
+
+from typing import Any
+
+import click
+
+from ottla.base.errors import ConfigError
+from ottla.client.admin.topics import describe_topic
+from ottla.client.brokers import Brokers
+from ottla.tools import options
+from ottla.tools.output import Output
+from ottla.tools.spark import needed
+from ottla.tools.spark.tasks import watched
+
+_SUFFIXES = {"csv": "csv", "json": "json", "jsonl": "json", "ndjson": "json", "parquet": "parquet"}
+_CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+
+
+@click.command("load")
+@click.argument("topic", shell_complete=options.complete_topic)
+@click.argument("files", nargs=-1, required=True)
+@click.option(
+    "--format",
+    "file_format",
+    type=click.Choice(["csv", "json", "parquet"]),
+    help="What the files are; their names say it otherwise. JSON is an object a line.",
+)
+@click.option("--key", default="", metavar="COLUMN", help="The column that is the record's key.")
+@click.option("--value", default="", metavar="COLUMN",
+              help="The column that is its value; otherwise all columns, as a JSON object.")  # fmt: skip
+@click.option("--timestamp", default="", metavar="COLUMN", help="The column of its time; now otherwise.")  # fmt: skip
+@click.option(
+    "--records",
+    "is_records",
+    is_flag=True,
+    help="The files hold records, as `ottla topic export` writes them: key, value, timestamp, headers.",
+)
+@click.option("--schema", default="", metavar="COLUMNS", help="As in 'origin string, delay int'; read from the files otherwise (CSV: all strings).")  # fmt: skip
+@click.option("--compression", type=click.Choice(_CODECS), default="none", show_default=True)
+@click.option("-X", "settings", multiple=True, metavar="NAME=VALUE", callback=options.parse_pairs,
+              help="An option of Spark's reader, as in -X sep=; or -X header=false.")  # fmt: skip
+@options.connected
+def command(brokers: Brokers, output: Output, **words: Any) -> None:
+    """Load CSV, JSON lines or Parquet FILES into TOPIC.
+
+    The partition of a record follows from its key as in every Kafka client. FILES may be folders and patterns.
+
+    \b
+    ottla topic load flights flights.csv --key carrier
+    ottla topic load events 'events/*.parquet' --key id --timestamp at --compression zstd
+    """
+    needed.check_installed()
+    topic = describe_topic(brokers, words["topic"]).name
+    files = words["files"]
+    loading = needed.module("topic_files")
+    settings = loading.LoadSettings(
+        topic=topic,
+        format=words["file_format"] or _format_of(files),
+        schema=words["schema"],
+        key=words["key"],
+        value=words["value"],
+        timestamp=words["timestamp"],
+        is_records=words["is_records"],
+        options=words["settings"],
+        compression=words["compression"],
+    )
+    spark = needed.open_session(f"load {topic}", {})
+    with watched(f"Loading {topic}") as tell:
+        count = loading.load(spark, brokers.bootstrap, files, settings, tell)
+    output.done(f"{count} records are in {topic}.", topic=topic, records=count)
+
+
+def _format_of(files: tuple[str, ...]) -> str:
+    found = {_SUFFIXES.get(name.rpartition(".")[2].lower()) for name in files}
+    if len(found) != 1 or None in found:
+        raise ConfigError("Say what the files are, with --format: their names do not")
+    return str(found.pop())

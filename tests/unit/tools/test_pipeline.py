@@ -1,0 +1,147 @@
+"""`ottla pipeline check|explain` and the verbs that need Spark, where Spark is not there."""
+
+import importlib.util
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+
+from ottla.tools.spark.tasks import bar
+
+_GOOD = dedent(
+    """\
+    name: late
+    sources:
+      flights: {topic: flights, format: json, schema: {origin: string, delay: int}}
+    steps:
+      late: {from: flights, do: [{where: delay > 15}]}
+    sinks:
+      alerts: {from: late, topic: alerts, key: origin}
+      totals: {from: late, files: out, partition_by: origin}
+    """
+)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A good file."""
+    found = tmp_path / "late.yaml"
+    found.write_text(_GOOD, encoding="utf-8")
+    return found
+
+
+def test_a_good_file_is_said_to_be_good(run: Any, file: Path) -> None:
+    """One line, exit code 0."""
+    done = run("pipeline", "check", str(file))
+    assert (done.code, done.out.decode()) == (0, f"{file}: nothing is wrong.\n")
+
+
+def test_every_mistake_is_a_line_that_editors_understand(run: Any, file: Path) -> None:
+    """FILE:LINE:COLUMN: severity: sentence; all of them, and exit code 1."""
+    file.write_text(_GOOD.replace("do:", "doo:").replace("key:", "kee:"), encoding="utf-8")
+    done = run("pipeline", "check", str(file))
+    assert done.code == 1
+    assert done.out.decode().splitlines() == [
+        f"{file}:5:3: error: step late: do is missing.",
+        f"{file}:5:25: error: step late: there is no key doo. Did you mean do?",
+        f"{file}:7:39: error: sink alerts: there is no key kee. Did you mean key?",
+    ]
+    assert done.errors == f"{file} cannot run: 3 errors.\n"
+
+
+def test_scripts_get_the_mistakes_as_json(run: Any, file: Path) -> None:
+    """File, line, column, severity and message; an empty list where there are none."""
+    assert run("pipeline", "check", str(file), "--output", "json").json == []
+    file.write_text(_GOOD.replace("delay > 15", "delay > (15"), encoding="utf-8")
+    done = run("pipeline", "check", str(file), "--output", "json")
+    assert done.code == 1
+    assert done.json == [
+        {
+            "file": str(file),
+            "line": 5,
+            "column": 46,
+            "severity": "error",
+            "message": "step late: ( is opened and not closed.",
+        }
+    ]
+
+
+def test_topics_are_looked_for_in_a_cluster(run: Any, ottla_cluster: Any, file: Path) -> None:
+    """Only where one is named: a file can be checked without any."""
+    run("topic", "create", "flight")
+    done = run("pipeline", "check", str(file), "--bootstrap", ottla_cluster.bootstrap)
+    assert done.code == 1
+    first, second = done.out.decode().splitlines()
+    assert first.endswith("error: source flights: there is no topic flights. Did you mean flight?")
+    assert ":7:31: warning: sink alerts: there is no topic alerts yet" in second
+    run("topic", "create", "flights")
+    done = run("pipeline", "check", str(file), "--bootstrap", ottla_cluster.bootstrap)
+    assert done.code == 0
+    assert done.out.decode().splitlines()[-1] == f"{file} can run."
+
+
+def test_a_pipeline_is_explained(run: Any, file: Path) -> None:
+    """What each part reads and does, and what sinks promise."""
+    rows = run("pipeline", "explain", str(file), "--output", "json").json
+    assert [(row["name"], row["does"], row["promises"]) for row in rows] == [
+        ("flights", "json", ""),
+        ("late", "where delay > 15", ""),
+        ("alerts", "appends to topic alerts", "exactly once"),
+        ("totals", "parquet files in out by origin", "exactly once"),
+    ]
+
+
+def test_a_file_that_cannot_run_is_not_run(run: Any, file: Path) -> None:
+    """Before Spark is started; the sentences are the checker's."""
+    file.write_text(_GOOD.replace("from: late, topic", "from: lat, topic"), encoding="utf-8")
+    for verb in ("run", "explain"):
+        done = run("pipeline", verb, str(file))
+        assert (done.code, done.out) == (1, b"")
+        assert "7:18: error: sink alerts: there is no source or step lat." in done.errors
+        assert f"ottla: {file} cannot run: 1 error\n" in done.errors
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("pipeline", "run", "FILE"),
+        ("pipeline", "check", "FILE", "--deep"),
+        ("topic", "load", "flights", "x.csv"),
+        ("topic", "export", "flights", "out"),
+        ("spark", "warm"),
+    ],
+)
+def test_without_spark_a_sentence_says_what_to_install(
+    run: Any, file: Path, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No traceback; the remedy can be copied."""
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "pyspark" else find(name)
+    )
+    done = run(*(str(file) if word == "FILE" else word for word in words))
+    assert done.code == 1
+    assert done.errors == (
+        "ottla: This runs on Spark, and pyspark is not installed: pip install 'ottla[spark]'\n"
+    )
+
+
+def test_what_is_wrong_with_files_is_said_before_spark_starts(run: Any, tmp_path: Path) -> None:
+    """A topic or a format that is not there, a folder that is not empty, a position that is none."""
+    missing = run("topic", "load", "nowhere", "x.csv")
+    assert "UNKNOWN_TOPIC_OR_PARTITION" in missing.errors or "topic" in missing.errors
+    run("topic", "create", "t")
+    assert "--format" in run("topic", "load", "t", "x.txt").errors
+    assert "is no position" in run("topic", "export", "t", "out", "--from", "then").errors
+    assert "no partition 7" in run("topic", "export", "t", "out", "-p", "7").errors
+    assert "--bytes" in run("topic", "export", "t", "out", "--bytes", "--format", "csv").errors
+    (tmp_path / "old").write_text("x", encoding="utf-8")
+    assert "is not empty" in run("topic", "export", "t", str(tmp_path)).errors
+
+
+def test_a_bar_shows_what_is_done() -> None:
+    """As wide as the terminal lets it be."""
+    line = bar("Loading t", 3, 4)
+    assert line.startswith("Loading t [#")
+    assert line.endswith(".] 3 of 4 tasks")
