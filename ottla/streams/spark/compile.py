@@ -53,6 +53,8 @@ class QuerySettings:
     options: Mapping[str, str] = field(default_factory=dict)
     """More options of the source, by their documented names."""
     sink_options: Mapping[str, str] = field(default_factory=dict)
+    keeps_changelogs: bool = False
+    """Whether changelogs are topics that are created for the application (layout.py's Application)."""
     replication_factor: int = -1
     """Of internal topics; -1: as the brokers say."""
 

@@ -4,14 +4,14 @@ Repartition topics are shuffles of Spark's and need no topic, unless they lead b
 are topics where an application asks for them: a partition a task, and of a key only what it has at the end of a micro-batch.
 """
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ottla.base.errors import ApiError, ErrorCode
-from ottla.client.admin.topics import create_topic, delete_topic
+from ottla.client.admin.topics import create_topic
 from ottla.client.brokers import Brokers
 from ottla.streams.errors import TopologyError
+from ottla.streams.names import changelog_name
 from ottla.streams.runtime import ProducedRecord
 from ottla.streams.spark.layout import Application, Layout
 from ottla.streams.stores.builders import StoreBuilder
@@ -25,11 +25,6 @@ REPARTITION_CONFIG = {
     "retention.bytes": "-1",
 }
 _BY_TIME = ("window", "timestamped_window", "session")
-# A user's own topic may well end in -topic: foreign-key joins name theirs at length.
-_INTERNAL = re.compile(
-    r".*-(?:changelog|repartition|subscription-(?:registration|response)-topic"
-    r"|KTABLE-FK-JOIN-SUBSCRIPTION-(?:REGISTRATION|RESPONSE)-\d+-topic)"
-)
 
 
 @dataclass(frozen=True)
@@ -39,11 +34,6 @@ class InternalTopic:
     name: str
     partitions: int
     config: Mapping[str, str]
-
-
-def changelog_name(application_id: str, store: str) -> str:
-    """Return the name of a store's changelog."""
-    return f"{application_id}-{store}-changelog"
 
 
 def changelog_config(store: StoreBuilder) -> dict[str, str]:
@@ -109,22 +99,6 @@ def create_internal_topics(
         except ApiError as error:
             # Another instance was faster.
             if error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
-                raise
-
-
-def is_internal(topic: str, application_id: str) -> bool:
-    """Tell whether a topic is named as an application's internal ones are."""
-    is_named_so = _INTERNAL.fullmatch(topic.removeprefix(application_id)) is not None
-    return topic.startswith(f"{application_id}-") and is_named_so
-
-
-def delete_topics(brokers: Brokers, topics: Iterable[str]) -> None:
-    """Delete topics; those that are gone already are none to worry about."""
-    for topic in topics:
-        try:
-            delete_topic(brokers, topic)
-        except ApiError as error:
-            if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise
 
 

@@ -162,21 +162,19 @@ def start(
     checkpoint: str,
     task_settings: TaskSettings | None = None,
     query_settings: QuerySettings | None = None,
-    keeps_changelogs: bool = False,
 ) -> StreamsQuery:
     """Start a topology; `task_settings` and `query_settings` say more, without the names given here.
 
     Stores are kept in the checkpoint; their changelogs are written only where `task_settings` say so, and created
-    with `keeps_changelogs`.
+    where `query_settings` ask for it.
     TopologyError or ConfigError where it cannot run, before anything starts.
     """
     told = task_settings or TaskSettings(application_id, writes_changelogs=False)
-    application = Application(
-        topology, replace(told, application_id=application_id), keeps_changelogs
-    )
     settings = replace(
         query_settings or QuerySettings("", ""), bootstrap=bootstrap, checkpoint=checkpoint
     )
+    told = replace(told, application_id=application_id)
+    application = Application(topology, told, settings.keeps_changelogs)
     parts = plan_queries([application])
     names = [
         application_id if len(parts) == 1 else f"{application_id}-{n}" for n in range(len(parts))

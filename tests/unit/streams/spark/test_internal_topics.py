@@ -3,11 +3,11 @@
 import pytest
 
 from ottla.streams import Serdes, Stores, StreamsBuilder, TimeWindows
+from ottla.streams.names import is_internal
 from ottla.streams.runtime import ProducedRecord, TaskSettings
 from ottla.streams.spark.internal_topics import (
     changelog_config,
     internal_topics,
-    is_internal,
     latest_changes,
 )
 from ottla.streams.spark.layout import Application, lay_out

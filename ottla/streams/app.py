@@ -1,0 +1,399 @@
+"""`KafkaStreams`: a topology that runs, on Spark, until it is closed.
+
+    with KafkaStreams(topology, application_id="app", bootstrap_servers="127.0.0.1:9092") as app:
+        app.await_running()
+        app.store("counts").get("eu")
+        app.await_termination()
+
+Of several instances with one application id one is active and the others stand by (election.py). Stores are read from
+their changelogs (store_views.py): what a micro-batch wrote is there some ten milliseconds after its commit.
+"""
+
+import contextlib
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import Any
+
+from ottla.client.admin.topics import list_topics
+from ottla.client.brokers import Brokers
+from ottla.client.transport import ConsumedRecord
+from ottla.streams.app_settings import AppSettings, check_application_id, read_settings
+from ottla.streams.app_states import State, StateListener, StateMachine
+from ottla.streams.changelog_feed import ChangelogFeed
+from ottla.streams.election import Candidate, Election, ElectionSettings
+from ottla.streams.errors import StreamsError, TopologyError
+from ottla.streams.instance import (
+    Engine,
+    Instance,
+    UncaughtExceptionHandler,
+    UncaughtExceptionResponse,
+)
+from ottla.streams.names import changelog_name
+from ottla.streams.progress import Progress, line
+from ottla.streams.runtime import Task, TaskSettings, TopicRecord
+from ottla.streams.spark.compile import QuerySettings
+from ottla.streams.spark.engine import SparkEngine, SparkSettings
+from ottla.streams.store_views import Change, StoreView, empty_view, view_of
+from ottla.streams.topology import Source, Topology
+
+__all__ = ["KafkaStreams", "State", "StreamsMetadata", "UncaughtExceptionResponse"]
+
+_LINE_S = 1.0
+
+
+@dataclass(frozen=True)
+class StreamsMetadata:
+    """What is known of an instance (Kafka's StreamsMetadata)."""
+
+    application_id: str
+    instance: str
+    host: str
+    is_active: bool
+    state_store_names: frozenset[str]
+    topics: frozenset[str]
+
+
+class KafkaStreams:
+    """An application; a context manager that starts and closes it. Methods may be called from any thread."""
+
+    def __init__(
+        self,
+        topology: Topology,
+        *,
+        application_id: str,
+        bootstrap_servers: str,
+        processing_guarantee: str = "at_least_once",
+        **config: Any,
+    ) -> None:
+        words = {"processing_guarantee": processing_guarantee, **config}
+        self.application_id = check_application_id(application_id)
+        self._topology = topology
+        self._bootstrap = bootstrap_servers
+        self._settings = settings = read_settings(words)
+        self._states = StateMachine()
+        self._instance_id = str(uuid.uuid4())
+        self._views: dict[tuple[str, bool], tuple[ChangelogFeed, StoreView]] = {}
+        self._lock = threading.Lock()
+        self._instance = Instance(application_id, self._states, self._engine())
+        self._elector = _Elector(
+            Election(
+                ElectionSettings(
+                    bootstrap_servers,
+                    application_id,
+                    settings.session_timeout_ms,
+                    settings.heartbeat_interval_ms,
+                ),
+                Candidate(self._instance_id, _now_ms(), settings.application_server),
+                self._instance.wake,
+            )
+        )
+        self._line = _ProgressLine(self)
+
+    def _engine(self) -> Engine:
+        settings = self._settings
+        sink_options = dict(settings.sink_options)
+        if settings.is_exactly_once:
+            sink_options["processingGuarantee"] = "exactly_once"
+        # Kafka's tools see the lag in the group of the application's name.
+        options = {"kafka.group.id": self.application_id, **settings.source_options}
+        queries = QuerySettings(
+            self._bootstrap,
+            settings.checkpoint(self.application_id),
+            max_records=settings.max_records,
+            trigger={"processingTime": f"{settings.commit_interval_ms} milliseconds"},
+            tick_interval_ms=settings.tick_interval_ms,
+            options=options,
+            sink_options=sink_options,
+            replication_factor=settings.replication_factor,
+        )
+        spark = SparkSettings(
+            settings.spark,
+            settings.master,
+            settings.num_stream_threads,
+            settings.spark_settings,
+            settings.py_files,
+        )
+        return SparkEngine(
+            self._topology, _task_settings(self.application_id, settings), queries, spark
+        )
+
+    def __enter__(self) -> "KafkaStreams":
+        """Start, unless it is started."""
+        if self.state is State.CREATED:
+            self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close."""
+        self.close()
+
+    @property
+    def state(self) -> State:
+        """Where it is in its life."""
+        return self._states.state
+
+    @property
+    def error(self) -> Exception | None:
+        """What ended it, if an error did."""
+        return self._instance.error
+
+    @property
+    def is_active(self) -> bool:
+        """Whether this is the instance that runs the topology; others with its id stand by."""
+        return self._elector.is_active
+
+    def set_state_listener(self, listener: StateListener) -> None:
+        """Have a function called with the new and the old state; before `start` only."""
+        self._check_new("a state listener")
+        self._states.listener = listener
+
+    def set_uncaught_exception_handler(self, handler: UncaughtExceptionHandler) -> None:
+        """Have a function say what follows of an error; before `start` only."""
+        self._check_new("an uncaught exception handler")
+        self._instance.handler = handler
+
+    def _check_new(self, what: str) -> None:
+        if self.state is not State.CREATED:
+            raise StreamsError(
+                f"{what} is set before the application starts; it is {self.state.name}"
+            )
+
+    def start(self) -> None:
+        """Start and return; TopologyError names the source topics that are missing."""
+        if self.state is not State.CREATED:
+            raise StreamsError(
+                f"an application starts once, this one is {self.state.name}; make another"
+            )
+        self._check_topics()
+        self._instance.start(self._elector)
+        self._line.start()
+
+    def _check_topics(self) -> None:
+        wanted = {
+            topic
+            for node in self._topology.nodes.values()
+            if isinstance(node, Source)
+            for topic in node.topics
+            if topic not in self._topology.internal_topics
+        }
+        with Brokers(self._bootstrap, client_id=self.application_id) as brokers:
+            missing = sorted(wanted - {each.name for each in list_topics(brokers)})
+        if missing:
+            verb = "is" if len(missing) == 1 else "are"
+            raise TopologyError(
+                f"source topics that {verb} not there: {', '.join(missing)}; create them before the "
+                f"application {self.application_id} starts"
+            )
+
+    def close(self, timeout_s: float | None = None) -> bool:
+        """End, and let the next instance be the active one; return whether all has ended in time."""
+        with self._lock:
+            views, self._views = list(self._views.values()), {}
+        for feed, _ in views:
+            feed.close()
+        self._line.stop()
+        if self._states.move(State.PENDING_SHUTDOWN) and not self._instance.is_started:
+            self._states.move(State.NOT_RUNNING)
+        return self._instance.stop(timeout_s)
+
+    def await_running(self, timeout_s: float = 60.0) -> None:
+        """Wait until it is RUNNING; the error that ended it, or TimeoutError."""
+        if not self._states.wait_for(State.RUNNING, timeout_s=timeout_s):
+            self._raise_error()
+            raise TimeoutError(f"the application is {self.state.name} after {timeout_s:g} s")
+
+    def await_termination(self, timeout_s: float | None = None) -> bool:
+        """Wait until it ends; return whether it did. Raises the error that ended it."""
+        self._states.wait_for(State.NOT_RUNNING, State.ERROR, timeout_s=timeout_s)
+        self._raise_error()
+        return self.state.is_final
+
+    def _raise_error(self) -> None:
+        if self.error is not None:
+            raise self.error
+
+    def progress(self) -> Progress:
+        """Return how it gets on."""
+        return self._instance.progress()
+
+    def metadata(self) -> tuple[StreamsMetadata, ...]:
+        """Return all instances, the active one first (Kafka's metadataForAllStreamsClients)."""
+        topology = self._topology
+        stores = frozenset((*topology.stores, *topology.global_stores))
+        sources = [node for node in topology.nodes.values() if isinstance(node, Source)]
+        topics = frozenset(topic for node in sources for topic in node.topics)
+        active, instances = self._elector.instances
+        return tuple(
+            StreamsMetadata(
+                self.application_id,
+                each.instance,
+                each.host,
+                each.instance == active,
+                stores,
+                topics,
+            )
+            for each in sorted(instances, key=lambda one: one.instance != active)
+        )
+
+    def store(self, name: str, *, with_timestamps: bool = False, timeout_s: float = 60.0) -> Any:
+        """Return a store to read from: get, range, all; fetch and fetch_all of windows and sessions.
+
+        The first call reads the changelog up to its end, which takes as long as that is; later ones return at once.
+        StreamsError names the stores there are.
+        """
+        deadline = time.monotonic() + timeout_s
+        self.await_running(timeout_s)
+        with self._lock:
+            place = name, with_timestamps
+            if place not in self._views:
+                self._views[place] = self._open_view(name, with_timestamps=with_timestamps)
+            feed, view = self._views[place]
+        feed.await_caught_up(max(0.0, deadline - time.monotonic()))
+        return view
+
+    def _open_view(self, name: str, *, with_timestamps: bool) -> tuple[ChangelogFeed, StoreView]:
+        topology = self._topology
+        if name in topology.global_stores:
+            return self._open_global(name, with_timestamps=with_timestamps)
+        builder = topology.stores.get(name)
+        if builder is None:
+            known = ", ".join(sorted((*topology.stores, *topology.global_stores))) or "none"
+            raise StreamsError(f"there is no store {name}; the topology has: {known}")
+        if not builder.logging_enabled:
+            raise StreamsError(f"store {name} has no changelog, from which it could be read")
+        topic = changelog_name(self.application_id, name)
+        tasks = self._partitions(topic)
+        view = empty_view(builder, self._settings.defaults, tasks, with_timestamps=with_timestamps)
+
+        def take(records: list[ConsumedRecord]) -> None:
+            changes: list[Change] = [
+                (each.partition, each.key or b"", each.value, each.timestamp) for each in records
+            ]
+            view.apply(changes)
+
+        return ChangelogFeed(self._bootstrap, topic, tasks, take), view
+
+    def _open_global(self, name: str, *, with_timestamps: bool) -> tuple[ChangelogFeed, StoreView]:
+        topology = self._topology
+        group = next(
+            group
+            for group in topology.subtopologies()
+            if any(name in topology.connected.get(node.name, ()) for node in group)
+        )
+        names = {node.name for node in group}
+        cut = replace(
+            topology,
+            nodes={key: node for key, node in topology.nodes.items() if key in names},
+            stores={},
+            global_stores={name: topology.global_stores[name]},
+            connected={key: each for key, each in topology.connected.items() if key in names},
+        )
+        settings = _task_settings(self.application_id, self._settings)
+        task = Task(cut, settings, lambda _: None, _now_ms)
+        view = view_of(
+            topology.global_stores[name], [task.stores[name]], with_timestamps=with_timestamps
+        )
+        (topic,) = (topic for node in group if isinstance(node, Source) for topic in node.topics)
+
+        def take(records: list[ConsumedRecord]) -> None:
+            for each in records:
+                row = TopicRecord(
+                    each.key, each.value, each.timestamp, each.headers, each.partition, each.offset
+                )
+                view.update(lambda row=row: task.add(topic, row))  # type: ignore[misc]
+
+        return ChangelogFeed(self._bootstrap, topic, self._partitions(topic), take), view
+
+    def _partitions(self, topic: str) -> int:
+        with Brokers(self._bootstrap, client_id=self.application_id) as brokers:
+            return len(brokers.retry(lambda: brokers.topic(topic)).partitions)
+
+
+class _Elector:
+    """The election, as an instance asks it."""
+
+    def __init__(self, election: Election) -> None:
+        self._election = election
+        self.start = election.start
+        self.stop = election.stop
+        self.ask_shutdown = election.ask_shutdown
+
+    @property
+    def is_active(self) -> bool:
+        return self._election.is_active
+
+    @property
+    def is_decided(self) -> bool:
+        return self._election.verdict is not None
+
+    @property
+    def is_shutdown(self) -> bool:
+        verdict = self._election.verdict
+        return verdict is not None and verdict.is_shutdown
+
+    @property
+    def error(self) -> Exception | None:
+        return self._election.error
+
+    @property
+    def instances(self) -> tuple[str, tuple[Candidate, ...]]:
+        """Who is active, and all."""
+        verdict = self._election.verdict
+        return ("", ()) if verdict is None else (verdict.active, verdict.instances)
+
+
+class _ProgressLine:
+    """The line on a terminal that says how an application gets on; on anything else there is none."""
+
+    def __init__(self, app: KafkaStreams) -> None:
+        self._app = app
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        wanted = self._app._settings.shows_progress
+        if sys.stderr.isatty() if wanted is None else wanted:
+            self._thread = threading.Thread(target=self._run, name="progress", daemon=True)
+            self._thread.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def _run(self) -> None:
+        before, at = Progress(), time.monotonic()
+        while not self._stopping.wait(_LINE_S):
+            now, moment = self._app.progress(), time.monotonic()
+            role = self._app.state.name if self._app.is_active else "STANDBY"
+            text = line(self._app.application_id, role, now, before, moment - at)
+            with contextlib.suppress(OSError):
+                sys.stderr.write(f"\r\x1b[2K{text}")
+                sys.stderr.flush()
+            before, at = now, moment
+        with contextlib.suppress(OSError):
+            sys.stderr.write("\n")
+
+
+def _task_settings(application_id: str, settings: AppSettings) -> TaskSettings:
+    words: Mapping[str, Any] = {}
+    if settings.exception_handlers is not None:
+        words = {"exception_handlers": settings.exception_handlers}
+    return TaskSettings(
+        application_id, settings.defaults, emit_interval_ms=settings.emit_interval_ms, **words
+    )
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,109 @@
+"""What an application is told besides its topology: Kafka Streams' options in snake_case, and those of Spark."""
+
+import dataclasses
+import difflib
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ottla.base.errors import ConfigError
+from ottla.streams.serdes import Serde, Serdes
+from ottla.streams.stores.builders import DefaultSerdes
+
+AT_LEAST_ONCE = "at_least_once"
+EXACTLY_ONCE = "exactly_once_v2"
+
+
+def _default_state_dir() -> str:
+    return os.path.join(tempfile.gettempdir(), "ottla-streams")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AppSettings:
+    """The options of KafkaStreams; `read` makes one of keyword arguments. Times are in ms."""
+
+    processing_guarantee: str = AT_LEAST_ONCE
+    state_dir: str = field(default_factory=_default_state_dir)
+    """Where checkpoints are: a folder, or a URL of Hadoop's that all instances reach. As with Kafka Streams the default
+    is below the folder for temporary files: name another one for what must last."""
+    commit_interval_ms: int = 100
+    """The least time from micro-batch to micro-batch."""
+    max_records: int = 100_000
+    """How many records a micro-batch takes at most."""
+    default_key_serde: Serde[Any] = field(default_factory=Serdes.json)
+    default_value_serde: Serde[Any] = field(default_factory=Serdes.json)
+    replication_factor: int = -1
+    """Of internal topics; -1: as the brokers say."""
+    session_timeout_ms: int = 10_000
+    """After how long an instance that is not heard of is replaced."""
+    heartbeat_interval_ms: int = 1_000
+    application_server: str = ""
+    """Where this instance answers others (host:port), for its metadata."""
+    emit_interval_ms: int = 0
+    """How often closed windows are looked for; 0: at every record."""
+    tick_interval_ms: int = 1_000
+    """The resolution of punctuators on the wall clock."""
+    num_stream_threads: int | None = None
+    """How many cores a local master has; None: all."""
+    exception_handlers: Any = None
+    """What becomes of records that cannot be read, processed or written (handlers.py)."""
+    shows_progress: bool | None = None
+    """Whether a line on standard error shows how it gets on; None: on a terminal."""
+    spark: Any = None
+    """A Spark session to use; without one it is made, and stopped with the application."""
+    master: str | None = None
+    """A cluster's master URL, or local[N]."""
+    spark_settings: Mapping[str, str] = field(default_factory=dict)
+    py_files: Sequence[str] = ()
+    """Files (.py, .zip) with the topology's modules, for executors that do not have them."""
+    source_options: Mapping[str, str] = field(default_factory=dict)
+    sink_options: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def defaults(self) -> DefaultSerdes:
+        """The serdes of what was given none."""
+        return DefaultSerdes(self.default_key_serde, self.default_value_serde)
+
+    @property
+    def is_exactly_once(self) -> bool:
+        """Whether outputs are written in transactions."""
+        return self.processing_guarantee == EXACTLY_ONCE
+
+    def checkpoint(self, application_id: str) -> str:
+        """Return where the checkpoint of an application is."""
+        return checkpoint_of(self.state_dir, application_id)
+
+
+def checkpoint_of(state_dir: str | None, application_id: str) -> str:
+    """Return where the checkpoint of an application is; None is the default folder."""
+    return f"{(state_dir or _default_state_dir()).rstrip('/')}/{application_id}"
+
+
+def read_settings(words: Mapping[str, Any]) -> AppSettings:
+    """Return settings of keyword arguments; ConfigError for what is unknown or cannot be."""
+    known = [each.name for each in dataclasses.fields(AppSettings)]
+    for name in words:
+        if name not in known:
+            near = difflib.get_close_matches(name.replace(".", "_"), known, n=1)
+            hint = f"is {near[0]} meant?" if near else f"there are: {', '.join(known)}."
+            raise ConfigError(f"There is no option {name} of KafkaStreams; {hint}")
+    settings = AppSettings(**words)
+    if settings.processing_guarantee not in (AT_LEAST_ONCE, EXACTLY_ONCE):
+        raise ConfigError(
+            f"processing_guarantee cannot be {settings.processing_guarantee!r}: choose "
+            f"{AT_LEAST_ONCE} or {EXACTLY_ONCE}."
+        )
+    return settings
+
+
+def check_application_id(application_id: str) -> str:
+    """Return it; ConfigError where internal topics and folders could not be named after it."""
+    allowed = application_id.replace("-", "").replace("_", "").replace(".", "")
+    if not allowed.isascii() or not allowed.isalnum():
+        raise ConfigError(
+            f"application_id cannot be {application_id!r}: it names topics, so that it is of letters, "
+            "digits, dots, dashes and underscores."
+        )
+    return application_id

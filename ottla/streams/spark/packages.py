@@ -1,0 +1,46 @@
+"""Packages as zip files, for executors that do not have them: Spark puts such files on the path of its workers."""
+
+import importlib.util
+import shutil
+import tempfile
+import zipfile
+from pathlib import Path
+
+from ottla.base.errors import ConfigError
+
+
+class PackageFiles:
+    """A folder of zip files, gone with `remove`."""
+
+    def __init__(self) -> None:
+        self._folder: Path | None = None
+
+    def zip_package(self, name: str) -> str:
+        """Return a zip of a package, or of a module of one file; ConfigError where it cannot be found."""
+        top = name.partition(".")[0]
+        found = importlib.util.find_spec(top)
+        if found is None or found.origin is None:
+            raise ConfigError(f"There is no module {top!r} that could be shipped to executors.")
+        origin = Path(found.origin)
+        if self._folder is None:
+            self._folder = Path(tempfile.mkdtemp(prefix="ottla-packages-"))
+        target = self._folder / f"{top}.zip"
+        files = [origin]
+        root = origin.parent
+        if found.submodule_search_locations:
+            root = origin.parent.parent
+            files = sorted(each for each in origin.parent.rglob("*") if _is_shipped(each))
+        with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as made:
+            for each in files:
+                made.write(each, each.relative_to(root))
+        return str(target)
+
+    def remove(self) -> None:
+        """Remove the files; idempotent."""
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+
+
+def _is_shipped(path: Path) -> bool:
+    return path.is_file() and "__pycache__" not in path.parts

@@ -1,0 +1,172 @@
+"""Stores as anybody may read them while the application runs: read-only, over what the changelog said so far.
+
+A view holds one store a task, as Kafka's composite read-only stores do: a key is looked for in each, walks go through
+one after the other, each in the order of its keys. Reads and updates exclude each other for less than a millisecond.
+"""
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from ottla.streams.errors import StreamsError
+from ottla.streams.records import ValueAndTimestamp
+from ottla.streams.stores.builders import DefaultSerdes, StoreBuilder
+
+# So many changes are taken at once; a reader waits for no more.
+_STEP = 200
+_FOREVER = (1 << 63) - 1
+
+Change = tuple[int, bytes, bytes | None, int]
+"""Partition, key, value and time of a record of the changelog."""
+
+
+class StoreView:
+    """What all views are; `with_timestamps` gives values as ValueAndTimestamp where the store has them."""
+
+    def __init__(self, name: str, stores: Sequence[Any], *, with_timestamps: bool = False) -> None:
+        self.name = name
+        self._stores = stores
+        self._lock = threading.Lock()
+        self._with_timestamps = with_timestamps
+
+    def apply(self, changes: Sequence[Change]) -> None:
+        """Take changes, in their order."""
+        for start in range(0, len(changes), _STEP):
+            with self._lock:
+                for partition, key, value, timestamp in changes[start : start + _STEP]:
+                    self._stores[partition].restore(key, value, timestamp)
+
+    def update(self, change: Callable[[], None]) -> None:
+        """Let something else change the stores while nobody reads."""
+        with self._lock:
+            change()
+
+    def _plain(self, value: Any) -> Any:
+        is_timed = isinstance(value, ValueAndTimestamp) and not self._with_timestamps
+        return value.value if is_timed else value
+
+    def _first(self, ask: Callable[[Any], Any]) -> Any:
+        with self._lock:
+            found = (ask(store) for store in self._stores)
+            return self._plain(next((each for each in found if each is not None), None))
+
+    def _walk(self, ask: Callable[[Any], Iterable[tuple[Any, Any]]]) -> Iterator[tuple[Any, Any]]:
+        """Return what a walk through all stores finds now."""
+        with self._lock:
+            found = [entry for store in self._stores for entry in ask(store)]
+        return ((key, self._plain(value)) for key, value in found)
+
+
+class KeyValueView(StoreView):
+    """One value a key (Kafka's ReadOnlyKeyValueStore)."""
+
+    def get(self, key: Any) -> Any:
+        """Return the value of a key; None if it has none."""
+        return self._first(lambda store: store.get(key))
+
+    def range(self, low: Any, high: Any) -> Iterator[tuple[Any, Any]]:
+        """Walk the keys from `low` to `high`, both included; None is no bound."""
+        return self._walk(lambda store: store.range(low, high))
+
+    def reverse_range(self, low: Any, high: Any) -> Iterator[tuple[Any, Any]]:
+        """Walk the keys from `high` down to `low`."""
+        return self._walk(lambda store: store.reverse_range(low, high))
+
+    def all(self) -> Iterator[tuple[Any, Any]]:
+        """Walk all keys."""
+        return self._walk(lambda store: store.all())
+
+    def reverse_all(self) -> Iterator[tuple[Any, Any]]:
+        """Walk all keys from the last to the first."""
+        return self._walk(lambda store: store.reverse_all())
+
+    def approximate_num_entries(self) -> int:
+        """Return the number of keys."""
+        with self._lock:
+            return sum(store.approximate_num_entries() for store in self._stores)
+
+
+class VersionedView(StoreView):
+    """Versions of values by key (Kafka's VersionedKeyQuery)."""
+
+    def get(self, key: Any) -> Any:
+        """Return the latest value of a key."""
+        return self._first(lambda store: store.get(key))
+
+    def get_as_of(self, key: Any, as_of: int) -> Any:
+        """Return what a key had at a time (ms)."""
+        return self._first(lambda store: store.get_as_of(key, as_of))
+
+
+class WindowView(StoreView):
+    """Values by key and window start (Kafka's ReadOnlyWindowStore); times in ms, both ends included."""
+
+    def fetch(self, key: Any, time_from: int, time_to: int | None = None) -> Any:
+        """Return the value of the window that starts then; with two times, walk (start, value)."""
+        if time_to is None:
+            return self._first(lambda store: store.fetch(key, time_from))
+        return self._walk(lambda store: store.fetch_range(key, time_from, time_to))
+
+    def backward_fetch(
+        self, key: Any, time_from: int, time_to: int = _FOREVER
+    ) -> Iterator[tuple[Any, Any]]:
+        """Walk a key's windows from the latest to the earliest."""
+        return self._walk(lambda store: store.fetch_range(key, time_from, time_to, backward=True))
+
+    def fetch_all(self, time_from: int, time_to: int) -> Iterator[tuple[Any, Any]]:
+        """Walk the windows of all keys that start within these times."""
+        return self._walk(lambda store: store.fetch_all(time_from, time_to))
+
+    def all(self) -> Iterator[tuple[Any, Any]]:
+        """Walk the windows of all keys."""
+        return self._walk(lambda store: store.all())
+
+
+class SessionView(StoreView):
+    """Values by key and session (Kafka's ReadOnlySessionStore); times in ms, both ends included."""
+
+    def fetch(self, key: Any) -> Iterator[tuple[Any, Any]]:
+        """Walk the sessions of a key."""
+        return self._walk(lambda store: store.fetch(key))
+
+    def fetch_session(self, key: Any, start: int, end: int) -> Any:
+        """Return the value of the session with these times."""
+        return self._first(lambda store: store.fetch_session(key, start, end))
+
+    def find_sessions(
+        self, key: Any, earliest_end: int, latest_start: int
+    ) -> Iterator[tuple[Any, Any]]:
+        """Walk a key's sessions that end not before and start not after these times."""
+        return self._walk(lambda store: store.find_sessions(key, earliest_end, latest_start))
+
+    def fetch_all(self) -> Iterator[tuple[Any, Any]]:
+        """Walk the sessions of all keys."""
+        return self._walk(lambda store: store.all())
+
+
+_VIEWS: dict[str, type[StoreView]] = {
+    "key_value": KeyValueView,
+    "timestamped_key_value": KeyValueView,
+    "versioned": VersionedView,
+    "window": WindowView,
+    "timestamped_window": WindowView,
+    "session": SessionView,
+}
+
+
+def view_of(builder: StoreBuilder, stores: Sequence[Any], *, with_timestamps: bool) -> StoreView:
+    """Return the view of stores that one description was built from; StreamsError for buffers."""
+    kind = _VIEWS.get(builder.kind)
+    if kind is None:
+        raise StreamsError(
+            f"store {builder.name} is a buffer of an operator's own and cannot be queried"
+        )
+    return kind(builder.name, stores, with_timestamps=with_timestamps)
+
+
+def empty_view(
+    builder: StoreBuilder, defaults: DefaultSerdes, tasks: int, *, with_timestamps: bool = False
+) -> StoreView:
+    """Return a view of a store that has so many tasks, before its changelog is read."""
+    stores = [builder.build(defaults, None) for _ in range(tasks)]
+    return view_of(builder, stores, with_timestamps=with_timestamps)
