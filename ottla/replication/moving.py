@@ -3,10 +3,14 @@
 Slices of the log are appended to its copy, one at a time and with the event loop between them. When
 the copy has everything, and all but little of it is durable, it takes the log's place in one step.
 Follows kafka.server.ReplicaAlterLogDirsThread.
+
+Not done: when the directory of the copy fails, the log is not compacted until the broker has started
+again. The copy may go on then, and must not have missed a tombstone.
 """
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 
 from ottla.base.clock import Clock
 from ottla.base.errors import ApiError, StorageError
@@ -58,8 +62,13 @@ class Move:
                     await self._pause(count)
                 elif self._is_wanted() and await self._take_over():
                     return
-        except (StorageError, ApiError) as error:
-            # Of the log an ApiError says that it is damaged; it stays where it is.
+        except ApiError as error:
+            # It says that the log is damaged, which stays where it is; nobody needs half a copy.
+            _log.error("log not moved directory=%s reason=%s", self._future.directory, error)
+            if self._is_wanted():
+                with suppress(StorageError):
+                    self._directories.cancel_move(self._partition.topic, self._partition.partition)
+        except StorageError as error:
             _log.error("log not moved directory=%s reason=%s", self._future.directory, error)
 
     async def _pause(self, count: int) -> None:

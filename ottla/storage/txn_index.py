@@ -3,6 +3,10 @@
 An entry of the `.txnindex` file is 34 bytes; the file exists only where a transaction was aborted.
 Read-committed fetches send the entries along, and the client skips those records (KIP-98).
 Follows org.apache.kafka.storage.internals.log.TransactionIndex.
+
+Not done: a file that somebody removes while the broker is down after a clean stop is not missed, as in
+Kafka: most segments have none, and only reading all of one would tell. A damaged file is built anew, and
+so is every one behind the recovery point after a crash.
 """
 
 import struct

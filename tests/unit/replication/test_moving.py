@@ -194,3 +194,15 @@ async def test_records_of_old_formats_move_as_they_are(broker: LogsBroker) -> No
     assert found is not None
     assert bytes(found.records[: len(data)]) == data
     assert (partition.log.log_start_offset, partition.log.log_end_offset) == (2, 6)
+
+
+async def test_a_log_that_turns_out_to_be_damaged_stays_and_has_no_copy(broker: LogsBroker) -> None:
+    """Its sound part is compacted as before; nothing is left to go on with after a restart."""
+    begin(broker)
+    log = broker.partition("t").log
+    broker.files.damage("/x/t-0/00000000000000000000.log", log.size_bytes // 2)
+    assert log.is_being_copied
+    await until(lambda: not broker.tasks._running)
+    assert broker.partition("t").log is log
+    assert broker.directories.future("t", 0) is None
+    assert not log.is_being_copied
