@@ -206,7 +206,9 @@ class Connection(asyncio.BufferedProtocol):
         self.active_at = self._time()
         try:
             if self._private is None:
-                self._parse(self._shared, nbytes)
+                position = self._handle_frames(self._shared, nbytes)
+                if position < nbytes and not self.is_closed:
+                    self._keep(self._shared, position, nbytes)
             else:
                 self._filled += nbytes
                 self._continue_private()
@@ -261,15 +263,13 @@ class Connection(asyncio.BufferedProtocol):
         if not self._is_parsing:
             self._flush()
 
-    def send_one(self, body: bytes) -> None:
-        """Answer the frame being handled with one small part; the short way of `send`."""
+    def send_framed(self, answer: bytes) -> None:
+        """Answer the frame being handled with one small part that begins with its size."""
         if self._pending or not self._is_parsing:
-            self.send((body,))
+            self.send((answer[PREFIX_BYTES:],))
             return
-        size_bytes = len(body)
-        self._out.append(_SIZE.pack(size_bytes))
-        self._out.append(body)
-        self._out_bytes += size_bytes + PREFIX_BYTES
+        self._out.append(answer)
+        self._out_bytes += len(answer)
 
     def defer(self, *, is_blocking: bool = True, held_bytes: int = 0) -> Reply:
         """Keep the place of an answer; a blocking one stops the requests behind it.
@@ -315,7 +315,7 @@ class Connection(asyncio.BufferedProtocol):
         out, size_bytes = self._out, self._out_bytes
         self._out, self._out_bytes = [], 0
         if size_bytes <= JOIN_BYTES_MAX:
-            self._transport.write(b"".join(out))
+            self._transport.write(b"".join(out) if len(out) > 1 else out[0])
             return
         small: list[Buffer] = []
         for part in out:
@@ -339,12 +339,6 @@ class Connection(asyncio.BufferedProtocol):
             or self._out_bytes > self._unsent_bytes_high
             or len(self._pending) >= self._household.limits.pending_max
         )
-
-    def _parse(self, view: memoryview, end: int) -> None:
-        """Handle the whole frames in view[:end] and keep what is left."""
-        position = self._handle_frames(view, end)
-        if position < end and not self.is_closed:
-            self._keep(view, position, end)
 
     def _handle_frames(self, view: memoryview, end: int) -> int:
         """Handle whole frames in order and return where the first one begins that is not."""

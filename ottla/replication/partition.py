@@ -57,6 +57,7 @@ class Partition:
     """
 
     __slots__ = (
+        "__weakref__",
         "_clock",
         "_delayed",
         "_files",
@@ -235,18 +236,18 @@ class Partition:
         self.changed()
 
     def _advance(self) -> bool:
-        assert self.isr is not None
-        log = self.log
+        isr, log = self.isr, self.log
+        assert isr is not None
         # With flush.on.ack this replica counts for what its disk holds, not for what it has taken.
         end_offset = log.recovery_point if log.config.flush_on_ack else log.log_end_offset
-        moved = self.isr.advance(end_offset, self.min_insync_replicas)
-        if moved:
-            self.high_watermark = self.isr.high_watermark
-            # Retention must not take what is not committed.
-            log.high_watermark = self.high_watermark
+        if not isr.advance(end_offset, self.min_insync_replicas):
+            return False
+        # Retention must not take what is not committed.
+        high_watermark = self.high_watermark = log.high_watermark = isr.high_watermark
+        if log.producers.undecided:
             # There may be no reader of committed records who would have it done by asking.
-            log.producers.decide_up_to(self.high_watermark)
-        return moved
+            log.producers.decide_up_to(high_watermark)
+        return True
 
     def acknowledges_at_once(self, acks: int) -> bool:
         """Tell whether an append that succeeds is as safe as `acks` asks for when it returns."""

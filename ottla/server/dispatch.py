@@ -204,7 +204,7 @@ class Dispatcher:
         if route.has_records:
             connection.send(route.encode(result, header))
         else:
-            connection.send_one(route.encode(result, header))
+            connection.send((route.encode(result, header),))
         if not route.has_records or context.has_errors or result.error_code:
             route.probe.count_errors(result)
         if context.started_at:

@@ -9,11 +9,12 @@ fields, transactions, an answer that has to wait, any error. Nothing is appended
 """
 
 import struct
+import weakref
 from collections.abc import Callable
 from typing import NamedTuple
 
 from ottla.base.errors import ApiError
-from ottla.net.connection import Connection
+from ottla.net.connection import PREFIX_BYTES, Connection
 from ottla.replication.partition import ACKS_ALL, Partition
 from ottla.server.context import Broker
 from ottla.wire.messages.produce import (
@@ -34,8 +35,8 @@ _NAME_SIZE_POSITION = 8
 _FIXED_BYTES = 13
 _TOPIC_ID_BYTES = 16
 # Behind the records: no tagged fields of the partition, the topic, the request.
-_TAIL = b"\0\0\0"
-_SMALLEST_BYTES = _FIXED_BYTES + HEADER_SIZE + len(_TAIL)
+_TAIL_BYTES = 3
+_SMALLEST_BYTES = _FIXED_BYTES + HEADER_SIZE + _TAIL_BYTES
 # Low byte of the batch's attributes.
 _ATTRIBUTES_POSITION = 22
 _KNOWN_MAX = 10_000
@@ -47,12 +48,12 @@ _PLACEHOLDER = (0x6F74746C_61000001, 0x6F74746C_61000002, 0x6F74746C_61000003)
 class _Known(NamedTuple):
     """What the bytes before the records mean, and how to answer."""
 
-    find: Callable[..., Partition]
-    topic: str | bytes
-    partition: int
+    # Weak: what is deleted must go. A replica that was replaced leads nothing any more.
+    find: Callable[[], Partition | None]
     acks: int
-    # From correlation id, `before`, three offsets and `after` to the whole answer.
+    # From the size, correlation id, `before`, three offsets and `after` to the whole answer.
     pack: Callable[..., bytes]
+    size_bytes: int
     before: bytes
     after: bytes
 
@@ -66,6 +67,8 @@ class ProduceShortcut:
         self._replicas = broker.replicas
         self._is_served = version >= _FIRST_FLEXIBLE_VERSION
         self._has_topic_ids = version >= _FIRST_VERSION_WITH_TOPIC_IDS
+        # Up to the size of the records, without the name.
+        self._fixed_bytes = _FIXED_BYTES + (_TOPIC_ID_BYTES if self._has_topic_ids else 0)
         self._encode = encode
         self._known: dict[bytes, _Known] = {}
 
@@ -76,34 +79,46 @@ class ProduceShortcut:
 
         `position` is where the request's body begins in the frame.
         """
-        end = len(frame) - len(_TAIL)
+        end = len(frame) - _TAIL_BYTES
         if end - position < _SMALLEST_BYTES:
             return False
-        start = self._records_size_position(frame, position)
+        start = position + self._fixed_bytes
+        if not self._has_topic_ids:
+            start += frame[position + _NAME_SIZE_POSITION]
         known = self._known.get(frame[position:start].tobytes())
-        if known is None or end - start < HEADER_SIZE or frame[end:] != _TAIL:
+        if known is None or end - start < HEADER_SIZE:
             return False
-        size, start = uvarint(frame, start)
+        find, acks, pack, size_bytes, before, after = known
+        # Two bytes tell the size of nearly every batch.
+        if frame[start] > 127 and frame[start + 1] < 128:
+            size = frame[start] + (frame[start + 1] << 7) - 128
+            start += 2
+        else:
+            size, start = uvarint(frame, start)
+        has_tags = frame[end] or frame[end + 1] or frame[end + 2]
+        if end - start != size - 1 or has_tags:
+            return False
         records = frame[start:end]
-        if len(records) != size - 1 or records[_ATTRIBUTES_POSITION] & TRANSACTIONAL_BIT:
+        target = find()
+        if target is None or records[_ATTRIBUTES_POSITION] & TRANSACTIONAL_BIT:
             return False
-        acks = known.acks
+        if not target.acknowledges_at_once(acks):
+            return False
         try:
-            target = known.find(known.topic, known.partition)
-            if not target.acknowledges_at_once(acks):
-                return False
             info = target.append_as_leader(records, acks=acks)
         except ApiError:
             # The same once more, to be told in full.
             return False
-        connection.send_one(
-            known.pack(
+        base_offset, _, append_time_ms, log_start_offset, _, _, _, _ = info
+        connection.send_framed(
+            pack(
+                size_bytes,
                 correlation_id,
-                known.before,
-                info.base_offset,
-                info.log_append_time_ms,
-                info.log_start_offset,
-                known.after,
+                before,
+                base_offset,
+                append_time_ms,
+                log_start_offset,
+                after,
             )
         )
         return True
@@ -120,30 +135,29 @@ class ProduceShortcut:
         if not is_plain or request.acks not in (1, ACKS_ALL):
             return
         topic, item = topics[0], topics[0].partition_data[0]
-        start = self._records_size_position(frame, position)
+        start = position + self._fixed_bytes
+        if not self._has_topic_ids:
+            start += frame[position + _NAME_SIZE_POSITION]
         if start >= len(frame) or frame[start - 4 : start] != item.index.to_bytes(4, "big"):
             return
+        if self._has_topic_ids:
+            target = self._replicas.get_by_id(topic.topic_id, item.index)
+        else:
+            target = self._replicas.get(topic.name, item.index)
         before, after = self._encode(_with_placeholder(response)).split(
             _OFFSETS.pack(*_PLACEHOLDER)
         )
         if len(self._known) >= _KNOWN_MAX:
             self._known.clear()
-        replicas = self._replicas
+        layout = struct.Struct(f">iix{len(before)}sqqq{len(after)}s")
         self._known[frame[position:start].tobytes()] = _Known(
-            replicas.get_by_id if self._has_topic_ids else replicas.get,
-            topic.topic_id if self._has_topic_ids else topic.name,
-            item.index,
+            weakref.ref(target),
             request.acks,
-            struct.Struct(f">ix{len(before)}sqqq{len(after)}s").pack,
+            layout.pack,
+            layout.size - PREFIX_BYTES,
             before,
             after,
         )
-
-    def _records_size_position(self, frame: memoryview, position: int) -> int:
-        """Return where the size of the records is if the request has the usual layout."""
-        if self._has_topic_ids:
-            return position + _FIXED_BYTES + _TOPIC_ID_BYTES
-        return position + _FIXED_BYTES + frame[position + _NAME_SIZE_POSITION]
 
 
 def _with_placeholder(response: ProduceResponse) -> ProduceResponse:

@@ -150,15 +150,17 @@ class Log:
             self.epochs.assign(leader_epoch, base_offset)
         if header.producer_id >= 0:
             self._note_producer(header, base_offset, marker, now_ms)
-        return AppendInfo(
-            base_offset,
-            last_offset,
-            append_time_ms,
-            self.log_start_offset,
-            False,
-            header.records_count,
-            size,
-            header.max_timestamp,
+        return validation.new_info(
+            (
+                base_offset,
+                last_offset,
+                append_time_ms,
+                self.log_start_offset,
+                False,
+                header.records_count,
+                size,
+                header.max_timestamp,
+            ),
         )
 
     def _note_producer(

@@ -95,7 +95,7 @@ class ProducerState:
         # First offset of each open transaction, in rising order.
         self._open: dict[int, int] = {}
         # Ended, but the marker is not known to be replicated: in rising order of the first offset.
-        self._undecided: list[Transaction] = []
+        self.undecided: list[Transaction] = []
 
     def __len__(self) -> int:
         return len(self.producers)
@@ -199,7 +199,7 @@ class ProducerState:
         del self._open[first_offset]
         aborted = marker.type == control.ControlType.ABORT
         ended = Transaction(header.producer_id, first_offset, base_offset, aborted)
-        bisect.insort(self._undecided, ended, key=_first_offset)
+        bisect.insort(self.undecided, ended, key=_first_offset)
         return ended
 
     def _producer(self, header: BatchHeader) -> Producer:
@@ -224,8 +224,8 @@ class ProducerState:
     def first_unstable_offset(self) -> int | None:
         """Return the first offset whose transaction is open or whose marker may be lost yet."""
         first = next(iter(self._open), None)
-        if self._undecided:
-            undecided = self._undecided[0].first_offset
+        if self.undecided:
+            undecided = self.undecided[0].first_offset
             return undecided if first is None else min(first, undecided)
         return first
 
@@ -236,9 +236,9 @@ class ProducerState:
 
     def decide_up_to(self, high_watermark: int) -> None:
         """Let go of ended transactions whose marker lies below the high watermark."""
-        if self._undecided:
-            kept = [ended for ended in self._undecided if ended.last_offset >= high_watermark]
-            self._undecided = kept
+        if self.undecided:
+            kept = [ended for ended in self.undecided if ended.last_offset >= high_watermark]
+            self.undecided = kept
 
     # Ageing
 
@@ -256,8 +256,8 @@ class ProducerState:
 
     def truncate_from_start(self, log_start_offset: int) -> None:
         """Let go of transactions that lie before the start of the log."""
-        self._undecided = [
-            ended for ended in self._undecided if ended.last_offset >= log_start_offset
+        self.undecided = [
+            ended for ended in self.undecided if ended.last_offset >= log_start_offset
         ]
 
     # Snapshots

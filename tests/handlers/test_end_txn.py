@@ -231,4 +231,4 @@ async def test_ended_transactions_are_let_go_of_without_a_reader():
         for _ in range(10):
             assert await broker.send(producer, b"a", version=12) == 0
             _, producer = await bumped(broker, producer)
-        assert broker.partition("t").log.producers._undecided == []
+        assert broker.partition("t").log.producers.undecided == []
