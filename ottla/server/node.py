@@ -315,6 +315,7 @@ class Node:
             image=lambda: broker.image,
             group_options=lambda group_id: broker.configs.group(group_id),
         )
+        broker.groups.in_background = self._files.in_background
         broker.markers = ReplicaMarkers(broker.replicas, broker.groups, self._clock)
         broker.transactions = TransactionCoordinator(
             writer=writer,

@@ -12,7 +12,6 @@ from ottla.coordinators.consumer_group.changes import (
     GroupEpoch,
     MemberChange,
     PartitionMetadataChange,
-    TargetEpoch,
 )
 from ottla.coordinators.consumer_group.reconciliation import Reconciliation
 from ottla.coordinators.consumer_group.state import ConsumerGroup, Member, MemberState
@@ -54,16 +53,20 @@ def update_target(turn: Turn, member: Member, group_epoch: int) -> Target:
     if group.assignment_epoch >= group_epoch or not _is_time(turn):
         return target.target_for(group, member)
     members = group.members_with(member)
-    assignor = group.preferred_assignor(members) or settings.assignors[0]
-    computed, changes = target.compute(
+    # The first target is that of one member, who is told it at once.
+    if group.assignment_timestamp_ms and target.is_large(group, members, turn.topics.image):
+        turn.is_target_wanted = True
+        return target.target_for(group, member)
+    job = target.job(
         group,
         members,
         turn.topics.image,
-        assignor=assignor,
-        epoch=TargetEpoch(group_epoch, turn.now_ms),
+        default_assignor=settings.assignors[0],
+        epoch=group_epoch,
     )
-    turn.changes += changes
-    turn.note(f"assigned epoch={group_epoch} assignor={assignor} members={len(members)}")
+    computed = job.run()
+    turn.changes += target.changes_of(group, computed, job, turn.now_ms)
+    turn.note(f"assigned epoch={group_epoch} assignor={job.assignor} members={len(members)}")
     return Target(group_epoch, computed.get(member.member_id, {}))
 
 

@@ -12,7 +12,8 @@ from functools import partial
 from ottla.base.clock import Clock
 from ottla.base.errors import ApiError
 from ottla.cluster.image import ClusterImage
-from ottla.coordinators.consumer_group import changes, epochs, fencing, regexes, replay
+from ottla.coordinators.consumer_group import changes, epochs, fencing, regexes, replay, target
+from ottla.coordinators.consumer_group.assignors.plan import Assignments
 from ottla.coordinators.consumer_group.changes import Change, MemberChange
 from ottla.coordinators.consumer_group.lookup import Lookup
 from ottla.coordinators.consumer_group.settings import ConsumerSettings
@@ -39,12 +40,20 @@ _REASONS: Mapping[Deadline, str] = {
 }
 
 Downgrade = Callable[[Turn, list[Member]], None]
+# Does work, perhaps in another thread, and hands what comes out to who is to have it, on the loop.
+Background = Callable[[Callable[[], Assignments], Callable[[Assignments], None]], None]
+
+
+def at_once(work: Callable[[], Assignments], then: Callable[[Assignments], None]) -> None:
+    """Do work here and now."""
+    then(work())
 
 
 class ConsumerGroups:
     """Groups by id. Lives as long as its shard; `settings` is asked anew for each group.
 
     `downgrade` makes a group classic as the members given to it go; see `group/migration.py`.
+    `background` runs the assignors of large groups.
     """
 
     def __init__(
@@ -55,6 +64,7 @@ class ConsumerGroups:
         settings: Callable[[str], ConsumerSettings],
         image: Callable[[], ClusterImage],
         downgrade: Downgrade,
+        background: Background = at_once,
     ) -> None:
         self._groups: dict[str, ConsumerGroup] = {}
         self._host = host
@@ -62,11 +72,14 @@ class ConsumerGroups:
         self._settings = settings
         self._image = image
         self._downgrade = downgrade
+        self._background = background
         self._is_loaded = False
         self._seen: Topics | None = None
         # The image and the epoch at which a group's topics were looked at last.
         self._checked: dict[str, tuple[ClusterImage, int]] = {}
         self._lookups: set[str] = set()
+        # The groups whose targets are being computed.
+        self._assigning: set[str] = set()
 
     # -- what is kept
 
@@ -137,6 +150,10 @@ class ConsumerGroups:
             self._lookups.add(group_id)
             start = partial(self._look_up, group_id, turn.regexes_wanted)
             self._host.timers.set((_LookingUp, group_id), 0, start)
+        if turn.is_target_wanted and group_id not in self._assigning:
+            self._assigning.add(group_id)
+            # After what is decided here has been written.
+            self._host.timers.set((_Assigning, group_id), 0, partial(self._assign, group_id))
         made = [changes.encode(change, turn.now_ms) for change in turn.changes]
         return [*turn.before, *made, *turn.after]
 
@@ -194,6 +211,36 @@ class ConsumerGroups:
             return False
         return True
 
+    # -- targets of large groups
+
+    def _assign(self, group_id: str) -> None:
+        group = self._groups.get(group_id)
+        if group is None or group.assignment_epoch >= group.epoch:
+            self._assigning.discard(group_id)
+            return
+        job = target.job(
+            group,
+            list(group.members.values()),
+            self._image(),
+            default_assignor=self._settings(group_id).assignors[0],
+            epoch=group.epoch,
+        )
+        self._background(job.run, partial(self._assigned, group_id, job))
+
+    def _assigned(self, group_id: str, job: target.Job, computed: Assignments) -> None:
+        """Write a target, be it of an epoch that is no longer the group's: the next one follows."""
+        self._assigning.discard(group_id)
+        group = self._groups.get(group_id)
+        if group is None or self._host.status is not Status.ACTIVE:
+            return
+        # A group of the same name that is not the one of then has another epoch.
+        if not group.assignment_epoch < job.epoch <= group.epoch:
+            return
+        turn = self.turn(group)
+        turn.changes += target.changes_of(group, computed, job, turn.now_ms, is_later=True)
+        turn.note(f"assigned epoch={job.epoch} assignor={job.assignor} members={len(computed)}")
+        self._append(turn)
+
     # -- lookups of regular expressions
 
     def _look_up(self, group_id: str, wanted: Iterable[str]) -> None:
@@ -217,6 +264,10 @@ class ConsumerGroups:
 
 class _Waking:
     """Key of the timer that starts sessions, a slice at a time."""
+
+
+class _Assigning:
+    """Key of the timers that begin to compute a target, with the group."""
 
 
 class _LookingUp:

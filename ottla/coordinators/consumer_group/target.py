@@ -1,6 +1,7 @@
 """The target assignment: what each member shall have from a group epoch on.
 
-Follows Kafka's TargetAssignmentBuilder.
+That of a large group is computed beside the coordinator (`Job`), and written when it is done: until then
+members go on with the target that they have. Follows Kafka's TargetAssignmentBuilder.
 """
 
 from typing import NamedTuple
@@ -8,7 +9,7 @@ from typing import NamedTuple
 from ottla.cluster.image import ClusterImage
 from ottla.coordinators.consumer_group import topics
 from ottla.coordinators.consumer_group.assignors.offered import ASSIGNORS
-from ottla.coordinators.consumer_group.assignors.plan import GroupPlan, MemberPlan
+from ottla.coordinators.consumer_group.assignors.plan import Assignments, GroupPlan, MemberPlan
 from ottla.coordinators.consumer_group.changes import (
     Change,
     TargetChange,
@@ -16,6 +17,21 @@ from ottla.coordinators.consumer_group.changes import (
     TargetEpochChange,
 )
 from ottla.coordinators.consumer_group.state import ConsumerGroup, Member, TargetAssignment
+
+# Members and partitions together, from where on an assignor is not run on the event loop.
+LARGE = 2000
+
+
+class Job(NamedTuple):
+    """A target that is to be computed: for whom, from which epoch of the group on, and how."""
+
+    epoch: int
+    assignor: str
+    plan: GroupPlan
+
+    def run(self) -> Assignments:
+        """Assign; may be done in another thread, since nothing here ever changes."""
+        return ASSIGNORS[self.assignor](self.plan)
 
 
 class Target(NamedTuple):
@@ -31,26 +47,59 @@ def target_for(group: ConsumerGroup, member: Member) -> Target:
     return Target(group.assignment_epoch, group.target_of(held_by))
 
 
-def compute(
+def is_large(group: ConsumerGroup, members: list[Member], image: ClusterImage) -> bool:
+    """Tell whether an assignor would take so long that others had to wait for it."""
+    return len(members) + sum(_counts(group, members, image).values()) >= LARGE
+
+
+def job(
     group: ConsumerGroup,
     members: list[Member],
     image: ClusterImage,
     *,
-    assignor: str,
-    epoch: TargetEpoch,
-) -> tuple[dict[str, TargetAssignment], list[Change]]:
-    """Assign to these members and return what each shall have, and the changes that this makes."""
-    counts = topics.partition_counts(image, set().union(*(group.topics_of(m) for m in members)))
+    default_assignor: str,
+    epoch: int,
+) -> Job:
+    """Return what is to be computed for these members."""
     ids: dict[str, bytes | None] = {}
     plans = {item.member_id: _plan(group, item, image, ids) for item in members}
-    computed = ASSIGNORS[assignor](GroupPlan(plans, counts))
+    assignor = group.preferred_assignor(members) or default_assignor
+    return Job(epoch, assignor, GroupPlan(plans, _counts(group, members, image)))
+
+
+def changes_of(
+    group: ConsumerGroup, computed: Assignments, job: Job, now_ms: int, *, is_later: bool = False
+) -> list[Change]:
+    """Return the changes that make `computed` the target.
+
+    Where it `is_later` than the job was made, members may have gone, and static ones have come back
+    under other ids.
+    """
+    named = _still_there(group, computed, job) if is_later else computed
     changes: list[Change] = [
         TargetChange(group.group_id, member_id, target)
-        for member_id, target in computed.items()
+        for member_id, target in named.items()
         if target != group.targets.get(member_id)
     ]
-    changes.append(TargetEpochChange(group.group_id, epoch))
-    return computed, changes
+    changes.append(TargetEpochChange(group.group_id, TargetEpoch(job.epoch, now_ms)))
+    return changes
+
+
+def _still_there(group: ConsumerGroup, computed: Assignments, job: Job) -> Assignments:
+    named: Assignments = {}
+    for member_id, assignment in computed.items():
+        instance_id = job.plan.members[member_id].instance_id
+        now = member_id
+        if member_id not in group.members:
+            now = group.static_members.get(instance_id or "", "")
+        if now:
+            named[now] = assignment
+    return named
+
+
+def _counts(group: ConsumerGroup, members: list[Member], image: ClusterImage) -> dict[bytes, int]:
+    names: set[str] = set().union(*(group.topics_of(member) for member in members))
+    return topics.partition_counts(image, names)
 
 
 def _plan(

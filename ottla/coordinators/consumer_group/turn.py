@@ -75,6 +75,8 @@ class Turn:
     notes: list[str] = field(default_factory=list)
     # Set to the group's epoch that follows where the topics have been looked at.
     checked_at_epoch: int | None = None
+    # The group has an epoch for which a target is to be computed, later.
+    is_target_wanted: bool = False
     # The regular expressions that are to be looked up now.
     regexes_wanted: frozenset[str] = frozenset()
 

@@ -5,7 +5,8 @@ the response, never raised. Which partition of __consumer_offsets, and so which 
 group is decided by its name alone.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from typing import TypeAlias
 
 from ottla.base.clock import Clock
 from ottla.base.errors import ApiError, ErrorCode
@@ -16,6 +17,8 @@ from ottla.base.uuids import random_uuid, uuid_text
 from ottla.cluster import names
 from ottla.cluster.image import NO_LEADER, ClusterImage
 from ottla.coordinators.consumer_group import classic, heartbeat
+from ottla.coordinators.consumer_group.assignors.plan import Assignments
+from ottla.coordinators.consumer_group.groups import at_once
 from ottla.coordinators.consumer_group.settings import ConsumerSettings
 from ottla.coordinators.consumer_group.turn import Client
 from ottla.coordinators.group import commits, consumers, queries, transactional
@@ -55,6 +58,8 @@ from ottla.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOff
 
 OFFSETS_TOPIC = names.GROUP_OFFSETS_TOPIC
 
+InBackground: TypeAlias = Callable[[Callable[[], Assignments]], Awaitable[Assignments]]
+
 
 def _no_options(_: str) -> Mapping[str, int]:
     return {}
@@ -80,6 +85,9 @@ class GroupCoordinator:
     ) -> None:
         self._clock = clock
         self._group_options = group_options
+        self._tasks = tasks
+        # Runs the assignors of large groups elsewhere; who has other threads sets it.
+        self.in_background: InBackground | None = None
         self._rng = rng
         self._options = options
         self._image = image
@@ -87,7 +95,12 @@ class GroupCoordinator:
         self._runtime = CoordinatorRuntime(
             OFFSETS_TOPIC,
             lambda host: GroupShard(
-                host, clock, self.settings, image=image, settings_of=self.settings_of
+                host,
+                clock,
+                self.settings,
+                image=image,
+                settings_of=self.settings_of,
+                background=self._assign,
             ),
             writer=writer,
             clock=clock,
@@ -105,6 +118,16 @@ class GroupCoordinator:
     def settings_of(self, group_id: str) -> ConsumerSettings:
         """Return the options of one group of the consumer protocol."""
         return self.settings().consumer.of_group(self._group_options(group_id))
+
+    def _assign(self, work: Callable[[], Assignments], then: Callable[[Assignments], None]) -> None:
+        if self.in_background is None:
+            at_once(work, then)
+            return
+
+        async def assign(elsewhere: InBackground) -> None:
+            then(await elsewhere(work))
+
+        self._tasks.spawn(assign(self.in_background), "assign the partitions of a large group")
 
     # -- leadership
 

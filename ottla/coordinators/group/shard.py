@@ -16,7 +16,7 @@ from ottla.base.clock import Clock
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.cluster.image import ClusterImage
 from ottla.coordinators.consumer_group import changes
-from ottla.coordinators.consumer_group.groups import ConsumerGroups
+from ottla.coordinators.consumer_group.groups import Background, ConsumerGroups, at_once
 from ottla.coordinators.consumer_group.settings import ConsumerSettings
 from ottla.coordinators.consumer_group.state import ConsumerGroup
 from ottla.coordinators.consumer_group.state import Member as ConsumerMember
@@ -76,11 +76,17 @@ class GroupShard:
         *,
         image: Callable[[], ClusterImage] = ClusterImage,
         settings_of: Callable[[str], ConsumerSettings] = lambda _: ConsumerSettings(),
+        background: Background = at_once,
     ) -> None:
         self.metadata: dict[str, GroupMetadataValue] = {}
         self.offsets = OffsetStore()
         self.consumers = ConsumerGroups(
-            host, clock, settings=settings_of, image=image, downgrade=self._downgrade
+            host,
+            clock,
+            settings=settings_of,
+            image=image,
+            downgrade=self._downgrade,
+            background=background,
         )
         self._machines: dict[str, GroupMachine] = {}
         self._gone_topics: frozenset[str] = frozenset()
