@@ -288,8 +288,11 @@ def _new_states(before: ClusterImage, changed: Iterable[TopicImage]) -> list[Par
     states: list[PartitionState] = []
     for topic in changed:
         former = before.topics.get(topic.name)
+        if former is None:
+            states += topic.states(is_new=True)
+            continue
         for partition, state in zip(topic.partitions, topic.states(), strict=True):
-            known = former.partition(partition.partition) if former is not None else None
+            known = former.partition(partition.partition)
             is_new = partition_status(known, ()) in (
                 PartitionStatus.NON_EXISTENT,
                 PartitionStatus.NEW,
