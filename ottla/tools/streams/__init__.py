@@ -1,0 +1,1 @@
+"""`ottla streams …`: run a topology of Kafka Streams' kind, and begin one anew."""

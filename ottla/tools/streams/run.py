@@ -1,0 +1,133 @@
+"""`ottla streams run MODULE:TOPOLOGY`: runs a topology until Ctrl-C, or until an error ends it."""
+
+import contextlib
+import importlib
+import os
+import signal
+import sys
+import time
+from typing import Any
+
+import click
+
+from ottla.base.errors import ConfigError
+from ottla.streams.app import KafkaStreams
+from ottla.streams.app_settings import AT_LEAST_ONCE, EXACTLY_ONCE
+from ottla.streams.app_states import State
+from ottla.streams.builder import StreamsBuilder
+from ottla.streams.errors import StreamsError
+from ottla.streams.topology import Topology
+from ottla.tools import options
+from ottla.tools.output import Output
+
+_LOOK_S = 0.2
+
+
+@click.command("run")
+@click.argument("place", metavar="MODULE:TOPOLOGY")
+@click.option("--application-id", metavar="ID", help="Default: the module's name.")
+@options.bootstrap
+@click.option(
+    "--guarantee",
+    type=click.Choice([AT_LEAST_ONCE, EXACTLY_ONCE]),
+    default=AT_LEAST_ONCE,
+    show_default=True,
+    help="How outputs are written.",
+)
+@click.option("--state-dir", metavar="FOLDER", help="Where checkpoints are.")
+@click.option(
+    "--master", metavar="URL", help="A Spark cluster, or local[N]; default: this machine."
+)
+@click.option(
+    "--set",
+    "config",
+    multiple=True,
+    metavar="NAME=VALUE",
+    callback=options.parse_pairs,
+    help="Any other option of KafkaStreams that is a number or a text.",
+)
+@options.formatted
+def command(
+    output: Output,
+    place: str,
+    application_id: str | None,
+    bootstrap: str,
+    guarantee: str,
+    config: dict[str, str],
+    **words: Any,
+) -> None:
+    """Run the topology that a module has under a name, or that its function of that name builds."""
+    given: dict[str, Any] = {name: value for name, value in words.items() if value is not None}
+    given.update({name: int(text) if _is_number(text) else text for name, text in config.items()})
+    try:
+        topology, module = load_topology(place)
+        if words.get("master"):
+            given["py_files"] = [_file_of(module)]
+        app = KafkaStreams(
+            topology,
+            application_id=application_id or module.rpartition(".")[2],
+            bootstrap_servers=bootstrap,
+            processing_guarantee=guarantee,
+            **given,
+        )
+        app.set_state_listener(lambda new, old: _tell(output, app, new, old))
+        # What stops a service is heard as Ctrl-C is.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        _run(app)
+    except StreamsError as error:
+        raise ConfigError(str(error)) from error
+
+
+def _run(app: KafkaStreams) -> None:
+    with app, contextlib.suppress(KeyboardInterrupt):
+        while not app.await_termination(_LOOK_S):
+            continue
+
+
+def _is_number(text: str) -> bool:
+    return text.removeprefix("-").isdecimal()
+
+
+def _tell(output: Output, app: KafkaStreams, new: State, old: State) -> None:
+    facts = {"application_id": app.application_id, "state": new.name, "before": old.name}
+    facts["time"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    if output.is_json:
+        output.done("", **facts)
+        sys.stdout.flush()
+    else:
+        click.echo(f"{app.application_id}: {old.name} -> {new.name}", err=True)
+
+
+def load_topology(place: str) -> tuple[Topology, str]:
+    """Return what MODULE:TOPOLOGY names, and the module's name; UsageError says what is wrong."""
+    module, found, name = place.partition(":")
+    if not found or not module or not name:
+        raise click.UsageError(f"{place!r}: write it like wordcount:topology, a module and a name.")
+    # As `python -m` has it: modules of the folder where the command runs.
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        target = getattr(importlib.import_module(module), name)
+    except ModuleNotFoundError as error:
+        raise click.UsageError(f"{place!r}: {error}; looked in {os.getcwd()}, too.") from error
+    except AttributeError as error:
+        raise click.UsageError(f"{place!r}: module {module} has no {name}.") from error
+    if callable(target) and not isinstance(target, Topology | StreamsBuilder):
+        target = target()
+    if isinstance(target, StreamsBuilder):
+        target = target.build()
+    if not isinstance(target, Topology):
+        kind = type(target).__name__
+        raise click.UsageError(f"{place!r} is {kind}: it must be a Topology, or build one.")
+    return target, module
+
+
+def _file_of(module: str) -> str:
+    """Return the file that executors need; a package is to be given with py_files."""
+    loaded = sys.modules[module]
+    if "." in module or hasattr(loaded, "__path__") or loaded.__file__ is None:
+        raise click.UsageError(
+            f"{module} is part of a package: executors of a cluster need it installed, or use "
+            "KafkaStreams with py_files."
+        )
+    return loaded.__file__

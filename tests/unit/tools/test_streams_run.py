@@ -1,0 +1,52 @@
+"""`ottla streams run` finds the topology that it is told of."""
+
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from ottla.streams.topology import Topology
+from ottla.tools.streams.run import load_topology
+
+_MODULE = """
+from ottla.streams import StreamsBuilder
+builder = StreamsBuilder()
+builder.stream("in").to("out")
+topology = builder.build()
+def build():
+    return topology
+number = 5
+"""
+
+
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A module in the folder where the command runs."""
+    (tmp_path / "told_topology.py").write_text(_MODULE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    return "told_topology"
+
+
+@pytest.mark.parametrize("name", ["topology", "build", "builder"])
+def test_a_topology_is_found(module: str, name: str) -> None:
+    """Itself, a function that builds it, or its builder."""
+    topology, found = load_topology(f"{module}:{name}")
+    assert isinstance(topology, Topology)
+    assert found == module
+
+
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        ("told_topology", "write it like"),
+        ("told_topology:nothing", "has no nothing"),
+        ("told_topology:number", "is int"),
+        ("not_there:topology", "No module named"),
+    ],
+)
+def test_what_is_wrong_is_said(module: str, place: str, message: str) -> None:
+    """Before anything starts."""
+    with pytest.raises(click.UsageError, match=message):
+        load_topology(place)
