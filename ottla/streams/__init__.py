@@ -4,13 +4,15 @@ A `StreamsBuilder` builds a topology of streams and tables (`dsl.py`), a `Topolo
 `TopologyTestDriver` runs either in the test that calls it, without a broker, in milliseconds. Names are
 Kafka Streams' in snake_case, and so are the results, record by record.
 
-`spark/` runs the same topology on Spark, and reads and writes topics from PySpark as columns; it is the only place
-that imports pyspark and needs the extra `ottla[spark]`.
+`KafkaStreams` runs the same topology on Spark (`app.py`); `spark/`, which also reads and writes topics from PySpark as
+columns, is the only place that imports pyspark and needs the extra `ottla[spark]`.
 
-Not done: a runtime around the engine (`KafkaStreams`), Column expressions, `explain()` and `to_svg()`,
-`idle_timeout`, TTL and caching of stores, interactive queries, exception handlers, optimization of topologies,
-checks of co-partitioning, camelCase names.
+Not done: Column expressions, `explain()` and `to_svg()`, `idle_timeout`, TTL and caching of stores, optimization of
+topologies, checks of co-partitioning, camelCase names.
 """
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from ottla.streams.builder import StreamsBuilder
 from ottla.streams.dsl import (
@@ -54,6 +56,20 @@ from ottla.streams.windows import (
     UnlimitedWindows,
 )
 
+if TYPE_CHECKING:
+    from ottla.streams.app import KafkaStreams, State, StreamsMetadata, UncaughtExceptionResponse
+
+# Imported when they are asked for: whoever tests a topology needs no Spark.
+_ON_SPARK = ("KafkaStreams", "State", "StreamsMetadata", "UncaughtExceptionResponse")
+
+
+def __getattr__(name: str) -> Any:
+    """Import what needs the extra `ottla[spark]`."""
+    if name in _ON_SPARK:
+        return getattr(importlib.import_module("ottla.streams.app"), name)
+    raise AttributeError(f"module {__name__} has no attribute {name}")
+
+
 __all__ = [
     "Branched",
     "BranchedKStream",
@@ -71,6 +87,7 @@ __all__ = [
     "KGroupedTable",
     "KStream",
     "KTable",
+    "KafkaStreams",
     "Materialized",
     "Named",
     "Processor",
@@ -85,10 +102,12 @@ __all__ = [
     "SessionWindowedKStream",
     "SessionWindows",
     "SlidingWindows",
+    "State",
     "Stores",
     "StreamJoined",
     "StreamsBuilder",
     "StreamsError",
+    "StreamsMetadata",
     "Suppressed",
     "TableJoined",
     "TimeWindow",
@@ -97,6 +116,7 @@ __all__ = [
     "Topology",
     "TopologyError",
     "TopologyTestDriver",
+    "UncaughtExceptionResponse",
     "UnlimitedWindows",
     "ValueAndTimestamp",
     "Windowed",

@@ -11,7 +11,6 @@ from typing import Any
 import click
 
 from ottla.base.errors import ConfigError
-from ottla.streams.app import KafkaStreams
 from ottla.streams.app_settings import AT_LEAST_ONCE, EXACTLY_ONCE
 from ottla.streams.app_states import State
 from ottla.streams.builder import StreamsBuilder
@@ -19,6 +18,7 @@ from ottla.streams.errors import StreamsError
 from ottla.streams.topology import Topology
 from ottla.tools import options
 from ottla.tools.output import Output
+from ottla.tools.spark import needed
 
 _LOOK_S = 0.2
 
@@ -63,7 +63,9 @@ def command(
         topology, module = load_topology(place)
         if words.get("master"):
             given["py_files"] = [_file_of(module)]
-        app = KafkaStreams(
+        # Only now: it needs Spark, which may not be there.
+        needed.check_installed()
+        app = importlib.import_module("ottla.streams.app").KafkaStreams(
             topology,
             application_id=application_id or module.rpartition(".")[2],
             bootstrap_servers=bootstrap,
@@ -78,7 +80,7 @@ def command(
         raise ConfigError(str(error)) from error
 
 
-def _run(app: KafkaStreams) -> None:
+def _run(app: Any) -> None:
     with app, contextlib.suppress(KeyboardInterrupt):
         while not app.await_termination(_LOOK_S):
             continue
@@ -88,7 +90,7 @@ def _is_number(text: str) -> bool:
     return text.removeprefix("-").isdecimal()
 
 
-def _tell(output: Output, app: KafkaStreams, new: State, old: State) -> None:
+def _tell(output: Output, app: Any, new: State, old: State) -> None:
     facts = {"application_id": app.application_id, "state": new.name, "before": old.name}
     facts["time"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     if output.is_json:
