@@ -24,7 +24,8 @@ from ottla.testing.cluster import Cluster
 from ottla.wire.records.columnar_encoding import Rows
 from tests.spark.copying_driver import RECORDS_PER_BATCH
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+# Three JVMs start one after the other: on a busy machine that alone takes a minute.
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(300)]
 
 RECORDS = 24 * RECORDS_PER_BATCH
 PARTITIONS = 3
