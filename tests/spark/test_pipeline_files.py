@@ -1,0 +1,408 @@
+"""Pipeline files on a real Spark: each recipe does what it says, once, over a restart."""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from ottla.base.errors import ConfigError
+from ottla.client.admin.offsets import CommittedOffset, commit_offsets, committed_offsets
+from ottla.client.brokers import Brokers
+from ottla.client.table import read_table
+from ottla.client.transport import RecordProducer
+from ottla.streams.pipelines import Pipeline, check
+from ottla.streams.spark import pipeline_jdbc
+from ottla.streams.spark.failures import QueryError
+from ottla.streams.spark.pipeline_run import PipelineRun, RunSettings, check_deep, start
+from ottla.streams.spark.topic_files import ExportSettings, LoadSettings, export, load
+from ottla.testing.cluster import Cluster
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+
+
+def _pipeline(text: str) -> Pipeline:
+    found = check(dedent(text))
+    assert found.pipeline is not None, list(map(str, found.problems))
+    return found.pipeline
+
+
+def _create(broker: Cluster, *topics: str, partitions: int = 2) -> None:
+    for topic in topics:
+        broker.create_topic(topic, partitions=partitions, config={"retention.ms": "-1"})
+
+
+def _produce(broker: Cluster, topic: str, rows: Mapping[str, Any] | list[Any]) -> None:
+    """Write values as JSON; the number of a row says its partition."""
+    pairs = rows.items() if isinstance(rows, Mapping) else ((None, row) for row in rows)
+    with RecordProducer(broker.bootstrap) as producer:
+        for number, (key, value) in enumerate(pairs):
+            told = None if key is None else key.encode()
+            producer.send(topic, json.dumps(value).encode(), key=told, partition=number % 2)
+
+
+def _run(pipeline: Pipeline, spark: SparkSession, broker: Cluster, checkpoint: Path) -> PipelineRun:
+    """Run until everything that is there has been read."""
+    settings = RunSettings(broker.bootstrap, str(checkpoint), once=True)
+    with start(pipeline, spark, settings) as run:
+        assert run.await_termination(timeout_s=120)
+    return run
+
+
+def _flights(numbers: range) -> list[dict[str, Any]]:
+    return [
+        {
+            "number": n,
+            "origin": ("JFK", "LGA", "EWR")[n % 3],
+            "at": f"2026-01-{n % 5 + 1:02}T10:00:00",
+        }
+        for n in numbers
+    ]
+
+
+def test_a_topic_becomes_files_by_time_once(
+    spark: SparkSession, broker: Cluster, tmp_path: Path
+) -> None:
+    """A run that dies after its files are written and before it is noted doubles and loses no row."""
+    _create(broker, "files-in")
+    pipeline = _pipeline(
+        f"""\
+        name: lake
+        sources:
+          flights:
+            topic: files-in
+            format: json
+            schema: number int, origin string, at timestamp
+            max_records: 60
+        sinks:
+          lake:
+            from: flights
+            files: {tmp_path}/lake
+            partition_by_time: {{column: at, by: day}}
+        """
+    )
+    _produce(broker, "files-in", _flights(range(100)))
+    run = _run(pipeline, spark, broker, tmp_path / "c")
+    assert (run.sinks["lake"].rows, run.sinks["lake"].batches) == (100, 2)
+    _forget_last_commit(tmp_path / "c" / "lake")
+    _produce(broker, "files-in", _flights(range(100, 150)))
+    _run(pipeline, spark, broker, tmp_path / "c")
+    rows = spark.read.parquet(str(tmp_path / "lake"))
+    assert sorted(row.number for row in rows.select("number").collect()) == list(range(150))
+    days = {str(row.day) for row in rows.select("day").distinct().collect()}
+    assert days == {f"2026-01-0{n}" for n in range(1, 6)}
+    assert (tmp_path / "lake" / "day=2026-01-01").is_dir()
+
+
+def _forget_last_commit(checkpoint: Path) -> None:
+    """Leave a checkpoint as it is where Spark dies between writing a batch and noting that it did."""
+    commits = sorted((checkpoint / "commits").glob("[0-9]*"), key=lambda path: int(path.name))
+    commits[-1].unlink()
+    (checkpoint / "commits" / f".{commits[-1].name}.crc").unlink(missing_ok=True)
+
+
+def test_a_topic_is_totalled_into_a_topic_once(
+    spark: SparkSession, broker: Cluster, tmp_path: Path
+) -> None:
+    """SQL with a window, a static table joined; each total is written once, when its window has ended."""
+    _create(broker, "sql-in", "sql-names", "sql-out")
+    pipeline = _pipeline(
+        """\
+        name: totals
+        sources:
+          flights:
+            topic: sql-in
+            format: json
+            schema: {number: int, origin: string, at: timestamp}
+            watermark: {column: at, delay: 1 hour}
+          names: {topic: sql-names, static: true}
+        steps:
+          named:
+            from: flights
+            do:
+              - where: number >= 3
+              - with: {airport: upper(origin)}
+          totals:
+            sql: |
+              SELECT n.value AS airport, date(window.start) AS day, count(*) AS flights
+              FROM named JOIN names n ON n._key = airport
+              GROUP BY n.value, window(at, '1 day')
+        sinks:
+          totals: {from: totals, topic: sql-out, key: airport}
+        """
+    )
+    _produce(broker, "sql-names", {"JFK": "Kennedy", "EWR": "Newark"})
+    _produce(broker, "sql-in", _flights(range(30)))
+    _run(pipeline, spark, broker, tmp_path / "c")
+    _forget_last_commit(tmp_path / "c" / "totals")
+    later = [{"number": 99, "origin": "JFK", "at": "2026-03-01T00:00:00"}]
+    _produce(broker, "sql-in", later)
+    _run(pipeline, spark, broker, tmp_path / "c")
+    table = read_table("sql-out", bootstrap=broker.bootstrap, isolation="read_committed")
+    found = [(row["key"], json.loads(row["value"])) for row in table.to_pylist()]
+    wanted = [row for row in _flights(range(3, 30)) if row["origin"] != "LGA"]
+    assert sum(total["flights"] for _, total in found) == len(wanted)
+    assert len({(key, total["day"]) for key, total in found}) == len(found)
+    names = {b'"Kennedy"': '"Kennedy"', b'"Newark"': '"Newark"'}
+    assert all(names[key] == total["airport"] for key, total in found)
+
+
+@pytest.fixture
+def url(spark: SparkSession, tmp_path: Path) -> str:
+    """A database that comes with Spark, Derby; its log stays out of the folder the tests run in."""
+    jvm: Any = spark._jvm
+    jvm.java.lang.System.setProperty("derby.stream.error.file", str(tmp_path / "derby.log"))
+    return f"jdbc:derby:{tmp_path}/db;create=true"
+
+
+def _rows(spark: SparkSession, url: str, table: str) -> list[Any]:
+    return spark.read.format("jdbc").options(url=url, dbtable=table).load().collect()
+
+
+def test_a_topic_becomes_a_table_once(
+    spark: SparkSession, broker: Cluster, tmp_path: Path, url: str
+) -> None:
+    """Totals take the place of those before; a batch that is run again changes nothing."""
+    _create(broker, "jdbc-in")
+    pipeline = _pipeline(
+        f"""\
+        name: table
+        sources:
+          flights: {{topic: jdbc-in, format: json, schema: 'number int, origin string'}}
+        steps:
+          totals: {{sql: 'SELECT origin, count(*) AS flights, max(number) AS last FROM flights GROUP BY origin'}}
+        sinks:
+          totals: {{from: totals, jdbc: '{url}', table: totals, key: origin, mode: update}}
+          latest: {{from: flights, jdbc: '{url}', table: newest, key: origin, latest_by: number}}
+        """
+    )
+    _produce(broker, "jdbc-in", _flights(range(60)))
+    _run(pipeline, spark, broker, tmp_path / "c")
+    for sink in pipeline.sinks:
+        _forget_last_commit(tmp_path / "c" / sink)
+    _produce(broker, "jdbc-in", _flights(range(60, 90)))
+    _run(pipeline, spark, broker, tmp_path / "c")
+    totals = {row.origin: (row.flights, row.last) for row in _rows(spark, url, "totals")}
+    assert totals == {"JFK": (30, 87), "LGA": (30, 88), "EWR": (30, 89)}
+    assert {row.origin: row.number for row in _rows(spark, url, "newest")} == {
+        "JFK": 87,
+        "LGA": 88,
+        "EWR": 89,
+    }
+
+
+def test_a_batch_that_fails_half_way_leaves_nothing(
+    spark: SparkSession,
+    broker: Cluster,
+    tmp_path: Path,
+    url: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Rows and the batch's number are one transaction; the error names the sink."""
+    _create(broker, "jdbc-torn")
+    pipeline = _pipeline(
+        f"""\
+        name: torn
+        sources: {{flights: {{topic: jdbc-torn, format: json, schema: 'number int'}}}}
+        sinks: {{all: {{from: flights, jdbc: '{url}', table: everything}}}}
+        """
+    )
+    _produce(broker, "jdbc-torn", _flights(range(10)))
+    good = pipeline_jdbc._Statements.change
+
+    def torn(statements: Any, text: str, values: Any = ()) -> int:
+        changed = good(statements, text, values)
+        if text.startswith("INSERT INTO everything"):
+            raise OSError("the database went away")
+        return changed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pipeline_jdbc._Statements, "change", torn)
+        with pytest.raises(QueryError, match="Sink all: OSError: the database went away"):
+            _run(pipeline, spark, broker, tmp_path / "c")
+    assert _rows(spark, url, "everything") == []
+    _run(pipeline, spark, broker, tmp_path / "c")
+    assert sorted(row.number for row in _rows(spark, url, "everything")) == list(range(10))
+
+
+def test_a_topic_is_mirrored_and_groups_follow(
+    spark: SparkSession, broker: Cluster, tmp_path: Path
+) -> None:
+    """Partitions, keys, headers and timestamps stay; a group goes on in the mirror where it was."""
+    _create(broker, "mirror-in")
+    pipeline = _pipeline(
+        """\
+        name: mirror
+        sources: {orders: {topic: mirror-in, format: bytes, max_records: 10}}
+        sinks: {copy: {from: orders, mirror: mirror-out, groups: [billing, nobody]}}
+        """
+    )
+    _produce(broker, "mirror-in", {f"k{n}": n for n in range(40)})
+    with RecordProducer(broker.bootstrap) as producer:
+        producer.send(
+            "mirror-in", None, key=b"gone", partition=1, headers=[("h", b"x"), ("h", None)]
+        )
+    with Brokers(broker.bootstrap) as brokers:
+        read = {
+            ("mirror-in", 0): CommittedOffset(20, -1, ""),
+            ("mirror-in", 1): CommittedOffset(7, -1, ""),
+        }
+        commit_offsets(brokers, "billing", read)
+        run = _run(pipeline, spark, broker, tmp_path / "c")
+        moved = committed_offsets(brokers, "billing")
+    columns = ["partition", "key", "value", "timestamp", "headers"]
+    source = read_table("mirror-in", bootstrap=broker.bootstrap, columns=columns)
+    target = read_table("mirror-out", bootstrap=broker.bootstrap, columns=[*columns, "offset"])
+    assert target.select(columns).to_pylist() == source.to_pylist()
+    # Partition 0 was read to its end: nothing is seen again. Of partition 1, less than a micro-batch is.
+    offsets = {p: moved["mirror-out", p].offset for p in (0, 1)}
+    assert run.sinks["copy"].translated == {"billing": offsets, "nobody": {}}
+    rest = {
+        p: [
+            row["key"]
+            for row in target.to_pylist()
+            if row["partition"] == p and row["offset"] >= offsets[p]
+        ]
+        for p in (0, 1)
+    }
+    assert rest[0] == []
+    unread = [row["key"] for row in source.to_pylist() if row["partition"] == 1][7:]
+    assert rest[1][-len(unread) :] == unread
+    assert len(rest[1]) - len(unread) <= 10
+
+
+def test_spark_says_what_is_wrong_at_its_line(spark: SparkSession) -> None:
+    """Nothing is read; syntax, unknown columns and wrong types are told at once, each with its place."""
+    pipeline = _pipeline(
+        """\
+        name: wrong
+        sources:
+          flights: {topic: t, format: json, schema: {number: int, origin: string}}
+        steps:
+          one:
+            sql: |
+              SELECT origin,
+                     nmber FROM flights
+          two:
+            from: flights
+            do:
+              - select: [origin, number +]
+          three: {sql: SELECT origin flights x y FROM flights}
+          four: {from: one, do: [{where: origin}]}
+          five:
+            from: flights
+            do:
+              - where: origin > array(1)
+        sinks:
+          a: {from: one, console: true}
+          b: {from: two, console: true}
+          c: {from: three, console: true}
+          d: {from: four, console: true}
+          e: {from: five, console: true}
+          f: {from: flights, topic: x, key: orign}
+        """
+    )
+    found = [str(each) for each in check_deep(pipeline, spark, "127.0.0.1:1")]
+    places = [line.partition(": ")[0] for line in found]
+    assert places == [
+        "line 8, column 14",
+        "line 12, column 34",
+        "line 13, column 38",
+        "line 18, column 16",
+        "line 25, column 37",
+    ], found
+    assert "nmber" in found[0]
+    assert "Did you mean" in found[0]
+
+
+def test_bad_records_fail_or_are_skipped(
+    spark: SparkSession, broker: Cluster, tmp_path: Path
+) -> None:
+    """A record that is no JSON stops a pipeline that was not told to skip such."""
+    _create(broker, "bad-in", "bad-out")
+    text = """\
+        name: bad
+        sources: {rows: {topic: bad-in, format: json, schema: {number: int}}}
+        sinks: {out: {from: rows, topic: bad-out}}
+        """
+    with RecordProducer(broker.bootstrap) as producer:
+        for value in (b'{"number": 1}', b"no json", b'{"number": 2}'):
+            producer.send("bad-in", value, partition=0)
+    with pytest.raises(QueryError, match="Sink out: "):
+        _run(_pipeline(text), spark, broker, tmp_path / "one")
+    skipping = _pipeline(text.replace("format: json", "format: json, bad_records: skip"))
+    _run(skipping, spark, broker, tmp_path / "two")
+    table = read_table("bad-out", bootstrap=broker.bootstrap, isolation="read_committed")
+    assert [json.loads(row["value"]) for row in table.to_pylist()] == [{"number": 1}, {"number": 2}]
+
+
+def test_files_go_into_a_topic_and_back(
+    spark: SparkSession, broker: Cluster, tmp_path: Path
+) -> None:
+    """CSV with a key, Parquet of records, ranges of offsets; partitions are those of Kafka's clients."""
+    _create(broker, "load-in", "load-copy", partitions=3)
+    rows = "".join(f"k{n % 7},{n},2026-01-02T03:04:05Z\n" for n in range(50))
+    (tmp_path / "rows.csv").write_text(f"id,number,at\n{rows}", encoding="utf-8")
+    told: list[tuple[int, int]] = []
+    settings = LoadSettings(topic="load-in", format="csv", key="id", timestamp="at")
+    count = load(spark, broker.bootstrap, [str(tmp_path / "rows.csv")], settings, _tell(told))
+    table = read_table("load-in", bootstrap=broker.bootstrap).to_pylist()
+    assert (count, len(table)) == (50, 50)
+    assert json.loads(table[0]["value"]).keys() == {"id", "number", "at"}
+    assert {row["timestamp"].isoformat() for row in table} == {"2026-01-02T03:04:05+00:00"}
+    starts = {("load-in", p): 0 for p in range(3)}
+    ends = {("load-in", p): sum(row["partition"] == p for row in table) for p in range(3)}
+    wanted = ExportSettings(
+        topic="load-in", folder=str(tmp_path / "out"), format="parquet",
+        starts=starts | {("load-in", 0): min(1, ends["load-in", 0])}, ends=ends, as_bytes=True,
+    )  # fmt: skip
+    skipped = min(1, ends["load-in", 0])
+    assert export(spark, broker.bootstrap, wanted, _tell(told)) == 50 - skipped
+    back = LoadSettings(topic="load-copy", format="parquet", is_records=True)
+    assert load(spark, broker.bootstrap, [str(tmp_path / "out")], back, _tell(told)) == 50 - skipped
+    copied = read_table("load-copy", bootstrap=broker.bootstrap).to_pylist()
+    names = ("key", "value", "partition", "timestamp")
+
+    def told_apart(rows: list[dict[str, Any]]) -> list[Any]:
+        return sorted([tuple(row[name] for name in names) for row in rows], key=repr)
+
+    source = [row for row in table if row["offset"] >= wanted.starts["load-in", row["partition"]]]
+    assert told_apart(copied) == told_apart(source)
+    with RecordProducer(broker.bootstrap) as producer:
+        producer.send("load-copy", b"same", key=b"k3")
+    last = read_table("load-copy", bootstrap=broker.bootstrap).to_pylist()
+    assert len({row["partition"] for row in last if row["key"] == b"k3"}) == 1
+
+
+def _tell(told: list[tuple[int, int]]) -> Callable[[int, int], None]:
+    return lambda done, total: told.append((done, total))
+
+
+def test_what_cannot_be_loaded_is_told(
+    spark: SparkSession, broker: Cluster, tmp_path: Path
+) -> None:
+    """A column that is not there is named with those that are; JSON values become columns."""
+    _create(broker, "load-none", partitions=1)
+    (tmp_path / "rows.json").write_text('{"a": 1}\n{"a": 2}\n', encoding="utf-8")
+    files = [str(tmp_path / "rows.json")]
+    wrong = LoadSettings(topic="load-none", format="json", key="b")
+    with pytest.raises(ConfigError, match="The files have no column 'b'; they have: a"):
+        load(spark, broker.bootstrap, files, wrong, _tell([]))
+    missing = LoadSettings(topic="load-none", format="json")
+    with pytest.raises(QueryError, match="does not exist"):
+        load(spark, broker.bootstrap, [str(tmp_path / "nothing.json")], missing, _tell([]))
+    assert load(spark, broker.bootstrap, files, missing, _tell([])) == 2
+    ranges = {("load-none", 0): 2}
+    wanted = ExportSettings(
+        topic="load-none", folder=str(tmp_path / "out"), format="csv",
+        starts={("load-none", 0): 0}, ends=ranges, schema="a int",
+    )  # fmt: skip
+    assert export(spark, broker.bootstrap, wanted, _tell([])) == 2
+    lines = sorted(
+        line for path in (tmp_path / "out").glob("*.csv") for line in path.read_text().splitlines()
+    )
+    assert lines[-1].startswith("a,_key,_partition")
+    assert [line.split(",")[0] for line in lines[:2]] == ["1", "2"]
