@@ -88,3 +88,18 @@ async def test_telemetry_is_advertised_while_it_is_asked_for(broker: LogsBroker)
     broker.advertised_apis = apis.advertised_apis(with_client_metrics=True)
     answer = await broker.ask(api_versions, request(), 4)
     assert {71, 72} <= {api.api_key for api in answer.api_keys}
+
+
+# ShareGroupHeartbeat to ShareAcknowledge, the state of share groups, and their offsets.
+SHARE_GROUPS = frozenset((76, 77, 78, 79, 83, 84, 85, 86, 87, 90, 91, 92))
+STREAMS_GROUPS = frozenset((88, 89))
+
+
+@pytest.mark.parametrize("family", [SHARE_GROUPS, STREAMS_GROUPS])
+async def test_a_family_of_apis_is_told_of_whole_or_not_at_all(
+    broker: LogsBroker, family: frozenset[int]
+) -> None:
+    """A client that finds one of them takes the others for granted."""
+    answer = await broker.ask(api_versions, request(), 4)
+    told = {api.api_key for api in answer.api_keys}
+    assert not told & family or family <= told
