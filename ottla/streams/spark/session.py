@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from ottla.streams.spark.java import find_java_home
+from ottla.streams.java import find_java_home
 from ottla.streams.spark.source import OttlaSource
 from ottla.streams.spark.warming import archive_options
 

@@ -2,6 +2,8 @@
 
 import json
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -74,3 +76,25 @@ def test_another_machine_is_not_examined(capsys: pytest.CaptureFixture[str]) -> 
     out = capsys.readouterr().out
     assert "is not a known host" in out
     assert "disk below" not in out
+
+
+WITHOUT_SPARK = """
+import sys
+
+class NotInstalled:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("pyspark", "pyarrow", "pandas", "numpy"):
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, NotInstalled())
+from ottla.tools.main import run
+run(["doctor", "--help"])
+"""
+
+
+def test_doctor_needs_no_spark() -> None:
+    """Who installed Ottla without extras has a doctor as well."""
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_SPARK], capture_output=True, text=True, check=True
+    )
+    assert "Usage: ottla doctor" in done.stdout, done.stderr

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ottla.base.errors import ConfigError
-from ottla.streams.spark import java
+from ottla.streams import java
 
 
 def _install(folder: Path, version: str) -> str:
