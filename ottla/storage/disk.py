@@ -10,6 +10,7 @@ import logging
 import os.path
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Required, TypedDict, Unpack
 
@@ -200,7 +201,7 @@ class LogDirectories:
         online = self._online()
         if not online:
             raise self._directories[0].failure or AssertionError("a directory failed silently")
-        directory = self._preferred.get(key) or min(online, key=lambda each: len(each.every_log))
+        directory = self._preferred.get(key) or min(online, key=attrgetter("logs_count"))
         if directory.failure is not None:
             raise directory.failure
         with self._disk(directory):

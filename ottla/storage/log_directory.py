@@ -199,6 +199,11 @@ class LogDirectory:
         """The logs, and those that are to take the place of one in another directory."""
         return [*self.logs.values(), *self.futures.values()]
 
+    @property
+    def logs_count(self) -> int:
+        """How many there are of both."""
+        return len(self.logs) + len(self.futures)
+
     def create(self, key: TopicPartition, topic_id: bytes, config: LogConfig) -> Log:
         """Make a new, empty log."""
         self.logs[key] = self._create(directory_name(*key), key, topic_id, config)
@@ -223,7 +228,8 @@ class LogDirectory:
         """Write the topic id into the log's folder; it becomes durable with the first records."""
         path = f"{log.directory}/{checkpoints.PARTITION_METADATA_FILE}"
         metadata = self._files.open(path, create=True)
-        metadata.truncate(0)
+        if metadata.size():
+            metadata.truncate(0)
         metadata.append(checkpoints.encode_partition_metadata(log.topic_id))
         metadata.close()
         log.expect_sync_of(path)

@@ -16,7 +16,7 @@ from ottla.base.rng import SeededRng
 from ottla.storage import checkpoints
 from ottla.storage.config import LogConfig
 from ottla.storage.disk import LogDirectories
-from ottla.storage.log_directory import parse_directory_name
+from ottla.storage.log_directory import LogDirectory, parse_directory_name
 from ottla.testing.sim.files import SimFileSystem
 from tests.unit.storage.world import TOPIC_ID, World, make_batch, offsets
 
@@ -315,6 +315,24 @@ def test_logs_are_spread_over_the_directories(tmp_path: Path) -> None:
         len([name for name in names(Path(path)) if "-" in name and name[0] == "t"])
         for path in paths
     ] == [3, 3]
+
+
+def test_making_a_log_does_not_look_at_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or a topic of many partitions would cost the square of them."""
+    world = World(tmp_path / "data", CONFIG)
+    logs = open_many(world, [str(tmp_path / name) for name in "ab"])
+
+    def listed(directory: LogDirectory) -> list[Any]:
+        raise AssertionError("all logs were listed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LogDirectory, "every_log", property(listed))
+        for partition in range(6):
+            logs.create("t", partition, TOPIC_ID, CONFIG)
+    assert {directory.logs_count for directory in logs.directories()} == {3}
+    logs.close()
 
 
 def test_a_log_in_two_directories_is_refused(tmp_path: Path) -> None:
