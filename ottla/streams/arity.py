@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from ottla.streams.columns import Column, Evaluated
 from ottla.streams.errors import TopologyError
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -23,11 +24,15 @@ def _accepts(function: Callable[..., Any]) -> tuple[int, int | None]:
     return needed, len(places)
 
 
-def with_key(function: Callable[..., Any], count: int, what: str) -> Callable[..., Any]:
+def with_key(function: Callable[..., Any] | Column, count: int, what: str) -> Callable[..., Any]:
     """Return `function` as one that takes `count` arguments, the key first.
 
-    A function that takes one argument fewer gets all but the key. TopologyError for any other.
+    A function that takes one argument fewer gets all but the key; a Column is evaluated. TopologyError for any other.
     """
+    if isinstance(function, Column):
+        if count != 2:
+            raise TopologyError(f"{what} is a function: a Column sees one record's key and value")
+        return Evaluated(function)
     if not callable(function):
         raise TypeError(f"{what} is a function, not {function!r}")
     needed, taken = _accepts(function)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
+from ottla.streams.columns import Column
 from ottla.streams.durations import Duration, milliseconds
 from ottla.streams.processor import StreamPartitioner, TimestampExtractor
 from ottla.streams.serdes import Serde
@@ -32,8 +33,8 @@ class Named(SnakeCase):
 
 Name = Named | str | None
 R = TypeVar("R")
-Of1Or2 = Callable[[Any], R] | Callable[[Any, Any], R]
-"""A function of the value, or of key and value."""
+Of1Or2 = Callable[[Any], R] | Callable[[Any, Any], R] | Column
+"""A function of the value, or of key and value; or a Column of both."""
 Of2Or3 = Callable[[Any, Any], R] | Callable[[Any, Any, Any], R]
 """A function of two values, or of the key and two values."""
 

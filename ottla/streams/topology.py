@@ -11,6 +11,7 @@ from typing import Any
 
 from ottla.streams.arity import with_key
 from ottla.streams.description import DescribedNode, TopologyDescription, describe
+from ottla.streams.drawing import Box, Line, draw
 from ottla.streams.errors import TopologyError
 from ottla.streams.processor import (
     ProcessorSupplier,
@@ -246,6 +247,29 @@ class Topology(SnakeCase):
             [[self._described(node) for node in group] for group in self.subtopologies()]
         )
 
+    def to_svg(self) -> str:
+        """Draw the topology: its topics, nodes and stores, as SVG."""
+        boxes: dict[tuple[str, str], Box] = {}
+        lines: list[Line] = []
+
+        def box(kind: str, name: str) -> str:
+            made = Box(f"{kind} {name}", kind, name)
+            return boxes.setdefault((kind, name), made).name
+
+        for node in self.nodes.values():
+            this = box(_kind(node), node.name)
+            if isinstance(node, Source):
+                names = node.topics or (f"{node.pattern}",)
+                lines += [Line(box("topic", topic), this) for topic in names]
+                continue
+            lines += [Line(box(_kind(self.nodes[parent]), parent), this) for parent in node.parents]
+            if isinstance(node, Sink):
+                named = node.topic if isinstance(node.topic, str) else "(by a function)"
+                lines.append(Line(this, box("topic", named)))
+            stores = self.connected.get(node.name, ())
+            lines += [Line(this, box("store", store), dashed=True) for store in stores]
+        return draw(list(boxes.values()), lines)
+
     def _described(self, node: TopologyNode) -> DescribedNode:
         if isinstance(node, Source):
             return DescribedNode(
@@ -260,6 +284,12 @@ class Topology(SnakeCase):
         return DescribedNode(
             node.name, "processor", node.parents, tuple(self.connected.get(node.name, ()))
         )
+
+
+def _kind(node: TopologyNode) -> str:
+    if isinstance(node, ProcessorNode):
+        return "processor"
+    return "source" if isinstance(node, Source) else "sink"
 
 
 def _topic_name(topic: str | re.Pattern[str]) -> str:

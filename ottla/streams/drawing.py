@@ -1,0 +1,147 @@
+"""A topology as a picture: SVG, made here, so that nothing else is needed.
+
+Nodes stand in layers, each below all that it reads; the nodes of a layer are ordered so that lines cross little.
+Stores stand beside the layers of those that use them, repartition topics between sink and source.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from xml.sax.saxutils import escape
+
+_HEIGHT, _GAP_X, _GAP_Y, _MARGIN = 34, 24, 46, 20
+_CHARACTER = 6.6
+_PASSES = 4
+_COLOURS = {
+    "topic": ("#e8eefc", "#4a6fd0"),
+    "source": ("#e9f6ec", "#3c8d52"),
+    "processor": ("#ffffff", "#555555"),
+    "sink": ("#fdf0e3", "#c07a26"),
+    "store": ("#f3ecfa", "#7f52b0"),
+}
+
+
+@dataclass(frozen=True)
+class Box:
+    """A box of the picture: a topic, source, processor, sink or store; `name` tells it from all others."""
+
+    name: str
+    kind: str
+    text: str
+
+    @property
+    def width(self) -> float:
+        """How wide it is, in pixels."""
+        return max(60.0, len(self.text) * _CHARACTER + 18)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line from one box to another; `dashed` for the use of a store."""
+
+    start: str
+    end: str
+    dashed: bool = False
+
+
+def draw(boxes: Sequence[Box], lines: Sequence[Line]) -> str:
+    """Return the picture; lines lead between boxes that are there, in no circle except by dashed ones."""
+    by_name = {box.name: box for box in boxes}
+    layers = _layers(by_name, lines)
+    places, width, height = _places(layers, by_name)
+    parts = [_line(line, places, by_name) for line in lines]
+    parts += [_box(box, *places[box.name]) for box in boxes]
+    body = "\n".join(parts)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
+        f'viewBox="0 0 {width:.0f} {height:.0f}" font-family="sans-serif" font-size="11">\n'
+        '<defs><marker id="tip" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" '
+        'markerHeight="7" orient="auto"><path d="M0 0L8 4L0 8z" fill="#777"/></marker></defs>\n'
+        f'<rect width="100%" height="100%" fill="#fff"/>\n{body}\n</svg>\n'
+    )
+
+
+def _layers(boxes: Mapping[str, Box], lines: Sequence[Line]) -> list[list[str]]:
+    """Return the names by layer: each below all that lead to it."""
+    above: dict[str, list[str]] = {name: [] for name in boxes}
+    for line in lines:
+        above[line.end].append(line.start)
+    depth: dict[str, int] = {}
+    entered: set[str] = set()
+
+    def depth_of(name: str) -> int:
+        if name not in depth:
+            entered.add(name)
+            # A line that leads back in a circle does not count.
+            found = [depth_of(each) for each in above[name] if each in depth or each not in entered]
+            depth[name] = 1 + max(found, default=-1)
+        return depth[name]
+
+    for name in boxes:
+        depth_of(name)
+    layers: list[list[str]] = [[] for _ in range(max(depth.values(), default=-1) + 1)]
+    for name in boxes:
+        layers[depth[name]].append(name)
+    return _untangled(layers, lines)
+
+
+def _untangled(layers: list[list[str]], lines: Sequence[Line]) -> list[list[str]]:
+    """Order each layer by where its neighbours stand, down and up again some times."""
+    near: dict[str, list[str]] = {name: [] for layer in layers for name in layer}
+    for line in lines:
+        near[line.start].append(line.end)
+        near[line.end].append(line.start)
+    for number in range(_PASSES):
+        order = layers if number % 2 == 0 else layers[::-1]
+        for layer in order:
+            places = {name: n / len(each) for each in layers for n, name in enumerate(each)}
+            middles = {
+                name: sum(places[each] for each in near[name]) / len(near[name])
+                if near[name]
+                else places[name]
+                for name in layer
+            }
+            layer.sort(key=lambda name: middles[name])
+    return layers
+
+
+Place = tuple[float, float]
+
+
+def _places(
+    layers: list[list[str]], boxes: Mapping[str, Box]
+) -> tuple[dict[str, Place], float, float]:
+    """Return the upper left corner of each box, and the size of the picture."""
+    widths = [
+        sum(boxes[name].width for name in layer) + _GAP_X * (len(layer) - 1) for layer in layers
+    ]
+    widest = max(widths, default=0.0)
+    places: dict[str, Place] = {}
+    for number, (layer, width) in enumerate(zip(layers, widths, strict=True)):
+        x, y = _MARGIN + (widest - width) / 2, _MARGIN + number * (_HEIGHT + _GAP_Y)
+        for name in layer:
+            places[name] = (x, y)
+            x += boxes[name].width + _GAP_X
+    height = len(layers) * (_HEIGHT + _GAP_Y) - _GAP_Y + 2 * _MARGIN
+    return places, widest + 2 * _MARGIN, max(height, 2.0 * _MARGIN)
+
+
+def _box(box: Box, x: float, y: float) -> str:
+    fill, stroke = _COLOURS[box.kind]
+    radius = {"store": 16, "topic": 16}.get(box.kind, 4)
+    title = f"<title>{escape(box.name)}</title>"
+    return (
+        f'<g>{title}<rect x="{x:.1f}" y="{y:.1f}" width="{box.width:.1f}" height="{_HEIGHT}" '
+        f'rx="{radius}" fill="{fill}" stroke="{stroke}"/>'
+        f'<text x="{x + box.width / 2:.1f}" y="{y + _HEIGHT / 2 + 4:.1f}" '
+        f'text-anchor="middle">{escape(box.text)}</text></g>'
+    )
+
+
+def _line(line: Line, places: Mapping[str, Place], boxes: Mapping[str, Box]) -> str:
+    (x1, y1), (x2, y2) = places[line.start], places[line.end]
+    x1, x2 = x1 + boxes[line.start].width / 2, x2 + boxes[line.end].width / 2
+    y1 += _HEIGHT
+    bend = (y2 - y1) / 2
+    style = ' stroke-dasharray="4 3"' if line.dashed else ' marker-end="url(#tip)"'
+    path = f"M{x1:.1f} {y1:.1f}C{x1:.1f} {y1 + bend:.1f} {x2:.1f} {y2 - bend:.1f} {x2:.1f} {y2:.1f}"
+    return f'<path d="{path}" fill="none" stroke="#777"{style}/>'
