@@ -491,6 +491,9 @@ class Log:
 
         `sealed_only` leaves the last segment alone: what rolling a segment owes to the disk.
         """
+        if self._failure is not None:
+            # Whoever flushes until all is durable would do so for ever.
+            raise self._failure
         end = self._active.base_offset if sealed_only else self.log_end_offset
         truncations = self.truncations_count
         chosen = self._segments[:-1] if sealed_only else self._segments

@@ -5,7 +5,7 @@ import errno
 
 import pytest
 
-from ottla.base.errors import ApiError, ErrorCode
+from ottla.base.errors import ApiError, ErrorCode, StorageError
 from ottla.replication.partition import Partition
 from tests.handlers.logs import LogsBroker, batch
 
@@ -83,3 +83,17 @@ async def test_a_full_disk_acknowledges_nothing(broker: LogsBroker) -> None:
             partition.append_as_leader(batch(b"x"), acks=1)
         assert refused.value.code is ErrorCode.KAFKA_STORAGE_ERROR
     assert (partition.log.log_end_offset, partition.high_watermark) == (0, 0)
+
+
+async def test_a_flush_ends_when_another_log_has_taken_the_directory_offline(
+    broker: LogsBroker,
+) -> None:
+    """Nobody goes on trying for ever, which would hold up the loop for ever."""
+    broker.create("t", config={"flush.on.ack": "true"})
+    broker.write("t", b"a")
+    log = broker.partition("t").log
+    log.take_offline(StorageError("/data", "u-0: broken"))
+    async with asyncio.timeout(20):
+        while broker.tasks._running:
+            await asyncio.sleep(0)
+    assert log.recovery_point == 0
