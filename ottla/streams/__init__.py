@@ -7,14 +7,15 @@ Kafka Streams' in snake_case, and so are the results, record by record.
 `KafkaStreams` runs the same topology on Spark (`app.py`); `spark/`, which also reads and writes topics from PySpark as
 columns, is the only place that imports pyspark and needs the extra `ottla[spark]`.
 
-Not done: Column expressions, `explain()` and `to_svg()`, `idle_timeout`, TTL and caching of stores, optimization of
-topologies, checks of co-partitioning, camelCase names.
+Not done: optimization of topologies; TTL of other stores than key-value ones; Column expressions that run in Spark's JVM
+(they are evaluated in Python; `spark/columns.py` translates them); production exception handlers for what a broker refuses.
 """
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
 from ottla.streams.builder import StreamsBuilder
+from ottla.streams.columns import Column, coalesce, col, lit, struct, when
 from ottla.streams.dsl import (
     CogroupedKStream,
     KGroupedStream,
@@ -24,7 +25,12 @@ from ottla.streams.dsl import (
     SessionWindowedKStream,
     TimeWindowedKStream,
 )
-from ottla.streams.errors import DeserializationError, StreamsError, TopologyError
+from ottla.streams.errors import (
+    DeserializationError,
+    SerializationError,
+    StreamsError,
+    TopologyError,
+)
 from ottla.streams.kstream import BranchedKStream
 from ottla.streams.ktable import GlobalKTable
 from ottla.streams.options import (
@@ -44,7 +50,7 @@ from ottla.streams.options import (
 )
 from ottla.streams.processor import FixedKeyProcessor, Processor, ProcessorContext, Punctuation
 from ottla.streams.records import Record, SessionWindow, TimeWindow, ValueAndTimestamp, Windowed
-from ottla.streams.serdes import Serde, Serdes
+from ottla.streams.serdes import SchemaRegistry, Serde, Serdes
 from ottla.streams.stores.builders import Stores
 from ottla.streams.test_driver import TopologyTestDriver
 from ottla.streams.topology import Topology
@@ -75,6 +81,7 @@ __all__ = [
     "BranchedKStream",
     "BufferConfig",
     "CogroupedKStream",
+    "Column",
     "Consumed",
     "DeserializationError",
     "EmitStrategy",
@@ -96,8 +103,10 @@ __all__ = [
     "Punctuation",
     "Record",
     "Repartitioned",
+    "SchemaRegistry",
     "Serde",
     "Serdes",
+    "SerializationError",
     "SessionWindow",
     "SessionWindowedKStream",
     "SessionWindows",
@@ -120,4 +129,9 @@ __all__ = [
     "UnlimitedWindows",
     "ValueAndTimestamp",
     "Windowed",
+    "coalesce",
+    "col",
+    "lit",
+    "struct",
+    "when",
 ]
