@@ -1,0 +1,188 @@
+"""KafkaStreams on Spark: its states, its stores from outside, its errors."""
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from ottla.client.admin.configs import Resource, ResourceType, describe_config
+from ottla.client.admin.offsets import committed_offsets
+from ottla.client.table import read_table
+from ottla.streams import (
+    Serdes,
+    SessionWindows,
+    StreamsBuilder,
+    StreamsError,
+    TimeWindows,
+    Topology,
+    TopologyError,
+    ValueAndTimestamp,
+)
+from ottla.streams.app import KafkaStreams, State, UncaughtExceptionResponse
+from ottla.streams.progress import Progress
+from ottla.streams.runtime import TopicRecord
+from ottla.testing.cluster import Cluster
+from tests.spark import scenarios
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+
+_TEXT = Serdes.string()
+_PATIENCE_S = 300.0
+_START = 1_700_000_000_000
+
+
+def _counting(topic: str, target: str) -> Topology:
+    """Counts words: in all, by windows of ten seconds, by sessions; with a table of names beside it."""
+    builder = StreamsBuilder()
+    builder.global_table("names", key=_TEXT, value=_TEXT, materialized="names-store")
+    words = builder.stream(topic, key=_TEXT, value=_TEXT)
+    grouped = words.group_by(lambda value: value, key=_TEXT, value=_TEXT)
+    grouped.count("all").to_stream().map_values(str).to(target, key=_TEXT, value=_TEXT)
+    grouped.windowed_by(TimeWindows.of("10 s")).count("windows")
+    grouped.windowed_by(SessionWindows.of_inactivity_gap_with_no_grace("5 s")).count("sessions")
+    return builder.build()
+
+
+def _records(*words: str, start: int = _START, step: int = 1000) -> list[TopicRecord]:
+    return [TopicRecord(None, word.encode(), start + n * step) for n, word in enumerate(words)]
+
+
+def _app(
+    topology: Topology, spark: SparkSession, broker: Cluster, name: str, folder: Path, **config: Any
+) -> KafkaStreams:
+    words = {"heartbeat_interval_ms": 200, "state_dir": str(folder), **config}
+    return KafkaStreams(
+        topology, application_id=name, bootstrap_servers=broker.bootstrap, spark=spark, **words
+    )
+
+
+_PAUSE = threading.Event()
+
+
+def _eventually(ask: Callable[[], Any], expected: Any) -> None:
+    deadline = time.monotonic() + _PATIENCE_S
+    while ask() != expected:
+        assert time.monotonic() < deadline, f"{ask()} is not {expected}"
+        _PAUSE.wait(0.1)
+
+
+def _create(broker: Cluster, *topics: str) -> None:
+    for topic in topics:
+        broker.create_topic(topic, partitions=2, config={"retention.ms": "-1"})
+
+
+def test_an_application_runs_and_its_stores_are_read(
+    spark: SparkSession, broker: Cluster, tmp_path: Path
+) -> None:
+    """States as in Kafka Streams; every kind of store; the lag where Kafka's tools look; a fresh start goes on."""
+    _create(broker, "app-words", "app-counts", "names")
+    scenarios.produce(broker.bootstrap, {"names": [TopicRecord(b"a", b"Anna", _START)]})
+    scenarios.produce(broker.bootstrap, {"app-words": _records(*"abacabad")})
+    states: list[tuple[State, State]] = []
+    topology = _counting("app-words", "app-counts")
+    app = _app(topology, spark, broker, "app-one", tmp_path, processing_guarantee="exactly_once_v2")
+    app.set_state_listener(lambda new, old: states.append((new, old)))
+    with app:
+        app.await_running(_PATIENCE_S)
+        assert app.is_active
+        counts = app.store("all", timeout_s=_PATIENCE_S)
+        _eventually(lambda: dict(counts.all()), {"a": 4, "b": 2, "c": 1, "d": 1})
+        assert sorted(counts.range("b", "c")) == [("b", 2), ("c", 1)]
+        assert counts.get("nobody") is None
+        assert app.store("all", with_timestamps=True).get("b") == ValueAndTimestamp(
+            2, _START + 5000
+        )
+        windows = app.store("windows")
+        _eventually(lambda: windows.fetch("a", _START), 4)
+        assert [value for _, value in windows.fetch_all(_START, _START + 9999)].count(1) == 2
+        assert list(windows.fetch("b", _START, _START + 9999)) == [(_START, 2)]
+        sessions = app.store("sessions")
+        _eventually(lambda: [value for _, value in sessions.fetch("a")], [4])
+        assert app.store("names-store").get("a") == "Anna"
+        _eventually(lambda: app.progress().lag, 0)
+        assert app.progress().records == 8
+        assert app.progress().state_bytes > 0
+        (own,) = app.metadata()
+        assert own.is_active
+        assert {"all", "names-store"} <= own.state_store_names
+        with pytest.raises(StreamsError, match="there is no store nothing; the topology has: all"):
+            app.store("nothing")
+        took = []
+        for _ in range(200):
+            begin = time.perf_counter()
+            counts.get("a")
+            took.append(time.perf_counter() - begin)
+        assert sorted(took)[100] < 0.010
+    assert app.state is State.NOT_RUNNING
+    assert states == [
+        (State.REBALANCING, State.CREATED),
+        (State.RUNNING, State.REBALANCING),
+        (State.PENDING_SHUTDOWN, State.RUNNING),
+        (State.NOT_RUNNING, State.PENDING_SHUTDOWN),
+    ]
+    _check_topics(broker)
+    scenarios.produce(broker.bootstrap, {"app-words": _records("a", start=_START + 60_000)})
+    with _app(
+        topology, spark, broker, "app-one", tmp_path, processing_guarantee="exactly_once_v2"
+    ) as again:
+        counts = again.store("all", timeout_s=_PATIENCE_S)
+        _eventually(lambda: counts.get("a"), 5)
+    rows = read_table("app-counts", bootstrap=broker.bootstrap).to_pylist()
+    assert sorted(int(row["value"]) for row in rows if row["key"] == b"a") == [1, 2, 3, 4, 5]
+
+
+def _check_topics(broker: Cluster) -> None:
+    with broker.admin() as brokers:
+        topic = Resource(ResourceType.TOPIC, "app-one-windows-changelog")
+        config = {each.name: each.value for each in describe_config(brokers, topic)}
+        assert config["cleanup.policy"] == "compact,delete"
+        committed = committed_offsets(brokers, "app-one")
+    assert committed["app-words", 0].offset == 8
+
+
+def _divide(value: str) -> str:
+    return str(1 // (len(value) - 1))
+
+
+def _failing(source: str) -> Topology:
+    builder = StreamsBuilder()
+    builder.stream(source, key=_TEXT, value=_TEXT).map_values(_divide).to("app-out")
+    return builder.build()
+
+
+def test_an_error_ends_the_application_and_is_told(
+    spark: SparkSession, broker: Cluster, tmp_path: Path
+) -> None:
+    """The handler may have it tried again; in the end the state is ERROR, and the error shows the user's frame."""
+    _create(broker, "app-poison", "app-out")
+    scenarios.produce(broker.bootstrap, {"app-poison": _records("x")})
+    seen: list[str] = []
+
+    def handle(error: Exception) -> UncaughtExceptionResponse:
+        seen.append(str(error))
+        if len(seen) < 2:
+            return UncaughtExceptionResponse.REPLACE_THREAD
+        return UncaughtExceptionResponse.SHUTDOWN_CLIENT
+
+    app = _app(_failing("app-poison"), spark, broker, "app-two", tmp_path)
+    app.set_uncaught_exception_handler(handle)
+    with app, pytest.raises(StreamsError, match="ZeroDivisionError") as caught:
+        app.await_termination(_PATIENCE_S)
+    assert app.state is State.ERROR
+    assert len(seen) == 2
+    assert "test_app.py" in str(caught.value)
+    assert "in _divide" in str(caught.value)
+
+
+def test_missing_topics_are_all_named(broker: Cluster, spark: SparkSession, tmp_path: Path) -> None:
+    """Before anything starts."""
+    builder = StreamsBuilder()
+    builder.stream("not-here").merge(builder.stream("nor-there")).to("out")
+    app = _app(builder.build(), spark, broker, "app-three", tmp_path)
+    with pytest.raises(TopologyError, match="not there: nor-there, not-here; create them"):
+        app.start()
+    assert app.progress() == Progress()
