@@ -4,6 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import ConsumerGroupTopicPartitions
+from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
 from ottla.base.errors import ConfigError
@@ -73,6 +75,15 @@ def test_a_topology_goes_on_where_it_stopped(
     assert counts == {b"a": 400, b"b": 200, b"c": 100, b"d": 100}
     # Every update is written, once and in order.
     assert [int(row["value"]) for row in rows if row["key"] == b"b"] == list(range(1, 201))
+    client = AdminClient({"bootstrap.servers": broker.bootstrap})
+    asked = ConsumerGroupTopicPartitions("app")
+    (answer,) = client.list_consumer_group_offsets([asked]).values()
+    read = {each.topic: 0 for each in answer.result().topic_partitions}
+    for each in answer.result().topic_partitions:
+        read[each.topic] += each.offset
+    # What the second run has read is told within half a second, or not at all if it ends before.
+    assert read.keys() == {"words"}
+    assert read["words"] in (400, 800)
     with pytest.raises(ConfigError, match=r"(?s)renamed-repartition.*application_id"):
         _start(_counting("words", "counted", "renamed"), spark, broker, tmp_path)
 

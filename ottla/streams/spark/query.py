@@ -173,6 +173,9 @@ def start(
     settings = replace(
         query_settings or QuerySettings("", ""), bootstrap=bootstrap, checkpoint=checkpoint
     )
+    # As with Kafka Streams, every tool sees the lag in the group that is named like the application.
+    options = {"kafka.group.id": application_id, **settings.options}
+    settings = replace(settings, options=options)
     told = replace(told, application_id=application_id)
     application = Application(topology, told, settings.keeps_changelogs)
     parts = plan_queries([application])
