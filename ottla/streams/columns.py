@@ -80,6 +80,13 @@ def _substring(text: str, start: int, length: int) -> str:
     return text[max(0, first) : max(0, first + length)]
 
 
+def _each(change: Callable[[str], str], text: str) -> str:
+    """Change the characters one by one; what would become several stays (ß), as in Spark."""
+    if text.isascii():
+        return change(text)
+    return "".join(found if len(found := change(each)) == 1 else each for each in text)
+
+
 _STRICT: dict[str, Callable[..., Any]] = {
     "+": _arithmetic(operator.add),
     "-": _arithmetic(operator.sub),
@@ -101,8 +108,8 @@ _STRICT: dict[str, Callable[..., Any]] = {
     "ends_with": lambda text, part: text.endswith(part),
     "contains": operator.contains,
     "trim": lambda text: text.strip(" "),
-    "upper": lambda text: text.upper(),
-    "lower": lambda text: text.lower(),
+    "upper": lambda text: _each(str.upper, text),
+    "lower": lambda text: _each(str.lower, text),
     "substring": _substring,
 }
 """Operations that are None as soon as an operand is."""
