@@ -32,7 +32,7 @@ _SETTINGS = {
 
 
 # Spark's own default tells of its start at length, and of every retry.
-_LOGGING = f"-Dlog4j2.configurationFile={(Path(__file__).parent / 'log4j2.properties').as_uri()}"
+_LOGGING = f"-Dlog4j2.configurationFile={(Path(__file__).absolute().parent / 'log4j2.properties').as_uri()}"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
 
