@@ -32,7 +32,9 @@ _SETTINGS = {
 
 
 # Spark's own default tells of its start at length, and of every retry.
-_LOGGING = f"-Dlog4j2.configurationFile={(Path(__file__).absolute().parent / 'log4j2.properties').as_uri()}"
+# In a zip on a worker's path a module's own place is relative.
+_LOG_CONFIG = Path(__file__).absolute().parent / "log4j2.properties"
+_LOGGING = f"-Dlog4j2.configurationFile={_LOG_CONFIG.as_uri()}"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
 
