@@ -65,7 +65,16 @@ _SPARK = LazyGroup(
     {"warm": Verb("ottla.tools.spark.warm", "Make Spark start in half the time.")},
     help="Spark on this machine.",
 )
+_STREAMS = LazyGroup(
+    "streams",
+    {
+        "run": Verb("ottla.tools.streams.run", "Run a topology on Spark."),
+        "reset": Verb("ottla.tools.streams.reset", "Begin an application anew (dry run first)."),
+    },
+    help="Applications of Kafka Streams' kind.",
+)
 _GROUPS = {
+    "streams": _STREAMS,
     "pipeline": _PIPELINE,
     "spark": _SPARK,
     "topic": _TOPIC,
@@ -92,6 +101,7 @@ root = click.version_option(ottla.__version__, message="ottla %(version)s")(
             "consume": Verb("ottla.tools.record.consume", "Write records as lines."),
             "topic": Verb("", "Create, look at, configure, fill and delete topics."),
             "group": Verb("", "Look at consumer groups, move their offsets, delete them."),
+            "streams": Verb("", "Run a topology, or begin its application anew."),
             "log": Verb("", "Look into the files of a log directory."),
             "zookeeper": Verb("", "Carry a cluster's metadata to and from a ZooKeeper."),
             "pipeline": Verb("", "Run pipelines that are YAML files, on Spark."),
