@@ -361,8 +361,7 @@ class Log:
 
     def truncate_to(self, offset: int) -> None:
         """Cut off everything from the batch that holds `offset` on."""
-        if self._failure is not None:
-            raise self._failure
+        self._refuse_if_failed()
         if offset >= self.log_end_offset:
             return
         if offset < self._bases[0]:
@@ -393,8 +392,7 @@ class Log:
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Forget everything; the log is empty and begins at `offset`."""
-        if self._failure is not None:
-            raise self._failure
+        self._refuse_if_failed()
         with self._disk():
             self._remove_segments(0, len(self._segments))
             self._begin_segment(offset, self._clock.time_ms())
@@ -426,8 +424,7 @@ class Log:
 
     def apply_retention(self, high_watermark: int, now_ms: int | None = None) -> int:
         """Delete segments that have outlived the topic's retention; return how many."""
-        if self._failure is not None:
-            raise self._failure
+        self._refuse_if_failed()
         start, end = self.log_start_offset, self.log_end_offset
         state = retention.LogState(start, end, high_watermark, self.size_bytes)
         with self._disk():
@@ -474,8 +471,7 @@ class Log:
 
     def flush(self) -> None:
         """Return once every record is on the disk, and what is needed to find it."""
-        if self._failure is not None:
-            raise self._failure
+        self._refuse_if_failed()
         if self.recovery_point == self.log_end_offset:
             return
         with self._disk():
@@ -489,11 +485,10 @@ class Log:
     async def flush_in_background(self, *, sealed_only: bool = False) -> int:
         """Like `flush`, off the event loop; return the offset before which all is durable then.
 
-        `sealed_only` leaves the last segment alone: what rolling a segment owes to the disk.
+        `sealed_only` leaves the last segment alone: what rolling a segment owes to the disk. A log that
+        has failed raises here: whoever flushes until all is durable would do so for ever.
         """
-        if self._failure is not None:
-            # Whoever flushes until all is durable would do so for ever.
-            raise self._failure
+        self._refuse_if_failed()
         end = self._active.base_offset if sealed_only else self.log_end_offset
         truncations = self.truncations_count
         chosen = self._segments[:-1] if sealed_only else self._segments
@@ -581,7 +576,9 @@ class Log:
             reason = f"{self.topic}-{self.partition} has been closed"
             self._failure = StorageError(self._surroundings.log_directory, reason)
 
-    # Failing
+    def _refuse_if_failed(self) -> None:
+        if self._failure is not None:
+            raise self._failure
 
     @contextmanager
     def _disk(self) -> Iterator[None]:
