@@ -129,13 +129,14 @@ def test_without_spark_a_sentence_says_what_to_install(
 
 def test_what_is_wrong_with_files_is_said_before_spark_starts(run: Any, tmp_path: Path) -> None:
     """A topic or a format that is not there, a folder that is not empty, a position that is none."""
+    out = str(tmp_path / "out")
     missing = run("topic", "load", "nowhere", "x.csv")
     assert "UNKNOWN_TOPIC_OR_PARTITION" in missing.errors or "topic" in missing.errors
     run("topic", "create", "t")
     assert "--format" in run("topic", "load", "t", "x.txt").errors
-    assert "is no position" in run("topic", "export", "t", "out", "--from", "then").errors
-    assert "no partition 7" in run("topic", "export", "t", "out", "-p", "7").errors
-    assert "--bytes" in run("topic", "export", "t", "out", "--bytes", "--format", "csv").errors
+    assert "is no position" in run("topic", "export", "t", out, "--from", "then").errors
+    assert "no partition 7" in run("topic", "export", "t", out, "-p", "7").errors
+    assert "--bytes" in run("topic", "export", "t", out, "--bytes", "--format", "csv").errors
     (tmp_path / "old").write_text("x", encoding="utf-8")
     assert "is not empty" in run("topic", "export", "t", str(tmp_path)).errors
 
