@@ -8,6 +8,7 @@ same size that is written and removed, so that the pages are there for both.
 
 import argparse
 import json
+import os
 import platform
 import statistics
 import subprocess
@@ -63,6 +64,12 @@ AIMS |= {
     "memory with 1 000 partitions": ("MB", "less", 0.25),
     "connections": ("/s", "more", 0.5),
 }
+AIMS |= {
+    "produce 1 KB none, 6 partitions": ("MB/s", "more", 1.1),
+    "produce 1 KB none, 6 partitions CPU": ("s/GB", "less", 0.6),
+    "consume 1 KB none, cold": ("MB/s", "more", 1.0),
+    "consume 1 KB none, cold CPU": ("s/GB", "less", 1.0),
+}
 for _size in ("1 KB", "100 B"):
     for _codec in ("none", "lz4", "zstd"):
         AIMS[f"produce {_size} {_codec}"] = ("MB/s", "more", 1.0)
@@ -78,6 +85,17 @@ def recycle_pages(size_mb: int) -> None:
         block = bytes(1 << 20)
         for _ in range(size_mb):
             file.write(block)
+
+
+def forget_pages(folder: Path) -> None:
+    """Have the page cache forget the segments below a folder."""
+    for path in folder.rglob("*.log"):
+        file = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(file)
+            os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+        finally:
+            os.close(file)
 
 
 class Topics:
@@ -218,6 +236,31 @@ class Contest:
             self.topics.delete(name)
         return {"metadata of 100 topics": figures["requests_s"]}
 
+    def partitions_and_disk(self) -> Figures:
+        """Produce to six partitions; consume what the page cache has forgotten."""
+        size, count = 1024, 300_000
+        words = ("--codec", "none", "--count", count, "--value-bytes", size)
+        gigabytes = count * size / 1e9
+        topic = self.topics.create(6)
+        recycle_pages(400)
+        before = self.server.cpu_seconds()
+        produced = self._client("produce", topic, *words)
+        produce_cpu = self.server.cpu_seconds() - before
+        self.topics.delete(topic)
+        topic = self.topics.create(1)
+        self._client("produce", topic, *words, "--linger-ms", 1000)
+        forget_pages(self.server.folder)
+        before = self.server.cpu_seconds()
+        consumed = self._client("consume", topic, *words)
+        consume_cpu = self.server.cpu_seconds() - before
+        self.topics.delete(topic)
+        return {
+            "produce 1 KB none, 6 partitions": produced["mb_s"],
+            "produce 1 KB none, 6 partitions CPU": produce_cpu / gigabytes,
+            "consume 1 KB none, cold": consumed["mb_s"],
+            "consume 1 KB none, cold CPU": consume_cpu / gigabytes,
+        }
+
     def coordination(self) -> Figures:
         """Transactions, groups of both protocols, latency, a thousand partitions, connections."""
         figures: Figures = {}
@@ -301,7 +344,7 @@ def main() -> None:
     }
     peer = f"kafka {words.kafka}"
     subjects = ["tiny", "one_in_flight", "small_batches", "large_batches", "fetch", "metadata"]
-    subjects += ["coordination", "clients", "start"]
+    subjects += ["coordination", "clients", "partitions_and_disk", "start"]
     if words.only:
         subjects = [name for name in subjects if name in words.only.split(",")]
     figures: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
