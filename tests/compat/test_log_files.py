@@ -136,7 +136,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Written]:
         values = write_with_clients(node.bootstrap)
         times = ask_times(node.bootstrap)
         crashed = folder / "crashed"
-        shutil.copytree(node.data, crashed, ignore=shutil.ignore_patterns(".lock"))
+        shutil.copytree(node.data, crashed, ignore=shutil.ignore_patterns(".lock", "*.tmp"))
         node.stop()
         yield Written(node, crashed, values, times)
     finally:
