@@ -1,12 +1,12 @@
 """The broker's loggers as a config resource (type 8, KIP-412): look at levels, change them at once.
 
 Names are those of Ottla's modules; `root` is what all of them inherit. Levels are log4j's. Nothing is
-kept: the next start has the levels of its command line. Follows kafka.utils.LoggingController and
+kept: a broker that stops leaves the process with the levels it has found. Follows kafka.utils.LoggingController and
 ConfigAdminManager.
 """
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.logs import TRACE
@@ -42,6 +42,22 @@ def levels() -> dict[str, str]:
     known = logging.getLogger().manager.loggerDict
     names = sorted(name for name in list(known) if name.startswith(f"{_TOP}."))
     return {ROOT: _level_of(_TOP)} | {name: _level_of(name) for name in names}
+
+
+def own_levels() -> dict[str, int]:
+    """Return the levels that loggers have of their own, by name; to `restore` them."""
+    found = {}
+    for name, logger in list(logging.getLogger().manager.loggerDict.items()):
+        if isinstance(logger, logging.Logger) and f"{name}.".startswith(f"{_TOP}."):
+            found[name] = logger.level
+    return found
+
+
+def restore(former: Mapping[str, int]) -> None:
+    """Give every logger the level it had of its own; one that is new has none."""
+    for name, level in own_levels().items():
+        if level != former.get(name, logging.NOTSET):
+            logging.getLogger(name).setLevel(former.get(name, logging.NOTSET))
 
 
 def _level_of(name: str) -> str:

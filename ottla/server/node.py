@@ -34,7 +34,7 @@ from ottla.net.listener import RealNet
 from ottla.net.port import Net
 from ottla.replication.partition import Partition
 from ottla.replication.replicas import Replicas
-from ottla.server import apis
+from ottla.server import apis, broker_loggers
 from ottla.server.admission import Admission
 from ottla.server.config_store import ConfigStore
 from ottla.server.context import Broker
@@ -173,6 +173,7 @@ class Node:
 
     async def _start(self) -> None:
         broker = self.broker
+        self._undo.callback(broker_loggers.restore, broker_loggers.own_levels())
         await self._open_monitoring()
         session = await self._connect()
         broker.cluster_id = await state.ensure_cluster_id(session, self._rng)

@@ -8,6 +8,7 @@ import pytest
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.controller.requests import Alteration, ConfigChange
 from ottla.server import broker_loggers
+from ottla.testing.cluster import Cluster
 
 NAME = "ottla.server.broker_loggers"
 
@@ -91,3 +92,25 @@ def test_another_broker_is_not_this_one(name: str) -> None:
     broker_loggers.check_broker("1", 1)
     with pytest.raises(ApiError, match="This is broker 1"):
         broker_loggers.check_broker(name, 1)
+
+
+def test_levels_are_given_back() -> None:
+    """What shares the process with a broker has its own levels again when the broker has stopped."""
+    chosen, new = logging.getLogger("ottla.storage.log"), "ottla.made_meanwhile"
+    chosen.setLevel(logging.WARNING)
+    former = broker_loggers.own_levels()
+    chosen.setLevel(logging.DEBUG)
+    logging.getLogger(new).setLevel(logging.ERROR)
+    broker_loggers.restore(former)
+    assert chosen.level == logging.WARNING
+    assert logging.getLogger(new).level == logging.NOTSET
+    chosen.setLevel(logging.NOTSET)
+
+
+def test_a_broker_that_stops_gives_them_back() -> None:
+    """As a test fixture's does between two tests."""
+    chosen = logging.getLogger(NAME)
+    with Cluster():
+        broker_loggers.alter(change(NAME, "ERROR"), validate_only=False)
+        assert chosen.level == logging.ERROR
+    assert chosen.level == logging.NOTSET
