@@ -117,6 +117,7 @@ def response_decoder(cls: type[schema.Message]) -> Decode:
     return lambda data: headers.decode_response(cls, cls.MAX_VERSION, data)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_mutated_messages_are_read_or_refused() -> None:
     """No input raises anything but ProtocolError, and none takes long."""
