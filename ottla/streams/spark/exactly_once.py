@@ -89,13 +89,9 @@ def commit_shares(brokers: Brokers, shares: Sequence[Share], timeout_ms: int) ->
     shares = sorted(shares, key=lambda share: share.attempt.task)
     if not shares:
         return
-    attempt, entry = shares[0].attempt, shares[0].entry
+    attempt = shares[0].attempt
     ledger = Ledger(brokers, attempt.query_id)
-    if any(share.entry != entry for share in shares):
-        raise ApiError(
-            ErrorCode.PRODUCER_FENCED,
-            f"Two runs of the query of {ledger.name!r} write the same batch: stop one of them.",
-        )
+    entry = _agreed(ledger, shares)
     if attempt.batch_id < entry.batch_id:
         return
     producers = tuple(share.producer for share in shares)
@@ -113,13 +109,35 @@ def commit_shares(brokers: Brokers, shares: Sequence[Share], timeout_ms: int) ->
 
 def abort_shares(brokers: Brokers, shares: Sequence[Share]) -> None:
     """Abort what the tasks have written, unless it is decided: a failure may have come after that."""
-    for share in shares[:1]:
-        ledger = Ledger(brokers, share.attempt.query_id)
-        # A decision that is half written would be waited for; one that is written cannot be aborted.
-        _give_up(brokers, [Transaction(ledger.name, share.entry.committer)])
-        if ledger.read().batch_id < share.attempt.batch_id:
-            open_ones = [each for each in shares if each.producer and not each.is_recovered]
-            _give_up(brokers, [_transaction(ledger, each) for each in open_ones])
+    if not shares:
+        return
+    attempt = shares[0].attempt
+    ledger = Ledger(brokers, attempt.query_id)
+    # A decision that is half written would be waited for; one that is written cannot be aborted.
+    for committer in dict.fromkeys(share.entry.committer for share in shares):
+        _give_up(brokers, [Transaction(ledger.name, committer)])
+    if ledger.read().batch_id < attempt.batch_id:
+        open_ones = [each for each in shares if each.producer and not each.is_recovered]
+        _give_up(brokers, [_transaction(ledger, each) for each in open_ones])
+
+
+def _agreed(ledger: Ledger, shares: Sequence[Share]) -> Entry:
+    """Return what the tasks have found in the ledger; ApiError where they are not of one run.
+
+    Tasks of one run that come late, or together, may have taken the ledger over one after the other: what each has
+    found then differs in nothing but the committer, and the last of them counts.
+    """
+    entry = shares[0].entry
+    found = [share.entry for share in shares if share.entry != entry]
+    if not found:
+        return entry
+    latest = ledger.read(require_stable=False)
+    if any(replace(each, committer=latest.committer) != latest for each in (entry, *found)):
+        raise ApiError(
+            ErrorCode.PRODUCER_FENCED,
+            f"Two runs of the query of {ledger.name!r} write the same batch: stop one of them.",
+        )
+    return latest
 
 
 def _transaction(ledger: Ledger, share: Share) -> Transaction:

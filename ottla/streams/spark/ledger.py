@@ -48,7 +48,9 @@ class Entry:
     earlier: tuple[str, ...] = ()
 
     def taken_over(self, run_id: str, committer: Producer) -> "Entry":
-        """Return it as it is once another run has taken it over."""
+        """Return it as it is once a run has taken it over; two tasks of one run may both do so."""
+        if run_id == self.run_id:
+            return replace(self, committer=committer)
         earlier = (self.run_id, *self.earlier)[:_RUNS_KEPT] if self.run_id else ()
         return replace(self, run_id=run_id, committer=committer, earlier=earlier)
 

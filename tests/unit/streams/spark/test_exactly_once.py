@@ -354,6 +354,25 @@ def test_an_earlier_run_does_not_come_back(brokers: Brokers) -> None:
     assert _counts(brokers) == _once(query)
 
 
+@pytest.mark.parametrize("is_committed", [True, False])
+def test_tasks_of_a_run_may_all_take_the_ledger_over(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch, is_committed: bool
+) -> None:
+    """On a busy machine they look before the first is done; that is one run, and its batch counts once."""
+    query = _Query(brokers.bootstrap, "q", tasks=3)
+    with monkeypatch.context() as busy:
+        busy.setattr(Ledger, "_is_taken_over", lambda *_: False)
+        shares = query.shares()
+    assert len({share.entry.committer for share in shares}) == 3
+    assert all(not share.entry.earlier for share in shares)
+    if is_committed:
+        query.commit(shares)
+    else:
+        abort_shares(brokers, shares)
+    query.run()
+    assert _counts(brokers) == _once(query)
+
+
 def test_two_runs_in_one_batch_are_refused(brokers: Brokers) -> None:
     """The message says that one must be stopped."""
     query = _Query(brokers.bootstrap, "q")
