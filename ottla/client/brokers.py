@@ -54,15 +54,22 @@ _TRANSACTION_KEY = 1
 class Brokers:
     """Connections to one cluster; a context manager that closes them.
 
-    `timeout_s` bounds each call, and each `retry` as a whole.
+    `timeout_s` bounds each call, and each `retry` as a whole. An address where nobody has ever answered is taken for
+    wrong at once, unless it `is_proven`: others reach the cluster there, so that it is down and will be back.
     """
 
     def __init__(
-        self, bootstrap: str, *, timeout_s: float = 15.0, client_id: str = "ottla"
+        self,
+        bootstrap: str,
+        *,
+        timeout_s: float = 15.0,
+        client_id: str = "ottla",
+        is_proven: bool = False,
     ) -> None:
         self.bootstrap = bootstrap
         self.timeout_s = timeout_s
         self.client_id = client_id
+        self._is_proven = is_proven
         self._seeds = parse_bootstrap(bootstrap)
         self._connections: dict[Address, Connection] = {}
         self._nodes: dict[int, Address] = {}
@@ -216,7 +223,7 @@ class Brokers:
         if isinstance(error, ApiError):
             return error.code in PASSING
         # Before the first metadata nobody has ever answered: the address is wrong, or all is down.
-        return bool(self._nodes)
+        return self._is_proven or bool(self._nodes)
 
     def _node(self, node_id: int) -> Connection:
         if node_id not in self._nodes:

@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-from ottla.base.errors import OttlaError
+from ottla.base.errors import ConfigError, OttlaError
 from ottla.streams.app_states import State, StateMachine
-from ottla.streams.errors import StreamsError
+from ottla.streams.errors import StreamsError, TopologyError
 from ottla.streams.progress import Progress
 
 _log = logging.getLogger(__name__)
@@ -197,8 +197,15 @@ class Instance:
 
     def _start_query(self) -> None:
         self._states.move(State.REBALANCING)
-        self._query = self._engine.start()
         self._started_at = time.monotonic()
+        try:
+            self._query = self._engine.start()
+        except (ConfigError, TopologyError):
+            # Whoever has it tried again would do so for ever.
+            raise
+        except (StreamsError, OttlaError) as error:
+            self._take_failure(error)
+            return
         self._states.move(State.RUNNING)
 
     def _stop_query(self) -> None:

@@ -30,13 +30,20 @@ from ottla.wire.messages.describe_log_dirs import (
 )
 
 
+_PATIENCE_S = 15.0
+
+
 class Positions:
     """The partitions a source reads, and offsets in them; a context manager that keeps connections."""
 
     def __init__(self, options: SparkOptions) -> None:
         self._options = options
         self._isolation_level = READ_COMMITTED if options.reads_committed else READ_UNCOMMITTED
-        self._brokers = Brokers(options.bootstrap, client_id=options.client_id)
+        # A batch tells at once what is wrong; a stream outlives brokers that are gone for a while.
+        patience_s = options.timeout_s if options.use is Use.STREAM_READ else _PATIENCE_S
+        self._brokers = Brokers(
+            options.bootstrap, client_id=options.client_id, timeout_s=patience_s
+        )
         self.known: frozenset[TopicPartition] = frozenset()
         """What `partitions` found last."""
 

@@ -113,7 +113,7 @@ class StreamSink(_Sink, DataSourceStreamArrowWriter):
             return super().write(iterator)
         filled = (each for each in _gather(iterator, self._columns) if each.num_rows)
         first = next(filled, None)
-        with self._patient_brokers() as brokers:
+        with self._brokers() as brokers:
 
             def send(transaction: Transaction) -> int:
                 return self._send(brokers, itertools.chain([first], filled), transaction)
@@ -126,23 +126,29 @@ class StreamSink(_Sink, DataSourceStreamArrowWriter):
             continue
         return Written(share.records, share)
 
-    def _patient_brokers(self) -> Brokers:
-        """Return brokers that are waited for as long as a batch may take."""
+    def _brokers(self) -> Brokers:
+        """Return brokers that are waited for as long as a batch may take: one that restarts must not end a stream."""
         options = self._options
-        return Brokers(options.bootstrap, client_id=options.client_id, timeout_s=options.timeout_s)
+        return Brokers(
+            options.bootstrap,
+            client_id=options.client_id,
+            timeout_s=options.timeout_s,
+            is_proven=True,
+        )
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         """Make a batch visible; with at_least_once it is visible already."""
         shares = _shares(messages)
         if shares:
-            with self._patient_brokers() as brokers:
+            with self._brokers() as brokers:
                 commit_shares(brokers, shares, self._options.transaction_ms)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         """Make void what the tasks wrote; with at_least_once it stays, and is written again."""
         shares = _shares(messages)
         if shares:
-            with self._brokers() as brokers:
+            # Who begins these transactions anew aborts them, too: nobody need wait for that here.
+            with super()._brokers() as brokers:
                 abort_shares(brokers, shares)
 
 

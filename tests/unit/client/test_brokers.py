@@ -129,6 +129,20 @@ def test_a_wrong_address_fails_at_once(free_port: Address) -> None:
         brokers.retry(brokers.metadata)
 
 
+def test_an_address_that_is_proven_is_waited_for(broker: Any) -> None:
+    """A broker that restarts is not a wrong address, though it has never answered here."""
+    with Brokers(broker.bootstrap, is_proven=True) as brokers:
+        tries = iter([NotReachable("nothing listens"), None])
+
+        def attempt() -> Any:
+            error = next(tries)
+            if error is not None:
+                raise error
+            return brokers.metadata()
+
+        assert brokers.retry(attempt).brokers
+
+
 def test_an_advertised_address_that_nobody_reaches_is_explained(
     new_broker: Callable[..., Any], free_port: Address
 ) -> None:

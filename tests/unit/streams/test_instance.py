@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from ottla.streams.app_states import State, StateMachine
-from ottla.streams.errors import StreamsError
+from ottla.streams.errors import StreamsError, TopologyError
 from ottla.streams.instance import Instance, UncaughtExceptionResponse
 from ottla.streams.progress import Progress
 
@@ -173,6 +173,31 @@ def test_what_cannot_start_is_an_error() -> None:
     world.start()
     assert world.states.wait_for(State.ERROR, timeout_s=_PATIENCE_S)
     assert str(world.instance.error) == "refused"
+
+
+def test_what_cannot_start_now_is_tried_again_where_the_handler_says_so() -> None:
+    """Such as a broker that is not back yet when the queries are started again."""
+    world = _World()
+    world.engine.failure = StreamsError("nobody listens")
+
+    def handle(error: Exception) -> UncaughtExceptionResponse:
+        world.engine.failure = None
+        return UncaughtExceptionResponse.REPLACE_THREAD
+
+    world.instance.handler = handle
+    world.start()
+    world.await_query()
+    world.instance.stop()
+
+
+def test_a_refusal_is_final_whatever_the_handler_says() -> None:
+    """A checkpoint of another topology would be one for ever."""
+    world = _World()
+    world.engine.failure = TopologyError("another topology")
+    world.instance.handler = lambda error: UncaughtExceptionResponse.REPLACE_THREAD
+    world.start()
+    assert world.states.wait_for(State.ERROR, timeout_s=_PATIENCE_S)
+    assert str(world.instance.error) == "another topology"
 
 
 def test_states_change_only_as_kafkas_do() -> None:

@@ -10,6 +10,9 @@ from pyspark import TaskContext
 from pyspark.cloudpickle import dumps, loads
 
 from ottla.base.errors import ConfigError
+from ottla.client import brokers as brokers_module
+from ottla.client.connection import Connection
+from ottla.client.errors import NotReachable
 from ottla.client.table import read_table
 from ottla.client.transaction import list_open
 from ottla.streams.spark import sink as sink_module
@@ -212,6 +215,33 @@ def test_a_stream_is_written_exactly_once_where_it_is_asked_for(
     values = sorted(value.decode() for (value,) in _rows(cluster, "a", "value"))
     expected = [f"{batch}-{number}" for batch in (0, 1) for number in (1, 1, 2, 2, 2, 2)]
     assert [value for value in values if value != "never"] == expected
+
+
+@pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once"])
+def test_a_stream_waits_for_a_broker_that_restarts(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, guarantee: str
+) -> None:
+    """A task begins while nobody listens, and so does the commit in the driver: the query need not end."""
+    given = {"bootstrap": cluster.bootstrap, "topic": "a", "processingguarantee": guarantee}
+    writer: Any = OttlaSource(given).streamWriter(struct("value string"), False)
+    monkeypatch.setattr(TaskContext, "get", lambda: _task(0, 0))
+    monkeypatch.setattr(brokers_module, "Connection", _down(times=3))
+    message = writer.write(iter([pa.record_batch({"value": ["x"]})]))
+    monkeypatch.setattr(brokers_module, "Connection", _down(times=3))
+    writer.commit([message], 0)
+    monkeypatch.setattr(brokers_module, "Connection", Connection)
+    assert _rows(cluster, "a", "value") == [(b"x",)]
+
+
+def _down(times: int) -> Any:
+    refusals = iter(range(times))
+
+    def connect(*words: Any, **named: Any) -> Connection:
+        if next(refusals, None) is not None:
+            raise NotReachable("nothing listens")
+        return Connection(*words, **named)
+
+    return connect
 
 
 def test_topics_are_never_overwritten(cluster: Cluster) -> None:
