@@ -92,9 +92,12 @@ class Server:
         self.port = port
         self.folder = folder
         self.bootstrap = f"127.0.0.1:{port}"
+        # What is installed has its bytecode beside it.
+        environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
         begin = time.perf_counter()
         self._process = subprocess.Popen(
             command,
+            env=environment,
             stdout=(folder / "out").open("wb"),
             stderr=subprocess.STDOUT,
             start_new_session=True,
