@@ -16,23 +16,21 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.streams.builder import StreamsBuilder
 from ottla.streams.columns import Column, coalesce, col, lit, struct, when
-from ottla.streams.dsl import (
-    CogroupedKStream,
-    KGroupedStream,
-    KGroupedTable,
-    KStream,
-    KTable,
-    SessionWindowedKStream,
-    TimeWindowedKStream,
-)
+from ottla.streams.dsl import KStream
 from ottla.streams.errors import (
     DeserializationError,
     SerializationError,
     StreamsError,
     TopologyError,
 )
+from ottla.streams.grouped import (
+    CogroupedKStream,
+    KGroupedStream,
+    SessionWindowedKStream,
+    TimeWindowedKStream,
+)
 from ottla.streams.kstream import BranchedKStream
-from ottla.streams.ktable import GlobalKTable
+from ottla.streams.ktable import GlobalKTable, KGroupedTable, KTable
 from ottla.streams.options import (
     Branched,
     BufferConfig,
@@ -42,6 +40,7 @@ from ottla.streams.options import (
     Joined,
     Materialized,
     Named,
+    Printed,
     Produced,
     Repartitioned,
     StreamJoined,
@@ -97,6 +96,7 @@ __all__ = [
     "KafkaStreams",
     "Materialized",
     "Named",
+    "Printed",
     "Processor",
     "ProcessorContext",
     "Produced",

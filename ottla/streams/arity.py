@@ -10,13 +10,13 @@ from ottla.streams.errors import TopologyError
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
-def _accepts(function: Callable[..., Any]) -> tuple[int, int | None]:
+def _accepts(function: Callable[..., Any], without_key: int) -> tuple[int, int | None]:
     """Return how many positional arguments a function needs and takes (None: any number)."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (ValueError, TypeError):
-        # Builtins that do not tell, such as int and str, take one value.
-        return 1, 1
+        # Builtins that do not tell, such as int and max, take the values.
+        return without_key, without_key
     places = [each for each in parameters if each.kind in _POSITIONAL]
     needed = sum(each.default is inspect.Parameter.empty for each in places)
     if any(each.kind is inspect.Parameter.VAR_POSITIONAL for each in parameters):
@@ -35,7 +35,7 @@ def with_key(function: Callable[..., Any] | Column, count: int, what: str) -> Ca
         return Evaluated(function)
     if not callable(function):
         raise TypeError(f"{what} is a function, not {function!r}")
-    needed, taken = _accepts(function)
+    needed, taken = _accepts(function, count - 1)
     if needed == count or (taken is None and needed < count):
         return function
     if needed <= count - 1 and (taken is None or taken >= count - 1):

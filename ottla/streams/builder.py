@@ -6,13 +6,15 @@ from dataclasses import replace
 from typing import Any
 
 from ottla.streams.building.flows import StreamFlow, source_table
-from ottla.streams.dsl import KStream, KTable
+from ottla.streams.dsl import KStream
 from ottla.streams.errors import TopologyError
-from ottla.streams.ktable import GlobalKTable
+from ottla.streams.functions import K2 as K
+from ottla.streams.functions import V2 as V
+from ottla.streams.ktable import GlobalKTable, KTable
 from ottla.streams.lowering import lower
 from ottla.streams.operators.tables import TableSource
 from ottla.streams.operators.views import global_view
-from ottla.streams.options import Consumed, Kept, Materialized
+from ottla.streams.options import Consumed, Kept, Materialized, asked
 from ottla.streams.plan import (
     GlobalStoreNode,
     Graph,
@@ -39,14 +41,14 @@ class StreamsBuilder(SnakeCase):
     def stream(
         self,
         topics: Topics,
-        consumed: Consumed[Any, Any] | None = None,
+        consumed: Consumed[K, V] | None = None,
         *,
-        key: Serde[Any] | None = None,
-        value: Serde[Any] | None = None,
+        key: Serde[K] | None = None,
+        value: Serde[V] | None = None,
         timestamp: TimestampExtractor | None = None,
         offset_reset: str | None = None,
         name: str | None = None,
-    ) -> KStream[Any, Any]:
+    ) -> KStream[K, V]:
         """Read a topic, several topics, or all topics that match a pattern, as a stream."""
         options = consumed or Consumed(key, value, timestamp, offset_reset, name)
         named = self._graph.named(options.name, "KSTREAM-SOURCE-")
@@ -57,17 +59,17 @@ class StreamsBuilder(SnakeCase):
     def table(
         self,
         topic: str,
-        consumed: Consumed[Any, Any] | None = None,
+        consumed: Consumed[K, V] | Materialized[K, V] | None = None,
+        materialized: Kept[K, V] = None,
         *,
-        key: Serde[Any] | None = None,
-        value: Serde[Any] | None = None,
+        key: Serde[K] | None = None,
+        value: Serde[V] | None = None,
         timestamp: TimestampExtractor | None = None,
-        materialized: Kept = None,
         name: str | None = None,
-    ) -> KTable[Any, Any]:
+    ) -> KTable[K, V]:
         """Read a topic as a table: the last record of each key counts."""
-        graph, kept = self._graph, Materialized.of(materialized)
-        options = _with_serdes(consumed or Consumed(key, value, timestamp, None, name), kept)
+        graph, given = self._graph, Consumed(key, value, timestamp, None, name)
+        options, kept = _told(consumed, materialized, given)
         store_name = kept.name or graph.new_store_name(f"{topic}-")
         source = graph.named(options.name, "KSTREAM-SOURCE-", "-source")
         named = graph.named(options.name, "KTABLE-SOURCE-")
@@ -83,17 +85,17 @@ class StreamsBuilder(SnakeCase):
     def global_table(
         self,
         topic: str,
-        consumed: Consumed[Any, Any] | None = None,
+        consumed: Consumed[K, V] | Materialized[K, V] | None = None,
+        materialized: Kept[K, V] = None,
         *,
-        key: Serde[Any] | None = None,
-        value: Serde[Any] | None = None,
+        key: Serde[K] | None = None,
+        value: Serde[V] | None = None,
         timestamp: TimestampExtractor | None = None,
-        materialized: Kept = None,
         name: str | None = None,
-    ) -> GlobalKTable[Any, Any]:
+    ) -> GlobalKTable[K, V]:
         """Read all partitions of a topic as a table that every task has whole."""
-        graph, kept = self._graph, Materialized.of(materialized)
-        options = _with_serdes(consumed or Consumed(key, value, timestamp, None, name), kept)
+        graph, given = self._graph, Consumed(key, value, timestamp, None, name)
+        options, kept = _told(consumed, materialized, given)
         store_name = kept.name or graph.new_store_name(f"{topic}-")
         store = kept.builder("timestamped_key_value", store_name)
         if store.kind == "versioned":
@@ -106,10 +108,19 @@ class StreamsBuilder(SnakeCase):
         self,
         store: StoreBuilder,
         topic: str,
-        supplier: ProcessorSupplier,
-        consumed: Consumed[Any, Any] | None = None,
+        supplier: ProcessorSupplier | Consumed[Any, Any],
+        consumed: Consumed[Any, Any] | ProcessorSupplier | None = None,
     ) -> "StreamsBuilder":
-        """Add a store that a processor fills from a whole topic and that every processor may read."""
+        """Add a store that a processor fills from a whole topic and that every processor may read.
+
+        `consumed` may come before the processor, as in Kafka Streams.
+        """
+        if isinstance(supplier, Consumed):
+            supplier, consumed = consumed, supplier  # type: ignore[assignment]
+        if not callable(supplier) or not isinstance(consumed, Consumed | None):
+            raise TopologyError(
+                "a global store is filled by a processor; how it is read is a Consumed"
+            )
         self._add_global(topic, consumed or Consumed(store.key, store.value), store, supplier)
         return self
 
@@ -149,5 +160,14 @@ def _source(name: str, topics: Topics, options: Consumed[Any, Any]) -> SourceNod
     return SourceNode(name, (), *places, options.key, options.value, extractor, reset)
 
 
-def _with_serdes(options: Consumed[Any, Any], kept: Materialized[Any, Any]) -> Consumed[Any, Any]:
-    return replace(options, key=options.key or kept.key, value=options.value or kept.value)
+def _told(
+    consumed: Consumed[K, V] | Materialized[K, V] | None,
+    materialized: Kept[K, V],
+    given: Consumed[K, V],
+) -> tuple[Consumed[K, V], Materialized[K, V]]:
+    """Return how a table is read and kept; a Materialized may stand in the first place, as in Kafka Streams."""
+    if isinstance(consumed, Materialized):
+        consumed, materialized = None, consumed
+    kept = asked(materialized, None)[1] or Materialized()
+    options = consumed or given
+    return replace(options, key=options.key or kept.key, value=options.value or kept.value), kept

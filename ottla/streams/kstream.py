@@ -1,20 +1,19 @@
 """Operators of streams that keep the types of key and value, branches among them; `KStream` has them all."""
 
 from collections.abc import Callable
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar, overload
 
 from ottla.streams.arity import with_key
 from ottla.streams.building import streams
 from ottla.streams.building.flows import StreamFlow
+from ottla.streams.functions import K, Of1, Of2, V
 from ottla.streams.operators import stateless
-from ottla.streams.options import Branched, Name, Of1Or2, Produced, Repartitioned, name_of
+from ottla.streams.options import Branched, Name, Printed, Produced, Repartitioned, name_of
 from ottla.streams.processor import ProcessorSupplier, StreamPartitioner, TopicNameExtractor
 from ottla.streams.serdes import Serde
 from ottla.streams.spelling import SnakeCase
 
-K = TypeVar("K")
-V = TypeVar("V")
-S = TypeVar("S")
+S = TypeVar("S", bound="StreamOperators[Any, Any]")
 
 
 class StreamOperators(SnakeCase, Generic[K, V]):
@@ -29,32 +28,48 @@ class StreamOperators(SnakeCase, Generic[K, V]):
         named = self.flow.graph.named(name_of(name), f"KSTREAM-{prefix}-")
         return self.flow.then(named, operator, **changes)
 
-    def filter(self, predicate: Of1Or2[Any], *, named: Name = None) -> Self:
+    @overload
+    def filter(self, predicate: Of1[V, object], named: Name = None) -> Self: ...
+    @overload
+    def filter(self, predicate: Of2[K, V, object], named: Name = None) -> Self: ...
+    def filter(self, predicate: Any, named: Name = None) -> Self:
         """Keep the records for which the predicate holds."""
         test = with_key(predicate, 2, "a predicate")
         return type(self)(self._then(named, "FILTER", stateless.Filter(test)))
 
-    def filter_not(self, predicate: Of1Or2[Any], *, named: Name = None) -> Self:
+    @overload
+    def filter_not(self, predicate: Of1[V, object], named: Name = None) -> Self: ...
+    @overload
+    def filter_not(self, predicate: Of2[K, V, object], named: Name = None) -> Self: ...
+    def filter_not(self, predicate: Any, named: Name = None) -> Self:
         """Drop the records for which the predicate holds."""
         test = with_key(predicate, 2, "a predicate")
         return type(self)(self._then(named, "FILTER", stateless.Filter(test, negate=True)))
 
-    def peek(self, action: Of1Or2[Any], *, named: Name = None) -> Self:
+    @overload
+    def peek(self, action: Of1[V, object], named: Name = None) -> Self: ...
+    @overload
+    def peek(self, action: Of2[K, V, object], named: Name = None) -> Self: ...
+    def peek(self, action: Any, named: Name = None) -> Self:
         """Show each record to an action; the stream stays as it is."""
         return type(self)(
             self._then(named, "PEEK", stateless.Peek(with_key(action, 2, "an action")))
         )
 
-    def foreach(self, action: Of1Or2[Any], *, named: Name = None) -> None:
+    @overload
+    def foreach(self, action: Of1[V, object], named: Name = None) -> None: ...
+    @overload
+    def foreach(self, action: Of2[K, V, object], named: Name = None) -> None: ...
+    def foreach(self, action: Any, named: Name = None) -> None:
         """Show each record to an action and end the stream."""
         operator = stateless.Peek(with_key(action, 2, "an action"), ends=True)
         self._then(named, "FOREACH", operator)
 
-    def split(self, named: Name = None) -> "BranchedKStream[Self]":
+    def split(self, named: Name = None) -> "BranchedKStream[Self, K, V]":
         """Send each record to the first branch whose predicate holds."""
         return BranchedKStream(type(self), self.flow, streams.split(self.flow, name_of(named)))
 
-    def merge(self, other: Self, *, named: Name = None) -> Self:
+    def merge(self, other: Self, named: Name = None) -> Self:
         """Put the records of two streams into one."""
         return type(self)(streams.merge(self.flow, other.flow, name_of(named)))
 
@@ -86,8 +101,12 @@ class StreamOperators(SnakeCase, Generic[K, V]):
         options = Produced(key, value, partitioner, name_of(named))
         streams.to(self.flow, topic, produced or options)
 
+    def print(self, printed: Printed | None = None) -> None:
+        """Print each record and end the stream; where it runs on a cluster, in the executors' logs."""
+        streams.print_records(self.flow, printed or Printed())
 
-class BranchedKStream(SnakeCase, Generic[S]):
+
+class BranchedKStream(SnakeCase, Generic[S, K, V]):
     """A stream that is being split; the branches come out by name."""
 
     def __init__(self, make: Callable[[StreamFlow], S], flow: StreamFlow, splitter: str) -> None:
@@ -96,9 +115,15 @@ class BranchedKStream(SnakeCase, Generic[S]):
         self._splitter = splitter
         self._branches: dict[str, S] = {}
 
+    @overload
     def branch(
-        self, predicate: Of1Or2[Any], branched: Branched[S] | str | None = None
-    ) -> "BranchedKStream[S]":
+        self, predicate: Of1[V, object], branched: Branched[S] | str | None = None
+    ) -> Self: ...
+    @overload
+    def branch(
+        self, predicate: Of2[K, V, object], branched: Branched[S] | str | None = None
+    ) -> Self: ...
+    def branch(self, predicate: Any, branched: Branched[S] | str | None = None) -> Self:
         """Add a branch for the records that no earlier one took and for which the predicate holds."""
         self._add(predicate, branched)
         return self

@@ -1,26 +1,33 @@
-"""Operators of tables that keep the types of key and value; `KTable` has them all."""
+"""Tables: of streams, of topics, of other tables; and tables that are grouped by another key."""
 
+import importlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, overload
 
 from ottla.streams.building import tables
 from ottla.streams.building.flows import TableFlow
+from ottla.streams.building.groups import TableGroupFlow
 from ottla.streams.durations import Duration
+from ottla.streams.functions import K2, V2, K, Of1, Of2, Of3, R, V
+from ottla.streams.operators.tables import ValueTransformer
 from ottla.streams.operators.views import View
 from ottla.streams.options import (
     BufferConfig,
-    Kept,
-    Materialized,
+    Grouped,
     Name,
-    Of1Or2,
+    Named,
+    Option,
     Suppressed,
+    TableJoined,
+    asked,
     name_of,
 )
+from ottla.streams.serdes import Serde
 from ottla.streams.spelling import SnakeCase
 
-K = TypeVar("K")
-V = TypeVar("V")
+if TYPE_CHECKING:
+    from ottla.streams.dsl import KStream
 
 
 @dataclass(frozen=True)
@@ -31,8 +38,8 @@ class GlobalKTable(Generic[K, V]):
     store_name: str
 
 
-class TableOperators(SnakeCase, Generic[K, V]):
-    """What a table can do and stay a table of the same keys and values."""
+class KTable(SnakeCase, Generic[K, V]):
+    """A table: the latest value of each key; None removes an entry."""
 
     def __init__(self, flow: TableFlow) -> None:
         self.flow = flow
@@ -42,19 +49,35 @@ class TableOperators(SnakeCase, Generic[K, V]):
         """The name under which its store can be asked; None if it has none."""
         return self.flow.store_name
 
+    @overload
     def filter(
-        self, predicate: Of1Or2[Any], materialized: Kept = None, *, named: Name = None
-    ) -> Self:
+        self, predicate: Of1[V, object], materialized: Option = None, named: Option = None
+    ) -> "KTable[K, V]": ...
+    @overload
+    def filter(
+        self, predicate: Of2[K, V, object], materialized: Option = None, named: Option = None
+    ) -> "KTable[K, V]": ...
+    def filter(
+        self, predicate: Any, materialized: Option = None, named: Option = None
+    ) -> "KTable[K, V]":
         """Keep the entries for which the predicate holds."""
-        kept = Materialized.asked(materialized)
-        return type(self)(tables.filter_table(self.flow, predicate, False, name_of(named), kept))
+        told = asked(materialized, named)
+        return KTable(tables.filter_table(self.flow, predicate, False, *told))
 
+    @overload
     def filter_not(
-        self, predicate: Of1Or2[Any], materialized: Kept = None, *, named: Name = None
-    ) -> Self:
+        self, predicate: Of1[V, object], materialized: Option = None, named: Option = None
+    ) -> "KTable[K, V]": ...
+    @overload
+    def filter_not(
+        self, predicate: Of2[K, V, object], materialized: Option = None, named: Option = None
+    ) -> "KTable[K, V]": ...
+    def filter_not(
+        self, predicate: Any, materialized: Option = None, named: Option = None
+    ) -> "KTable[K, V]":
         """Drop the entries for which the predicate holds."""
-        kept = Materialized.asked(materialized)
-        return type(self)(tables.filter_table(self.flow, predicate, True, name_of(named), kept))
+        told = asked(materialized, named)
+        return KTable(tables.filter_table(self.flow, predicate, True, *told))
 
     def suppress(
         self,
@@ -64,7 +87,7 @@ class TableOperators(SnakeCase, Generic[K, V]):
         idle_timeout: Duration | None = None,
         on_late: Callable[[Any], None] | None = None,
         named: Name = None,
-    ) -> Self:
+    ) -> "KTable[K, V]":
         """Let changes wait; `"until_window_closes"` lets only final results of windows through.
 
         Once no record came for `idle_timeout` of wall-clock time, the stream's time goes on with the wall clock
@@ -78,4 +101,197 @@ class TableOperators(SnakeCase, Generic[K, V]):
             suppressed = suppressed.with_idle_timeout(idle_timeout, on_late)
         if named is not None:
             suppressed = replace(suppressed, name=name_of(named))
-        return type(self)(tables.suppress(self.flow, suppressed))
+        return KTable(tables.suppress(self.flow, suppressed))
+
+    @overload
+    def map_values(
+        self, mapper: Of1[V, V2], materialized: Option = None, named: Option = None
+    ) -> "KTable[K, V2]": ...
+    @overload
+    def map_values(
+        self, mapper: Of2[K, V, V2], materialized: Option = None, named: Option = None
+    ) -> "KTable[K, V2]": ...
+    def map_values(
+        self, mapper: Any, materialized: Option = None, named: Option = None
+    ) -> "KTable[K, Any]":
+        """Give each entry a new value."""
+        return KTable(tables.map_values(self.flow, mapper, *asked(materialized, named)))
+
+    def transform_values(
+        self,
+        supplier: Callable[[], ValueTransformer],
+        *stores: str,
+        materialized: Option = None,
+        named: Option = None,
+    ) -> "KTable[K, Any]":
+        """Give each entry a new value with the help of stores."""
+        return KTable(
+            tables.transform_values(self.flow, supplier, stores, *asked(materialized, named))
+        )
+
+    @overload
+    def to_stream(self, selector: Named | None = None, named: Name = None) -> "KStream[K, V]": ...
+    @overload
+    def to_stream(self, selector: Of1[V, K2], named: Name = None) -> "KStream[K2, V]": ...
+    @overload
+    def to_stream(self, selector: Of2[K, V, K2], named: Name = None) -> "KStream[K2, V]": ...
+    def to_stream(self, selector: Any = None, named: Name = None) -> "KStream[Any, V]":
+        """Read the table's changes as a stream; with a selector under new keys."""
+        if isinstance(selector, Named):
+            selector, named = None, selector
+        # Imported now: streams are made of tables, and tables of streams.
+        kind = importlib.import_module("ottla.streams.dsl").KStream
+        stream: KStream[Any, V] = kind(tables.to_stream(self.flow, name_of(named)))
+        return stream if selector is None else stream.select_key(selector)
+
+    @overload
+    def group_by(
+        self,
+        selector: Of1[V, tuple[K2, V2]],
+        grouped: Grouped[K2, V2] | None = None,
+        *,
+        key: Serde[K2] | None = None,
+        value: Serde[V2] | None = None,
+        name: str | None = None,
+    ) -> "KGroupedTable[K2, V2]": ...
+    @overload
+    def group_by(
+        self,
+        selector: Of2[K, V, tuple[K2, V2]],
+        grouped: Grouped[K2, V2] | None = None,
+        *,
+        key: Serde[K2] | None = None,
+        value: Serde[V2] | None = None,
+        name: str | None = None,
+    ) -> "KGroupedTable[K2, V2]": ...
+    def group_by(
+        self, selector: Any, grouped: Grouped[Any, Any] | None = None, **options: Any
+    ) -> "KGroupedTable[Any, Any]":
+        """Group the entries by a new key, each with a new value."""
+        return KGroupedTable(tables.group_by(self.flow, selector, grouped or Grouped(**options)))
+
+    @overload
+    def join(
+        self,
+        other: "KTable[K, V2]",
+        joiner: Of2[V, V2, R],
+        materialized: Option = None,
+        named: Option = None,
+    ) -> "KTable[K, R]": ...
+    @overload
+    def join(
+        self,
+        other: "KTable[K2, V2]",
+        extractor: Of1[V, K2],
+        joiner: Of2[V, V2, R],
+        joined: TableJoined | None = None,
+        materialized: Option = None,
+        named: Option = None,
+    ) -> "KTable[K, R]": ...
+    @overload
+    def join(
+        self,
+        other: "KTable[K2, V2]",
+        extractor: Of2[K, V, K2],
+        joiner: Of2[V, V2, R],
+        joined: TableJoined | None = None,
+        materialized: Option = None,
+        named: Option = None,
+    ) -> "KTable[K, R]": ...
+    def join(self, other: Any, *arguments: Any, **options: Any) -> "KTable[K, Any]":
+        """Join with a table: `(other, joiner)` by key, `(other, extractor, joiner)` by foreign key."""
+        return KTable(tables.join_tables(self.flow, other.flow, (False, False), arguments, options))
+
+    @overload
+    def left_join(
+        self,
+        other: "KTable[K, V2]",
+        joiner: Of2[V, V2 | None, R],
+        materialized: Option = None,
+        named: Option = None,
+    ) -> "KTable[K, R]": ...
+    @overload
+    def left_join(
+        self,
+        other: "KTable[K2, V2]",
+        extractor: Of1[V, K2],
+        joiner: Of2[V, V2 | None, R],
+        joined: TableJoined | None = None,
+        materialized: Option = None,
+        named: Option = None,
+    ) -> "KTable[K, R]": ...
+    @overload
+    def left_join(
+        self,
+        other: "KTable[K2, V2]",
+        extractor: Of2[K, V, K2],
+        joiner: Of2[V, V2 | None, R],
+        joined: TableJoined | None = None,
+        materialized: Option = None,
+        named: Option = None,
+    ) -> "KTable[K, R]": ...
+    def left_join(self, other: Any, *arguments: Any, **options: Any) -> "KTable[K, Any]":
+        """Join as `join` does; entries of this table without a partner are joined with None."""
+        return KTable(tables.join_tables(self.flow, other.flow, (True, False), arguments, options))
+
+    def outer_join(
+        self,
+        other: "KTable[K, V2]",
+        joiner: Of2[V | None, V2 | None, R],
+        materialized: Option = None,
+        named: Option = None,
+    ) -> "KTable[K, R]":
+        """Join by key; entries of either table without a partner are joined with None."""
+        told = {"materialized": materialized, "named": named}
+        return KTable(tables.join_tables(self.flow, other.flow, (True, True), (joiner,), told))
+
+
+class KGroupedTable(SnakeCase, Generic[K, V]):
+    """A table by the key of a group; an aggregation takes entries in and, when they change, out."""
+
+    def __init__(self, flow: TableGroupFlow) -> None:
+        self._flow = flow
+
+    def count(self, materialized: Option = None, named: Option = None) -> KTable[K, int]:
+        """Count the entries of each group."""
+        return KTable(self._flow.count(asked(materialized, named)))
+
+    def reduce(
+        self,
+        adder: Of2[V, V, V],
+        subtractor: Of2[V, V, V],
+        materialized: Option = None,
+        named: Option = None,
+    ) -> KTable[K, V]:
+        """Combine the values of each group; the subtractor takes an old value out again."""
+        return KTable(self._flow.reduce(adder, subtractor, asked(materialized, named)))
+
+    @overload
+    def aggregate(
+        self,
+        initializer: Callable[[], R],
+        adder: Of2[V, R, R],
+        subtractor: Of2[V, R, R],
+        materialized: Option = None,
+        named: Option = None,
+    ) -> KTable[K, R]: ...
+    @overload
+    def aggregate(
+        self,
+        initializer: Callable[[], R],
+        adder: Of3[K, V, R, R],
+        subtractor: Of3[K, V, R, R],
+        materialized: Option = None,
+        named: Option = None,
+    ) -> KTable[K, R]: ...
+    def aggregate(
+        self,
+        initializer: Any,
+        adder: Any,
+        subtractor: Any,
+        materialized: Option = None,
+        named: Option = None,
+    ) -> KTable[K, Any]:
+        """Fold the values of each group; functions take value and aggregate, or key, value, aggregate."""
+        folds = initializer, adder, subtractor
+        return KTable(self._flow.aggregate(folds, asked(materialized, named)))

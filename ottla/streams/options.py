@@ -5,17 +5,15 @@ Every operator also takes the same things as keyword arguments; an object that i
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar, cast
 
-from ottla.streams.columns import Column
 from ottla.streams.durations import Duration, milliseconds
+from ottla.streams.functions import K, V
 from ottla.streams.processor import StreamPartitioner, TimestampExtractor
 from ottla.streams.serdes import Serde
 from ottla.streams.spelling import SnakeCase
 from ottla.streams.stores.builders import StoreBuilder
 
-K = TypeVar("K")
-V = TypeVar("V")
 T = TypeVar("T")
 
 
@@ -32,11 +30,6 @@ class Named(SnakeCase):
 
 
 Name = Named | str | None
-R = TypeVar("R")
-Of1Or2 = Callable[[Any], R] | Callable[[Any, Any], R] | Column
-"""A function of the value, or of key and value; or a Column of both."""
-Of2Or3 = Callable[[Any, Any], R] | Callable[[Any, Any, Any], R]
-"""A function of two values, or of the key and two values."""
 
 
 def name_of(named: "Named | str | None") -> str | None:
@@ -45,11 +38,33 @@ def name_of(named: "Named | str | None") -> str | None:
 
 
 @dataclass(frozen=True)
-class Consumed(SnakeCase, Generic[K, V]):
-    """How a topic is read."""
+class _WithSerdes(SnakeCase, Generic[K, V]):
+    """What options that name serdes share; each also has a name."""
 
     key: Serde[K] | None = None
     value: Serde[V] | None = None
+
+    def _changed(self, **changes: Any) -> Self:
+        changed: Self = replace(cast(Any, self), **changes)
+        return changed
+
+    def with_key_serde(self, key: Serde[K]) -> Self:
+        """Return the same with another serde of keys."""
+        return self._changed(key=key)
+
+    def with_value_serde(self, value: Serde[V]) -> Self:
+        """Return the same with another serde of values."""
+        return self._changed(value=value)
+
+    def with_name(self, name: str) -> Self:
+        """Return the same under a name."""
+        return self._changed(name=name)
+
+
+@dataclass(frozen=True)
+class Consumed(_WithSerdes[K, V]):
+    """How a topic is read."""
+
     timestamp_extractor: TimestampExtractor | None = None
     offset_reset: str | None = None
     name: str | None = None
@@ -59,44 +74,83 @@ class Consumed(SnakeCase, Generic[K, V]):
         """Return how to read with these serdes."""
         return cls(key, value)
 
+    @classmethod
+    def as_(cls, name: str) -> "Consumed[Any, Any]":
+        """Return how to read under a name."""
+        return Consumed(name=name)
+
+    def with_offset_reset_policy(self, reset: str) -> "Consumed[K, V]":
+        """Return the same with where to start without a position: earliest or latest."""
+        return replace(self, offset_reset=reset)
+
     def with_timestamp_extractor(self, extractor: TimestampExtractor) -> "Consumed[K, V]":
         """Return the same with another source of time."""
         return replace(self, timestamp_extractor=extractor)
 
-    def with_name(self, name: str) -> "Consumed[K, V]":
-        """Return the same under a name."""
-        return replace(self, name=name)
-
 
 @dataclass(frozen=True)
-class Produced(SnakeCase, Generic[K, V]):
+class Produced(_WithSerdes[K, V]):
     """How a topic is written."""
 
-    key: Serde[K] | None = None
-    value: Serde[V] | None = None
     partitioner: StreamPartitioner | None = None
     name: str | None = None
 
     @classmethod
-    def with_(cls, key: Serde[K] | None, value: Serde[V] | None) -> "Produced[K, V]":
-        """Return how to write with these serdes."""
-        return cls(key, value)
+    def with_(
+        cls,
+        key: Serde[K] | None,
+        value: Serde[V] | None,
+        partitioner: StreamPartitioner | None = None,
+    ) -> "Produced[K, V]":
+        """Return how to write with these serdes, and maybe to which partitions."""
+        return cls(key, value, partitioner)
+
+    @classmethod
+    def as_(cls, name: str) -> "Produced[Any, Any]":
+        """Return how to write under a name."""
+        return Produced(name=name)
 
     def with_stream_partitioner(self, partitioner: StreamPartitioner) -> "Produced[K, V]":
         """Return the same with another choice of partitions."""
         return replace(self, partitioner=partitioner)
 
-    def with_name(self, name: str) -> "Produced[K, V]":
+
+@dataclass(frozen=True)
+class Printed(SnakeCase):
+    """How the records of a stream are printed: to standard output, or to the end of a file."""
+
+    path: str | None = None
+    label: str | None = None
+    mapper: Callable[..., str] | None = None
+    name: str | None = None
+
+    @classmethod
+    def to_sys_out(cls) -> "Printed":
+        """Print to standard output."""
+        return cls()
+
+    @classmethod
+    def to_file(cls, path: str) -> "Printed":
+        """Print to the end of a file."""
+        return cls(path)
+
+    def with_label(self, label: str) -> "Printed":
+        """Return the same with what each line begins with; the stream's name otherwise."""
+        return replace(self, label=label)
+
+    def with_key_value_mapper(self, mapper: Callable[..., str]) -> "Printed":
+        """Return the same with what is printed of key and value."""
+        return replace(self, mapper=mapper)
+
+    def with_name(self, name: str) -> "Printed":
         """Return the same under a name."""
         return replace(self, name=name)
 
 
 @dataclass(frozen=True)
-class Grouped(SnakeCase, Generic[K, V]):
+class Grouped(_WithSerdes[K, V]):
     """How a group is named and written to its repartition topic, if it needs one."""
 
-    key: Serde[K] | None = None
-    value: Serde[V] | None = None
     name: str | None = None
 
     @classmethod
@@ -111,11 +165,9 @@ class Grouped(SnakeCase, Generic[K, V]):
 
 
 @dataclass(frozen=True)
-class Repartitioned(SnakeCase, Generic[K, V]):
+class Repartitioned(_WithSerdes[K, V]):
     """How a stream is written to a repartition topic."""
 
-    key: Serde[K] | None = None
-    value: Serde[V] | None = None
     name: str | None = None
     number_of_partitions: int | None = None
     partitioner: StreamPartitioner | None = None
@@ -130,20 +182,35 @@ class Repartitioned(SnakeCase, Generic[K, V]):
         """Return a repartition topic with this name."""
         return Repartitioned(name=name)
 
+    def with_stream_partitioner(self, partitioner: StreamPartitioner) -> "Repartitioned[K, V]":
+        """Return the same with another choice of partitions."""
+        return replace(self, partitioner=partitioner)
+
     def with_number_of_partitions(self, count: int) -> "Repartitioned[K, V]":
         """Return the same with a number of partitions."""
         return replace(self, number_of_partitions=count)
 
 
 @dataclass(frozen=True)
-class Joined(SnakeCase, Generic[K, V]):
+class Joined(_WithSerdes[K, V]):
     """How a stream is joined with a table."""
 
-    key: Serde[K] | None = None
-    value: Serde[V] | None = None
     name: str | None = None
     grace: Duration | None = None
     """How long records wait for a versioned table to catch up."""
+
+    @classmethod
+    def with_(
+        cls,
+        key: Serde[K] | None,
+        value: Serde[V] | None,
+        other_value: Serde[Any] | None = None,
+        name: str | None = None,
+        grace: Duration | None = None,
+    ) -> "Joined[K, V]":
+        """Return a join with these serdes; the table's own is used for its values."""
+        del other_value
+        return cls(key, value, name, grace)
 
     @classmethod
     def as_(cls, name: str) -> "Joined[Any, Any]":
@@ -161,11 +228,9 @@ class Joined(SnakeCase, Generic[K, V]):
 
 
 @dataclass(frozen=True)
-class StreamJoined(SnakeCase):
+class StreamJoined(_WithSerdes[Any, Any]):
     """How two streams are joined: serdes of their stores, names of operators and stores."""
 
-    key: Serde[Any] | None = None
-    value: Serde[Any] | None = None
     other_value: Serde[Any] | None = None
     name: str | None = None
     store_name: str | None = None
@@ -183,9 +248,17 @@ class StreamJoined(SnakeCase):
         """Return a join whose stores have this name."""
         return cls(store_name=store_name)
 
-    def with_name(self, name: str) -> "StreamJoined":
-        """Return the same under a name."""
-        return replace(self, name=name)
+    def with_other_value_serde(self, other_value: Serde[Any]) -> "StreamJoined":
+        """Return the same with another serde of the other stream's values."""
+        return replace(self, other_value=other_value)
+
+    def with_store_name(self, store_name: str) -> "StreamJoined":
+        """Return the same with other names of its stores."""
+        return replace(self, store_name=store_name)
+
+    def with_logging_disabled(self) -> "StreamJoined":
+        """Return the same without changelogs."""
+        return replace(self, logging_enabled=False)
 
 
 @dataclass(frozen=True)
@@ -212,16 +285,6 @@ class Materialized(SnakeCase, Generic[K, V]):
     store: StoreBuilder | None = None
     caching_enabled: bool = True
     """Whether updates may wait for a commit, if the application has room for a cache."""
-
-    @classmethod
-    def asked(cls, kept: "Kept") -> "Materialized[Any, Any] | None":
-        """Return what an operator was told; a string names the store."""
-        return cls.as_(kept) if isinstance(kept, str) else kept
-
-    @classmethod
-    def of(cls, kept: "Kept") -> "Materialized[Any, Any]":
-        """Return what an operator was told, or all defaults."""
-        return cls.asked(kept) or cls()
 
     @classmethod
     def as_(cls, store: str | StoreBuilder) -> "Materialized[Any, Any]":
@@ -274,8 +337,21 @@ class Materialized(SnakeCase, Generic[K, V]):
         )
 
 
-Kept = Materialized[Any, Any] | str | None
+Kept = Materialized[K, V] | str | None
 """How a table is kept, or just the name of its store."""
+
+Option = Materialized[Any, Any] | Named | str | None
+"""How a table is kept, and an operator's name: parameters are named for what a string means in their place."""
+
+
+def asked(materialized: Option, named: Option) -> tuple[str | None, Materialized[Any, Any] | None]:
+    """Return an operator's name and how its table is kept, if it is; told in either order, as in Kafka Streams."""
+    if isinstance(materialized, Named) or isinstance(named, Materialized):
+        materialized, named = named, materialized
+    if isinstance(materialized, Named) or isinstance(named, Materialized):
+        raise TypeError("an operator has one name, and its table is kept one way")
+    kept = Materialized.as_(materialized) if isinstance(materialized, str) else materialized
+    return name_of(named), kept
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,12 @@ from types import TracebackType
 from typing import Any, Generic, TypeVar
 
 from ottla.streams.durations import Duration, milliseconds
+from ottla.streams.errors import StreamsError
 from ottla.streams.records import Header, Record
 from ottla.streams.runtime import ProducedRecord, Task, TaskSettings, TopicRecord
 from ottla.streams.serdes import Serde
 from ottla.streams.spelling import SnakeCase
+from ottla.streams.store_views import view_of
 from ottla.streams.stores.builders import DefaultSerdes
 from ottla.streams.topology import Topology
 
@@ -282,6 +284,19 @@ class TopologyTestDriver(SnakeCase):
     def get_state_store(self, name: str) -> Any:
         """Return a store by name; LookupError if there is none."""
         return self._task.stores[name]
+
+    def store(self, name: str, *, with_timestamps: bool = False) -> Any:
+        """Return a store to read from, as `KafkaStreams.store` does; StreamsError names the stores there are."""
+        topology = self._task.topology
+        builder = topology.stores.get(name) or topology.global_stores.get(name)
+        if builder is None:
+            known = ", ".join(sorted(self._task.stores)) or "none"
+            raise StreamsError(f"there is no store {name}; the topology has: {known}")
+        return view_of(builder, [self._task.stores[name]], with_timestamps=with_timestamps)
+
+    # Kafka's names, which say the kind as well.
+    get_key_value_store = get_window_store = get_session_store = store
+    get_timestamped_key_value_store = get_timestamped_window_store = get_state_store
 
     @property
     def state_stores(self) -> Mapping[str, Any]:

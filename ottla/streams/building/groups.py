@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ottla.streams.arity import with_key
 from ottla.streams.building.flows import (
     StreamFlow,
     TableFlow,
@@ -30,7 +31,8 @@ from ottla.streams.stores.builders import StoreBuilder
 from ottla.streams.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
 
 AnyWindows = TimeWindows | UnlimitedWindows | SlidingWindows | SessionWindows
-Make = Callable[[StoreBuilder, Aggregator], Any]
+Told = tuple[str | None, Materialized[Any, Any] | None]
+"""What an operator was told: its name, and how its table is kept."""
 
 
 def count_initializer() -> int:
@@ -87,6 +89,12 @@ class Aggregation:
     named: str | None
     takes_extra_number: bool = False
     """Kafka's count with a Materialized object takes one number more, for old topologies."""
+
+    @classmethod
+    def of(cls, prefix: str, told: Told, *, takes_extra_number: bool = False) -> "Aggregation":
+        """Return what an aggregation was told, with all defaults."""
+        name, kept = told
+        return cls(prefix, kept or Materialized(), name, takes_extra_number)
 
     def names(self, graph: Graph) -> tuple[str, str]:
         """Return the names of the store and of the operator, in Kafka's order."""
@@ -216,6 +224,56 @@ class Fold:
     value: Serde[Any] | None = None
 
 
+@dataclass(frozen=True)
+class Grouping:
+    """A grouped stream and, if it is windowed, its windows: what aggregates them."""
+
+    group: GroupFlow
+    spec: WindowSpec | None = None
+
+    def emitting(self, **changes: Any) -> "Grouping":
+        """Return the same with windows that emit otherwise; ValueError where they never close."""
+        assert self.spec is not None, "windows emit"
+        if changes.get("on_close") and isinstance(self.spec.windows, UnlimitedWindows):
+            raise ValueError("unlimited windows never close; emit on window update")
+        return replace(self, spec=replace(self.spec, **changes))
+
+    def count(self, told: Told) -> TableFlow:
+        """Count the records of each key."""
+
+        def merge(_key: Any, one: int, other: int) -> int:
+            return one + other
+
+        fold = Fold(count_initializer, count_aggregator, merge, Serdes.long())
+        extra = told[1] is not None
+        asked = Aggregation.of("KSTREAM-AGGREGATE-", told, takes_extra_number=extra)
+        return self._add(asked, fold)
+
+    def reduce(self, reducer: Callable[[Any, Any], Any], told: Told) -> TableFlow:
+        """Combine the values of each key; the first one starts."""
+        reduces = reducing(reducer)
+
+        def merge(key: Any, one: Any, other: Any) -> Any:
+            return reduces(key, other, one)
+
+        fold = Fold(no_initializer, reduces, merge, self.group.flow.value)
+        return self._add(Aggregation.of("KSTREAM-REDUCE-", told), fold)
+
+    def aggregate(
+        self, initializer: Initializer, aggregator: Any, merger: Any, told: Told
+    ) -> TableFlow:
+        """Fold the values of each key."""
+        merges = None if merger is None else with_key(merger, 3, "a merger")
+        fold = Fold(initializer, with_key(aggregator, 3, "an aggregator"), merges)
+        return self._add(Aggregation.of("KSTREAM-AGGREGATE-", told), fold)
+
+    def _add(self, asked: Aggregation, fold: Fold) -> TableFlow:
+        if self.spec is not None:
+            return windowed_aggregate(self.group, asked, self.spec, fold)
+        starts = None if fold.initializer is no_initializer else fold.initializer
+        return aggregate(self.group, asked, starts, fold.aggregator, fold.value)
+
+
 def windowed_aggregate(
     group: GroupFlow, asked: Aggregation, spec: WindowSpec, fold: Fold
 ) -> TableFlow:
@@ -256,6 +314,31 @@ class TableGroupFlow:
     value: Serde[Any] | None
     name: str | None
     shared: list[RepartitionNode] = field(default_factory=list)
+
+    def count(self, told: Told) -> TableFlow:
+        """Count the entries of each group."""
+        folds = count_initializer, count_aggregator, count_subtractor
+        asked = Aggregation.of("KTABLE-AGGREGATE-", told)
+        return aggregate_table(self, asked, folds, Serdes.long())
+
+    def reduce(self, adder: Any, subtractor: Any, told: Told) -> TableFlow:
+        """Combine the values of each group."""
+
+        def add(_key: Any, value: Any, aggregate: Any) -> Any:
+            return adder(aggregate, value)
+
+        def subtract(_key: Any, value: Any, aggregate: Any) -> Any:
+            return subtractor(aggregate, value)
+
+        asked = Aggregation.of("KTABLE-REDUCE-", told)
+        return aggregate_table(self, asked, (None, add, subtract), self.value)
+
+    def aggregate(self, folds: tuple[Initializer, Any, Any], told: Told) -> TableFlow:
+        """Fold the values of each group."""
+        initializer, adder, subtractor = folds
+        adds, subtracts = with_key(adder, 3, "an adder"), with_key(subtractor, 3, "a subtractor")
+        asked = Aggregation.of("KTABLE-AGGREGATE-", told)
+        return aggregate_table(self, asked, (initializer, adds, subtracts), None)
 
 
 def aggregate_table(
@@ -298,11 +381,17 @@ CogroupPart = tuple[GroupFlow, Aggregator]
 
 
 def aggregate_cogroup(
-    parts: Sequence[CogroupPart], asked: Aggregation, fold: Fold, spec: WindowSpec | None
+    parts: Sequence[CogroupPart],
+    initializer: Initializer,
+    merger: Any,
+    told: Told,
+    spec: WindowSpec | None,
 ) -> TableFlow:
     """Add the aggregations of several grouped streams into one table."""
     graph = parts[0][0].flow.graph
     prefix = "COGROUPKSTREAM-AGGREGATE-"
+    asked = Aggregation.of(prefix, told)
+    fold = Fold(initializer, merger=None if merger is None else with_key(merger, 3, "a merger"))
     store_name = asked.materialized.name or graph.new_store_name(prefix)
     if spec is None:
         store = asked.materialized.builder("timestamped_key_value", store_name)

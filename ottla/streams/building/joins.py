@@ -1,20 +1,23 @@
 """Steps of joins of streams: with streams within windows, with tables and with global tables."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from types import NoneType, UnionType
 from typing import Any
 
+from ottla.streams.arity import with_key
 from ottla.streams.building.flows import (
     StreamFlow,
     TableFlow,
     name_repartition,
     repartition_node,
 )
+from ottla.streams.errors import TopologyError
 from ottla.streams.operators.stateless import PassThrough
 from ottla.streams.operators.stream_joins import JoinWindowed, StreamJoin
 from ottla.streams.operators.table_joins import StreamTableJoin
 from ottla.streams.operators.views import View
-from ottla.streams.options import Joined, StreamJoined
+from ottla.streams.options import Joined, Named, StreamJoined, name_of
 from ottla.streams.plan import OperatorNode
 from ottla.streams.serdes import Serde
 from ottla.streams.stores.builders import StoreBuilder
@@ -39,6 +42,53 @@ def _repartitioned(
         graph.add(node)
         shared = graph.shared_repartitions[flow.name] = node.name
     return StreamFlow(graph, names.source, shared, *serdes)
+
+
+def join(
+    flow: StreamFlow,
+    other: StreamFlow | TableFlow | View,
+    outer: tuple[bool, bool],
+    arguments: Sequence[Any],
+    words: Mapping[str, Any],
+) -> StreamFlow:
+    """Add a join with a stream, a table or, by its view, a global table."""
+    if isinstance(other, StreamFlow):
+        joiner, windows, told = _told(_STREAM, arguments, words)
+        joins_two = with_key(joiner, 3, "a joiner")
+        return join_streams(flow, other, joins_two, windows, outer, told or StreamJoined())
+    if outer[1]:
+        raise TopologyError("an outer join of a stream is with another stream")
+    if isinstance(other, TableFlow):
+        joiner, told = _told(_TABLE, arguments, words)
+        return join_table(flow, other, with_key(joiner, 3, "a joiner"), outer[0], told or Joined())
+    if isinstance(other, View):
+        selector, joiner, named = _told(_GLOBAL_TABLE, arguments, words)
+        selects = with_key(selector, 2, "a key selector")
+        joins_two = with_key(joiner, 3, "a joiner")
+        return join_global_table(flow, other, selects, joins_two, outer[0], name_of(named))
+    raise TypeError(f"a stream is joined with a stream, a table or a global table, not {other!r}")
+
+
+_Form = tuple[str, Sequence[str], type | UnionType]
+_STREAM: _Form = "stream", ("joiner", "windows", "joined"), StreamJoined
+_TABLE: _Form = "table", ("joiner", "joined"), Joined
+_GLOBAL_TABLE: _Form = "global table", ("selector", "joiner", "named"), Named | str
+
+
+def _told(form: _Form, arguments: Sequence[Any], words: Mapping[str, Any]) -> list[Any]:
+    """Return the arguments of a form of join in their order; TopologyError says what the form is."""
+    kind, names, last = form
+    given = {**dict(zip(names, arguments, strict=False)), **words}
+    found = [given.get(name) for name in names]
+    is_whole = len(arguments) <= len(names) and set(given) <= set(names)
+    has_functions = all(each is not None for each in found[:-1])
+    fits = "windows" not in given or isinstance(given["windows"], JoinWindows)
+    if not (is_whole and has_functions and fits and isinstance(found[-1], last | NoneType)):
+        raise TopologyError(
+            f"a join with a {kind} is written (other, {', '.join(names[:-1])}), with {names[-1]}= where it "
+            "has more to say"
+        )
+    return found
 
 
 def join_streams(

@@ -1,5 +1,7 @@
 """Steps of streams: branches, merges, repartitions, sinks and the table a stream can be."""
 
+import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,9 +13,9 @@ from ottla.streams.building.flows import (
     repartition_node,
     source_table,
 )
-from ottla.streams.operators.stateless import Branch, PassThrough, SelectKey
+from ottla.streams.operators.stateless import Branch, PassThrough, Peek, SelectKey
 from ottla.streams.operators.tables import TableSource
-from ottla.streams.options import Materialized, Produced, Repartitioned
+from ottla.streams.options import Materialized, Named, Printed, Produced, Repartitioned
 from ottla.streams.plan import OperatorNode, SinkNode
 from ottla.streams.processor import ProcessorSupplier, TopicNameExtractor
 
@@ -58,6 +60,24 @@ def to(flow: StreamFlow, topic: str | TopicNameExtractor, options: Produced[Any,
     target = topic if isinstance(topic, str) else with_key(topic, 2, "a topic name extractor")
     serdes = options.key or flow.key, options.value or flow.value
     flow.graph.add(SinkNode(name, (flow.node,), target, *serdes, options.partitioner))
+
+
+def print_records(flow: StreamFlow, options: Printed) -> None:
+    """Add a step that prints and ends the stream."""
+    label = options.label or flow.name
+    mapper = options.mapper or (lambda key, value: f"{key}, {value}")
+    shows = with_key(mapper, 2, "a mapper")
+
+    def show(key: Any, value: Any) -> None:
+        sys.stdout.write(f"[{label}]: {shows(key, value)}\n")
+        sys.stdout.flush()
+
+    def write(key: Any, value: Any) -> None:
+        with open(options.path or "", "a", encoding="utf-8") as file:
+            file.write(f"[{label}]: {shows(key, value)}\n")
+
+    named = flow.graph.named(options.name, "KSTREAM-PRINTER-")
+    flow.then(named, Peek(show if options.path is None else write, ends=True))
 
 
 def to_table(flow: StreamFlow, materialized: Materialized[Any, Any], name: str | None) -> TableFlow:
@@ -106,16 +126,35 @@ def branch(flow: StreamFlow, splitter: str, predicate: Any, name: str | None) ->
 
 
 def process(
-    flow: StreamFlow, supplier: ProcessorSupplier, stores: tuple[str, ...], name: str
+    flow: StreamFlow,
+    supplier: ProcessorSupplier,
+    stores: Sequence[str | Named],
+    name: str | None,
 ) -> StreamFlow:
-    """Add a user's processor, which may change keys."""
-    flow.graph.add(OperatorNode(name, (flow.node,), supplier, stores))
-    return StreamFlow(flow.graph, name, name, None, None, True)
+    """Add a user's processor, which may change keys; a Named among the stores is its name, as in Kafka Streams."""
+    named = _add_processor(flow, supplier, stores, (name, "KSTREAM-PROCESSOR-"))
+    return StreamFlow(flow.graph, named, named, None, None, True)
 
 
 def process_values(
-    flow: StreamFlow, supplier: ProcessorSupplier, stores: tuple[str, ...], name: str
+    flow: StreamFlow,
+    supplier: ProcessorSupplier,
+    stores: Sequence[str | Named],
+    name: str | None,
 ) -> StreamFlow:
     """Add a user's processor that keeps the keys."""
-    flow.graph.add(OperatorNode(name, (flow.node,), supplier, stores))
-    return replace(flow, name=name, node=name, value=None)
+    named = _add_processor(flow, supplier, stores, (name, "KSTREAM-PROCESSVALUES-"))
+    return replace(flow, name=named, node=named, value=None)
+
+
+def _add_processor(
+    flow: StreamFlow,
+    supplier: ProcessorSupplier,
+    stores: Sequence[str | Named],
+    naming: tuple[str | None, str],
+) -> str:
+    name = naming[0] or next((each.name for each in stores if isinstance(each, Named)), None)
+    named = name or flow.graph.new_name(naming[1])
+    connected = tuple(each for each in stores if not isinstance(each, Named))
+    flow.graph.add(OperatorNode(named, (flow.node,), supplier, connected))
+    return named

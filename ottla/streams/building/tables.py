@@ -1,12 +1,14 @@
 """Steps of tables: filters, mappings, groupings, suppress and joins by key or foreign key."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from ottla.streams.arity import with_key
 from ottla.streams.building.flows import StreamFlow, TableFlow, source_table
 from ottla.streams.building.groups import TableGroupFlow
+from ottla.streams.columns import Column
+from ottla.streams.errors import TopologyError
 from ottla.streams.operators.foreign_key import (
     RESPONSE_SERDE,
     SUBSCRIPTION_SERDE,
@@ -29,7 +31,7 @@ from ottla.streams.operators.tables import (
     ValueTransformer,
 )
 from ottla.streams.operators.views import Entry, Getter, View, mapped_view, store_view
-from ottla.streams.options import Grouped, Materialized, Suppressed, TableJoined
+from ottla.streams.options import Grouped, Materialized, Named, Suppressed, TableJoined, asked
 from ottla.streams.plan import OperatorNode, SinkNode, SourceNode
 from ottla.streams.processor import ProcessorContext
 from ottla.streams.records import ValueAndTimestamp
@@ -236,6 +238,47 @@ class _BufferedGetter:
             return self._above.get(key)
         # The time of the value before is not kept, as in Kafka.
         return None if prior is None else ValueAndTimestamp(prior, -1)
+
+
+def join_tables(
+    table: TableFlow,
+    other: TableFlow,
+    outer: tuple[bool, bool],
+    arguments: Sequence[Any],
+    words: Mapping[str, Any],
+) -> TableFlow:
+    """Add a join by key, of a joiner, or by foreign key, of an extractor and a joiner; then options in any order."""
+    known = ("extractor", "joiner", "joined", "materialized", "named")
+    for word in words:
+        if word not in known:
+            raise TypeError(f"a join of tables takes {', '.join(known)}, not {word}")
+    named = {each: [words[each]] if each in words else [] for each in known[:2]}
+    functions = [each for each in arguments if callable(each) or isinstance(each, Column)]
+    functions = [*named["extractor"], *functions, *named["joiner"]]
+    options = [each for each in arguments if not callable(each) and each is not None]
+    joined = words.get("joined") or _only(options, TableJoined)
+    kept = words.get("materialized") or _only(options, Materialized, str)
+    name, materialized = asked(kept, words.get("named") or _only(options, Named))
+    name = joined.name if joined is not None else name
+    if options or len(functions) not in (1, 2) or (len(functions) == 2 and outer[1]):
+        raise TopologyError(
+            "tables are joined with (table, joiner) by key, or with (table, extractor, joiner) by a foreign "
+            "key; Named, Materialized and TableJoined may come after"
+        )
+    if len(functions) == 1:
+        return join(table, other, functions[0], outer, name, materialized)
+    told = TableJoined(name), materialized or Materialized()
+    extractor, joiner = functions
+    return join_on_foreign_key(table, other, extractor, joiner, outer[0], told)
+
+
+def _only(options: list[Any], *kinds: type) -> Any:
+    """Take the first option of some kinds out of a list."""
+    for each in options:
+        if isinstance(each, kinds):
+            options.remove(each)
+            return each
+    return None
 
 
 def join(

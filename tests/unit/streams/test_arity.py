@@ -21,6 +21,11 @@ def test_a_function_gets_the_value_or_key_and_value(function: object, expected: 
     assert with_key(function, 2, "a mapper")(1, 2) == expected  # type: ignore[arg-type]
 
 
+def test_a_builtin_gets_the_values() -> None:
+    """What does not tell how many arguments it takes, like max, is a joiner as well."""
+    assert with_key(max, 3, "a joiner")("key", 1, 2) == 2
+
+
 def test_a_function_of_too_many_arguments_is_refused() -> None:
     """The error names the function's role."""
     with pytest.raises(TopologyError, match=r"a mapper takes 1 arguments, or 2"):

@@ -1,0 +1,31 @@
+"""The types of what users hand over: functions of the value, or of the key and the value, and Columns.
+
+An operator has an overload for each number of arguments, so that type checkers know the types of a lambda's
+parameters, and of the stream that comes of it. A type that nothing says, as with a Column, is Any.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ottla.streams.columns import Column
+
+K = TypeVar("K")
+V = TypeVar("V")
+W = TypeVar("W")
+R = TypeVar("R")
+
+if TYPE_CHECKING:
+    # Defaults come with Python 3.13; type checkers know this package by themselves.
+    from typing_extensions import TypeVar as TypeVarWithDefault
+
+    K2 = TypeVarWithDefault("K2", default=Any)
+    V2 = TypeVarWithDefault("V2", default=Any)
+else:
+    K2, V2 = TypeVar("K2"), TypeVar("V2")
+
+Of1 = Callable[[V], R] | Column
+"""A function of the value; or a Column of key and value."""
+Of2 = Callable[[K, V], R]
+"""A function of key and value, or of two values."""
+Of3 = Callable[[K, V, W], R]
+"""A function of the key and two values."""
