@@ -219,6 +219,9 @@ def test_topics_that_come_and_grow_are_assigned(cluster: Cluster, members: Membe
     client = admin(cluster)
     client.create_partitions([NewPartitions("u1", 5)])["u1"].result()
     members.until(lambda: members.shares() == [5])
+    (member,) = members.running
+    owned = {(item.topic, item.partition) for item in member.assignment()}
+    assert owned == {("u1", number) for number in range(5)}
 
 
 def test_static_member_keeps_its_partitions_while_it_is_away(

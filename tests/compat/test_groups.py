@@ -237,6 +237,7 @@ def test_three_clients_in_one_group(cluster, members) -> None:
     try:
         asyncio.run(aio())
         until(lambda: is_shared(members[0], plain), "the others do not take over")
+        assert members[0].owned.isdisjoint(plain.owned)
     finally:
         plain.end()
 

@@ -9,16 +9,16 @@ from tests.robustness.conftest import Start
 from tests.robustness.hostile import api_names, valid_requests
 
 
-def play(start: Start, cases: int, seed: int) -> None:
-    """Play cases and hold what they did to the broker against the bounds."""
+def complaints(start: Start, cases: int, seed: int) -> list[str]:
+    """Play cases; return what they did to the broker beyond the bounds."""
     broker = start(SETTINGS)
     verdict, attacker, neighbour = attack.attack(broker, cases, seed)
-    assert not verdict.complaints, "\n".join(verdict.complaints)
     # Damage must neither be all harmless nor all fatal.
     assert attacker.outcomes[ANSWERED] > cases / 10
     assert attacker.outcomes[CLOSED] > cases / 10
     assert len(neighbour.latencies) > 100
     assert broker.stop() == 0
+    return verdict.complaints
 
 
 def test_every_api_that_is_served_is_attacked() -> None:
@@ -36,10 +36,10 @@ def test_every_api_that_is_served_is_attacked() -> None:
 
 def test_some_malformed_frames_do_no_harm(start: Start) -> None:
     """A few thousand cases, in the quick tests."""
-    play(start, 2_000, 7)
+    assert complaints(start, 2_000, 7) == []
 
 
 @pytest.mark.slow
 def test_many_malformed_frames_do_no_harm(start: Start) -> None:
     """No crash, no bug told in the log, no storm of lines, no pause, bounded memory."""
-    play(start, 30_000, 1)
+    assert complaints(start, 30_000, 1) == []

@@ -20,8 +20,7 @@ def test_the_answers_are_those_of_kafka(subject: str) -> None:
     """Every exchange of the transcript, replayed."""
     script = transcript.read(FOLDER / f"{subject}.txt")
     found = ours.differences(script, ours.play_to_ottla(script))
-    if found:
-        pytest.fail("\n".join(found), pytrace=False)
+    assert not found, "\n".join(found)
 
 
 def test_every_api_is_recorded_in_every_version() -> None:

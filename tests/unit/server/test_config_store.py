@@ -143,7 +143,8 @@ async def test_changes_in_a_row_are_all_followed(tree: Tree) -> None:
     for value in range(50):
         await tree.change(TOPICS, f"t{value % 5}", retention_ms=str(value))
     await until(lambda: store.topic("t4")["retention.ms"] == 49)
-    await until(lambda: store.topic("t0")["retention.ms"] == 45)
+    followed = {name: store.topic(name)["retention.ms"] for name in ("t0", "t1", "t2", "t3")}
+    assert followed == {"t0": 45, "t1": 46, "t2": 47, "t3": 48}
 
 
 async def test_what_was_announced_before_the_start_is_not_told_again(tree: Tree) -> None:
@@ -223,8 +224,11 @@ async def test_a_suspended_session_does_not_end_the_following(
     await asyncio.sleep(0)
     session.suspend()
     await until(lambda: "cannot be read now" in caplog.text)
+    assert store.topic("t")["retention.ms"] != 5
     session.resume()
     await until(lambda: store.topic("t")["retention.ms"] == 5)
+    await tree.change(TOPICS, "t", retention_ms="6")
+    await until(lambda: store.topic("t")["retention.ms"] == 6)
 
 
 async def test_the_default_of_all_brokers_shows_only_what_is_set(tree: Tree) -> None:

@@ -125,6 +125,8 @@ def test_producers_do_not_disturb_each_other() -> None:
     written.write(0, producer_id=8)
     written.write(2)
     written.write(1, producer_id=8)
+    last = {key: found.batches[-1].last_sequence for key, found in written.state.producers.items()}
+    assert last == {7: 2, 8: 1}
 
 
 def test_a_transaction_is_open_from_its_first_record_to_its_marker() -> None:

@@ -32,8 +32,8 @@ def fill(log: Log, sizes: tuple[int, ...] = SIZES) -> list[bytes]:
     return written
 
 
-def check(log: Log, sizes: tuple[int, ...]) -> None:
-    """Hold a log against the batches that it should have."""
+def is_whole(log: Log, sizes: tuple[int, ...]) -> bool:
+    """Hold a log against the batches that it should have, and append to it; an assertion tells."""
     end = sum(sizes)
     assert log.log_end_offset == end
     assert offsets(log) == list(range(end))
@@ -58,7 +58,7 @@ def check(log: Log, sizes: tuple[int, ...]) -> None:
         with pytest.raises(ApiError):
             log.append_as_leader(make_batch(sequence=end + 1), log.epochs.latest)
     info = log.append_as_leader(make_batch(2, sequence=end), len(sizes))
-    assert info.base_offset == end
+    return info.base_offset == end
 
 
 @pytest.mark.parametrize("clean", [False, True])
@@ -84,7 +84,7 @@ def test_a_tail_torn_at_any_byte_leaves_exactly_the_whole_batches(
         cut = size - ends[kept]
         expected = Truncation(sum(SIZES[:kept]), cut) if cut else None
         assert torn.loaded.truncation == expected
-        check(log, SIZES[:kept])
+        assert is_whole(log, SIZES[:kept])
         log.abandon()
 
 
@@ -97,7 +97,7 @@ def test_garbage_behind_the_last_batch_is_cut_off(tmp_path: Path, tail: bytes) -
     log.abandon()
     path = world.folder / world.names(".log")[-1]
     path.write_bytes(path.read_bytes() + tail)
-    check(world.load(), SIZES)
+    assert is_whole(world.load(), SIZES)
 
 
 def test_a_flipped_bit_in_the_tail_ends_the_log_before_that_batch(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_a_flipped_bit_in_the_tail_ends_the_log_before_that_batch(tmp_path: Path
         torn = make_world(tmp_path / f"{at}", segment_bytes=10_000)
         torn.folder.mkdir(parents=True)
         (torn.folder / file_name(0, ".log")).write_bytes(broken)
-        check(torn.load(), SIZES[:-1])
+        assert is_whole(torn.load(), SIZES[:-1])
 
 
 def test_segments_behind_a_damaged_one_are_set_aside(tmp_path: Path) -> None:
@@ -194,7 +194,7 @@ def test_damaged_files_beside_the_log_are_built_anew(
                     "cut": content[:-3],
                 }[damage]
             )
-    check(world.load(clean=clean), sizes)
+    assert is_whole(world.load(clean=clean), sizes)
 
 
 def test_what_was_built_anew_is_named(tmp_path: Path) -> None:

@@ -176,14 +176,17 @@ def test_the_checks_come_in_kafkas_order() -> None:
 def test_coordinators_may_write_what_clients_may_not() -> None:
     """Control batches, batches without a sequence number, offsets of their own."""
     for change in (put(21, batch.CONTROL_BIT, 2), put(43, 7, 8), put(0, 5, 8)):
-        check(altered(change), from_client=False)
+        data = altered(change)
+        _, header, _ = check(data, from_client=False)
+        assert header == batch.parse_header(data)
 
 
 @pytest.mark.parametrize("ahead", [0, HOUR_MS])
 def test_timestamps_may_be_an_hour_ahead(ahead: int) -> None:
     """message.timestamp.after.max.ms, both ends allowed; -1 is no timestamp."""
-    check(make_batch(timestamp=START_MS + ahead))
-    check(make_batch(timestamp=-1))
+    for timestamp in (START_MS + ahead, -1):
+        _, header, _ = check(make_batch(timestamp=timestamp))
+        assert header.max_timestamp == timestamp
 
 
 def test_a_timestamp_too_far_ahead_names_its_record() -> None:
@@ -284,9 +287,13 @@ def test_log_append_time_stamps_the_batch() -> None:
 def test_log_append_time_does_not_mind_the_producers_time() -> None:
     """It is overwritten, even where it lies far ahead or says that the broker set it."""
     config = {"message_timestamp_type": "LogAppendTime"}
-    check(make_batch(timestamp=START_MS + 99 * HOUR_MS), **config)
-    check(altered(put(21, batch.LOG_APPEND_TIME_BIT, 2)), **config)
-    check(make_batch(timestamp=-1), cleanup_policy=frozenset({"compact"}), **config)
+    compact = frozenset({"compact"})
+    for _, header, append_time_ms in (
+        check(make_batch(timestamp=START_MS + 99 * HOUR_MS), **config),
+        check(altered(put(21, batch.LOG_APPEND_TIME_BIT, 2)), **config),
+        check(make_batch(timestamp=-1), cleanup_policy=compact, **config),
+    ):
+        assert (header.max_timestamp, append_time_ms) == (START_MS, START_MS)
 
 
 @pytest.mark.parametrize("target", ["uncompressed", "gzip", "snappy", "lz4", "zstd"])

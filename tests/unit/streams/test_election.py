@@ -110,9 +110,10 @@ def test_all_instances_hear_that_the_application_ends(broker: Cluster) -> None:
     second.wait(_size(2))
     first.wait(_size(2))
     first.election.ask_shutdown()
-    second.wait(lambda election: election.verdict is not None and election.verdict.is_shutdown)
     for each in (first, second):
+        each.wait(lambda election: election.verdict is not None and election.verdict.is_shutdown)
         each.election.stop()
+        assert each.election.error is None
 
 
 def test_an_instance_that_cannot_be_heard_is_deposed() -> None:

@@ -1,5 +1,6 @@
 """The cluster inside a test's process: fast, isolated, and easy to stop."""
 
+import socket
 import subprocess
 import sys
 import threading
@@ -54,8 +55,11 @@ def test_a_restart_keeps_data_and_address() -> None:
 def test_stopping_twice_is_stopping_once() -> None:
     """A fixture and a test may both think that it is theirs to stop."""
     cluster = Cluster().start()
+    address = (cluster.bootstrap.partition(":")[0], int(cluster.bootstrap.rpartition(":")[2]))
     cluster.stop()
     cluster.stop()
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(address)
 
 
 def test_a_stopped_cluster_leaves_nothing_behind() -> None:
