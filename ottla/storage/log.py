@@ -16,8 +16,9 @@ from ottla.base.clock import Clock, steady_ms
 from ottla.base.errors import ApiError, ErrorCode, StorageError
 from ottla.base.files import FileSystem, remove_files
 from ottla.base.rng import Rng
-from ottla.storage import checkpoints, producers, recovery, retention, scan, validation
+from ottla.storage import producers, recovery, retention, scan, validation
 from ottla.storage.config import LONG_MAX, LogConfig
+from ottla.storage.epoch_file import EpochFile
 from ottla.storage.file_names import TXN_INDEX_SUFFIX
 from ottla.storage.recovery import LoadedLog
 from ottla.storage.scan import TimestampedOffset
@@ -71,10 +72,10 @@ class Log:
         # Kept for whoever works on all logs of a broker; the partition moves it.
         self.high_watermark = loaded.log_start_offset
         self.epochs = loaded.epochs
+        self._epoch_file = EpochFile(surroundings.files)
         self.producers = loaded.producers
         self._surroundings = surroundings
-        self._files = surroundings.files
-        self._clock = surroundings.clock
+        self._files, self._clock = surroundings.files, surroundings.clock
         self._failure: StorageError | None = None
         self._all = Segments(self._files, loaded.segments)
         # Reads and appends go to the lists themselves.
@@ -408,7 +409,7 @@ class Log:
         self.recovery_point = min(self.recovery_point, end)
         self.first_dirty_offset = min(self.first_dirty_offset, end)
         self.epochs.truncate_from_end(end)
-        self._store_epochs()
+        self._epoch_file.store(self.directory, self.epochs)
         recovery.remove_snapshots(self._files, self.directory, lambda snapshot: snapshot > end)
 
     def advance_log_start_offset(self, offset: int) -> bool:
@@ -478,7 +479,8 @@ class Log:
             for segment in self._segments:
                 if not segment.is_synced:
                     segment.sync()
-            self._store_changed_epochs()
+            if self.epochs.is_dirty:
+                self._epoch_file.store(self.directory, self.epochs)
             self._unsynced.sync()
         self._flushed(self.log_end_offset)
 
@@ -494,7 +496,8 @@ class Log:
         chosen = self._segments[:-1] if sealed_only else self._segments
         pending = [(each, each.file, each.size_bytes) for each in chosen if not each.is_synced]
         with self._disk():
-            self._store_changed_epochs()
+            if self.epochs.is_dirty and not await self._store_epochs_in_background():
+                return self.recovery_point
             await self._unsynced.sync_in_background()
         if truncations != self.truncations_count or self._failure is not None:
             return self.recovery_point
@@ -526,16 +529,13 @@ class Log:
         self._flushed_ms = steady_ms(self._clock)
         self.recovery_point = max(self.recovery_point, end)
 
-    def _store_changed_epochs(self) -> None:
-        # The epochs of the batches must be durable before the recovery point passes them: a start
-        # reads them from the checkpoint, not from the log.
-        if self.epochs.is_dirty:
-            self._store_epochs()
-
-    def _store_epochs(self) -> None:
-        path = f"{self.directory}/{checkpoints.LEADER_EPOCH_FILE}"
-        self._files.replace(path, checkpoints.encode_epochs(self.epochs.entries))
-        self.epochs.is_dirty = False
+    async def _store_epochs_in_background(self) -> bool:
+        """Have the epochs so far stored by the next sync; False where that is void by then."""
+        draft = self._epoch_file.draft(self.directory, self.epochs)
+        self.expect_sync_of(draft.path)
+        await self._unsynced.sync_in_background()
+        self.expect_sync_of(self.directory)
+        return self._failure is None and self._epoch_file.adopt(draft, self.directory, self.epochs)
 
     def expect_sync_of(self, *paths: str) -> None:
         """Have the next flush make the names in folders, or files, durable as well."""

@@ -20,7 +20,7 @@ STEPS = st.lists(
         st.tuples(st.just("append"), st.integers(1, 6)),
         st.tuples(st.just("append"), st.integers(1, 6)),
         st.tuples(st.just("flush"), st.just(0)),
-        st.tuples(st.just("sync rolled"), st.just(0)),
+        st.tuples(st.just("flush in background"), st.booleans()),
         st.tuples(st.just("checkpoint"), st.just(0)),
         st.tuples(st.just("truncate"), st.integers(0, 12)),
         st.tuples(st.just("restart"), st.booleans()),
@@ -59,8 +59,8 @@ class Life:
         elif step == "flush":
             self.log.flush()
             self.durable = self.end()
-        elif step == "sync rolled":
-            self.durable = max(self.durable, asyncio.run(self.sync_rolled()))
+        elif step == "flush in background":
+            self.durable = max(self.durable, asyncio.run(self.flush_in_background(argument)))
         elif step == "checkpoint":
             self.directories.checkpoint()
         elif step == "truncate":
@@ -68,9 +68,9 @@ class Life:
         else:
             self.restart(argument)
 
-    async def sync_rolled(self) -> int:
-        """Make rolled segments durable."""
-        return await self.log.flush_in_background(sealed_only=True)
+    async def flush_in_background(self, sealed_only: bool) -> int:
+        """Make everything durable, or segments that were rolled."""
+        return await self.log.flush_in_background(sealed_only=sealed_only)
 
     def append(self, count: int) -> None:
         """Append a batch of values that no other batch has."""
