@@ -9,7 +9,7 @@ from enum import IntEnum
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.cluster import election
-from ottla.cluster.image import ClusterImage, PartitionImage
+from ottla.cluster.image import NO_LEADER, ClusterImage, PartitionImage
 from ottla.controller.creation import leader_and_isr
 from ottla.controller.machines import PartitionStatus, move_partition, partition_status
 from ottla.controller.requests import PartitionOutcome
@@ -48,6 +48,19 @@ def in_need(image: ClusterImage, kind: ElectionType) -> Iterator[TopicPartition]
         for partition in topic.partitions:
             if not _has_leader(partition, image, kind):
                 yield name, partition.partition
+
+
+def count_unclean(before: ClusterImage, after: ClusterImage) -> int:
+    """Return how many partitions are led now by a replica that was not in sync."""
+    count = 0
+    for name, topic in after.topics.items():
+        former = before.topics.get(name)
+        if former is None or former is topic:
+            continue
+        for old, now in zip(former.partitions, topic.partitions, strict=False):
+            # Where nobody has led yet, nobody was in sync.
+            count += now.leader != NO_LEADER and bool(old.isr) and now.leader not in old.isr
+    return count
 
 
 def _has_leader(partition: PartitionImage, image: ClusterImage, kind: ElectionType) -> bool:

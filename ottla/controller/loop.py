@@ -49,6 +49,8 @@ class Controller:
         self._broker = broker
         self._around = surroundings
         self._office: Office | None = None
+        # By former terms in office.
+        self._unclean_elections = 0
         self._is_suspended = False
         # Registered anew and not yet seen to by a controller: what it led is elected again.
         self._has_restarted = True
@@ -74,6 +76,12 @@ class Controller:
     def is_active(self) -> bool:
         """Tell whether this broker is the controller and may act as such."""
         return self._office is not None and not self._is_suspended
+
+    @property
+    def unclean_elections_count(self) -> int:
+        """Leaders that were not in sync, elected by this broker."""
+        now = self._office.unclean_elections_count if self._office is not None else 0
+        return self._unclean_elections + now
 
     @property
     def broker_epoch(self) -> int:
@@ -162,6 +170,7 @@ class Controller:
         if self._office is not None:
             _log.info("controller out of office epoch=%d", self._office.term.epoch)
             self._office.leave()
+            self._unclean_elections += self._office.unclean_elections_count
         self._office, self.controller_id = None, NO_CONTROLLER
 
     # -- the queue --------------------------------------------------------------------------------

@@ -93,6 +93,7 @@ class Office:
     ) -> None:
         self.term = term
         self.image = ClusterImage()
+        self.unclean_elections_count = 0
         self._session = session
         self._broker_id = broker_id
         self._around = surroundings
@@ -180,6 +181,7 @@ class Office:
                 await self._write(write.operations)
             after = after.with_topics(write.topics)
         tell_of_elections(self.image, after)
+        self.unclean_elections_count += elections.count_unclean(self.image, after)
         self.image = after
 
     def _is_unclean(self, topic: str) -> bool:

@@ -80,6 +80,7 @@ class Partition:
         "node_id",
         "partition",
         "partition_epoch",
+        "rejected_bytes",
         "replicas",
         "topic",
         "topic_id",
@@ -116,7 +117,7 @@ class Partition:
         self.appended_bytes = 0
         # For whoever watches the broker.
         self.appended_records = self.appends_count = 0
-        self.fetched_bytes = self.fetches_count = 0
+        self.fetched_bytes = self.fetches_count = self.rejected_bytes = 0
         self.waiters: dict[Waiter, None] = {}
         self._clock = around.clock
         self._files = around.files

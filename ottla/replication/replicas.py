@@ -37,11 +37,12 @@ class Traffic:
         "appends_count",
         "fetched_bytes",
         "fetches_count",
+        "rejected_bytes",
     )
 
     def __init__(self) -> None:
         self.appended_bytes = self.appended_records = self.appends_count = 0
-        self.fetched_bytes = self.fetches_count = 0
+        self.fetched_bytes = self.fetches_count = self.rejected_bytes = 0
 
     def add(self, partition: "Partition | Traffic") -> None:
         """Count a partition's traffic in, or that of several."""
@@ -50,6 +51,7 @@ class Traffic:
         self.appends_count += partition.appends_count
         self.fetched_bytes += partition.fetched_bytes
         self.fetches_count += partition.fetches_count
+        self.rejected_bytes += partition.rejected_bytes
 
 
 class Replicas:

@@ -156,6 +156,7 @@ class FetchSessions:
 
     def __init__(self, slots_max: int, *, clock: Clock, rng: Rng) -> None:
         self.slots_max = slots_max
+        self.evictions_count = 0
         self._clock = clock
         self._rng = rng
         # In the order of their last use.
@@ -163,6 +164,11 @@ class FetchSessions:
 
     def __len__(self) -> int:
         return len(self._sessions)
+
+    @property
+    def partitions_count(self) -> int:
+        """Partitions in all sessions."""
+        return sum(len(session.partitions) for session in self._sessions.values())
 
     def begin(self, request: FetchRequest, version: int) -> Round:
         """Return the round of a request; ApiError where it does not fit its session."""
@@ -244,11 +250,15 @@ class FetchSessions:
         if oldest is None:
             return False
         if now - oldest.used_at > EVICTION_SECONDS:
-            del self._sessions[oldest.id]
+            self._evict(oldest)
             return True
         smallest = min(self._sessions.values(), key=lambda session: len(session.partitions))
         is_old = now - smallest.created_at > EVICTION_SECONDS
         if is_old and len(smallest.partitions) < partitions_count:
-            del self._sessions[smallest.id]
+            self._evict(smallest)
             return True
         return False
+
+    def _evict(self, session: Session) -> None:
+        del self._sessions[session.id]
+        self.evictions_count += 1

@@ -27,6 +27,8 @@ _LINE_SECONDS = 10.0
 # Work on the loop that is shorter is not worth a name.
 _NOTED_SECONDS = 0.005
 _NOTED_MAX = 8
+# How much the loop has to do is told of two to three of these.
+_SPAN_SECONDS = 30.0
 
 # Tells what ran since a moment of the monotonic clock.
 WhoRan = Callable[[float], str]
@@ -81,6 +83,8 @@ class LoopWatch:
         self._due = self._cpu = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._noted: deque[tuple[str, float]] = deque(maxlen=_NOTED_MAX)
+        # Times, and the processor time used by then.
+        self._spans: deque[tuple[float, float]] = deque(maxlen=3)
         self._next_line_at = float("-inf")
         self._unsaid_count = 0
 
@@ -88,6 +92,7 @@ class LoopWatch:
         """Begin to measure."""
         self._due = self._clock.monotonic() + self._interval
         self._cpu = self._clock.cpu_seconds()
+        self._spans.append((self._clock.monotonic(), self._cpu))
         self._timer = asyncio.get_running_loop().call_later(self._interval, self._tick)
 
     def stop(self) -> None:
@@ -95,6 +100,15 @@ class LoopWatch:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+    def idle_share(self) -> float:
+        """Return the share of the last minute in which the loop's thread has not worked; 1 at first."""
+        if not self._spans:
+            return 1.0
+        since, cpu = self._spans[0]
+        seconds = self._clock.monotonic() - since
+        used = self._clock.cpu_seconds() - cpu
+        return min(max(1 - used / seconds, 0.0), 1.0) if seconds > 0 else 1.0
 
     @contextmanager
     def during(self, name: str) -> Iterator[None]:
@@ -114,6 +128,8 @@ class LoopWatch:
         now, cpu = self._clock.monotonic(), self._clock.cpu_seconds()
         due, cpu_before = self._due, self._cpu
         self._due, self._cpu = now + self._interval, cpu
+        if now - self._spans[-1][0] >= _SPAN_SECONDS:
+            self._spans.append((now, cpu))
         self._timer = asyncio.get_running_loop().call_later(self._interval, self._tick)
         if self.lag.note(now - due):
             self._tell(now, now - due, cpu - cpu_before)

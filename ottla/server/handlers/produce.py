@@ -248,7 +248,8 @@ def _append(
         info = target.append_as_leader(records, acks=acks)
     except HeavyBatchError:
         kept = bytearray(records)
-        work = _append_heavy(context.broker, target, kept, request, answer)
+        item.records = kept
+        work = _append_heavy(context.broker, target, item, request, answer)
         work = counted(work, context.usage, context.broker.clock)
         done = context.broker.tasks.spawn(work, f"heavy batch of {context.client_id}")
         context.connection.budget.hold_until(len(kept), done)
@@ -257,7 +258,7 @@ def _append(
         waits.append((answer, done))
         return answer
     except ApiError as error:
-        return _refused(target, item.index, error)
+        return _refused(target, item, error)
     _accept(answer, info)
     if acks == ACKS_ALL or target.log.config.flush_on_ack:
         acknowledged = _acknowledgement(target, info.last_offset + 1, request)
@@ -272,8 +273,12 @@ def _accept(answer: PartitionProduceResponse, info: AppendInfo) -> None:
     answer.log_start_offset = info.log_start_offset
 
 
-def _refused(target: Partition, index: int, error: ApiError) -> PartitionProduceResponse:
-    failure = _failure(index, error)
+def _refused(
+    target: Partition, item: PartitionProduceData, error: ApiError
+) -> PartitionProduceResponse:
+    if error.code == ErrorCode.MESSAGE_TOO_LARGE:
+        target.rejected_bytes += len(_bytes_of(item))
+    failure = _failure(item.index, error)
     if not (error.code in _WITHOUT_LOG_START or isinstance(error, UnreadableBatchError)):
         failure.log_start_offset = target.log.log_start_offset
     return failure
@@ -282,15 +287,15 @@ def _refused(target: Partition, index: int, error: ApiError) -> PartitionProduce
 async def _append_heavy(
     broker: Broker,
     target: Partition,
-    records: bytearray,
+    item: PartitionProduceData,
     request: ProduceRequest,
     answer: PartitionProduceResponse,
 ) -> ErrorCode:
     """Append a batch that is judged off the event loop; fill its answer in."""
     try:
-        info = await broker.heavy_batches.append(target, records, request.acks)
+        info = await broker.heavy_batches.append(target, _bytes_of(item), request.acks)
     except ApiError as error:
-        refused = _refused(target, answer.index, error)
+        refused = _refused(target, item, error)
         for field in PartitionProduceResponse.FIELDS:
             setattr(answer, field.name, getattr(refused, field.name))
         return ErrorCode.NONE

@@ -9,6 +9,7 @@ from ottla.server.context import Broker
 from ottla.server.monitoring.sources import Pace, Sources, Stage
 from ottla.storage.cleaning import Cleaner
 
+_SESSIONS = "kafka_server_fetchsessioncache_"
 # kafka.server.BrokerState
 _BROKER_STATES = {Stage.STARTING: 1, Stage.RUNNING: 3, Stage.STOPPING: 7}
 
@@ -73,6 +74,11 @@ async def controller(broker: Broker, pace: Pace) -> list[Family]:
         ),
         gauge(f"{prefix}globaltopiccount", "Topics.", len(image.topics) * scale),
         gauge(f"{prefix}globalpartitioncount", "Partitions.", count * scale),
+        counter(
+            "kafka_controller_controllerstats_uncleanleaderelections_total",
+            "Leaders that were not in sync, elected by this broker.",
+            broker.controller.unclean_elections_count,
+        ),
         gauge("kafka_brokers", "Brokers of the cluster.", len(image.brokers)),
         gauge(
             "kafka_broker_info",
@@ -89,6 +95,7 @@ async def controller(broker: Broker, pace: Pace) -> list[Family]:
 def waiting(broker: Broker) -> list[Family]:
     """Return what waits on this broker: requests, fetch sessions, transactions."""
     states = Counter(each.state.shown for each in broker.transactions.transactions())
+    sessions = broker.fetch_sessions
     return [
         gauge(
             "kafka_server_delayedoperationpurgatory_purgatorysize",
@@ -98,10 +105,16 @@ def waiting(broker: Broker) -> list[Family]:
                 for kind, count in broker.replicas.delayed.waiting_counts.items()
             ],
         ),
+        gauge(f"{_SESSIONS}numincrementalfetchsessions", "Fetch sessions.", len(sessions)),
         gauge(
-            "kafka_server_fetchsessioncache_numincrementalfetchsessions",
-            "Fetch sessions.",
-            len(broker.fetch_sessions),
+            f"{_SESSIONS}numincrementalfetchpartitionscached",
+            "Partitions in fetch sessions.",
+            sessions.partitions_count,
+        ),
+        counter(
+            f"{_SESSIONS}incrementalfetchsessionevictions_total",
+            "Fetch sessions that had to make room.",
+            sessions.evictions_count,
         ),
         gauge(
             "ottla_transactions",

@@ -108,7 +108,8 @@ def _samples(rows: Rows, value: Value) -> Iterator[Sample]:
 
 async def replicas(broker: Broker, partitions: Sequence[Partition], pace: Pace) -> list[Family]:
     """Return ReplicaManager's counts."""
-    led = offline = under_replicated = under_minimum = at_minimum = 0
+    led = offline = under_replicated = under_minimum = at_minimum = moving = 0
+    image = broker.image
     for partition in partitions:
         await pace.rest()
         offline += partition.is_offline
@@ -118,6 +119,8 @@ async def replicas(broker: Broker, partitions: Sequence[Partition], pace: Pace) 
             missing = _missing(partition)
             under_minimum += missing < 0
             at_minimum += missing == 0
+            known = image.partition(partition.topic, partition.partition)
+            moving += known is not None and known.is_being_reassigned
     prefix = "kafka_server_replicamanager_"
     return [
         gauge(f"{prefix}leadercount", "Partitions that this broker leads.", led),
@@ -128,6 +131,13 @@ async def replicas(broker: Broker, partitions: Sequence[Partition], pace: Pace) 
         ),
         gauge(f"{prefix}underminisrpartitioncount", "Led, too few in sync.", under_minimum),
         gauge(f"{prefix}atminisrpartitioncount", "Led, just enough in sync.", at_minimum),
+        gauge(f"{prefix}reassigningpartitions", "Led, with replicas on their way.", moving),
+        # No broker follows another yet.
         counter(f"{prefix}isrshrinks_total", "Replicas that fell behind.", 0),
         counter(f"{prefix}isrexpands_total", "Replicas that caught up.", 0),
+        gauge(
+            "kafka_server_replicafetchermanager_maxlag",
+            "Records that this broker's replicas are behind their leaders at most.",
+            [(labels(clientid="Replica"), 0)],
+        ),
     ]

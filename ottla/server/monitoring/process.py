@@ -12,11 +12,12 @@ from collections.abc import Iterator
 import ottla
 from ottla.base.files import FileSystem
 from ottla.metrics.exposition import Family, Kind, Sample, counter, gauge, labels
-from ottla.server.loop_lag import BUCKETS, LoopLag
+from ottla.server.loop_lag import BUCKETS, LoopLag, LoopWatch
 
 _STAT = "/proc/self/stat"
 _BOOT = "/proc/stat"
 _DESCRIPTORS = "/proc/self/fd"
+_IO = "/proc/self/io"
 # Fields of /proc/self/stat behind the name of the program, counted from 0.
 _USER_TICKS, _SYSTEM_TICKS, _START_TICKS, _VIRTUAL_BYTES, _RESIDENT_PAGES = 11, 12, 19, 20, 21
 
@@ -31,6 +32,7 @@ def process(files: FileSystem) -> list[Family]:
         gauge("python_info", "Python.", [(info, 1)]),
         *_statistics(files),
         *_descriptors(files),
+        *_device(files),
         *_collector(),
     ]
 
@@ -62,6 +64,17 @@ def _descriptors(files: FileSystem) -> Iterator[Family]:
     yield gauge("process_max_fds", "How many there may be (ulimit -n).", limit)
 
 
+def _device(files: FileSystem) -> Iterator[Family]:
+    try:
+        rows = dict(line.split(b": ") for line in files.read(_IO).splitlines())
+        read, written = int(rows[b"read_bytes"]), int(rows[b"write_bytes"])
+    except (OSError, KeyError, ValueError):
+        return
+    prefix = "kafka_server_kafkaserver_linux_disk_"
+    yield gauge(f"{prefix}read_bytes", "Bytes that devices have read for the process.", read)
+    yield gauge(f"{prefix}write_bytes", "Bytes that devices are to write for it.", written)
+
+
 def _collector() -> Iterator[Family]:
     statistics = [(labels(generation=at), each) for at, each in enumerate(gc.get_stats())]
     for name, key, meaning in (
@@ -76,7 +89,21 @@ def _collector() -> Iterator[Family]:
         )
 
 
-def loop_lag(lag: LoopLag) -> list[Family]:
+def loop(watch: LoopWatch) -> list[Family]:
+    """Return what the event loop does: it is Kafka's network and request handler threads in one."""
+    idle = watch.idle_share()
+    return [
+        gauge(
+            "kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent",
+            "Share (0 to 1) of the last minute that the event loop had nothing to do.",
+            idle,
+        ),
+        gauge("kafka_network_socketserver_networkprocessoravgidle_percent", "The same.", idle),
+        *_lag(watch.lag),
+    ]
+
+
+def _lag(lag: LoopLag) -> list[Family]:
     """Return how late the event loop ran: no client is served meanwhile."""
     below = 0
     buckets: list[Sample] = []

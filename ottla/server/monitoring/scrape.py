@@ -41,7 +41,7 @@ class Scraper:
     async def _families(self, pace: Pace) -> list[Family]:
         node, broker = self._node, self._node.broker
         families = [*cluster.broker(node), *process.process(node.files)]
-        families += process.loop_lag(broker.loop_watch.lag)
+        families += process.loop(broker.loop_watch)
         if node.stage is not Stage.RUNNING:
             return families
         replicas = broker.replicas

@@ -19,6 +19,7 @@ _COUNTED = (
     ("messagesin", "appended_records", "Records appended."),
     ("bytesin", "appended_bytes", "Bytes of records appended."),
     ("bytesout", "fetched_bytes", "Bytes of records given to consumers."),
+    ("bytesrejected", "rejected_bytes", "Bytes of batches that were too large."),
     ("totalproducerequests", "appends_count", "Appends to partitions."),
     ("totalfetchrequests", "fetches_count", "Reads of partitions."),
 )
@@ -46,8 +47,13 @@ async def topics(past: Traffic, partitions: Sequence[Partition], pace: Pace) -> 
             yield written[topic], get(traffic)
 
     return [
-        counter(f"{_TOPICS}{name}_total", meaning, samples(attribute))
-        for name, attribute, meaning in _COUNTED
+        *(
+            counter(f"{_TOPICS}{name}_total", meaning, samples(attribute))
+            for name, attribute, meaning in _COUNTED
+        ),
+        # No broker follows another yet.
+        counter(f"{_TOPICS}replicationbytesin_total", "Bytes copied from leaders.", 0),
+        counter(f"{_TOPICS}replicationbytesout_total", "Bytes given to followers.", 0),
     ]
 
 

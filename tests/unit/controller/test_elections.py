@@ -6,7 +6,7 @@ import pytest
 
 from ottla.base.errors import ErrorCode
 from ottla.cluster.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
-from ottla.controller.elections import ElectionType, plan_elections
+from ottla.controller.elections import ElectionType, count_unclean, plan_elections
 
 PREFERRED, UNCLEAN = ElectionType.PREFERRED, ElectionType.UNCLEAN
 
@@ -73,3 +73,16 @@ def test_partitions_that_do_not_exist_are_told_by_name() -> None:
     _, results = plan_elections(image(partition(2, (2,))), PREFERRED, [("u", 0), ("t", 1)])
     messages = [item.error.message for item in results if item.error is not None]
     assert messages == ["No such topic as u", "No such partition as t-1"]
+
+
+def test_unclean_elections_are_counted() -> None:
+    """A leader out of the ISR is one; the first leader of a partition, or its last, is none."""
+    offline = image(partition(leader=-1, isr=(2,)), live=(1,))
+    after, _ = plan_elections(offline, UNCLEAN, [("t", 0)])
+    assert count_unclean(offline, after) == 1
+    assert count_unclean(after, after) == 0
+    assert count_unclean(ClusterImage(), after) == 0
+    assert count_unclean(image(partition(2, (2,))), offline) == 0
+    unborn = image(replace(partition(-1, ()), leader_epoch=-1))
+    assert count_unclean(unborn, image(partition(2, (1, 2)))) == 0
+    assert count_unclean(image(partition(1, (1, 2))), image(partition(2, (1, 2)))) == 0

@@ -136,3 +136,20 @@ def test_pauses_are_told_of_once_in_ten_seconds(caplog: pytest.LogCaptureFixture
     run(block)
     assert len(caplog.records) == 2
     assert "more_pauses_unsaid=19" in caplog.records[1].message
+
+
+def test_how_idle_the_loop_is_follows_the_last_minute() -> None:
+    """All of it at first, then what its own thread has not used; former work is forgotten."""
+
+    async def work(clock: SlowClock, watch: LoopWatch) -> None:
+        assert watch.idle_share() == 1.0
+        for _ in range(10):
+            await clock.sleep(0.75)
+            clock.pass_by(0.25)
+        assert watch.idle_share() == pytest.approx(0.75, abs=0.01)
+        clock.pass_by(10, is_own=False)
+        assert watch.idle_share() == pytest.approx(0.875, abs=0.01)
+        await clock.sleep(100)
+        assert watch.idle_share() == 1.0
+
+    run(work)

@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from ottla.base.clock import RealClock
 from ottla.base.errors import ConfigError
 from ottla.base.files import RealFile, RealFileSystem
+from ottla.server import monitoring
 from ottla.server.node import Node
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from ottla.wire.messages.offset_commit import (
@@ -20,6 +22,7 @@ from ottla.wire.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from ottla.wire.records.records import Record, encode_batch
+from tests.handlers.logs import batch
 from tests.unit.server.test_node import Yard
 
 _SAMPLE = re.compile(
@@ -193,6 +196,21 @@ async def test_partitions_are_told_as_kafka_and_as_kafka_exporter_do(yard: Yard)
     assert value("kafka_server_kafkaserver_brokerstate") == 3
 
 
+async def commit(node: Node, *topics: str) -> None:
+    """Commit offset 3 of each topic's first partition in a group."""
+    await node.broker.controller.ensure_topic("__consumer_offsets", 1, {})
+    request = OffsetCommitRequest(
+        group_id="g", topics=[
+            OffsetCommitRequestTopic(name=name, partitions=[
+                OffsetCommitRequestPartition(partition_index=0, committed_offset=3)])
+            for name in topics
+        ],
+    )  # fmt: skip
+    reply = node.broker.groups.commit_offsets(request, api_version=8)
+    if isinstance(reply, asyncio.Future):
+        await reply
+
+
 async def test_groups_have_their_lag(yard: Yard) -> None:
     """From what is committed and where the partition ends; -1 for a partition that is gone."""
     node = await yard.start(settings=SETTINGS | {"offsets.topic.num.partitions": "1"})
@@ -200,17 +218,7 @@ async def test_groups_have_their_lag(yard: Yard) -> None:
     await client.metadata("a")
     for number in range(5):
         await client.produce("a", b"%d" % number)
-    await node.broker.controller.ensure_topic("__consumer_offsets", 1, {})
-    commit = OffsetCommitRequest(
-        group_id="g", topics=[
-            OffsetCommitRequestTopic(name=name, partitions=[
-                OffsetCommitRequestPartition(partition_index=0, committed_offset=3)])
-            for name in ("a", "gone")
-        ],
-    )  # fmt: skip
-    reply = node.broker.groups.commit_offsets(commit, api_version=8)
-    if isinstance(reply, asyncio.Future):
-        await reply
+    await commit(node, "a", "gone")
     value = await metrics(node)
     place = {"consumergroup": "g", "topic": "a"}
     assert value("kafka_consumergroup_current_offset", **place, partition=0) == 3
@@ -284,6 +292,121 @@ async def test_compaction_is_told(yard: Yard) -> None:
     share = value("kafka_log_logcleaner_cleaner_recopy_percent")
     assert share == pytest.approx(100 * kept / read, rel=0.5)
     assert value("kafka_log_logcleanermanager_uncleanable_partitions_count") == 0
+
+
+# What Strimzi's and Confluent's dashboards and alert rules for brokers ask for, and kafka_exporter's.
+DASHBOARDS = """
+kafka_controller_kafkacontroller_{activecontrollercount,offlinepartitionscount}
+kafka_controller_kafkacontroller_{preferredreplicaimbalancecount,globaltopiccount}
+kafka_controller_kafkacontroller_globalpartitioncount
+kafka_controller_controllerstats_uncleanleaderelections_total
+kafka_server_replicamanager_{underreplicatedpartitions,underminisrpartitioncount}
+kafka_server_replicamanager_{leadercount,partitioncount,offlinereplicacount}
+kafka_server_replicamanager_{isrshrinks_total,isrexpands_total,reassigningpartitions}
+kafka_cluster_partition_{underminisr,atminisr,replicascount}
+kafka_log_logmanager_offlinelogdirectorycount
+kafka_server_kafkaserver_{brokerstate,linux_disk_read_bytes,linux_disk_write_bytes}
+kafka_server_brokertopicmetrics_{messagesin,bytesin,bytesout,bytesrejected}_total
+kafka_server_brokertopicmetrics_{totalproducerequests,totalfetchrequests}_total
+kafka_server_brokertopicmetrics_{failedproducerequests,failedfetchrequests}_total
+kafka_server_brokertopicmetrics_{replicationbytesin,replicationbytesout}_total
+kafka_network_requestmetrics_{totaltimems,localtimems,remotetimems,requestqueuetimems}
+kafka_network_requestmetrics_{responsequeuetimems,responsesendtimems,requests_total,errors_total}
+kafka_network_requestchannel_requestqueuesize
+kafka_network_socketserver_networkprocessoravgidle_percent
+kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent
+kafka_server_socket_server_metrics_connection_count
+kafka_server_fetchsessioncache_{numincrementalfetchsessions,numincrementalfetchpartitionscached}
+kafka_server_fetchsessioncache_incrementalfetchsessionevictions_total
+kafka_server_delayedoperationpurgatory_purgatorysize
+kafka_server_replicafetchermanager_maxlag
+kafka_server_fetcherlagmetrics_consumerlag
+kafka_server_sessionexpirelistener_{zookeeperdisconnects,zookeeperexpires}_total
+kafka_log_log_{size,logstartoffset,logendoffset,numlogsegments}
+kafka_log_logflushstats_logflushrateandtimems
+kafka_coordinator_group_groupmetadatamanager_{numgroups,numgroupsstable,numgroupsempty}
+kafka_consumergroup_{current_offset,current_offset_sum,lag,lag_sum,members}
+kafka_topic_partition_{current_offset,oldest_offset,in_sync_replica,leader,leader_is_preferred}
+kafka_topic_partition_{replicas,under_replicated_partition}
+kafka_{brokers,broker_info,topic_partitions}
+process_open_fds
+jvm_{memory_used_bytes,gc_collection_seconds_count,threads_current}
+"""
+
+
+def dashboard_names() -> set[str]:
+    """Return the names one by one."""
+    names = set()
+    for line in DASHBOARDS.split():
+        head, _, rest = line.partition("{")
+        middle, _, tail = rest.partition("}")
+        names |= {f"{head}{each}{tail}" for each in middle.split(",")}
+    return names
+
+
+async def test_names_of_dashboards_are_served_or_said_to_be_missing(yard: Yard) -> None:
+    """No panel is empty without a word in the header of the package, which docs/gaps.md repeats."""
+    node = await yard.start(settings=SETTINGS | {"offsets.topic.num.partitions": "1"})
+    client = await yard.client(node)
+    await client.metadata("a")
+    await client.produce("a", b"1")
+    await client.produce("missing", b"1")
+    await commit(node, "a")
+    _, body = await get(node)
+    served = {name for name, _ in parse(body.decode())}
+    missing = set(re.findall(r"`([a-z_]+)`", (monitoring.__doc__ or "").partition("Not done:")[2]))
+    assert dashboard_names() - served == missing & dashboard_names()
+    assert not missing & served
+
+
+async def test_what_only_a_second_broker_could_move_stands_still(yard: Yard) -> None:
+    """Alerts on these names find a value."""
+    value = await metrics(await yard.start(settings=SETTINGS))
+    for name in ("isrshrinks_total", "isrexpands_total", "reassigningpartitions"):
+        assert value(f"kafka_server_replicamanager_{name}") == 0
+    for name in ("replicationbytesin_total", "replicationbytesout_total"):
+        assert value(f"kafka_server_brokertopicmetrics_{name}") == 0
+    assert value("kafka_server_replicafetchermanager_maxlag", clientid="Replica") == 0
+    assert value("kafka_controller_controllerstats_uncleanleaderelections_total") == 0
+
+
+async def test_bytes_that_were_too_many_are_counted(yard: Yard) -> None:
+    """As they came, for the topic and for all; they do not count as appended."""
+    node = await yard.start(settings=SETTINGS | {"message.max.bytes": "1000"})
+    client = await yard.client(node)
+    await client.metadata("a")
+    large = b"x" * 2000
+    for value_bytes in (large, b"1", large):
+        await client.produce("a", value_bytes)
+    value = await metrics(node)
+    prefix = "kafka_server_brokertopicmetrics_bytesrejected_total"
+    assert value(prefix, topic="a") == value(prefix) == 2 * len(batch(large))
+    assert value("kafka_server_brokertopicmetrics_messagesin_total") == 1
+
+
+async def test_fetch_sessions_are_counted(yard: Yard) -> None:
+    """With their partitions, and with those that had to make room."""
+    settings = {"max.incremental.fetch.session.cache.slots": "1", "num.partitions": "1"}
+    node = await yard.start(settings=SETTINGS | settings)
+    client = await yard.client(node)
+    await client.metadata("a", "b")
+    asked = [FetchTopic(topic=name, partitions=[FetchPartition()]) for name in ("a", "b")]
+    for _ in range(2):
+        client.send(FetchRequest(topics=asked, session_epoch=0), 12)
+        await client.receive(FetchResponse, 12)
+        node.broker.fetch_sessions._clock = LaterClock()
+    value = await metrics(node)
+    prefix = "kafka_server_fetchsessioncache_"
+    assert value(f"{prefix}numincrementalfetchsessions") == 1
+    assert value(f"{prefix}numincrementalfetchpartitionscached") == 2
+    assert value(f"{prefix}incrementalfetchsessionevictions_total") == 1
+
+
+class LaterClock(RealClock):
+    """An hour ahead."""
+
+    def monotonic(self) -> float:
+        return super().monotonic() + 3600
 
 
 async def test_a_long_scrape_leaves_the_loop_its_turn(yard: Yard) -> None:
