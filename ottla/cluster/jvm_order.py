@@ -10,6 +10,10 @@ from collections.abc import Callable, Iterable
 def java_string_hash(text: str) -> int:
     """Return String.hashCode as an unsigned 32-bit number."""
     value = 0
+    if text.isascii():
+        for unit in text.encode():
+            value = (value * 31 + unit) & 0xFFFFFFFF
+        return value
     # The hash runs over UTF-16 units, so a character beyond the basic plane counts twice.
     units = text.encode("utf-16-be")
     for position in range(0, len(units), 2):
@@ -22,7 +26,8 @@ def _spread(text: str) -> int:
     return value ^ value >> 16
 
 
-def _ordered(keys: Iterable[str], within_bucket: Callable[[str], int] | None) -> list[str]:
+def _ordered(keys: Iterable[str], within_bucket: Callable[[int], int] | None) -> list[str]:
+    """Return the keys by their buckets, and in one bucket by a function of their hash, or as they came."""
     keys = list(keys)
     size = 16
     # Both maps double once an insertion fills three quarters of the table.
@@ -30,17 +35,17 @@ def _ordered(keys: Iterable[str], within_bucket: Callable[[str], int] | None) ->
         size *= 2
     if within_bucket is None:
         return sorted(keys, key=lambda key: _spread(key) & size - 1)
-    return sorted(keys, key=lambda key: (_spread(key) & size - 1, within_bucket(key)))
+    spread = {key: _spread(key) for key in keys}
+    return sorted(keys, key=lambda key: (spread[key] & size - 1, within_bucket(spread[key])))
 
 
-def _signed_spread(text: str) -> int:
-    value = _spread(text)
+def _signed(value: int) -> int:
     return value - (1 << 32) if value >> 31 else value
 
 
 def scala_map_order(keys: Iterable[str]) -> list[str]:
     """Return the keys as scala.collection.mutable.HashMap (2.13) iterates them."""
-    return _ordered(keys, _signed_spread)
+    return _ordered(keys, _signed)
 
 
 def scala_immutable_map_order(keys: Iterable[str]) -> list[str]:

@@ -6,7 +6,7 @@ states of the others follow; a controller that finds partitions without a state 
 Follows ReplicationControlManager (checks, codes) and AdminZkClient (nodes).
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -34,6 +34,8 @@ PARTITIONS_MAX = 10_000
 # What is written at once, two nodes each: ZooKeeper refuses packets above a megabyte, and a write
 # stops the event loop for as long as the tree takes to change.
 PARTITIONS_AT_ONCE = 1000
+# About a millisecond of work.
+_MADE_AT_ONCE = 300
 # Kafka's metadata log: tools take a topic of this name for something else.
 RESERVED_NAME = "__cluster_metadata"
 
@@ -59,10 +61,11 @@ class Circumstances:
 
 
 class NewTopic(NamedTuple):
-    """A topic that may be created, with its own settings."""
+    """A topic that may be created, with its own settings and the content of its node."""
 
     topic: TopicImage
     config: dict[str, str]
+    content: bytes
 
     @property
     def replication_factor(self) -> int:
@@ -70,24 +73,53 @@ class NewTopic(NamedTuple):
         return len(self.topic.partitions[0].replicas)
 
 
+class Placement(NamedTuple):
+    """Replicas of new partitions, of which the first has the number `first`.
+
+    The partitions are made of it some at a time: thousands take a while.
+    """
+
+    first: int
+    replicas: Sequence[tuple[int, ...]]
+    brokers: Mapping[int, BrokerImage]
+
+    def parts(self) -> Iterator[list[PartitionImage]]:
+        """Yield the partitions, a few hundred at a time."""
+        for start in range(0, len(self.replicas), _MADE_AT_ONCE):
+            some = self.replicas[start : start + _MADE_AT_ONCE]
+            yield [
+                new_partition(number, replicas, self.brokers)
+                for number, replicas in enumerate(some, self.first + start)
+            ]
+
+    def partitions(self) -> list[PartitionImage]:
+        """Return all of them."""
+        return [partition for part in self.parts() for partition in part]
+
+
 def plan_topic(request: TopicRequest, existing: Iterable[str], now: Circumstances) -> NewTopic:
-    """Return the topic that `request` asks for; ApiError where it cannot be.
+    """Return the topic that `request` asks for; ApiError where it cannot be."""
+    placed = place_topic(request, existing, now)
+    return new_topic(request, placed.partitions(), now)
+
+
+def place_topic(request: TopicRequest, existing: Iterable[str], now: Circumstances) -> Placement:
+    """Return where a topic will be; ApiError where it cannot be.
 
     `existing` are the names that are taken, those of topics being deleted among them.
     """
     _check_name(request.name, existing)
     configs.check_topic(request.config, now.options)
-    assignment = _assignment(request, now)
-    topic = TopicImage(
-        request.name,
-        random_uuid(now.rng),
-        tuple(
-            new_partition(number, replicas, now.image.brokers)
-            for number, replicas in enumerate(assignment)
-        ),
-    )
+    return Placement(0, _assignment(request, now), now.image.brokers)
+
+
+def new_topic(
+    request: TopicRequest, partitions: Iterable[PartitionImage], now: Circumstances
+) -> NewTopic:
+    """Return the topic of a request that `place_topic` has found to be possible."""
+    topic = TopicImage(request.name, random_uuid(now.rng), tuple(partitions))
     config = {name: (value or "").strip() for name, value in request.config.items()}
-    return NewTopic(topic, config)
+    return NewTopic(topic, config, encode_topic(topic))
 
 
 def _check_name(name: str, existing: Iterable[str]) -> None:
@@ -195,7 +227,7 @@ def write_topic(new: NewTopic, controller_epoch: int, *, config_exists: bool = F
     # Settings first, as in Kafka: whoever sees the topic finds them.
     operations: list[Operation] = [
         SetData(config_path, config) if config_exists else Create(config_path, config),
-        Create(TopicNode.path(topic.name), encode_topic(topic)),
+        Create(TopicNode.path(topic.name), new.content),
         Create(PartitionsNode.path(topic.name)),
     ]
     for partition in topic.partitions[:PARTITIONS_AT_ONCE]:
@@ -256,6 +288,13 @@ def plan_partitions(
     request: PartitionsRequest, topic: TopicImage, now: Circumstances
 ) -> TopicImage:
     """Return the topic with the partitions that `request` asks for; ApiError where it cannot be."""
+    return topic.with_partitions(place_partitions(request, topic, now).partitions())
+
+
+def place_partitions(
+    request: PartitionsRequest, topic: TopicImage, now: Circumstances
+) -> Placement:
+    """Return where a topic's new partitions will be; ApiError where they cannot be."""
     had = len(topic.partitions)
     if request.count == had:
         raise ApiError(ErrorCode.INVALID_PARTITIONS, f"Topic already has {had} partitions.")
@@ -275,10 +314,7 @@ def plan_partitions(
         if request.assignments is None
         else _new_assignment(request, topic, now.image.brokers)
     )
-    return topic.with_partitions(
-        new_partition(number, replicas, now.image.brokers)
-        for number, replicas in enumerate(assignment, had)
-    )
+    return Placement(had, assignment, now.image.brokers)
 
 
 def _continued(topic: TopicImage, count: int, image: ClusterImage) -> list[tuple[int, ...]]:

@@ -19,7 +19,7 @@ from ottla.base.rng import Rng
 from ottla.base.slices import Slices
 from ottla.base.tasks import Tasks
 from ottla.cluster import names
-from ottla.cluster.image import BrokerImage, ClusterImage, TopicImage
+from ottla.cluster.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
 from ottla.cluster.zk.port import (
     BadVersion,
     Coordination,
@@ -278,7 +278,9 @@ class Office:
 
     async def _create_topic(self, request: TopicRequest, validate_only: bool) -> TopicResult:
         existing = self.image.topics.keys() | self._deletions.keys()
-        new = creation.plan_topic(request, existing, self._circumstances())
+        placed = creation.place_topic(request, existing, self._circumstances())
+        partitions = await self._make(placed)
+        new = creation.new_topic(request, partitions, self._circumstances())
         topic = new.topic
         if not validate_only:
             await self._breathe(topic)
@@ -307,6 +309,15 @@ class Office:
             await self._write(write.operations)
         await self._write_rest(new.topic, 0)
 
+    async def _make(self, placed: creation.Placement) -> list[PartitionImage]:
+        """Make new partitions, in slices."""
+        made: list[PartitionImage] = []
+        slices = Slices(self._around.clock)
+        for part in placed.parts():
+            made += part
+            await slices.pause()
+        return made
+
     async def _breathe(self, topic: TopicImage) -> None:
         """Let others run between two steps that take long for a topic of many partitions."""
         if len(topic.partitions) > creation.PARTITIONS_AT_ONCE:
@@ -331,10 +342,13 @@ class Office:
         former = self.image.topic(request.name)
         if former is None:
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        topic = creation.plan_partitions(request, former, self._circumstances())
+        placed = creation.place_partitions(request, former, self._circumstances())
+        topic = former.with_partitions(await self._make(placed))
         if validate_only:
             return
+        await self._breathe(topic)
         write = creation.write_partitions(former, topic, self.term.epoch)
+        await self._breathe(topic)
         await self._write(write.operations)
         await self._write_rest(topic, len(former.partitions))
         self.image = self.image.with_topics(write.topics)

@@ -10,7 +10,7 @@ from ottla.cluster.image import BrokerImage, ClusterImage
 from ottla.cluster.options import BROKER_OPTIONS
 from ottla.controller import creation
 from ottla.controller.outbox import Fence
-from ottla.controller.requests import TopicRequest
+from ottla.controller.requests import PartitionsRequest, TopicRequest
 from ottla.server.local_broker import LocalBroker
 from ottla.storage.cleaning import Round, survey
 from ottla.storage.compaction import NewestOffsets
@@ -193,6 +193,26 @@ async def test_the_controller_gives_turns_away_for_large_topics() -> None:
     assert outcome.error is None
     # Two nodes a partition are looked at, a millisecond each.
     assert clock.turns - before >= 2 * creation.PARTITIONS_AT_ONCE // STEPS_MAX
+    await world.close()
+
+
+async def test_thousands_of_partitions_are_made_in_slices() -> None:
+    """Of a new topic and of one that grows; nothing is written of what is only asked about."""
+    world = ControllerWorld()
+    clock = CountingClock()
+    world.clock = cast(Any, clock)
+    controller = await world.start(1)
+    before = clock.turns
+    many = TopicRequest("many", creation.PARTITIONS_MAX, 1)
+    (made,) = await controller.create_topics([many], validate_only=True)
+    assert made.partitions == creation.PARTITIONS_MAX
+    assert clock.turns > before
+    await controller.create_topics([TopicRequest("small", 1, 1)])
+    before = clock.turns
+    more = PartitionsRequest("small", creation.PARTITIONS_MAX)
+    (outcome,) = await controller.create_partitions([more], validate_only=True)
+    assert outcome.error is None
+    assert clock.turns > before
     await world.close()
 
 
