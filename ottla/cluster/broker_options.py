@@ -43,6 +43,14 @@ _IDENTITY = (
         "The folder that holds the logs where log.dirs is not set. Kafka: /tmp/kafka-logs.",
         check=not_empty,
     ),
+    _broker(
+        "coordination.dir",
+        STRING,
+        None,
+        "Ottla's own: the folder of the cluster's metadata (what Apache Kafka keeps in ZooKeeper); "
+        "the first of log.dirs where it is not set. A broker that cannot write there any more "
+        "stops, so with several disks a folder apart from all log directories is the safest.",
+    ),
     _broker("process.roles", LIST, [], inert("every broker can be the controller")),
     _broker("controller.listener.names", LIST, [], inert("every listener serves clients")),
     _broker("controller.quorum.voters", LIST, [], inert("the controller is not a Raft quorum")),

@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
+from functools import partial
 
 from ottla.base.clock import Clock, RealClock
 from ottla.base.errors import ConfigError, StorageError
@@ -50,6 +51,7 @@ from ottla.server.monitoring.sources import Sources, Stage
 from ottla.server.partition_writer import ReplicaWriter
 from ottla.server.quotas.clients import client_quotas
 from ottla.server.telemetry.clients import client_metrics
+from ottla.server.tree_place import tree_directory
 from ottla.storage import cleaning
 from ottla.storage.cleaning import Cleaner
 from ottla.storage.config import LogConfig
@@ -74,7 +76,7 @@ class Node:
     """One broker. `start` once, `stop` any number of times; a stopped node is not started again.
 
     Every port that is not given is the real one. A `tree` that is given is shared with other nodes
-    and stays open; else the node keeps its own in the first log directory.
+    and stays open; else the node keeps its own, and stops when that cannot be written any more.
     """
 
     def __init__(
@@ -105,7 +107,7 @@ class Node:
         self._undo = AsyncExitStack()
         self._stopping: asyncio.Future[None] | None = None
         self._is_serving = False
-        # Why the node stopped by itself: it had no log directory left; `on_failure` hears of it.
+        # Why the node stopped by itself: it could keep nothing any more; `on_failure` hears of it.
         self.failure: StorageError | None = None
         self.on_failure: Callable[[], None] = lambda: None
         self.broker = Broker()
@@ -224,8 +226,9 @@ class Node:
 
     async def _connect(self) -> Coordination:
         if self._tree is None:
-            directory = self._static.strings("log.dirs")[0]
+            directory = tree_directory(self._static, self._files)
             self._tree = EmbeddedTree(self._files, self._clock, directory)
+            self._tree.on_failure = partial(self._fail, "the coordination tree cannot be written")
             self._undo.push_async_callback(self._tree.close)
         self._session = self._tree.session()
         self._undo.push_async_callback(self._end_session)
@@ -293,11 +296,13 @@ class Node:
         if self._has_replicas:
             self.broker.replicas.directory_offline(path, error)
             if self.broker.replicas.directories.is_lost:
-                self._fail(error)
+                self._fail("every log directory has failed", error)
 
-    def _fail(self, error: StorageError) -> None:
+    def _fail(self, reason: str, error: StorageError) -> None:
         """Stop, as Kafka does: a broker that can keep nothing is in the way of those that can."""
-        _log.critical("stopping, as every log directory has failed error=%s", error)
+        if self._stopping is not None:
+            return
+        _log.critical("broker stops reason=%r error=%s", reason, error)
         self.failure = error
         if self._is_serving:
             self._begin_stop()

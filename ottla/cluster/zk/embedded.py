@@ -55,11 +55,12 @@ class EmbeddedTree:
 
     Opening replays the journal, blocking, and raises StorageError with a sentence that says what to
     do. After a failed write or sync nothing more is acknowledged: every operation raises
-    StorageError, and the sessions are SUSPENDED.
+    StorageError, and the sessions are SUSPENDED; `on_failure` hears of it.
     """
 
     def __init__(self, files: FileSystem, clock: Clock, directory: str | None = None) -> None:
         self.clock = clock
+        self.on_failure: Callable[[StorageError], None] = lambda error: None
         self._files = files
         self._tree = Tree()
         self._tasks = Tasks()
@@ -292,6 +293,7 @@ class EmbeddedTree:
         )
         for session in list(self._sessions.values()):
             session.suspend()
+        self.on_failure(self._failure)
 
 
 def _complete(done: "asyncio.Future[None]") -> None:

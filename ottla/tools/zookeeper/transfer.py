@@ -45,7 +45,8 @@ def between(function: Callable[..., Any]) -> Callable[..., Any]:
             default=DEFAULT_DATA,
             show_default=True,
             type=click.Path(file_okay=False, path_type=Path),
-            help="The first log directory of the broker, which must not be running.",
+            help="The first log directory of the broker, which must not be running (or its "
+            "coordination.dir).",
         ),
     ):
         function = option(function)
@@ -57,7 +58,8 @@ async def directory(data: Path, *, must_exist: bool) -> AsyncIterator[Coordinati
     """Open the tree that Ottla keeps in a log directory."""
     if must_exist and not any(data.glob(f"{JOURNAL_PREFIX}*")):
         raise ConfigError(
-            f"{data} holds no cluster of Ottla's: name the first log directory of a broker with --data"
+            f"{data} holds no cluster of Ottla's: name the first log directory of a broker, or its "
+            "coordination.dir, with --data"
         )
     tree = EmbeddedTree(RealFileSystem(), RealClock(), str(data))
     try:

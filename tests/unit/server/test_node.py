@@ -338,14 +338,75 @@ async def test_a_node_without_a_log_directory_stops(yard: Yard) -> None:
     assert node.failure.directory == str(yard.folder)
 
 
+async def test_a_node_that_can_decide_nothing_any_more_stops(yard: Yard) -> None:
+    """Its metadata cannot be written: it says so and ends instead of serving half of everything."""
+    files = BreakableFiles("cluster.journal.")
+    folders = {"log.dirs": f"{yard.folder},{yard.folder}-2"}
+    node = await yard.start(files=files, settings=folders)
+    heard = asyncio.Event()
+    node.on_failure = heard.set
+    client = await yard.client(node)
+    await client.metadata("t")
+    assert (await client.produce("t", b"a")).error_code == 0
+    files.is_broken = True
+    client.send(MetadataRequest(topics=[MetadataRequestTopic(name="new")]), 9)
+    async with asyncio.timeout(20):
+        await heard.wait()
+        await node.stop()
+    assert node.failure is not None
+    assert node.failure.directory == str(yard.folder)
+    assert "coordination tree could not be written" in str(node.failure)
+    again = await yard.client(await yard.start(settings=folders))
+    assert [each.name for each in (await again.metadata()).topics] == ["t"]
+    assert await again.fetch("t") == [b"a"]
+
+
+async def test_metadata_may_have_a_folder_of_their_own(yard: Yard) -> None:
+    """Then no log directory matters more than another."""
+    files = BreakableFiles()
+    settings = {
+        "log.dirs": f"{yard.folder},{yard.folder}-2",
+        "coordination.dir": f"{yard.folder}-3",
+    }
+    node = await yard.start(files=files, settings=settings)
+    client = await yard.client(node)
+    for name in ("t", "u"):
+        await client.metadata(name)
+    assert not list(yard.folder.glob("cluster.*"))
+    assert list(yard.folder.parent.glob("data-3/cluster.journal.*"))
+    files.is_broken = True
+    assert (await client.produce("t", b"b")).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    files.is_broken = False
+    await leaderless(client, "t")
+    assert (await client.metadata("new")).topics[0].partitions[0].leader_id == 1
+
+
+@pytest.mark.parametrize("change", ["order", "setting"])
+async def test_metadata_in_another_folder_are_told_with_what_to_do(yard: Yard, change: str) -> None:
+    """A second cluster over the first one's logs would be the end of both."""
+    one, two = str(yard.folder), f"{yard.folder}-2"
+    await (await yard.start(settings={"log.dirs": f"{one},{two}"})).stop()
+    elsewhere = (
+        {"log.dirs": f"{two},{one}"}
+        if change == "order"
+        else {"log.dirs": f"{one},{two}", "coordination.dir": f"{yard.folder}-3"}
+    )
+    with pytest.raises(ConfigError, match=rf"is in {one}, .* set coordination\.dir={one}, or move"):
+        await yard.start(settings=elsewhere)
+    await yard.start(settings={"log.dirs": f"{two},{one}", "coordination.dir": one})
+
+
 class BreakableFiles(RealFileSystem):
-    """Files of the operating system; appends to logs fail while it is broken."""
+    """Files of the operating system; appends to logs, or other files, fail while it is broken."""
 
     is_broken = False
 
+    def __init__(self, breakable: str = ".log") -> None:
+        self._breakable = breakable
+
     def open(self, path: str, *, create: bool = False) -> RealFile:
         real = super().open(path, create=create)
-        if not path.endswith(".log"):
+        if self._breakable not in path:
             return real
         guarded = GuardedFile(path, os.dup(real.fileno()))
         guarded.files = self
