@@ -29,7 +29,6 @@ from ottla.wire.messages.describe_log_dirs import (
     DescribeLogDirsResult,
 )
 
-
 _PATIENCE_S = 15.0
 
 
