@@ -4,11 +4,14 @@ An idempotent producer (KIP-98) for one thread: rows become batches by column, s
 every batch is acknowledged by all in-sync replicas. When a leader moves or a connection breaks, what was
 not acknowledged is sent again in order with the same sequence numbers, so that the broker drops what it has.
 In a transaction (KIP-98) the same rows are hidden from readers of committed records until its owner commits it.
+
+What a broker refuses for good is an error; or, where somebody is there to be asked, the batch is halved until the
+records are found that are refused, and goes on without those that may be left out.
 """
 
 import time
 from collections import defaultdict, deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from types import TracebackType
 
@@ -42,6 +45,31 @@ _PAUSE_S = 0.05
 _PAUSE_S_MAX = 1.0
 _WRITTEN = frozenset({ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER})
 
+# What brokers say of a topic, whatever is written to it.
+TOPIC_REFUSALS = frozenset(
+    {
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        # Asked for its partitions for a while, a topic that nobody creates says this.
+        ErrorCode.LEADER_NOT_AVAILABLE,
+    }
+)
+# What they say of records, for good.
+_RECORD_REFUSALS = frozenset(
+    {
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.INVALID_RECORD,
+        ErrorCode.INVALID_TIMESTAMP,
+        ErrorCode.POLICY_VIOLATION,
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    }
+)
+
+Refused = Callable[[str, Rows, ApiError], None]
+"""Told a topic and rows that it does not take; returns to go on without them, or raises."""
+
 
 @dataclass(frozen=True)
 class SendSettings:
@@ -68,6 +96,12 @@ class _Lane:
     retry_at: float = 0.0
     pause_s: float = _PAUSE_S
     deadline: float | None = None
+    # The rows of `waiting`, and why the first batch of them is refused; only where somebody is asked about that.
+    rows: deque[Rows] = field(default_factory=deque)
+    refusal: ApiError | None = None
+    # How often sequences have changed, as rows were left out.
+    renumbered: int = 0
+    in_flight_max: int = _IN_FLIGHT_MAX
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
@@ -75,11 +109,13 @@ class _Lane:
     @property
     def can_send(self) -> bool:
         """Tell whether a batch may leave now."""
-        return not self.has_failed and self.in_flight < min(len(self.waiting), _IN_FLIGHT_MAX)
+        return not self.has_failed and self.in_flight < min(len(self.waiting), self.in_flight_max)
 
     def succeed(self) -> EncodedBatch:
         """Take away the first batch: it is written."""
-        self.pause_s, self.deadline = _PAUSE_S, None
+        self.pause_s, self.deadline, self.in_flight_max = _PAUSE_S, None, _IN_FLIGHT_MAX
+        if self.rows:
+            self.rows.popleft()
         return self.waiting.popleft()
 
     def postpone(self, timeout_s: float) -> bool:
@@ -102,7 +138,7 @@ class ColumnSender:
 
     What `send` accepted is written for sure only once `flush` has returned; any error is final, and says
     nothing about the batches that were not acknowledged. With a `transaction` everything is part of that, which
-    is the caller's to begin and to end.
+    is the caller's to begin and to end. `on_refused` is asked about rows that brokers do not take.
     """
 
     def __init__(
@@ -110,8 +146,10 @@ class ColumnSender:
         brokers: Brokers,
         settings: SendSettings | None = None,
         transaction: Transaction | None = None,
+        on_refused: Refused | None = None,
     ) -> None:
         self._brokers = brokers
+        self._on_refused = on_refused
         self._transaction = transaction
         self._added: dict[str, set[int]] = defaultdict(set)
         self._settings = settings or SendSettings()
@@ -163,19 +201,33 @@ class ColumnSender:
     def send(self, topic: str, partition: int, rows: Rows) -> None:
         """Encode rows for one partition and let them go, waiting where too much is in flight."""
         lane = self._lane(topic, partition)
-        settings = self._settings
-        for encoded in encode_rows(
+        start, count = 0, len(rows.values)
+        while start < count:
+            numbering = lane.renumbered
+            for encoded in self._encode(lane, rows.slice(start, count) if start else rows):
+                end = start + encoded.records_count
+                self._append(lane, encoded, rows.slice(start, end))
+                start = end
+                self._let_go(lane)
+                while sum(len(each.waiting) for each in self._lanes.values()) > _WAITING_MAX:
+                    self._advance()
+                if lane.renumbered != numbering:
+                    break
+
+    def _encode(self, lane: _Lane, rows: Rows) -> Iterable[EncodedBatch]:
+        return encode_rows(
             rows,
-            batch_bytes=settings.batch_bytes,
-            compression=settings.compression,
+            batch_bytes=self._settings.batch_bytes,
+            compression=self._settings.compression,
             sender=lane.sender,
             transactional=self._transaction is not None,
-        ):
-            lane.sender = lane.sender.after(encoded.records_count)
-            lane.waiting.append(encoded)
-            self._let_go(lane)
-            while sum(len(each.waiting) for each in self._lanes.values()) > _WAITING_MAX:
-                self._advance()
+        )
+
+    def _append(self, lane: _Lane, encoded: EncodedBatch, rows: Rows) -> None:
+        lane.sender = lane.sender.after(encoded.records_count)
+        lane.waiting.append(encoded)
+        if self._on_refused is not None:
+            lane.rows.append(rows)
 
     def flush(self) -> None:
         """Return once every batch is acknowledged."""
@@ -188,7 +240,11 @@ class ColumnSender:
             self.add(topic, [partition])
             if self._identity is None:
                 self._identity = self._ask_identity()
-            self._lanes[key] = _Lane(topic, partition, self._identity)
+            lane = self._lanes[key] = _Lane(topic, partition, self._identity)
+            if self._on_refused is not None:
+                # A broker takes any first sequence of a producer that it does not know: were the first batch refused,
+                # those behind it would be written, and could not be sent again behind what is left of it.
+                lane.in_flight_max = 1
         return self._lanes[key]
 
     def _ask_identity(self) -> Sender:
@@ -216,6 +272,7 @@ class ColumnSender:
         now = time.monotonic()
         for lane in self._lanes.values():
             if lane.has_failed and not lane.in_flight and now >= lane.retry_at:
+                self._ask_about(lane)
                 lane.restart()
             self._let_go(lane)
 
@@ -287,8 +344,35 @@ class ColumnSender:
             return
         if row.error_code in _WRITTEN:
             self.records_sent += lane.succeed().records_count
+            return
+        refusal = _refusal(lane, row)
+        if self._on_refused is None or refusal.code not in _RECORD_REFUSALS:
+            self._fail(lane, refusal)
         else:
-            self._fail(lane, _refusal(lane, row))
+            # Once the answers that are on their way have come.
+            lane.refusal, lane.has_failed, lane.retry_at = refusal, True, 0.0
+
+    def _ask_about(self, lane: _Lane) -> None:
+        """Halve a batch that was refused; leave out what cannot be halved, if that may be."""
+        refusal, lane.refusal = lane.refusal, None
+        if refusal is None:
+            return
+        assert self._on_refused is not None
+        first, *others = lane.rows
+        count = len(first.values)
+        if count == 1 or refusal.code in TOPIC_REFUSALS:
+            self._on_refused(lane.topic, first, refusal)
+            lane.renumbered += 1
+            parts = others
+        else:
+            parts = [first.slice(0, count // 2), first.slice(count // 2, count), *others]
+        waited = sum(each.records_count for each in lane.waiting)
+        lane.sender = lane.sender.before(waited)
+        lane.waiting.clear()
+        lane.rows.clear()
+        for rows in parts:
+            for encoded in self._encode(lane, rows):
+                self._append(lane, encoded, rows)
 
     def _drop_closed(self) -> None:
         """Forget the answers that broken connections owe; their lanes send again."""

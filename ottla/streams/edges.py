@@ -8,6 +8,7 @@ import struct
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from ottla.base.errors import ApiError
 from ottla.streams.errors import DeserializationError, SerializationError, StreamsError
 from ottla.streams.handlers import (
     ErrorHandlerContext,
@@ -101,6 +102,14 @@ class Failures:
         return self._resumes(
             handler.handle_serialization_error(context, topic, record, error, origin)
         )
+
+    def refused(self, node: str, record: ProducedRecord, error: Exception) -> bool:
+        """Return whether the task goes on without a record that the broker refuses."""
+        response = self._handlers.production.handle_error(self._context(node), record, error)
+        if self._resumes(response):
+            return True
+        self._decided = error
+        return False
 
     def _unprocessed(self, node: str, record: Record[Any, Any] | None, error: Exception) -> bool:
         if error is self._decided or isinstance(error, SerializationError):
@@ -225,6 +234,9 @@ class Writer:
             raise SerializationError(
                 f"the {origin.value} of a record for {topic} is not what {serde} writes: {error}"
             ) from error
-        self._task.write(
-            ProducedRecord(topic, key, value, record.timestamp, record.headers, partition)
-        )
+        produced = ProducedRecord(topic, key, value, record.timestamp, record.headers, partition)
+        try:
+            self._task.write(produced)
+        except ApiError as error:
+            if not self._failures.refused(sink.name, produced, error):
+                raise

@@ -115,6 +115,15 @@ class ProcessingExceptionHandler(Protocol):
 class ProductionExceptionHandler(Protocol):
     """Asked when a record cannot be written; `topic` is where it should have gone."""
 
+    def handle_error(
+        self, context: ErrorHandlerContext, record: ProducedRecord, error: Exception
+    ) -> Response:
+        """Decide about a record that the broker refuses, as it is too large, or its topic is not for us.
+
+        On Spark records are written far from where they were read: there `context` knows no source, its raw key and
+        value, and so the dead letter, are those of the record that is refused.
+        """
+
     def handle_serialization_error(
         self,
         context: ErrorHandlerContext,
@@ -178,6 +187,13 @@ class LogAndContinueProcessingExceptionHandler:
 class DefaultProductionExceptionHandler:
     """Ends the application at a record that cannot be written."""
 
+    def handle_error(
+        self, context: ErrorHandlerContext, record: ProducedRecord, error: Exception
+    ) -> Response:
+        """Fail."""
+        _log.error("a record for %s is refused: %s: %s", record.topic, context, error)
+        return Response.fail(context.dead_letters(error))
+
     def handle_serialization_error(
         self,
         context: ErrorHandlerContext,
@@ -194,6 +210,15 @@ class DefaultProductionExceptionHandler:
 @dataclass(frozen=True)
 class LogAndContinueProductionExceptionHandler:
     """Leaves out records that cannot be written."""
+
+    def handle_error(
+        self, context: ErrorHandlerContext, record: ProducedRecord, error: Exception
+    ) -> Response:
+        """Go on."""
+        _log.warning(
+            "a record for %s is left out, it is refused: %s: %s", record.topic, context, error
+        )
+        return Response.resume(context.dead_letters(error))
 
     def handle_serialization_error(
         self,

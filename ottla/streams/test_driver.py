@@ -5,11 +5,12 @@ repartition topics included, when the call returns. Time on the wall moves only 
 """
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
+from ottla.base.errors import ApiError
 from ottla.streams.durations import Duration, milliseconds
 from ottla.streams.errors import StreamsError
 from ottla.streams.records import Header, Record
@@ -182,7 +183,8 @@ class TopologyTestDriver(SnakeCase):
             emit_interval_ms=emit_interval_ms or known.emit_interval_ms,
         )
         topology.check_copartitioning(told.partitions_of)
-        self._task = Task(topology, told, self._pending.append, lambda: self._now)
+        self._refusals: dict[str, Callable[[ProducedRecord], ApiError | None]] = {}
+        self._task = Task(topology, told, self._write, lambda: self._now)
 
     def __enter__(self) -> "TopologyTestDriver":
         return self
@@ -237,6 +239,17 @@ class TopologyTestDriver(SnakeCase):
         offset = self._offsets.get(topic, 0)
         self._offsets[topic] = offset + 1
         self._task.add(topic, record._replace(offset=offset))
+
+    def refuse(self, topic: str, judge: Callable[[ProducedRecord], ApiError | None]) -> None:
+        """Play a broker that refuses records of a topic: with the error that a function returns, None takes one."""
+        self._refusals[topic] = judge
+
+    def _write(self, record: ProducedRecord) -> None:
+        judge = self._refusals.get(record.topic)
+        error = None if judge is None else judge(record)
+        if error is not None:
+            raise error
+        self._pending.append(record)
 
     def _run(self) -> None:
         self._collect()

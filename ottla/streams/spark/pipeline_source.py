@@ -31,6 +31,7 @@ from ottla.client.fetcher import Fetcher
 from ottla.streams.spark.envelopes import RECORDS, as_arrow, open_sealed
 from ottla.streams.spark.options import SparkOptions, Use
 from ottla.streams.spark.ranges import JsonOffsets, OffsetRange, Offsets, from_json, to_json
+from ottla.streams.spark.refusals import Refusals
 from ottla.streams.spark.shipping import Shipment
 from ottla.streams.spark.sink import StreamSink, Written
 from ottla.streams.spark.source import OttlaSource, RangeTask, StreamReader
@@ -101,7 +102,7 @@ def pipeline_source(format_name: str, reading: Reading) -> type[OttlaSource]:
             return PipelineReader(SparkOptions(self.options, Use.STREAM_READ), reading)
 
         def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
-            return PipelineSink(SparkOptions(self.options, Use.WRITE), _WRITTEN)
+            return PipelineSink(SparkOptions(self.options, Use.WRITE), reading.shipment)
 
     return PipelineSource
 
@@ -210,7 +211,14 @@ def _records(partition: int, batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 class PipelineSink(StreamSink):
-    """Writes the records of envelopes."""
+    """Writes the records of envelopes; what brokers refuse is shown to the application's handlers."""
+
+    def __init__(self, options: SparkOptions, shipment: Shipment) -> None:
+        super().__init__(options, _WRITTEN)
+        self._shipment = shipment
+
+    def _refusals(self) -> Refusals:
+        return Refusals(self._shipment.exception_handlers())
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         """Write all envelopes of a task, in their order."""

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from pyspark import cloudpickle
 
+from ottla.streams.handlers import ExceptionHandlers
 from ottla.streams.spark.envelopes import Slots
 from ottla.streams.spark.layout import Layout
 from ottla.streams.spark.tasks import Entry, Stage
@@ -32,6 +33,11 @@ class Shipment:
         """Return what takes batches of the source."""
         layout, slots = _unpacked(self.layout, self.shuffle_partitions)
         return Entry(layout, slots)
+
+    def exception_handlers(self) -> ExceptionHandlers:
+        """Return the application's; where several run together, those of the first."""
+        layout, _ = _unpacked(self.layout, self.shuffle_partitions)
+        return layout.kinds[0].application.settings.exception_handlers
 
     def stage(self, level: int) -> Stage:
         """Return what runs the tasks of a level."""

@@ -22,9 +22,9 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from ottla.base.errors import ConfigError
+from ottla.base.errors import ApiError, ConfigError
 from ottla.client.brokers import Brokers
-from ottla.client.sender import ColumnSender
+from ottla.client.sender import TOPIC_REFUSALS, ColumnSender
 from ottla.client.transaction import Transaction
 from ottla.streams.spark.exactly_once import (
     Attempt,
@@ -34,6 +34,7 @@ from ottla.streams.spark.exactly_once import (
     write_share,
 )
 from ottla.streams.spark.options import SparkOptions
+from ottla.streams.spark.refusals import Refusals
 from ottla.wire.records.columnar_arrays import HEADERS_TYPE
 from ottla.wire.records.columnar_encoding import Rows
 from ottla.wire.records.columnar_partitioner import partitions_of
@@ -81,14 +82,24 @@ class _Sink:
         options = self._options
         return Brokers(options.bootstrap, client_id=options.client_id)
 
+    def _refusals(self) -> Refusals | None:
+        """Return who is asked about records that brokers refuse; without anybody they are an error."""
+        return None
+
     def _send(
         self, brokers: Brokers, tables: Iterator[pa.Table], transaction: Transaction | None
     ) -> int:
-        with ColumnSender(brokers, self._options.send_settings, transaction) as sender:
-            router = _Router(sender, self._options, self._columns)
+        refusals = self._refusals()
+        ask = None if refusals is None else refusals.ask
+        with ColumnSender(brokers, self._options.send_settings, transaction, ask) as sender:
+            router = _Router(sender, self._options, self._columns, refusals)
             for table in tables:
                 router.send(table)
             sender.flush()
+            letters = None if refusals is None else refusals.take_letters()
+            if letters is not None:
+                router.send(letters)
+                sender.flush()
             return sender.records_sent
 
 
@@ -204,11 +215,19 @@ def _gather(batches: Iterator[pa.RecordBatch], columns: Sequence[str]) -> Iterat
 class _Router:
     """Finds topic and partition of each row, and sends the rows of each together."""
 
-    def __init__(self, sender: ColumnSender, options: SparkOptions, columns: Sequence[str]) -> None:
+    def __init__(
+        self,
+        sender: ColumnSender,
+        options: SparkOptions,
+        columns: Sequence[str],
+        refusals: Refusals | None = None,
+    ) -> None:
         self._sender = sender
+        self._refusals = refusals
         self._topic: str | None = options.get("topic")
         self._columns = columns
         self._partition_counts: dict[str, int] = {}
+        self._sent: set[str] = set()
         # Rows without a key stick to one partition for a while, as in Kafka's clients; tasks differ.
         context = TaskContext.get()
         self._sticky = 0 if context is None else context.partitionId()
@@ -252,6 +271,22 @@ class _Router:
         return _whole(table.column(name)) if name in self._columns else None
 
     def _send_to(self, topic: str, rows: Rows, wanted: pa.Array | None) -> None:
+        refusals = self._refusals
+        if refusals is None:
+            self._send_parts(topic, rows, wanted)
+            return
+        known = refusals.of_topic(topic)
+        try:
+            if known is not None:
+                raise known
+            self._send_parts(topic, rows, wanted)
+        except ApiError as error:
+            # What is said of the topic before anything of it is sent.
+            if error.code not in TOPIC_REFUSALS or topic in self._sent:
+                raise
+            refusals.ask(topic, rows, error)
+
+    def _send_parts(self, topic: str, rows: Rows, wanted: pa.Array | None) -> None:
         partitions = self._partitions(topic, rows, wanted)
         # Small numbers are sorted by counting; where all go to one partition they are in order.
         small = partitions.astype(np.uint8) if partitions.max() < 256 else partitions
@@ -260,6 +295,7 @@ class _Router:
         numbers, starts = np.unique(partitions[order], return_index=True)
         ends = [*starts[1:].tolist(), len(order)]
         self._sender.add(topic, numbers.tolist())
+        self._sent.add(topic)
         for partition, start, end in zip(numbers.tolist(), starts.tolist(), ends, strict=True):
             self._sender.send(topic, partition, ordered.slice(start, end))
 

@@ -69,6 +69,10 @@ class Sender(NamedTuple):
             return self
         return self._replace(next_sequence=(self.next_sequence + count) & _SEQUENCE_MASK)
 
+    def before(self, count: int) -> "Sender":
+        """Return the sender as it was before it had written so many records."""
+        return self.after(-count)
+
 
 class EncodedBatch(NamedTuple):
     """One sealed batch in two parts, to be sent one after the other."""

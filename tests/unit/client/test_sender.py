@@ -14,6 +14,7 @@ from ottla.client import sender as sender_module
 from ottla.client.brokers import Brokers
 from ottla.client.errors import NotReachable
 from ottla.client.sender import ColumnSender, SendSettings
+from ottla.client.table import read_table
 from ottla.testing.cluster import Cluster
 from ottla.wire.records import batch
 from ottla.wire.records.columnar_encoding import Rows
@@ -125,6 +126,58 @@ def test_an_error_that_does_not_pass_is_raised(broker: Any, topic: Topic) -> Non
     with pytest.raises(ApiError, match=r"t-0 refuses.*max\.message\.bytes") as caught:
         _send(broker)
     assert caught.value.code is ErrorCode.MESSAGE_TOO_LARGE
+
+
+def _send_asked(cluster: Cluster, values: list[bytes], batch_bytes: int) -> list[bytes]:
+    """Send records to `small`; return those that were refused, and left out."""
+    refused: list[bytes] = []
+    with (
+        Brokers(cluster.bootstrap) as brokers,
+        ColumnSender(
+            brokers,
+            SendSettings(batch_bytes=batch_bytes),
+            on_refused=lambda _topic, rows, _error: refused.extend(rows.values.to_pylist()),
+        ) as sender,
+    ):
+        times = np.full(len(values), int(time.time()) * 1000)
+        sender.send("small", 0, Rows(pa.array(values, pa.binary()), None, None, times))
+        sender.flush()
+        assert sender.records_sent == len(values) - len(refused)
+    return refused
+
+
+@pytest.mark.parametrize("batch_bytes", [300, 1_000_000])
+@pytest.mark.parametrize("large", [[], [0], [299], [7, 8, 150], list(range(300))])
+def test_records_that_are_refused_are_found_and_left_out(
+    ottla_cluster: Cluster, large: list[int], batch_bytes: int
+) -> None:
+    """A batch is halved until the broker takes it; the others are written, in order and in sequence."""
+    ottla_cluster.create_topic("small", config={"max.message.bytes": "2000"})
+    values = [b"%04d" % number for number in range(300)]
+    for number in large:
+        values[number] += b"x" * 3000
+    refused = _send_asked(ottla_cluster, values, batch_bytes)
+    assert refused == [values[number] for number in large]
+    found = read_table("small", bootstrap=ottla_cluster.bootstrap, columns=("value",))
+    expected = [value for value in values if len(value) < 100]
+    assert found.column("value").to_pylist() == expected
+
+
+def test_whoever_is_asked_may_end_it(ottla_cluster: Cluster) -> None:
+    """What is raised there comes out."""
+    ottla_cluster.create_topic("small", config={"max.message.bytes": "2000"})
+
+    def refuse(topic: str, rows: Rows, error: ApiError) -> None:
+        raise error
+
+    with (
+        Brokers(ottla_cluster.bootstrap) as brokers,
+        ColumnSender(brokers, on_refused=refuse) as sender,
+        pytest.raises(ApiError, match="small-0 refuses"),
+    ):
+        values = pa.array([b"x" * 3000], pa.binary())
+        sender.send("small", 0, Rows(values, None, None, np.array([1000 * int(time.time())])))
+        sender.flush()
 
 
 def test_failures_that_do_not_end_are_raised(broker: Any, topic: Topic) -> None:

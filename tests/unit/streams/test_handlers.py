@@ -4,9 +4,11 @@ from typing import Any
 
 import pytest
 
+from ottla.base.errors import ApiError, ErrorCode
 from ottla.streams import Processor, Punctuation, Record, Serdes, StreamsBuilder, TopologyTestDriver
 from ottla.streams.errors import DeserializationError, SerializationError
 from ottla.streams.handlers import (
+    DefaultProductionExceptionHandler,
     ErrorHandlerContext,
     ExceptionHandlers,
     LogAndContinueExceptionHandler,
@@ -117,6 +119,31 @@ def test_a_record_that_a_sink_cannot_write_is_left_out() -> None:
         assert driver.produced("dead")[0].value == _int(7)
     with TopologyTestDriver(builder.build()) as driver, pytest.raises(SerializationError):
         _pipe(driver, _int(7))
+
+
+def _too_large(record: ProducedRecord) -> ApiError | None:
+    return ApiError(ErrorCode.MESSAGE_TOO_LARGE) if record.value == _int(3) else None
+
+
+def test_a_record_that_the_broker_refuses_is_left_out() -> None:
+    """The driver plays the broker; the dead letter is the record that was read."""
+    with _driver(**_CONTINUE) as driver:
+        driver.refuse("out", _too_large)
+        _pipe(driver, _int(3), _int(4), _int(2))
+        assert [each.value for each in driver.produced("out")] == [_int(4), _int(6)]
+        (letter,) = driver.produced("dead")
+    assert letter[:4] == ("dead", b"k", _int(4), 1)
+    assert _headers(letter)["exception"] == "ottla.base.errors.ApiError"
+
+
+def test_a_refused_record_ends_the_application_unless_it_is_told_otherwise() -> None:
+    """The handler of processors, which goes on, is not asked."""
+    handlers = {**_CONTINUE, "production": DefaultProductionExceptionHandler()}
+    with _driver(**handlers) as driver:
+        driver.refuse("out", _too_large)
+        with pytest.raises(ApiError, match="larger than"):
+            _pipe(driver, _int(4))
+        assert len(driver.produced("dead")) == 1
 
 
 def test_the_innermost_processor_is_told_and_told_once() -> None:
