@@ -1,0 +1,98 @@
+"""Disks that fail under a broker process: a full one, and one on which nothing becomes durable."""
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+
+# What a small disk holds at first, and after it has been mended.
+_SMALL, _LARGE = "6m", "200m"
+_SYNCS_BEFORE = 60
+
+
+class FailingDisk(Protocol):
+    """A folder of a disk that fails before some hundred records of 20 KB are on it."""
+
+    path: Path
+    # What the system says of it.
+    reason: str
+
+    def serve(self, process_id: int, log: Path) -> None:
+        """Fail sooner or later from now on, under a process that writes to that log."""
+        ...
+
+    def mend(self) -> None:
+        """Fail no more."""
+        ...
+
+
+def _run(*words: object) -> None:
+    done = subprocess.run(list(map(str, words)), capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"{' '.join(map(str, words))}: {done.stderr.strip()}")
+
+
+class FullDisk:
+    """A small tmpfs: a write for which there is no room fails, and leaves a part of the record."""
+
+    reason = "No space left on device"
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        _run("mount", "-t", "tmpfs", "-o", f"size={_SMALL}", "tmpfs", path)
+
+    def serve(self, process_id: int, log: Path) -> None:
+        """It fails by itself."""
+
+    def mend(self) -> None:
+        _run("mount", "-o", f"remount,size={_LARGE}", self.path)
+
+    def close(self) -> None:
+        _run("umount", "-l", self.path)
+
+
+class DeafDisk:
+    """Writes succeed, and at some point fsync fails; strace makes the system say so."""
+
+    reason = "Input/output error"
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._strace: subprocess.Popen[str] | None = None
+        if shutil.which("strace") is None:
+            pytest.skip("strace is not there")
+
+    def serve(self, process_id: int, log: Path) -> None:
+        failure = f"inject=fsync,fdatasync:error=EIO:when={_SYNCS_BEFORE}+"
+        words = ["strace", "-f", "-p", str(process_id), "-P", str(log), "-e", failure]
+        self._strace = subprocess.Popen(
+            [*words, "-o", "/dev/null"], stderr=subprocess.PIPE, text=True
+        )
+        assert self._strace.stderr is not None
+        line = self._strace.stderr.readline()
+        if "attached" not in line:
+            pytest.skip(f"strace may not do that here: {line}")
+
+    def mend(self) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self._strace is not None:
+            self._strace.terminate()
+            self._strace.communicate(timeout=20)
+            self._strace = None
+
+
+@contextmanager
+def failing_disk(kind: type[FullDisk] | type[DeafDisk], path: Path) -> Iterator[FailingDisk]:
+    """Make a disk; the test is skipped where that is not allowed or cannot be done."""
+    path.mkdir()
+    disk = kind(path)
+    try:
+        yield disk
+    finally:
+        disk.close()

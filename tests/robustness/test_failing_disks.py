@@ -1,0 +1,143 @@
+"""Scenario 11 under a broker process: a disk that is full, and one whose fsync fails.
+
+What has been acknowledged is there afterwards, whatever was refused.
+"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from ottla.client.admin import topics
+from ottla.client.brokers import Brokers
+from ottla.testing.process import BrokerProcess
+from tests.robustness.disks import DeafDisk, FailingDisk, FullDisk, failing_disk
+
+pytestmark = pytest.mark.slow
+
+# Far more than it takes to meet the failure.
+RECORDS = 600
+PADDING = b"x" * 20_000
+FIRST_SEGMENT = f"{0:020d}.log"
+DURABLE = {"log.flush.on.ack": "true"}
+
+
+@pytest.fixture(params=[FullDisk, DeafDisk], ids=["full", "deaf"])
+def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[FailingDisk]:
+    """A disk that is going to fail."""
+    with failing_disk(request.param, tmp_path / "disk") as found:
+        yield found
+
+
+def write(bootstrap: str, partition: int, first: int = 0, count: int = RECORDS) -> list[int]:
+    """Write numbered records until one is refused; return those that were acknowledged."""
+    acknowledged: list[int] = []
+    errors: list[KafkaError] = []
+    # One after the other: what comes behind a refused one is another story.
+    producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", "retries": 0,
+                         "message.timeout.ms": 10_000, "linger.ms": 0})  # fmt: skip
+    for number in range(first, first + count):
+
+        def told(error: KafkaError | None, _: Message, number: int = number) -> None:
+            if error is None:
+                acknowledged.append(number)
+            else:
+                errors.append(error)
+
+        producer.produce("t", b"%d " % number + PADDING, partition=partition, on_delivery=told)
+        assert producer.flush(30) == 0
+        if errors:
+            break
+    return acknowledged
+
+
+def read(bootstrap: str, partition: int) -> list[int]:
+    """Return the numbers of all records of a partition."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "g", "check.crcs": True,
+                         "enable.partition.eof": True})  # fmt: skip
+    consumer.assign([TopicPartition("t", partition, 0)])
+    found: list[int] = []
+    while True:
+        message = consumer.poll(30)
+        assert message is not None
+        error = message.error()
+        if error is not None:
+            assert error.code() == KafkaError._PARTITION_EOF, error
+            break
+        value = message.value()
+        assert isinstance(value, bytes)
+        assert value.endswith(PADDING)
+        found.append(int(value.split(b" ")[0]))
+    consumer.close()
+    return found
+
+
+def leaders(bootstrap: str) -> dict[int, int]:
+    """Return who leads each partition; -1 is nobody."""
+    found = AdminClient({"bootstrap.servers": bootstrap}).list_topics("t", timeout=30)
+    return {number: each.leader for number, each in found.topics["t"].partitions.items()}
+
+
+def until(condition: Callable[[], Any]) -> None:
+    """Ask again until it holds; the test's time-out ends it."""
+    while not condition():
+        pass
+
+
+def test_a_disk_that_fails_takes_its_directory_offline_and_loses_nothing(
+    tmp_path: Path, disk: FailingDisk
+) -> None:
+    """What is on the other disk goes on; a mended disk has all that was acknowledged."""
+    place = f"{disk.path}/logs"
+    apart = {"coordination.dir": f"{tmp_path}/metadata"}
+    broker = BrokerProcess(f"{tmp_path}/other,{place}", options=DURABLE | apart)
+    broker.errors = tmp_path / "stderr"
+    with broker:
+        with Brokers(broker.bootstrap) as brokers:
+            topics.create_topic(brokers, "t", partitions=2)
+        here, there = (0, 1) if (disk.path / "logs/t-0").exists() else (1, 0)
+        disk.serve(broker.process_id, Path(f"{place}/t-{here}/{FIRST_SEGMENT}"))
+        acknowledged = write(broker.bootstrap, here)
+        assert 50 < len(acknowledged) < RECORDS
+        until(lambda: leaders(broker.bootstrap) == {here: -1, there: 1})
+        assert write(broker.bootstrap, there, count=50) == list(range(50))
+        assert f"log directory offline path={place} " in broker.errors.read_text()
+        assert disk.reason in broker.errors.read_text()
+        broker.kill()
+        disk.mend()
+        broker.start()
+        found = read(broker.bootstrap, here)
+        # The refused one may be there as well; nothing is missing, damaged or there twice.
+        assert found[: len(acknowledged)] == acknowledged
+        assert len(found) <= len(acknowledged) + 1
+        assert read(broker.bootstrap, there) == list(range(50))
+        more = list(range(RECORDS, RECORDS + 20))
+        assert write(broker.bootstrap, here, first=RECORDS, count=20) == more
+        assert broker.stop()[0] == 0
+
+
+def test_the_only_disk_that_fails_ends_the_broker(tmp_path: Path, disk: FailingDisk) -> None:
+    """With a sentence that names the disk and the reason; then as if nothing had been."""
+    broker = BrokerProcess(disk.path / "data", options=DURABLE)
+    broker.errors = tmp_path / "stderr"
+    with broker:
+        with Brokers(broker.bootstrap) as brokers:
+            topics.create_topic(brokers, "t")
+        disk.serve(broker.process_id, disk.path / f"data/t-0/{FIRST_SEGMENT}")
+        acknowledged = write(broker.bootstrap, 0)
+        assert 50 < len(acknowledged) < RECORDS
+        # No signal: it ends by itself.
+        code, errors = broker.stop(0)
+        assert code == 1
+        last = errors.splitlines()[-1]
+        assert last.startswith(f"ottla: {disk.path}/data: ")
+        assert disk.reason in last
+        disk.mend()
+        broker.start()
+        found = read(broker.bootstrap, 0)
+        assert found[: len(acknowledged)] == acknowledged
+        assert len(found) <= len(acknowledged) + 1
+        assert broker.stop()[0] == 0
