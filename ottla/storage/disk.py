@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Required, TypedDict, Unpack
 
 from ottla.base import uuids
+from ottla.base.ageing import AgeingClock
 from ottla.base.clock import Clock
 from ottla.base.errors import ApiError, ConfigError, ErrorCode, StorageError
 from ottla.base.files import FileSystem, Lock, make_directories_durably, run_whole
@@ -25,7 +26,7 @@ from ottla.storage.checkpoints import TopicPartition
 from ottla.storage.config import LogConfig
 from ottla.storage.log import Log, Surroundings
 from ottla.storage.log_directory import LogDirectory, Owner, directory_name
-from ottla.storage.upkeep import AgeingClock, Intervals, Rounds
+from ottla.storage.upkeep import Intervals, Rounds
 
 # So many logs that never come to be are remembered.
 _PREFERRED_MAX = 10_000

@@ -22,7 +22,7 @@ import pytest
 from ottla.coordinators.txn import machine, records
 from ottla.coordinators.txn.machine import Claim, Ending, Outcome, Producer
 from ottla.coordinators.txn.records import Change
-from ottla.coordinators.txn.state import Transaction
+from ottla.coordinators.txn.state import Transaction, TransactionState
 
 TRANSCRIPTS = sorted(Path(__file__).parent.glob("txn_*.txt"))
 REWRITE = os.environ.get("OTTLA_REWRITE_TRANSCRIPTS") == "1"
@@ -104,7 +104,10 @@ class Player:
             yield from self._store(machine.complete(self.transaction, self.now_ms))
         elif verb == "expire":
             yield "expired" if self.transaction.has_expired(self.now_ms, int(words[0])) else "stays"
-        elif self.transaction.has_timed_out(self.now_ms):
+        elif (
+            self.transaction.state is TransactionState.ONGOING
+            and self.transaction.left_ms(self.now_ms - 1) == 0
+        ):
             values = dict(word.split("=", 1) for word in words)
             fresh = int(values.get("fresh", -1))
             assert machine.needs_next_id(self.transaction, self.version) == (fresh >= 0)

@@ -99,10 +99,10 @@ class Client:
             found = await self.ask(question, 2, find_coordinator.FindCoordinatorResponse)
             check(found.error_code)
 
-    async def init(self) -> Producer:
+    async def init(self, timeout_ms: int = TIMEOUT_MS) -> Producer:
         """Return a new producer."""
         request = init_producer_id.InitProducerIdRequest(
-            transactional_id=NAME, transaction_timeout_ms=TIMEOUT_MS
+            transactional_id=NAME, transaction_timeout_ms=timeout_ms
         )
         answer = await self.ask(request, 4, init_producer_id.InitProducerIdResponse)
         check(answer.error_code)

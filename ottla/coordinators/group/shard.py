@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
+from ottla.base.ageing import AgeingClock
 from ottla.base.clock import Clock
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.cluster.image import ClusterImage
@@ -92,6 +93,7 @@ class GroupShard:
         self._gone_topics: frozenset[str] = frozenset()
         self._host = host
         self._clock = clock
+        self._ageing = AgeingClock(clock.time_ms(), clock.monotonic())
         self._settings = settings
         self._image = image
         # Events that performing an effect brought about; they wait until it is performed.
@@ -369,7 +371,8 @@ class GroupShard:
         if group is None:
             return
         offsets = self.offsets.of_group(group_id)
-        now_ms, retention_ms = self.now_ms(), self._settings().offsets_retention_ms
+        now_ms = self._ageing.observe(self.now_ms(), self._clock.monotonic())
+        retention_ms = self._settings().offsets_retention_ms
         if isinstance(group, Group):
             old = expired(group, offsets, now_ms=now_ms, retention_ms=retention_ms)
         else:

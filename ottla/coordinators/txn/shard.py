@@ -12,7 +12,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from ottla.base.clock import Clock
+from ottla.base.ageing import AgeingClock
+from ottla.base.clock import Clock, steady_ms
 from ottla.base.errors import ApiError
 from ottla.coordinators.group.refusals import group_error
 from ottla.coordinators.hosted import HostedPartition, Status
@@ -68,12 +69,15 @@ class TransactionShard:
         surroundings: Surroundings,
     ) -> None:
         self.transactions: dict[str, Transaction] = {}
-        self._ongoing: dict[str, None] = {}
+        # When each began by the wall clock, and when its time is up by the monotonic one (ms): a
+        # wall clock that leaps ends nobody's transaction.
+        self._ongoing: dict[str, tuple[int, int]] = {}
         # Ids with records that may yet be lost, and how many of them.
         self._uncommitted: Counter[str] = Counter()
         self._sendings: dict[str, Sending] = {}
         self._host = host
         self._clock = clock
+        self._ageing = AgeingClock(clock.time_ms(), clock.monotonic())
         self._settings = settings
         self._around = surroundings
         # Who waits for the end of a prepared transaction.
@@ -86,13 +90,19 @@ class TransactionShard:
         change = records.decode(record)
         if change is None:
             return
-        self._ongoing.pop(change.transactional_id, None)
-        if change.transaction is None:
-            self.transactions.pop(change.transactional_id, None)
+        transactional_id, transaction = change
+        known = self._ongoing.pop(transactional_id, None)
+        if transaction is None:
+            self.transactions.pop(transactional_id, None)
             return
-        self.transactions[change.transactional_id] = change.transaction
-        if change.transaction.state is TransactionState.ONGOING:
-            self._ongoing[change.transactional_id] = None
+        self.transactions[transactional_id] = transaction
+        if transaction.state is not TransactionState.ONGOING:
+            return
+        started_ms = transaction.started_ms
+        if known is None or known[0] != started_ms:
+            left_ms = transaction.left_ms(self._clock.time_ms())
+            known = started_ms, steady_ms(self._clock) + left_ms
+        self._ongoing[transactional_id] = known
 
     def end_transaction(self, producer_id: int, *, is_committed: bool) -> None:
         """Nothing: this topic is not written in transactions."""
@@ -236,11 +246,10 @@ class TransactionShard:
 
     def abort_timed_out(self) -> None:
         """Abort transactions whose time is up, and fence their producers."""
-        now_ms = self._clock.time_ms()
-        for transactional_id in list(self._ongoing):
-            transaction = self.transactions[transactional_id]
-            if transaction.has_timed_out(now_ms):
-                self._abort(transaction)
+        now_ms = steady_ms(self._clock)
+        for transactional_id, (_, due_ms) in list(self._ongoing.items()):
+            if due_ms < now_ms:
+                self._abort(self.transactions[transactional_id])
         if self._ongoing:
             self._watch()
 
@@ -285,12 +294,16 @@ class TransactionShard:
         self._expire_some(list(self.transactions))
 
     def _expire_some(self, left: list[str]) -> None:
-        now_ms, expiration_ms = self._clock.time_ms(), self._settings().id_expiration_ms
-        ends = self._clock.monotonic() + _SLICE_SECONDS
+        now_ms, now = self._clock.time_ms(), self._clock.monotonic()
+        aged_ms, expiration_ms = (
+            self._ageing.observe(now_ms, now),
+            self._settings().id_expiration_ms,
+        )
+        ends = now + _SLICE_SECONDS
         tombstones: list[Record] = []
         while left and self._clock.monotonic() < ends and len(tombstones) < TOMBSTONES_MAX:
             found = self.transactions.get(left.pop())
-            if found is not None and found.has_expired(now_ms, expiration_ms):
+            if found is not None and found.has_expired(aged_ms, expiration_ms):
                 _log.info("transactional id expired transactional_id=%r", found.transactional_id)
                 tombstones.append(records.encode(Change(found.transactional_id, None), now_ms, 0))
         is_written = True

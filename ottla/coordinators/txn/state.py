@@ -104,10 +104,9 @@ class Transaction:
             **changes,
         )
 
-    def has_timed_out(self, now_ms: int) -> bool:
-        """Tell whether the producer has had its time for this transaction."""
-        is_ongoing = self.state is TransactionState.ONGOING
-        return is_ongoing and self.started_ms + self.timeout_ms < now_ms
+    def left_ms(self, now_ms: int) -> int:
+        """Return how much of its time for an ongoing transaction the producer has left."""
+        return min(max(self.started_ms + self.timeout_ms - now_ms, 0), self.timeout_ms)
 
     def has_expired(self, now_ms: int, expiration_ms: int) -> bool:
         """Tell whether nobody has used the id for as long as it is kept."""

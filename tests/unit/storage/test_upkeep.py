@@ -2,13 +2,11 @@
 
 from pathlib import Path
 
-import pytest
-
 from ottla.cluster.options import BROKER_OPTIONS
 from ottla.storage.config import LogConfig
-from ottla.storage.upkeep import AgeingClock, Intervals, Rounds
+from ottla.storage.upkeep import Intervals, Rounds
 
-from .world import START_MS, TOPIC_ID, World, make_batch, offsets
+from .world import TOPIC_ID, World, make_batch, offsets
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
@@ -39,36 +37,6 @@ def test_rounds_come_at_their_intervals() -> None:
     assert rounds.take_due("a", 2000, 110.0)
     assert not rounds.take_due("a", 2000, 111.0)
     assert rounds.take_due("c", 0, 100.0)
-
-
-@pytest.mark.parametrize(
-    ("leaps", "expected"),
-    [
-        # (seconds later, leap of the wall clock in ms) and what is believed afterwards.
-        ([(10, 0)], 10_000),
-        ([(10, 2 * DAY_MS)], 10_000),
-        ([(10, 2 * DAY_MS), (3599, 0)], 3_609_000),
-        ([(10, 2 * DAY_MS), (3601, 0)], 3_611_000 + 2 * DAY_MS),
-        ([(10, 2 * DAY_MS), (60, -2 * DAY_MS)], 70_000),
-        ([(10, 2 * DAY_MS), (60, HOUR_MS)], 70_000),
-        ([(10, -2 * DAY_MS)], 10_000 - 2 * DAY_MS),
-        ([(10, -2 * DAY_MS), (60, 2 * DAY_MS)], 70_000),
-        # A clock that is slewed, or half as fast again, does not leap.
-        ([(10, 5000), (10, 5000)], 30_000),
-    ],
-)
-def test_a_leap_forward_is_believed_when_it_lasts(
-    leaps: list[tuple[float, int]], expected: int
-) -> None:
-    """For an hour; one backward at once."""
-    wall_ms, now = START_MS, 5.0
-    clock = AgeingClock(wall_ms, now)
-    believed = wall_ms
-    for seconds, leap_ms in leaps:
-        now += seconds
-        wall_ms += round(seconds * 1000) + leap_ms
-        believed = clock.observe(wall_ms, now)
-    assert believed - START_MS == expected
 
 
 async def test_a_wall_clock_that_leaps_forward_deletes_nothing_fresh(tmp_path: Path) -> None:
