@@ -134,10 +134,10 @@ def test_nothing_is_left_for_later_in_the_code() -> None:
     """A gap is an issue or a `Not done:` line, never a marker in the code."""
     words = ("TO" + "DO", "FIX" + "ME", "XX" + "X", "NotImplemented" + "Error")
     offences = {
-        f"{item.path}:{number}": word
+        f"{path}:{number}": word
         for folder in ("ottla", "tests", "bench", "demo")
-        for item in source.sources(folder)
-        for number, line in enumerate(item.text.splitlines(), 1)
+        for path, text in source.texts(folder).items()
+        for number, line in enumerate(text.splitlines(), 1)
         for word in words
         if word in line
     }

@@ -39,11 +39,18 @@ def test_loss_of_power_at_any_step_leaves_all_or_nothing(is_commit: bool) -> Non
     assert losses[-1] == 0, "the last step has been reached"
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [CHANGES[::4], pytest.param(CHANGES, marks=pytest.mark.slow)],
+    ids=["some", "all"],
+)
 @pytest.mark.parametrize("is_commit", [True, False], ids=["commit", "abort"])
-def test_so_does_another_one_while_the_broker_takes_up_what_it_left(is_commit: bool) -> None:
+def test_so_does_another_one_while_the_broker_takes_up_what_it_left(
+    is_commit: bool, changes: range
+) -> None:
     """At every step, and then in the middle of the next start or of what it brings to an end."""
     answers = []
-    for change in CHANGES:
+    for change in changes:
         scenario = played(change, is_commit=is_commit, second_change=1 + change * 7 % 80)
         judge(scenario, is_commit=is_commit)
         answers.append((scenario.losses, scenario.is_answered))
@@ -57,9 +64,9 @@ def test_a_coordinator_that_does_not_take_up_what_was_left_is_found_out(
     """The scenario can fail: transactions hang where nobody ends them after a start."""
     monkeypatch.setattr(TransactionShard, "on_loaded", lambda self: None)
     hanging = []
-    for change in CHANGES:
+    for change in CHANGES[::4]:
         try:
             played(change, is_commit=True)
         except TimeoutError:
             hanging.append(change)
-    assert len(hanging) > 5
+    assert len(hanging) > 1
