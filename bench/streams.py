@@ -1,181 +1,167 @@
-"""How fast topologies run on Spark: `python -m bench.streams [--records N] [--only NAME]`.
+"""Topologies on Spark beside who else runs them: `python -m bench.streams [--quick] [--only A,B] [--keys N,M]`.
 
-Each topology works off a topic of records of 100 bytes in four partitions, with a thousand and with a hundred thousand
-keys, and writes what comes of every record into another topic. The first micro-batch starts workers and fills the
-state: it is not counted. Told are records a second and CPU microseconds a record of Spark with its workers; another load
-on the machine shows in the first, hardly in the second. The stage's own time, without Spark, is told by `--bare`.
+Six topologies (streams_topologies.py) with a thousand, a hundred thousand and a million keys, without state with one
+number of keys alone; ours on Spark, queries written by hand over Spark's own connector, a processor that calls Spark's state for each
+record, Quix Streams (a process a core) and Kafka Streams (a thread a core). All are given the same records by one
+broker, ours, and are checked to give the right answer (streams_turn.py); one runs at a time, on all cores. Each round has
+every contender's turn with every setting, in an order that turns about. Told are medians: records a second and CPU µs a
+record with state that is filled and code that is warm, the time from a record to what comes of it at 200 records a second,
+the memory of all processes of a contender and the time from its start to its first record. Besides, the TopologyTestDriver,
+and source and sink beside the connector. Needs Java, Maven, and PyPI once. Results are kept in bench/results/.
+Another load on the machine shows in records a second and latency, hardly in CPU µs.
 """
 
 import argparse
-import tempfile
+import json
+import os
+import platform
+import subprocess
+import sys
 import time
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
 
-import numpy as np
-import pyarrow as pa
-from pyspark.sql import SparkSession
+from bench import servers, streams_report
+from bench.streams_contenders import CONTENDERS, Contender
+from bench.streams_topologies import TOPOLOGIES, WITHOUT_STATE
+from bench.streams_turn import Refused, Setting, Turn
 
-from bench import servers
-from bench.spark_read import create, spark_cpu_seconds
-from ottla.client.brokers import Brokers
-from ottla.client.sender import ColumnSender
-from ottla.streams import (
-    Processor,
-    Record,
-    Serdes,
-    Stores,
-    StreamsBuilder,
-    TimeWindows,
-    Topology,
-)
-from ottla.streams.spark import session
-from ottla.streams.spark.compile import QuerySettings
-from ottla.streams.spark.query import end_offsets, start
-from ottla.wire.records.columnar_encoding import Rows
-
-PARTITIONS = 4
-_CHUNK = 20_000
-_VALUE_BYTES = 100
-_MICRO_BATCH = 200_000
-_TEXT = Serdes.string()
-
-KEYS = (1_000, 100_000)
+RESULTS = Path(__file__).parent / "results"
+KEYS = (1_000, 100_000, 1_000_000)
+_FEW_KEYS = 100_000
+_RECORDS = 600_000
+_QUICK_RECORDS = 200_000
 
 
-class _Numbered(Processor[str, str, str, str]):
-    """Counts the records of each key in a store."""
-
-    stores = (Stores.key_value("numbers", _TEXT, Serdes.long()),)
-
-    def init(self, context: object) -> None:
-        """Open the store."""
-        super().init(context)  # type: ignore[arg-type]
-        self._numbers = self.context.store("numbers")
-
-    def process(self, record: Record[str, str]) -> None:
-        """Count one more."""
-        number = (self._numbers.get(record.key) or 0) + 1
-        self._numbers.put(record.key, number)
-        self.context.forward(record.with_value(str(number)))
+def settings(names: Sequence[str], keys: Sequence[int], records: int) -> list[Setting]:
+    """Return what is measured; keys do not matter where nothing is kept."""
+    few = _FEW_KEYS if _FEW_KEYS in keys else keys[0]
+    return [
+        Setting(name, each, records)
+        for name in names
+        for each in ([few] if name in WITHOUT_STATE else keys)
+    ]
 
 
-def stateless(builder: StreamsBuilder, source: str) -> None:
-    """Filter and map."""
-    values = builder.stream(source, key=_TEXT, value=_TEXT)
-    values.filter(lambda value: value[0] != "b").map_values(str.upper).to("out")
+class Contest:
+    """Runs the turns of one round after the other."""
 
-
-def count(builder: StreamsBuilder, source: str) -> None:
-    """Count by key."""
-    counted = builder.stream(source, key=_TEXT, value=_TEXT).group_by_key().count()
-    counted.to_stream().to("out", key=_TEXT, value=Serdes.long())
-
-
-def windowed_count(builder: StreamsBuilder, source: str) -> None:
-    """Count by key in windows of ten seconds."""
-    windows = TimeWindows.of_size_and_grace("10 s", "5 s")
-    grouped = builder.stream(source, key=_TEXT, value=_TEXT).group_by_key()
-    counted = grouped.windowed_by(windows).count().to_stream()
-    counted.map(lambda key, value: (key.key, value)).to("out", key=_TEXT, value=Serdes.long())
-
-
-def table_join(builder: StreamsBuilder, source: str) -> None:
-    """Join with a table that has every key."""
-    table = builder.table(f"{source}-table", key=_TEXT, value=_TEXT)
-    stream = builder.stream(source, key=_TEXT, value=_TEXT)
-    stream.join(table, lambda value, other: value + other[:10]).to("out", key=_TEXT, value=_TEXT)
-
-
-def processor(builder: StreamsBuilder, source: str) -> None:
-    """Count by key in a processor's store."""
-    builder.stream(source, key=_TEXT, value=_TEXT).process(_Numbered).to(
-        "out", key=_TEXT, value=_TEXT
-    )
-
-
-TOPOLOGIES: dict[str, Callable[[StreamsBuilder, str], None]] = {
-    each.__name__: each for each in (stateless, count, windowed_count, table_join, processor)
-}
-
-
-def build(name: str, source: str) -> Topology:
-    """Return one of the topologies."""
-    builder = StreamsBuilder()
-    TOPOLOGIES[name](builder, source)
-    return builder.build()
-
-
-def fill(bootstrap: str, topic: str, keys: np.ndarray) -> None:
-    """Create a topic and write a record for each key; each is in the partition of its key."""
-    create(bootstrap, topic)
-    now = time.time_ns() // 1_000_000
-    chance = np.random.default_rng(1)
-    noise = chance.integers(97, 122, _CHUNK + _VALUE_BYTES, np.uint8).tobytes()
-    with Brokers(bootstrap) as brokers, ColumnSender(brokers) as sender:
-        for number, chunk in enumerate(np.array_split(keys, max(1, len(keys) // _CHUNK))):
-            times = now + number * 1000 + np.arange(len(chunk)) // 20
-            for partition in range(PARTITIONS):
-                # Whatever spreads keys will do, as long as all topics are written the same way.
-                chosen = np.flatnonzero(chunk % PARTITIONS == partition)
-                values = [noise[each : each + _VALUE_BYTES] for each in chosen]
-                rows = Rows(
-                    pa.array(values, pa.binary()),
-                    pa.array([b"key%07d" % key for key in chunk[chosen]], pa.binary()),
-                    None,
-                    times[chosen],
-                )
-                sender.send(topic, partition, rows)
-        sender.flush()
-
-
-def measure(spark: SparkSession, bootstrap: str, name: str, source: str) -> tuple[float, float]:
-    """Return records a second and CPU microseconds a record, without the first micro-batch."""
-    # A micro-batch takes as much of each topic as it has to give.
-    settings = QuerySettings("", "", max_records=_MICRO_BATCH)
-    with tempfile.TemporaryDirectory() as folder:
-        query = start(
-            build(name, source),
-            spark,
-            application_id=f"{name}-{source}",
-            bootstrap=bootstrap,
-            checkpoint=folder,
-            query_settings=settings,
+    def __init__(self, server: servers.Server, names: Sequence[str], cores: int) -> None:
+        self._server = server
+        self._names = names
+        self._cores = cores
+        self.turns: dict[str, dict[str, list[dict[str, Any]]]] = defaultdict(
+            lambda: defaultdict(list)
         )
-        with query:
-            while query.queries[0].lastProgress is None:
-                query.await_termination(1)
-            before, begin = spark_cpu_seconds(), time.perf_counter()
-            query.process_all_available(600)
-            seconds, used = time.perf_counter() - begin, spark_cpu_seconds() - before
-            first, last = query.queries[0].recentProgress[0], query.queries[0].lastProgress
-    records = sum(end_offsets(last).values()) - sum(end_offsets(first).values())
-    return records / seconds, used / records * 1e6
+
+    def round(self, number: int, asked: Sequence[Setting]) -> None:
+        """Run every setting with every contender; each is started anew."""
+        order = self._names[number % len(self._names) :] + self._names[: number % len(self._names)]
+        running = {
+            name: CONTENDERS[name](name, self._server.bootstrap, self._cores) for name in order
+        }
+        try:
+            for setting in asked:
+                for contender in running.values():
+                    if setting.topology in contender.topologies:
+                        self._turn(number, contender, setting)
+        finally:
+            for contender in running.values():
+                contender.end()
+
+    def _turn(self, number: int, contender: Contender, setting: Setting) -> None:
+        title = f"{setting.topology}, {setting.keys:,} keys"
+        begin = time.perf_counter()
+        try:
+            found = asdict(Turn(contender, self._server, setting).run())
+            said = f"{found['rate']:,.0f} records/s, {found['cpu_us']:.2f} µs"
+        except (Refused, RuntimeError, OSError) as error:
+            found = {"refused": str(error)}
+            said = f"refused: {error}"
+            contender.kill()
+        found["load"] = os.getloadavg()[0]
+        self.turns[title][contender.name].append(found)
+        took = time.perf_counter() - begin
+        print(
+            f"round {number + 1}: {title}, {contender.name}: {said} ({took:.0f} s)",
+            file=sys.stderr,
+            flush=True,
+        )
+
+
+def told_by(module: str, *words: str) -> Any:
+    """Run a module and return the JSON that it printed last."""
+    command = [sys.executable, "-m", module, *words]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def main() -> None:
-    """Run and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--records", type=int, default=800_000)
-    parser.add_argument("--only", choices=TOPOLOGIES)
+    """Run, print and keep."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--records", type=int)
+    parser.add_argument("--only", default="", help="topologies: count,processor,…; sides; driver")
+    parser.add_argument("--contenders", default="", help="ottla,quix,…")
+    parser.add_argument("--keys", default="")
     parser.add_argument("--cores", type=int, default=2)
+    parser.add_argument("--quick", action="store_true", help="one round, fewer records and keys")
     words = parser.parse_args()
-    server = servers.start_ottla()
-    try:
-        chance = np.random.default_rng(1)
-        for keys in KEYS:
-            fill(server.bootstrap, f"keys-{keys}", chance.integers(0, keys, words.records))
-            fill(server.bootstrap, f"keys-{keys}-table", np.arange(keys))
-        create(server.bootstrap, "out")
-        spark = session("bench", cores=words.cores)
-        print(f"{words.records:,} records of {_VALUE_BYTES} bytes, {words.cores} cores")
-        print(f"{'':30} {'records/s':>12} {'CPU us/record':>14}")
-        for name in [words.only] if words.only else TOPOLOGIES:
-            for keys in KEYS:
-                rate, used = measure(spark, server.bootstrap, name, f"keys-{keys}")
-                print(f"{name + f', {keys:,} keys':30} {rate:12,.0f} {used:14.1f}", flush=True)
-        spark.stop()
-    finally:
-        server.stop()
+    keys = [int(each) for each in words.keys.split(",") if each]
+    keys = keys or list(KEYS[:2] if words.quick else KEYS)
+    rounds = 1 if words.quick else words.rounds
+    records = words.records or (_QUICK_RECORDS if words.quick else _RECORDS)
+    only = words.only.split(",") if words.only else [*TOPOLOGIES, "sides", "driver"]
+    names = words.contenders.split(",") if words.contenders else list(CONTENDERS)
+    unknown = {*only} - {*TOPOLOGIES, "sides", "driver"} | {*names} - {*CONTENDERS}
+    if unknown:
+        parser.error(f"there is no {', '.join(sorted(unknown))}")
+    found: dict[str, Any] = {"load before": os.getloadavg()}
+    topologies = [name for name in TOPOLOGIES if name in only]
+    if topologies:
+        server = servers.start_ottla()
+        contest = Contest(server, names, words.cores)
+        try:
+            for number in range(rounds):
+                contest.round(number, settings(topologies, keys, records))
+        finally:
+            server.stop()
+        found["turns"] = contest.turns
+    if "driver" in only:
+        found["driver"] = told_by("bench.streams_driver")
+    if "sides" in only:
+        share = ("--share", "0.2") if words.quick else ()
+        found["sides"] = told_by("bench.streams_connector", "--rounds", str(rounds), *share)
+    report(found, f"{rounds} rounds" if rounds > 1 else "one round", words.cores)
+
+
+def report(found: Mapping[str, Any], rounds: str, cores: int) -> None:
+    """Print the tables and keep them with the raw figures."""
+    stamp = time.strftime("%Y-%m-%d-%H%M%S")
+    turns, sides = found.get("turns", {}), found.get("sides", {})
+    loads = [each["load"] for row in turns.values() for some in row.values() for each in some]
+    load = f"; load average in the turns up to {max(loads):.1f}" if loads else ""
+    lines = [
+        f"# {stamp}: streams",
+        "",
+        f"Medians of {rounds}, {cores} cores; {platform.machine()}, Linux {platform.release()}, "
+        f"Python {platform.python_version()}; load average before {found['load before'][0]:.1f}{load}. "
+        f"Command: `{' '.join(['python -m bench.streams', *sys.argv[1:]])}`.",
+        "",
+    ]
+    if turns:
+        lines += streams_report.throughput(turns)
+        lines += streams_report.refusals(turns) + streams_report.contenders(turns)
+    lines += streams_report.drivers(found.get("driver", {}))
+    lines += streams_report.sources_and_sinks(sides)
+    lines += streams_report.aims(turns, sides)
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / f"{stamp}-streams.md").write_text("\n".join(lines))
+    (RESULTS / f"{stamp}-streams.json").write_text(json.dumps(found, indent=1))
+    print("\n".join(lines))
 
 
 if __name__ == "__main__":

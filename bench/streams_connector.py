@@ -1,0 +1,89 @@
+"""Source and sink beside Spark's own Kafka connector: `python -m bench.streams_connector`; tells rows a second as JSON.
+
+The pieces are those of bench.spark_read and bench.spark_write, with the connector as it comes and as it is fastest; all take
+their turn in each round, on a broker of their own.
+"""
+
+import argparse
+import json
+import statistics
+import sys
+
+from bench import servers
+from bench.spark_read import SHAPES, drain, fill, topic_of
+from bench.spark_write import WriteBench, rows_of
+from bench.streams_contenders import connector_jars
+from bench.streams_pyspark import READ_TUNED, WRITE_TUNED
+from ottla.client.admin.topics import delete_topic
+from ottla.client.brokers import Brokers
+from ottla.streams.spark import session
+
+_READS = {"ottla": ("ottla", {}), "kafka": ("kafka", {}), "kafka tuned": ("kafka", READ_TUNED)}
+_WRITES = {"ottla": ("ottla", {}), "kafka": ("kafka", {}), "kafka tuned": ("kafka", WRITE_TUNED)}
+
+
+class Sides(WriteBench):
+    """Reads and writes one shape in every way."""
+
+    def reads(self, shape: str) -> None:
+        """Read a topic in each way."""
+        for name, (kind, options) in _READS.items():
+            reader = self.spark.read.format(kind).options(**options)
+            reader = reader.option("kafka.bootstrap.servers", self.server.bootstrap)
+            rows = reader.option("subscribe", topic_of(shape)).load()
+            self.measure(f"read {shape}, {name}", SHAPES[shape][0], lambda r=rows: drain(r))
+
+    def writes(self, shape: str) -> None:
+        """Write rows that are in memory in each way."""
+        rows = rows_of(self.spark, *SHAPES[shape])
+        for name, (kind, options) in _WRITES.items():
+            writer = rows.write.format(kind).mode("append").options(**options)
+            target = self._target()
+            writer = writer.options(**target)
+            self.measure(f"write {shape}, {name}", SHAPES[shape][0], writer.save)
+            with Brokers(self.server.bootstrap) as brokers:
+                delete_topic(brokers, target["topic"])
+        rows.unpersist()
+
+
+def rounds(bench: Sides, count: int) -> None:
+    """Read and write all shapes so many times."""
+    for number in range(count):
+        for shape in SHAPES:
+            print(f"source and sink, round {number + 1}: {shape}", file=sys.stderr, flush=True)
+            bench.reads(shape)
+            bench.writes(shape)
+
+
+def main() -> None:
+    """Run and print the medians as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--cores", type=int, default=2)
+    parser.add_argument("--share", type=float, default=1.0, help="only this much of the rows")
+    words = parser.parse_args()
+    for shape, (count, size) in SHAPES.items():
+        # Whole chunks, as they are written.
+        SHAPES[shape] = max(20_000, int(count * words.share) // 20_000 * 20_000), size
+    server = servers.start_ottla()
+    try:
+        for shape, (count, size) in SHAPES.items():
+            fill(server.bootstrap, topic_of(shape), count, size)
+        settings = {"spark.jars": connector_jars(), "spark.driver.memory": "3g"}
+        spark = session("bench", cores=words.cores, settings=settings)
+        # The first round compiles classes and starts workers: it is not counted.
+        rounds(Sides(spark, server, []), 1)
+        bench = Sides(spark, server, [])
+        rounds(bench, words.rounds)
+        spark.stop()
+    finally:
+        server.stop()
+    found = {
+        name: [statistics.median(column) for column in zip(*each, strict=True)]
+        for name, each in bench.figures.items()
+    }
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,45 @@
+"""The contender `ottla`: topologies on Spark, one after the other, as its standard input says.
+
+A line has a topology and what it reads and writes, as JSON; an empty line ends it.
+"""
+
+import argparse
+import sys
+import tempfile
+
+from bench.streams_orders import Order, orders
+from bench.streams_topologies import build
+from ottla.streams.spark import session
+from ottla.streams.spark.compile import QuerySettings
+from ottla.streams.spark.query import start
+
+
+def main() -> None:
+    """Run what is asked for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--bootstrap", required=True)
+    parser.add_argument("--cores", type=int, default=2)
+    parser.add_argument("--max-records", type=int, default=200_000)
+    words = parser.parse_args()
+    spark = session("bench", cores=words.cores)
+    settings = QuerySettings("", "", max_records=words.max_records)
+
+    def run(order: Order) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            query = start(
+                build(order.topology, order.source, order.table, order.sink),
+                spark,
+                application_id=order.application,
+                bootstrap=words.bootstrap,
+                checkpoint=folder,
+                query_settings=settings,
+            )
+            with query:
+                sys.stdin.readline()
+
+    orders(run)
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()
