@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -21,7 +20,7 @@ from ottla.streams.spark.packages import PackageFiles
 from ottla.streams.spark.pipeline_source import CLOCK_TOPIC
 from ottla.streams.spark.query import StreamsQuery, start
 from ottla.streams.spark.ranges import Offsets, from_json
-from ottla.streams.spark.session import register, session
+from ottla.streams.spark.session import is_cluster, register, session
 from ottla.streams.topology import Topology
 
 
@@ -67,7 +66,7 @@ class SparkEngine:
                 words = dict(settings.settings)
                 if settings.master is not None:
                     words["spark.master"] = settings.master
-                if _is_cluster(settings.master or ""):
+                if is_cluster(settings.master or ""):
                     # The folders of this machine mean nothing there: the package is shipped.
                     words.setdefault("spark.executorEnv.PYTHONPATH", "")
                 name = self._tasks.application_id
@@ -82,7 +81,7 @@ class SparkEngine:
             raise ConfigError("Give a session of pyspark.sql, not one of Spark Connect.")
         context = spark.sparkContext
         files = list(self._settings.py_files)
-        if _is_cluster(context.master or ""):
+        if is_cluster(context.master or ""):
             files.append(self._files.zip_package("ottla"))
         for each in files:
             context.addPyFile(each)
@@ -170,11 +169,6 @@ def _make_active(spark: SparkSession) -> None:
     """Let Spark find in this thread what is registered with a session: it looks at the thread's own."""
     classes: Any = SparkSession
     classes._get_j_spark_session_class(spark._jvm).setActiveSession(spark._jsparkSession)
-
-
-def _is_cluster(master: str) -> bool:
-    """Tell whether executors are processes of their own."""
-    return not re.fullmatch(r"|local(\[.*\])?", master)
 
 
 def _on_disk(operators: Sequence[Any]) -> int:

@@ -1,10 +1,12 @@
-"""A Spark session for pipelines on one machine, with the settings that a Python pipeline needs.
+"""A Spark session for pipelines, with the settings that a Python pipeline needs.
 
 Spark starts `python3` from PATH for its workers and binds to whatever address the machine has; here workers are this
-Python with the modules that this program has, and all stays on the loopback. Clusters bring their own session: `register` is enough there.
+Python with the modules that this program has, and all that is on this machine stays on the loopback. With the master of a
+cluster, addresses are Spark's own choice, and so is PYSPARK_PYTHON where it is set.
 """
 
 import os
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,9 +17,12 @@ from ottla.streams.java import find_java_home
 from ottla.streams.spark.source import OttlaSource
 from ottla.streams.spark.warming import archive_options
 
+_LOOPBACK = "127.0.0.1"
+_LOOPBACK_SETTINGS = {
+    "spark.driver.host": _LOOPBACK,
+    "spark.driver.bindAddress": _LOOPBACK,
+}
 _SETTINGS = {
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "1g",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -36,11 +41,23 @@ _SETTINGS = {
 _LOG_CONFIG = Path(__file__).absolute().parent / "log4j2.properties"
 _LOGGING = f"-Dlog4j2.configurationFile={_LOG_CONFIG.as_uri()}"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_IN_PROCESS = re.compile(r"|local(\[.*\])?")
+_HERE = re.compile(r"|local(-cluster)?(\[.*\])?|spark://(127\.0\.0\.1|localhost):\d+")
 
 
 def register(spark: SparkSession) -> None:
     """Make `format("ottla")` known to a session; workers must be able to import `ottla`."""
     spark.dataSource.register(OttlaSource)
+
+
+def is_cluster(master: str) -> bool:
+    """Tell whether executors are processes of their own."""
+    return _IN_PROCESS.fullmatch(master) is None
+
+
+def is_here(master: str) -> bool:
+    """Tell whether all of it is surely on this machine, so that the loopback reaches it."""
+    return _HERE.fullmatch(master) is not None
 
 
 def _own_folders() -> list[str]:
@@ -50,23 +67,34 @@ def _own_folders() -> list[str]:
     return [each for each in folders if not each.startswith(installed)]
 
 
+def _choose_python(master: str) -> None:
+    """Have workers be this Python; on a cluster it may be elsewhere, as PYSPARK_PYTHON says."""
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    if not (is_cluster(master) and os.environ.get("PYSPARK_PYTHON")):
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+
+
 def session(
     name: str = "ottla", *, cores: int | None = None, settings: Mapping[str, str] | None = None
 ) -> SparkSession:
-    """Return a local session that knows `format("ottla")`.
+    """Return a session that knows `format("ottla")`: local, unless the settings have another `spark.master`.
 
     `cores` are all of the machine's where not given, `settings` go over the defaults. Sets JAVA_HOME,
     PYSPARK_PYTHON and SPARK_LOCAL_IP for this process where they matter; ConfigError without a Java.
     """
     count = cores or os.cpu_count() or 1
     os.environ["JAVA_HOME"] = find_java_home()
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    master = (settings or {}).get("spark.master", "")
+    _choose_python(master)
     path = os.pathsep.join(_own_folders())
     builder = SparkSession.builder.master(f"local[{count}]").appName(name)
     # One shuffle partition a core: state is cut that way for as long as a checkpoint lives.
     found = {"spark.sql.shuffle.partitions": str(count), "spark.executorEnv.PYTHONPATH": path}
-    chosen = _SETTINGS | found | dict(settings or {})
+    chosen = _SETTINGS | found
+    if is_here(master):
+        os.environ["SPARK_LOCAL_IP"] = _LOOPBACK
+        chosen |= _LOOPBACK_SETTINGS
+    chosen |= settings or {}
     given = chosen.get(_JAVA_OPTIONS, "")
     archive = archive_options(os.environ["JAVA_HOME"], given)
     chosen[_JAVA_OPTIONS] = " ".join(filter(None, (_LOGGING, archive, given)))
