@@ -9,7 +9,6 @@ Of several instances with one application id one is active and the others stand 
 their changelogs (store_views.py): what a micro-batch wrote is there some ten milliseconds after its commit.
 """
 
-import contextlib
 import sys
 import threading
 import time
@@ -34,7 +33,7 @@ from ottla.streams.instance import (
     UncaughtExceptionResponse,
 )
 from ottla.streams.names import changelog_name
-from ottla.streams.progress import Progress, line
+from ottla.streams.progress import Progress, ProgressLine
 from ottla.streams.runtime import Task, TaskSettings, TopicRecord
 from ottla.streams.spark.compile import QuerySettings
 from ottla.streams.spark.engine import SparkEngine, SparkSettings
@@ -42,8 +41,6 @@ from ottla.streams.store_views import Change, StoreView, empty_view, view_of
 from ottla.streams.topology import Source, Topology
 
 __all__ = ["KafkaStreams", "State", "StreamsMetadata", "UncaughtExceptionResponse"]
-
-_LINE_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -92,7 +89,7 @@ class KafkaStreams:
                 self._instance.wake,
             )
         )
-        self._line = _ProgressLine(self)
+        self._line = ProgressLine(application_id, self._role, self.progress)
 
     def _engine(self) -> Engine:
         settings = self._settings
@@ -176,7 +173,13 @@ class KafkaStreams:
             )
         self._check_topics()
         self._instance.start(self._elector)
-        self._line.start()
+        wanted = self._settings.shows_progress
+        if sys.stderr.isatty() if wanted is None else wanted:
+            self._line.start()
+
+    def _role(self) -> str:
+        is_standby = self.state is State.RUNNING and not self.is_active
+        return "STANDBY" if is_standby else self.state.name
 
     def _check_topics(self) -> None:
         wanted = {
@@ -189,10 +192,11 @@ class KafkaStreams:
         with Brokers(self._bootstrap, client_id=self.application_id) as brokers:
             missing = sorted(wanted - {each.name for each in list_topics(brokers)})
         if missing:
-            verb = "is" if len(missing) == 1 else "are"
+            is_one = len(missing) == 1
+            what = f"topic {missing[0]} is" if is_one else f"topics {', '.join(missing)} are"
             raise TopologyError(
-                f"source topics that {verb} not there: {', '.join(missing)}; create them before the "
-                f"application {self.application_id} starts"
+                f"source {what} not there: create {'it' if is_one else 'them'} before the application "
+                f"{self.application_id} starts (ottla topic create {missing[0]})"
             )
 
     def close(self, timeout_s: float | None = None) -> bool:
@@ -350,40 +354,6 @@ class _Elector:
         """Who is active, and all."""
         verdict = self._election.verdict
         return ("", ()) if verdict is None else (verdict.active, verdict.instances)
-
-
-class _ProgressLine:
-    """The line on a terminal that says how an application gets on; on anything else there is none."""
-
-    def __init__(self, app: KafkaStreams) -> None:
-        self._app = app
-        self._stopping = threading.Event()
-        self._thread: threading.Thread | None = None
-
-    def start(self) -> None:
-        wanted = self._app._settings.shows_progress
-        if sys.stderr.isatty() if wanted is None else wanted:
-            self._thread = threading.Thread(target=self._run, name="progress", daemon=True)
-            self._thread.start()
-
-    def stop(self) -> None:
-        self._stopping.set()
-        if self._thread is not None:
-            self._thread.join()
-            self._thread = None
-
-    def _run(self) -> None:
-        before, at = Progress(), time.monotonic()
-        while not self._stopping.wait(_LINE_S):
-            now, moment = self._app.progress(), time.monotonic()
-            role = self._app.state.name if self._app.is_active else "STANDBY"
-            text = line(self._app.application_id, role, now, before, moment - at)
-            with contextlib.suppress(OSError):
-                sys.stderr.write(f"\r\x1b[2K{text}")
-                sys.stderr.flush()
-            before, at = now, moment
-        with contextlib.suppress(OSError):
-            sys.stderr.write("\n")
 
 
 def _task_settings(application_id: str, settings: AppSettings) -> TaskSettings:

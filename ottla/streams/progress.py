@@ -1,8 +1,16 @@
-"""How an application gets on, as one line for people; pure."""
+"""How an application gets on: a line on its terminal, written over again and again."""
 
+import contextlib
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+_LOOK_S = 1.0
+_ERASE = "\r\x1b[2K"
 
 
 @dataclass(frozen=True)
@@ -31,16 +39,82 @@ def as_bytes(count: int) -> str:
     return f"{number:.1f} {_UNITS[-1]}"
 
 
-def line(name: str, state: str, now: Progress, before: Progress, seconds: float) -> str:
-    """Return the line that says what happened in so many seconds."""
+def line(
+    title: str, now: Progress, before: Progress, seconds: float, width: int | None = None
+) -> str:
+    """Return the line that says what happened in so many seconds, in at most so many columns.
+
+    What matters least is left out first: the micro-batch, then the watermark, the state, the lag.
+    """
     rate = (now.records - before.records) / seconds if seconds > 0 else 0.0
-    parts = [
-        f"{name} {state}",
-        f"{max(rate, 0):,.0f} records/s",
-        f"lag {now.lag:,}",
-        f"state {as_bytes(now.state_bytes)}",
-        f"batch {now.batch} in {now.batch_ms} ms",
-    ]
+    parts = [title, f"{max(rate, 0):,.0f} records/s", f"lag {now.lag:,}"]
+    parts.append(f"state {as_bytes(now.state_bytes)}")
     if now.watermark:
-        parts.insert(3, f"watermark {now.watermark}")
-    return " | ".join(parts)
+        parts.append(f"watermark {now.watermark}")
+    parts.append(f"batch {now.batch} in {now.batch_ms:,} ms")
+    text = " | ".join(parts)
+    while width is not None and len(text) > width and len(parts) > 1:
+        parts.pop()
+        text = " | ".join(parts)
+    return text[:width]
+
+
+class ProgressLine:
+    """The line of an application on standard error, from `start` to `stop`; both may be called once.
+
+    `state` says what it does now, `progress` how it gets on.
+    """
+
+    def __init__(
+        self, name: str, state: Callable[[], str], progress: Callable[[], Progress]
+    ) -> None:
+        self._name = name
+        self._state = state
+        self._progress = progress
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._started_at = 0.0
+
+    def start(self) -> None:
+        """Show it, and keep it up to date."""
+        self._started_at = time.monotonic()
+        self._thread = threading.Thread(target=self._run, name="progress", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Leave one line that says what was done; idempotent."""
+        self._stopping.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def _run(self) -> None:
+        now, at = Progress(), time.monotonic()
+        while not self._stopping.wait(_LOOK_S):
+            before, then = now, at
+            now, at = self._progress(), time.monotonic()
+            title, width = f"{self._name} {self._state()}", _columns() - 1
+            if now.batch < 0:
+                waited_s = at - self._started_at
+                _show(f"{title} | no micro-batch yet, {waited_s:.0f} s"[:width])
+            else:
+                _show(line(title, now, before, at - then, width))
+        # A micro-batch that ended since counts as well; one that is stopped tells nothing.
+        last = self._progress()
+        done = last if last.batch >= now.batch else now
+        batches = "no micro-batch" if done.batch < 0 else f"micro-batch {done.batch}"
+        text = f"{self._name} stops after {done.records:,} records and {batches}"
+        _show(f"{text[: _columns() - 1]}\n")
+
+
+def _columns() -> int:
+    with contextlib.suppress(OSError, ValueError):
+        return os.get_terminal_size(sys.stderr.fileno()).columns or 80
+    return 80
+
+
+def _show(text: str) -> None:
+    # A terminal that is gone is no reason to stop.
+    with contextlib.suppress(OSError, ValueError):
+        sys.stderr.write(f"{_ERASE}{text}")
+        sys.stderr.flush()

@@ -7,6 +7,7 @@ from typing import Any
 
 from ottla.base.errors import ConfigError
 from ottla.tools.output import note
+from ottla.tools.spark.talk import hear_spark
 
 _PACKAGES = ("pyspark", "pyarrow", "pandas", "numpy")
 # Work that is over before Java's better compiler pays.
@@ -35,6 +36,7 @@ def open_session(name: str, settings: Mapping[str, str], *, is_short: bool = Fal
     home = module("java").find_java_home()
     if not warming.archive_of(home).is_file():
         note("Starting Spark (`ottla spark warm`, once, makes this about twice as fast) …")
+    hear_spark()
     options = dict(settings)
     key = "spark.driver.extraJavaOptions"
     if is_short and key not in options:

@@ -15,10 +15,12 @@ from ottla.streams.app_settings import AT_LEAST_ONCE, EXACTLY_ONCE
 from ottla.streams.app_states import State
 from ottla.streams.builder import StreamsBuilder
 from ottla.streams.errors import StreamsError
+from ottla.streams.pipelines.problems import suggest
 from ottla.streams.topology import Topology
 from ottla.tools import options
-from ottla.tools.output import Output
+from ottla.tools.output import Output, note
 from ottla.tools.spark import needed
+from ottla.tools.spark.talk import hear_spark
 
 _LOOK_S = 0.2
 
@@ -73,6 +75,7 @@ def command(
             **given,
         )
         app.set_state_listener(lambda new, old: _tell(output, app, new, old))
+        hear_spark()
         # What stops a service is heard as Ctrl-C is.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         _run(app)
@@ -96,8 +99,9 @@ def _tell(output: Output, app: Any, new: State, old: State) -> None:
     if output.is_json:
         output.done("", **facts)
         sys.stdout.flush()
-    else:
-        click.echo(f"{app.application_id}: {old.name} -> {new.name}", err=True)
+    elif not sys.stderr.isatty():
+        # On a terminal the line of progress tells the state.
+        note(f"{app.application_id}: {old.name} -> {new.name}")
 
 
 def load_topology(place: str) -> tuple[Topology, str]:
@@ -113,7 +117,8 @@ def load_topology(place: str) -> tuple[Topology, str]:
     except ModuleNotFoundError as error:
         raise click.UsageError(f"{place!r}: {error}; looked in {os.getcwd()}, too.") from error
     except AttributeError as error:
-        raise click.UsageError(f"{place!r}: module {module} has no {name}.") from error
+        told = f"{place!r}: module {module} has no {name}. {_near(module, name)}"
+        raise click.UsageError(told) from error
     if callable(target) and not isinstance(target, Topology | StreamsBuilder):
         target = target()
     if isinstance(target, StreamsBuilder):
@@ -122,6 +127,18 @@ def load_topology(place: str) -> tuple[Topology, str]:
         kind = type(target).__name__
         raise click.UsageError(f"{place!r} is {kind}: it must be a Topology, or build one.")
     return target, module
+
+
+def _near(module: str, name: str) -> str:
+    """Return what of a module may have been meant: topologies, builders, its own functions."""
+    named = vars(sys.modules[module]).items()
+    found = [
+        each
+        for each, value in named
+        if isinstance(value, Topology | StreamsBuilder)
+        or getattr(value, "__module__", "") == module
+    ]
+    return suggest(name, found)
 
 
 def _file_of(module: str) -> str:

@@ -41,7 +41,8 @@ def test_a_topology_is_found(module: str, name: str) -> None:
     ("place", "message"),
     [
         ("told_topology", "write it like"),
-        ("told_topology:nothing", "has no nothing"),
+        ("told_topology:nothing", r"has no nothing\. There are: build, builder, topology\."),
+        ("told_topology:topologie", r"has no topologie\. Did you mean topology\?"),
         ("told_topology:number", "is int"),
         ("not_there:topology", "No module named"),
     ],

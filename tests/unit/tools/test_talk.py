@@ -1,0 +1,41 @@
+"""What Spark's processes say comes out without noise, and above the line of progress."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from ottla.tools.spark.talk import heard, worth_telling
+
+
+def test_noise_is_left_out() -> None:
+    """With the empty lines behind it; what anybody else says stays."""
+    lines = [
+        "WARNING: Using incubator modules: jdk.incubator.vector\n",
+        "Starting Streaming TransformWithStateInPandas Python worker.\n",
+        "\n",
+        "Streaming TransformWithStateInPandas Python worker Completed execution of UDF: <x>.\n",
+        "\n",
+        "17:37:17 ERROR Executor: something\n",
+        "\n",
+        "WARNING: the user's own\n",
+    ]
+    assert list(worth_telling(lines)) == lines[5:]
+
+
+def test_children_are_heard_and_what_was_before_comes_back(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """In their order, whoever wrote it; nothing is lost at the end."""
+    noise = "WARNING: Using incubator modules: x"
+    code = f"import sys; print('child', file=sys.stderr); print({noise!r}, file=sys.stderr)"
+    with heard():
+        subprocess.run([sys.executable, "-c", code], check=True)
+        os.write(2, b"descriptor 2\n")
+        print("not through the pipe", file=sys.stderr)
+    print("after", file=sys.stderr)
+    told = capfd.readouterr().err.splitlines()
+    assert sorted(told) == ["after", "child", "descriptor 2", "not through the pipe"]
+    assert told.index("child") < told.index("descriptor 2")
+    assert told[-1] == "after"
