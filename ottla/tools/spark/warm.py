@@ -2,6 +2,7 @@
 
 import click
 
+from ottla.streams.java import find_java_home
 from ottla.tools import options
 from ottla.tools.output import Output, note, size_text
 from ottla.tools.spark import needed
@@ -17,7 +18,7 @@ def command(output: Output) -> None:
     """
     warming = needed.module("warming")
     note("Starting Spark three times: before, writing the archive, after …")
-    found = warming.warm(needed.module("java").find_java_home())
+    found = warming.warm(find_java_home())
     output.done(
         f"A first stream took {found.before_s:.1f} s and takes {found.after_s:.1f} s now: "
         f"{found.archive} ({size_text(found.size_bytes)}). Delete the file to undo it.",
