@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -29,6 +29,7 @@ pytestmark = [
 
 PARTITIONS = 3
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+STARTING = (KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_LOAD_IN_PROGRESS)
 GROUP, TOPIC = "readers", "t"
 
 
@@ -152,7 +153,7 @@ def check(bootstrap: str, history: History) -> None:
     for group, base in ((GROUP, 0), ("members", 10)):
         consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
         asked = [TopicPartition(TOPIC, number) for number in range(PARTITIONS)]
-        positions = {each.partition: each.offset for each in consumer.committed(asked, 60)}
+        positions = {each.partition: each.offset for each in committed(consumer, asked)}
         for key, offset in history.positions.items():
             if base <= key < base + PARTITIONS:
                 assert positions[key - base] == offset, (group, key - base)
@@ -160,6 +161,19 @@ def check(bootstrap: str, history: History) -> None:
     # The transaction that was open ends now: its producer's successor fences it.
     transactional(bootstrap, "open-id")
     assert read_committed(bootstrap) == history.committed
+
+
+def committed(consumer: Consumer, asked: list[TopicPartition]) -> list[TopicPartition]:
+    """Return the positions of a group; Apache Kafka names its coordinator before that knows of it."""
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            return list(consumer.committed(asked, 60))
+        except KafkaException as error:
+            if error.args[0].code() not in STARTING:
+                raise
+            assert time.monotonic() < deadline, error
+            consumer.poll(0.2)
 
 
 def topics(admin: AdminClient, wanted: set[str]) -> set[str]:

@@ -1,0 +1,40 @@
+"""docs/applications.md: its program runs as it stands, and its table has every setting."""
+
+import dataclasses
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ottla.streams.app_settings import AppSettings
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "applications.md"
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(300)
+def test_the_program_runs_as_it_stands(tmp_path: Path) -> None:
+    """It prints what its comment says."""
+    program = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)[0]
+    (expected,) = re.findall(r"print\(.*\)  # (.*)", program)
+    path = tmp_path / "word_count.py"
+    path.write_text(program)
+    done = subprocess.run(
+        [sys.executable, str(path)], capture_output=True, text=True, check=False, timeout=240
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.splitlines()[-1] == expected
+
+
+def test_every_setting_is_in_the_table() -> None:
+    """And nothing that is none."""
+    table = PAGE.read_text(encoding="utf-8").split("## Settings")[1]
+    told = {
+        name
+        for line in table.splitlines()
+        if line.startswith("| `")
+        for name in re.findall(r"`(\w+)`", line.split("|")[1])
+    }
+    assert told == {each.name for each in dataclasses.fields(AppSettings)}
