@@ -188,29 +188,20 @@ class WindowSpec:
         merger: Merger | None,
     ) -> Any:
         """Return the operator that aggregates these windows."""
-        windows = self.windows
-        if isinstance(windows, SessionWindows):
+        words: dict[str, Any] = {
+            "windows": self.windows,
+            "store": store,
+            "initializer": initializer,
+            "aggregator": aggregator,
+            "on_close": self.on_close,
+            "on_late": self.on_late,
+            "idle_timeout_ms": self.idle_timeout_ms if self.on_close else None,
+        }
+        if isinstance(self.windows, SessionWindows):
             assert merger is not None, "sessions are merged"
-            return SessionAggregate(
-                windows,
-                store,
-                initializer,
-                aggregator,
-                merger,
-                self.on_close,
-                on_late=self.on_late,
-                idle_timeout_ms=self.idle_timeout_ms if self.on_close else None,
-            )
-        kind = SlidingAggregate if isinstance(windows, SlidingWindows) else WindowAggregate
-        return kind(
-            windows,
-            store,
-            initializer,
-            aggregator,
-            self.on_close,
-            on_late=self.on_late,
-            idle_timeout_ms=self.idle_timeout_ms if self.on_close else None,
-        )
+            return SessionAggregate(merger=merger, **words)
+        is_sliding = isinstance(self.windows, SlidingWindows)
+        return (SlidingAggregate if is_sliding else WindowAggregate)(**words)
 
 
 @dataclass(frozen=True)

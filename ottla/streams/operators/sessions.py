@@ -4,37 +4,23 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ottla.streams.operators.aggregates import Aggregator, Initializer
 from ottla.streams.operators.idle import ClosesWhenIdle
 from ottla.streams.operators.views import forward_change
-from ottla.streams.operators.windowed import EmitOnClose, OnLate
+from ottla.streams.operators.windowed import AnyWindowAggregate, EmitOnClose
 from ottla.streams.processor import Processor, ProcessorContext
 from ottla.streams.records import NO_TIMESTAMP, Change, Record, SessionWindow, Windowed
-from ottla.streams.stores.builders import StoreBuilder
 from ottla.streams.windows import SessionWindows
 
 AnyProcessor = Processor[Any, Any, Any, Any]
 Merger = Callable[[Any, Any, Any], Any]
 
 
-@dataclass(frozen=True)
-class SessionAggregate:
+@dataclass(frozen=True, kw_only=True)
+class SessionAggregate(AnyWindowAggregate):
     """Folds the values of each key and session; sessions that were merged get a tombstone."""
 
     windows: SessionWindows
-    store: StoreBuilder
-    initializer: Initializer
-    aggregator: Aggregator
     merger: Merger
-    on_close: bool = False
-    send_old_values: bool = False
-    on_late: OnLate | None = None
-    idle_timeout_ms: int | None = None
-
-    @property
-    def stores(self) -> tuple[StoreBuilder, ...]:
-        """The table's store."""
-        return (self.store,)
 
     def __call__(self) -> AnyProcessor:
         """Make the processor."""

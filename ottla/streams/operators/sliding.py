@@ -16,7 +16,7 @@ from ottla.streams.windows import SlidingWindows
 Entry = ValueAndTimestamp[Any]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SlidingAggregate(WindowAggregate):
     """Folds the values of each key and sliding window."""
 

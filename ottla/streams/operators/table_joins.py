@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ottla.streams.errors import TopologyError
-from ottla.streams.operators.views import Entry, Getter, View, forward_change
+from ottla.streams.operators.views import Entry, Getter, MayKeep, View, forward_change
 from ottla.streams.processor import Processor, ProcessorContext
 from ottla.streams.records import Change, Record, ValueAndTimestamp
 from ottla.streams.stores.buffers import Held
@@ -164,16 +164,11 @@ class _TableJoinProcessor(AnyProcessor):
 
 
 @dataclass(frozen=True)
-class TableJoinMerge:
+class TableJoinMerge(MayKeep):
     """Takes the results of both sides, and keeps them where the join has a store."""
 
     store: StoreBuilder | None = None
     send_old_values: bool = False
-
-    @property
-    def stores(self) -> tuple[StoreBuilder, ...]:
-        """The store of the result, if it has one."""
-        return () if self.store is None else (self.store,)
 
     def __call__(self) -> AnyProcessor:
         """Make the processor."""

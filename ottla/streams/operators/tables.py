@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ottla.streams.operators.views import forward_change
+from ottla.streams.operators.views import MayKeep, forward_change
 from ottla.streams.processor import Processor, ProcessorContext
 from ottla.streams.records import Change, Record
 from ottla.streams.stores.builders import StoreBuilder
@@ -57,7 +57,7 @@ class _TableSourceProcessor(AnyProcessor):
 
 
 @dataclass(frozen=True)
-class TableMap:
+class TableMap(MayKeep):
     """Gives each entry of a table a new value; None takes it out (filter is one of these).
 
     `drops_unseen`: a change from nothing to nothing is not forwarded, as Kafka's filter does.
@@ -68,11 +68,6 @@ class TableMap:
     send_old_values: bool = False
     drops_unseen: bool = False
     versioned_semantics: bool = False
-
-    @property
-    def stores(self) -> tuple[StoreBuilder, ...]:
-        """The store of the result, if it has one."""
-        return () if self.store is None else (self.store,)
 
     def value_of(self, key: Any, value: Any) -> Any:
         """Return the new value of an entry."""
@@ -131,17 +126,12 @@ class ValueTransformer(Protocol):
 
 
 @dataclass(frozen=True)
-class TableTransform:
+class TableTransform(MayKeep):
     """Gives each entry of a table a new value with the help of stores; also asked for tombstones."""
 
     supplier: Callable[[], ValueTransformer]
     store: StoreBuilder | None = None
     send_old_values: bool = False
-
-    @property
-    def stores(self) -> tuple[StoreBuilder, ...]:
-        """The store of the result, if it has one."""
-        return () if self.store is None else (self.store,)
 
     def __call__(self) -> AnyProcessor:
         """Make the processor."""

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from ottla.streams.processor import ProcessorContext
 from ottla.streams.records import Change, Record, ValueAndTimestamp
+from ottla.streams.stores.builders import StoreBuilder
 
 Entry = ValueAndTimestamp[Any]
 
@@ -25,6 +26,17 @@ class View:
 
     stores: tuple[str, ...]
     open: Callable[[ProcessorContext], Getter]
+
+
+class MayKeep:
+    """What operators of tables share that keep their result only where somebody asks for it."""
+
+    store: StoreBuilder | None
+
+    @property
+    def stores(self) -> tuple[StoreBuilder, ...]:
+        """The store of the result, if it has one."""
+        return () if self.store is None else (self.store,)
 
 
 @dataclass

@@ -27,15 +27,14 @@ AnyProcessor = Processor[Any, Any, Any, Any]
 OnLate = Callable[[Record[Any, Any]], None]
 
 
-@dataclass(frozen=True)
-class WindowAggregate:
-    """Folds the values of each key and window.
+@dataclass(frozen=True, kw_only=True)
+class AnyWindowAggregate:
+    """What aggregations by window and by session share.
 
     `on_close` emits a window once, when it is closed (KIP-825); `on_late` is told of each record that
     came too late for a window.
     """
 
-    windows: TimeWindows | UnlimitedWindows | SlidingWindows
     store: StoreBuilder
     initializer: Initializer
     aggregator: Aggregator
@@ -48,6 +47,13 @@ class WindowAggregate:
     def stores(self) -> tuple[StoreBuilder, ...]:
         """The table's store."""
         return (self.store,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WindowAggregate(AnyWindowAggregate):
+    """Folds the values of each key and window."""
+
+    windows: TimeWindows | UnlimitedWindows | SlidingWindows
 
     def __call__(self) -> AnyProcessor:
         """Make the processor."""

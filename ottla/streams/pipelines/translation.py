@@ -3,8 +3,8 @@
 The mirror notes *points* between its micro-batches, when nothing is on its way: (source offset, target offset) of a
 partition says that every record before the one is before the other, and every record from the one on is from the other
 on. Between two points nothing is known but the order, as either side may have gaps (compaction, transactions), so
-that an offset is translated to the point before it: a consumer that goes on there misses nothing, and sees again at
-most what it had read of one micro-batch. At a point itself the translation is exact.
+that an offset is translated to the point before it: a consumer that goes on there misses nothing, and sees again what
+it had read since that point, which may be several micro-batches. At a point itself the translation is exact.
 """
 
 import bisect
