@@ -10,13 +10,16 @@ import time
 
 from ottla.base.errors import ApiError, ErrorCode, OttlaError
 from ottla.client.admin.offsets import CommittedOffset, commit_offsets
-from ottla.client.brokers import Brokers
+from ottla.client.brokers import PASSING, Brokers
+from ottla.client.errors import NotReachable, TimedOut
 from ottla.streams.spark.ranges import Offsets
 
 _log = logging.getLogger(__name__)
 
-# At most so long a commit holds up the query, and so long it is let alone after a failure.
+# At most so long a commit holds up the query, and so long it is let alone after a failure: one that passes by itself,
+# such as a broker that restarts, and one that somebody must see to.
 _TIMEOUT_S = 2.0
+_SHORT_REST_S = 2.0
 _REST_S = 30.0
 # Batches may come faster than anybody looks.
 _INTERVAL_S = 0.5
@@ -30,6 +33,7 @@ class ShadowGroup:
         self._group_id = group_id
         self._committed: Offsets = {}
         self._next_at = 0.0
+        self._is_failing = False
 
     def follow(self, offsets: Offsets, *, at_once: bool = False) -> None:
         """Commit where the query has got to, if that is news; not more often than twice a second."""
@@ -48,20 +52,28 @@ class ShadowGroup:
         try:
             commit_offsets(self._brokers, self._group_id, news)
         except OttlaError as error:
-            _log.warning(
-                "The progress of the query is not shown in the group %r, now and for %g s: %s",
-                self._group_id,
-                _REST_S,
-                _advice(error),
-            )
-            self._next_at = now + _REST_S
+            if not self._is_failing:
+                _log.warning(
+                    "The progress of the query is not shown in the group %r for now: %s",
+                    self._group_id,
+                    _advice(error),
+                )
+            self._is_failing = True
+            self._next_at = now + (_SHORT_REST_S if _is_passing(error) else _REST_S)
             return
+        self._is_failing = False
         self._committed = dict(offsets)
         self._next_at = now + _INTERVAL_S
 
     def close(self) -> None:
         """Close the connections; idempotent."""
         self._brokers.close()
+
+
+def _is_passing(error: OttlaError) -> bool:
+    if isinstance(error, ApiError):
+        return error.code in PASSING
+    return isinstance(error, NotReachable | TimedOut)
 
 
 def _advice(error: OttlaError) -> str:

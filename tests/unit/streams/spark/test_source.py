@@ -13,6 +13,7 @@ from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.client.admin.groups import describe_group
 from ottla.client.admin.offsets import LATEST, committed_offsets, list_offsets
 from ottla.client.admin.records import delete_records
+from ottla.client.errors import NotReachable
 from ottla.streams.spark import shadow_group
 from ottla.streams.spark import source as source_module
 from ottla.streams.spark.source import BatchReader, OttlaSource, StreamReader
@@ -293,6 +294,27 @@ def test_progress_that_cannot_be_shown_is_logged_only(
     (line,) = [each.getMessage() for each in caplog.records if "shadow" in each.name]
     assert "'taken'" in line
     assert "another kafka.group.id" in line
+
+
+def test_progress_is_shown_again_soon_after_a_broker_has_restarted(
+    flights: Cluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Not only after the rest that follows a failure which somebody must see to; the log is not filled meanwhile."""
+    monkeypatch.setattr(shadow_group, "_SHORT_REST_S", 0.0)
+    group = shadow_group.ShadowGroup(flights.bootstrap, "shown", "client")
+    with monkeypatch.context() as away:
+        away.setattr(shadow_group, "commit_offsets", _refuse)
+        for _ in range(3):
+            group.follow({("flights", 0): 7})
+    group.follow({("flights", 0): 7})
+    group.close()
+    with flights.admin() as brokers:
+        assert committed_offsets(brokers, "shown")["flights", 0].offset == 7
+    assert len([each for each in caplog.records if "shadow" in each.name]) == 1
+
+
+def _refuse(*words: Any) -> None:
+    raise NotReachable("nothing listens")
 
 
 def test_available_now_ends_where_it_began_to(stream: Open, flights: Cluster) -> None:
