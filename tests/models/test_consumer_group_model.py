@@ -10,24 +10,16 @@ What must hold whatever happens:
 Members of the classic protocol take part, so groups change their protocol back and forth.
 """
 
-import os
 from collections import Counter
 
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import initialize, invariant, precondition, rule
 
-from ottla.base.errors import ErrorCode
-from ottla.base.rng import SeededRng
-from ottla.base.tasks import Tasks
 from ottla.cluster.image import ClusterImage, PartitionImage, TopicImage
 from ottla.cluster.options import BROKER_OPTIONS
-from ottla.coordinators.group.service import OFFSETS_TOPIC, GroupCoordinator
-from ottla.coordinators.group.shard import GroupShard
-from ottla.coordinators.loading import Loader
-from ottla.testing.partitions import MemoryPartitions
-from ottla.testing.sim.loop import SimLoop, VirtualClock
+from ottla.coordinators.group.service import OFFSETS_TOPIC
 from tests.models.consumer_clients import ClassicClient, ConsumerClient
+from tests.models.group_world import SETTINGS, GroupWorld
 
 MEMBERS_MAX = 6
 TOPIC_IDS = {"t": bytes(14) + b"\x01", "u": bytes(14) + b"\x02", "tt": bytes(14) + b"\x03"}
@@ -38,20 +30,12 @@ def topic_image(name, topic_id, partitions):
     return TopicImage(name, topic_id, images)
 
 
-class ConsumerGroupModel(RuleBasedStateMachine):
-    """Rules are what members, topics, the log and time may do."""
+class ConsumerGroupModel(GroupWorld):
+    """Rules are what members and topics may do."""
 
     def __init__(self):
         super().__init__()
-        self.loop = SimLoop(SeededRng(1))
-        self.clock = VirtualClock(self.loop)
-        self.rng = SeededRng(2)
-        self.log = MemoryPartitions()
-        self.failures = []
-        self.tasks = Tasks(lambda name, error: self.failures.append((name, error)))
-        self.clients = []
         self.next_id = 1
-        self.epoch = 1
         # How often a topic of this name was deleted.
         self.lives = Counter()
         self.image = ClusterImage().with_topics(
@@ -68,15 +52,7 @@ class ConsumerGroupModel(RuleBasedStateMachine):
         )
         self._run(self._restart())
 
-    def teardown(self):
-        self._run(self._end())
-        self.loop.raise_failures()
-        self.loop.close()
-        assert self.failures == []
-
-    async def _end(self):
-        self.log.holds_commits, self.log.refuses = False, None
-        self.log.commit()
+    async def _calm_down(self):
         # Long enough for the sessions of those that have vanished.
         for _ in range(40):
             self._beat(self.clients)
@@ -84,8 +60,6 @@ class ConsumerGroupModel(RuleBasedStateMachine):
                 client.revoke()
             await self.clock.sleep(5)
         self._is_settled()
-        self.coordinator.close()
-        await self.tasks.close()
 
     def _is_settled(self):
         shard = self.coordinator._runtime.find(0)
@@ -124,34 +98,9 @@ class ConsumerGroupModel(RuleBasedStateMachine):
 
     # -- the world
 
-    def _run(self, work):
-        self.loop.run(self._then_settle(work))
-
-    async def _then_settle(self, work):
-        await work
-        await self.clock.sleep(0.001)
-
-    async def _restart(self):
-        if self.epoch > 1:
-            self.coordinator.close()
-        self.epoch += 2
-        self.coordinator = GroupCoordinator(
-            writer=self.log,
-            clock=self.clock,
-            rng=self.rng,
-            tasks=self.tasks,
-            options=lambda: self.options,
-            image=lambda: self.image,
-        )
-        self.coordinator.load(0, self.epoch)
-
     def _beat(self, clients):
         for client in clients:
             client.beat(self.coordinator, self.clock.monotonic())
-
-    @rule(seconds=st.sampled_from([0.01, 1, 6, 46]))
-    def time_passes(self, seconds):
-        self._run(self.clock.sleep(seconds))
 
     @rule(rounds=st.integers(1, 3), revokes=st.booleans())
     def everyone_beats(self, rounds, revokes):
@@ -163,39 +112,6 @@ class ConsumerGroupModel(RuleBasedStateMachine):
                     client.revoke()
 
         self._run(beat())
-
-    @rule()
-    def log_stalls(self):
-        self.log.holds_commits = True
-
-    @rule()
-    def log_goes_on(self):
-        async def go_on():
-            self.log.holds_commits = False
-            self.log.commit()
-
-        self._run(go_on())
-
-    @rule()
-    def log_loses_its_tail(self):
-        async def lose():
-            self.log.holds_commits = False
-            self.log.lose()
-
-        self._run(lose())
-
-    @rule(code=st.sampled_from([None, None, ErrorCode.NOT_ENOUGH_REPLICAS]))
-    def log_refuses(self, code):
-        self.log.refuses = code
-
-    @rule()
-    def broker_restarts(self):
-        async def restart():
-            # A broker that dies loses what was not committed.
-            self.log.lose()
-            await self._restart()
-
-        self._run(restart())
 
     # -- topics
 
@@ -309,23 +225,12 @@ class ConsumerGroupModel(RuleBasedStateMachine):
 
     @invariant()
     def memory_says_what_the_log_says(self):
-        if self.epoch == 1:
-            return
-        shard = self.coordinator._runtime.find(0)
-        if isinstance(shard, ErrorCode):
-            return
-        loaded = GroupShard(None, self.clock, lambda: None)
-        loader = Loader(self.log, self.clock, chunk_bytes=1000, is_wanted=lambda: True)
-        self.loop.run(loader.load(OFFSETS_TOPIC, 0, loaded))
-        assert loaded.consumers._groups == shard.consumers._groups
+        shard = self._shard()
+        if shard is not None:
+            assert self._loaded().consumers._groups == shard.consumers._groups
 
 
-ConsumerGroupModel.TestCase.settings = settings(
-    max_examples=int(os.environ.get("OTTLA_MODEL_EXAMPLES", "40")),
-    stateful_step_count=40,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-)
+ConsumerGroupModel.TestCase.settings = SETTINGS
 
 
 class TestConsumerGroupModel(ConsumerGroupModel.TestCase):

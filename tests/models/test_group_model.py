@@ -10,25 +10,16 @@ What must hold whatever happens:
 """
 
 import asyncio
-import os
 from dataclasses import dataclass, field
 
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from ottla.base.errors import ErrorCode
-from ottla.base.rng import SeededRng
-from ottla.base.tasks import Tasks
 from ottla.cluster.image import ClusterImage, PartitionImage, TopicImage
-from ottla.cluster.options import BROKER_OPTIONS
-from ottla.coordinators.group.service import OFFSETS_TOPIC, GroupCoordinator
-from ottla.coordinators.group.shard import GroupShard
+from ottla.coordinators.group.service import OFFSETS_TOPIC
 from ottla.coordinators.group.state import GroupState
 from ottla.coordinators.group.stored import group_from
-from ottla.coordinators.loading import Loader
-from ottla.testing.partitions import MemoryPartitions
-from ottla.testing.sim.loop import SimLoop, VirtualClock
 from ottla.wire.messages.heartbeat import HeartbeatRequest
 from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from ottla.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
@@ -39,6 +30,7 @@ from ottla.wire.messages.offset_commit import (
 )
 from ottla.wire.messages.offset_fetch import OffsetFetchRequestGroup
 from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from tests.models.group_world import SETTINGS, GroupWorld
 
 PARTITIONS = 4
 IMAGE = ClusterImage().with_topics(
@@ -69,107 +61,27 @@ class Client:
         return self.instance or self.member_id
 
 
-class GroupModel(RuleBasedStateMachine):
-    """Rules are what clients, the log and time may do; `_settle` lets everyone act on answers."""
+class GroupModel(GroupWorld):
+    """Rules are what clients may do; they act on every answer at once."""
+
+    image = IMAGE
 
     def __init__(self):
         super().__init__()
-        self.loop = SimLoop(SeededRng(1))
-        self.clock = VirtualClock(self.loop)
-        self.rng = SeededRng(2)
-        self.log = MemoryPartitions()
-        self.failures = []
-        self.tasks = Tasks(lambda name, error: self.failures.append((name, error)))
-        self.clients = []
         # Every answered commit by partition, and every one that may have happened.
         self.committed = {}
         self.next_offset = 0
         self.owners = {}
-        self.epoch = 1
 
     @initialize()
     def start(self):
-        options = BROKER_OPTIONS.parse({})
-        self.options = lambda: options
         self._run(self._restart())
 
-    def teardown(self):
-        self._run(self._end())
-        self.loop.raise_failures()
-        self.loop.close()
-        assert self.failures == []
-
-    async def _end(self):
+    async def _calm_down(self):
         """Everyone who waits is answered once the log works again and enough time has passed."""
-        self.log.holds_commits, self.log.refuses = False, None
-        self.log.commit()
         waiting = [client.waiting for client in self.clients if client.waiting is not None]
         await self.clock.sleep(FOREVER_SECONDS)
         assert all(item.done() for item in waiting)
-        self.coordinator.close()
-        await self.tasks.close()
-
-    # -- the world
-
-    def _run(self, work):
-        self.loop.run(self._then_settle(work))
-
-    async def _then_settle(self, work):
-        await work
-        await self.clock.sleep(0.001)
-        while any(self._act(client) for client in self.clients):
-            await self.clock.sleep(0.001)
-
-    async def _restart(self):
-        if self.epoch > 1:
-            self.coordinator.close()
-        self.epoch += 2
-        self.coordinator = GroupCoordinator(
-            writer=self.log,
-            clock=self.clock,
-            rng=self.rng,
-            tasks=self.tasks,
-            options=self.options,
-            image=lambda: IMAGE,
-        )
-        self.coordinator.load(0, self.epoch)
-
-    @rule(seconds=st.sampled_from([0.01, 1, 6, 11, 31, 70]))
-    def time_passes(self, seconds):
-        self._run(self.clock.sleep(seconds))
-
-    @rule()
-    def log_stalls(self):
-        self.log.holds_commits = True
-
-    @rule()
-    def log_goes_on(self):
-        async def go_on():
-            self.log.holds_commits = False
-            self.log.commit()
-
-        self._run(go_on())
-
-    @rule()
-    def log_loses_its_tail(self):
-        async def lose():
-            self.log.holds_commits = False
-            self.log.lose()
-
-        self._run(lose())
-
-    @rule(code=st.sampled_from([None, None, ErrorCode.NOT_ENOUGH_REPLICAS]))
-    def log_refuses(self, code):
-        self.log.refuses = code
-
-    @rule()
-    def broker_restarts(self):
-        async def restart():
-            # A broker that dies loses what was not committed.
-            self.log.lose()
-            await self._restart()
-
-        self._run(restart())
 
     # -- clients
 
@@ -246,13 +158,14 @@ class GroupModel(RuleBasedStateMachine):
         client.then = then
         client.waiting = reply if isinstance(reply, asyncio.Future) else _done(reply)
 
-    def _act(self, client):
-        """Let a client do what its answer tells; True if it had one."""
-        if client.waiting is None or not client.waiting.done():
-            return False
-        answer, client.waiting = client.waiting.result(), None
-        client.then(client, answer)
-        return True
+    def _act(self):
+        """Let the first client that has an answer do what it tells; True if there was one."""
+        for client in self.clients:
+            if client.waiting is not None and client.waiting.done():
+                answer, client.waiting = client.waiting.result(), None
+                client.then(client, answer)
+                return True
+        return False
 
     def _joined(self, client, answer):
         code = ErrorCode(answer.error_code)
@@ -366,9 +279,7 @@ class GroupModel(RuleBasedStateMachine):
         shard = self._shard()
         if shard is None:
             return
-        loaded = GroupShard(None, self.clock, lambda: None)
-        loader = Loader(self.log, self.clock, chunk_bytes=1000, is_wanted=lambda: True)
-        self.loop.run(loader.load(OFFSETS_TOPIC, 0, loaded))
+        loaded = self._loaded()
         assert loaded.metadata == shard.metadata
         assert loaded.offsets == shard.offsets
 
@@ -384,12 +295,6 @@ class GroupModel(RuleBasedStateMachine):
         members = {name: item.assignment for name, item in group.members.items()}
         assert {name: item.assignment for name, item in stored.members.items()} == members
 
-    def _shard(self):
-        if self.epoch == 1:
-            return None
-        shard = self.coordinator._runtime.find(0)
-        return None if isinstance(shard, ErrorCode) else shard
-
 
 def _done(answer):
     future = asyncio.get_running_loop().create_future()
@@ -397,12 +302,7 @@ def _done(answer):
     return future
 
 
-GroupModel.TestCase.settings = settings(
-    max_examples=int(os.environ.get("OTTLA_MODEL_EXAMPLES", "40")),
-    stateful_step_count=40,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-)
+GroupModel.TestCase.settings = SETTINGS
 
 
 class TestGroupModel(GroupModel.TestCase):

@@ -1,0 +1,201 @@
+"""What a broker answers when one of its two log directories has no room left: the same questions to all.
+
+The partition in the full directory is written until it is refused; then everything a client or an
+administrator may ask about it is asked. Answers are values that can be compared, without what differs
+between any two brokers.
+"""
+
+import contextlib
+import time
+from pathlib import Path
+from typing import Any
+
+from ottla.base.errors import ErrorCode
+from ottla.wire.api_keys import APIS
+from ottla.wire.fields import Message
+from ottla.wire.messages import (
+    alter_replica_log_dirs,
+    create_partitions,
+    create_topics,
+    delete_records,
+    delete_topics,
+    describe_log_dirs,
+    describe_producers,
+    elect_leaders,
+    fetch,
+    list_offsets,
+    metadata,
+    offset_for_leader_epoch,
+    produce,
+)
+from ottla.wire.records.records import Record, encode_batch
+from tests.compat.recorded.player import Line, Target, ask
+
+TOPIC = "t"
+_BATCH = bytes(encode_batch([Record(None, b"x" * 100_000, (), 1_700_000_000_000)]))
+_BATCHES_MAX = 500
+_PATIENCE_S = 30.0
+
+Answers = dict[str, Any]
+
+
+class Questions:
+    """Asks one broker, on one connection."""
+
+    def __init__(self, target: Target, full: Path) -> None:
+        self._line = Line(target)
+        self._full = full
+        self.failed = self.other = -1
+
+    def ask(self, request: Message, version: int) -> Any:
+        return ask(self._line, request, version, APIS[request.API_KEY].response)
+
+    def play(self) -> Answers:
+        """Fill the directory; return what is answered then, by what was asked."""
+        self._create(TOPIC, 2)
+        self.failed = 0 if (self._full / f"{TOPIC}-0").exists() else 1
+        self.other = 1 - self.failed
+        found: Answers = {"write that is refused": self._fill()}
+        self._wait_until_leaderless()
+        found["metadata"] = self._metadata()
+        for acks in (1, -1):
+            found[f"produce acks={acks}"] = self.produce(self.failed, acks)
+            found[f"produce elsewhere acks={acks}"] = self.produce(self.other, acks)
+        found["fetch"] = self._fetch()
+        for name, timestamp in (("earliest", -2), ("latest", -1), ("time", 1)):
+            found[f"offsets {name}"] = self._offset(timestamp)
+        found["epoch"] = self._epoch()
+        found["delete records"] = self._delete_records()
+        found["producers"] = self._producers()
+        found["log dirs"] = self._log_dirs()
+        found["move to it"] = self._move(self.other, str(self._full))
+        for kind in (0, 1):
+            found[f"election {kind}"] = self._elect(kind)
+        found["new topic"] = self._create("new", 1)
+        found["more partitions"] = self._grow()
+        found["where it is new"] = self._metadata("new")
+        found["delete topic"] = self._delete_topic()
+        self._line.close()
+        return found
+
+    def _create(self, name: str, partitions: int) -> str:
+        topic = create_topics.CreatableTopic(
+            name=name, num_partitions=partitions, replication_factor=1
+        )
+        request = create_topics.CreateTopicsRequest(topics=[topic], timeout_ms=10_000)
+        answer = self.ask(request, 5).topics[0].error_code
+        deadline = time.monotonic() + _PATIENCE_S
+        while any(self.produce(number, 1) for number in range(partitions)):
+            if name != TOPIC or time.monotonic() > deadline:
+                break
+        return ErrorCode(answer).name
+
+    def produce(self, partition: int, acks: int) -> int:
+        data = produce.PartitionProduceData(index=partition, records=_BATCH)
+        topic = produce.TopicProduceData(name=TOPIC, partition_data=[data])
+        request = produce.ProduceRequest(acks=acks, timeout_ms=5000, topic_data=[topic])
+        return int(self.ask(request, 9).responses[0].partition_responses[0].error_code)
+
+    def _fill(self) -> str:
+        for _ in range(_BATCHES_MAX):
+            code = self.produce(self.failed, -1)
+            if code:
+                return ErrorCode(code).name
+        raise AssertionError("there is room for everything")
+
+    def _wait_until_leaderless(self) -> None:
+        deadline = time.monotonic() + _PATIENCE_S
+        while self._metadata()["failed"]["leader"] != -1:
+            assert time.monotonic() < deadline, "nobody has noticed"
+
+    def _metadata(self, name: str = TOPIC) -> Answers:
+        asked = [metadata.MetadataRequestTopic(name=name)]
+        request = metadata.MetadataRequest(topics=asked, allow_auto_topic_creation=False)
+        (topic,) = self.ask(request, 9).topics
+        found: Answers = {"topic": ErrorCode(topic.error_code).name}
+        for each in topic.partitions:
+            alone = "failed" if each.partition_index == self.failed else "other"
+            found[alone if name == TOPIC else "first"] = {
+                "error": ErrorCode(each.error_code).name,
+                "leader": min(each.leader_id, 0),
+                "isr": len(each.isr_nodes),
+                "offline": len(each.offline_replicas),
+            }
+        return found
+
+    def _fetch(self) -> str:
+        asked = fetch.FetchPartition(partition=self.failed, partition_max_bytes=1 << 20)
+        topics = [fetch.FetchTopic(topic=TOPIC, partitions=[asked])]
+        request = fetch.FetchRequest(max_wait_ms=100, max_bytes=1 << 20, topics=topics)
+        found = self.ask(request, 11).responses[0].partitions[0]
+        return ErrorCode(found.error_code).name
+
+    def _offset(self, timestamp: int) -> str:
+        asked = list_offsets.ListOffsetsPartition(partition_index=self.failed, timestamp=timestamp)
+        topic = list_offsets.ListOffsetsTopic(name=TOPIC, partitions=[asked])
+        request = list_offsets.ListOffsetsRequest(replica_id=-1, topics=[topic])
+        return ErrorCode(self.ask(request, 6).topics[0].partitions[0].error_code).name
+
+    def _epoch(self) -> str:
+        asked = offset_for_leader_epoch.OffsetForLeaderPartition(
+            partition=self.failed, leader_epoch=0
+        )
+        topic = offset_for_leader_epoch.OffsetForLeaderTopic(topic=TOPIC, partitions=[asked])
+        request = offset_for_leader_epoch.OffsetForLeaderEpochRequest(replica_id=-1, topics=[topic])
+        return ErrorCode(self.ask(request, 3).topics[0].partitions[0].error_code).name
+
+    def _delete_records(self) -> str:
+        asked = delete_records.DeleteRecordsPartition(partition_index=self.failed, offset=1)
+        topic = delete_records.DeleteRecordsTopic(name=TOPIC, partitions=[asked])
+        request = delete_records.DeleteRecordsRequest(topics=[topic], timeout_ms=5000)
+        return ErrorCode(self.ask(request, 2).topics[0].partitions[0].error_code).name
+
+    def _producers(self) -> str:
+        topic = describe_producers.TopicRequest(name=TOPIC, partition_indexes=[self.failed])
+        request = describe_producers.DescribeProducersRequest(topics=[topic])
+        return ErrorCode(self.ask(request, 0).topics[0].partitions[0].error_code).name
+
+    def _log_dirs(self) -> Answers:
+        answer = self.ask(describe_log_dirs.DescribeLogDirsRequest(topics=None), 1)
+        found: Answers = {}
+        for each in answer.results:
+            logs = sorted(
+                f"{topic.name}-{partition.partition_index}"
+                for topic in each.topics
+                for partition in topic.partitions
+                if topic.name == TOPIC
+            )
+            is_full = each.log_dir == str(self._full)
+            error = ErrorCode(each.error_code).name
+            found["full" if is_full else "other"] = error, [log[:-1] for log in logs]
+        return found
+
+    def _move(self, partition: int, path: str) -> str:
+        topic = alter_replica_log_dirs.AlterReplicaLogDirTopic(name=TOPIC, partitions=[partition])
+        place = alter_replica_log_dirs.AlterReplicaLogDir(path=path, topics=[topic])
+        request = alter_replica_log_dirs.AlterReplicaLogDirsRequest(dirs=[place])
+        return ErrorCode(self.ask(request, 1).results[0].partitions[0].error_code).name
+
+    def _elect(self, kind: int) -> str:
+        topic = elect_leaders.TopicPartitions(topic=TOPIC, partitions=[self.failed])
+        request = elect_leaders.ElectLeadersRequest(
+            election_type=kind, topic_partitions=[topic], timeout_ms=5000
+        )
+        results = self.ask(request, 2).replica_election_results
+        return ErrorCode(results[0].partition_result[0].error_code).name
+
+    def _grow(self) -> str:
+        topic = create_partitions.CreatePartitionsTopic(name=TOPIC, count=3, assignments=None)
+        request = create_partitions.CreatePartitionsRequest(topics=[topic], timeout_ms=10_000)
+        return ErrorCode(self.ask(request, 1).results[0].error_code).name
+
+    def _delete_topic(self) -> str:
+        request = delete_topics.DeleteTopicsRequest(topic_names=[TOPIC], timeout_ms=3000)
+        return ErrorCode(self.ask(request, 5).responses[0].error_code).name
+
+
+def answers(target: Target, full: Path) -> Answers:
+    """Ask a broker one of whose log directories, `full`, is going to be full."""
+    with contextlib.closing(Questions(target, full)._line):
+        pass
+    return Questions(target, full).play()
