@@ -18,7 +18,6 @@ from typing import Any, TypeVar
 from ottla.base.errors import ErrorCode
 from ottla.base.rng import SeededRng
 from ottla.coordinators.txn.machine import Producer
-from ottla.server.node import Node
 from ottla.testing.sim.client import SimConnection, connect
 from ottla.testing.sim.world import Machine, World
 from ottla.wire.fields import Message
@@ -37,6 +36,7 @@ from ottla.wire.messages import (
     update_features,
 )
 from ottla.wire.records.records import Record, encode_batch
+from tests.sim import brokers
 from tests.sim.one_transaction import SETTINGS, Later, check, committed
 
 M = TypeVar("M", bound=Message)
@@ -332,22 +332,7 @@ class Scenario:
         self._tasks.append(asyncio.ensure_future(work))
 
     async def _start(self) -> None:
-        async def broker() -> None:
-            machine = self.machine
-            node = Node(
-                SETTINGS,
-                clock=machine.clock,
-                rng=machine.rng(),
-                files=machine.files,
-                net=machine.net,
-            )
-            await node.start()
-
-        started = self.machine.start(broker)
-        self._tasks.append(started)
-        died = asyncio.ensure_future(self.machine.is_off.wait())
-        await asyncio.wait([started, died], return_when=asyncio.FIRST_COMPLETED)
-        died.cancel()
+        self._tasks.append(await brokers.start(self.machine, SETTINGS))
 
     async def run(self) -> None:
         """Let all workers come to their end; afterwards there is nothing left that is open."""

@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 from ottla.base.clock import Clock
 from ottla.base.errors import ErrorCode
 from ottla.coordinators.txn.machine import Producer
-from ottla.server.node import Node
 from ottla.testing.sim.client import SimConnection, connect
 from ottla.testing.sim.world import World
 from ottla.wire.fields import Message
@@ -31,6 +30,7 @@ from ottla.wire.messages import (
     txn_offset_commit,
 )
 from ottla.wire.records.records import Record, decode_batch, encode_batch, iterate_batches
+from tests.sim import brokers
 
 M = TypeVar("M", bound=Message)
 T = TypeVar("T")
@@ -267,26 +267,10 @@ class Scenario:
     def __post_init__(self) -> None:
         self.machine = self.world.machine("broker")
         self.net = self.world.network.host("client")
-        # Kept, or a task of a life that ended would be collected while it waits.
         self._starts: list[asyncio.Task[None]] = []
 
     async def _start(self) -> None:
-        async def broker() -> None:
-            machine = self.machine
-            node = Node(
-                SETTINGS,
-                clock=machine.clock,
-                rng=machine.rng(),
-                files=machine.files,
-                net=machine.net,
-            )
-            await node.start()
-
-        started = self.machine.start(broker)
-        self._starts.append(started)
-        died = asyncio.ensure_future(self.machine.is_off.wait())
-        await asyncio.wait([started, died], return_when=asyncio.FIRST_COMPLETED)
-        died.cancel()
+        self._starts.append(await brokers.start(self.machine, SETTINGS))
 
     @contextlib.asynccontextmanager
     async def _client(self) -> AsyncIterator[Client]:

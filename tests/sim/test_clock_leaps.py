@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import pytest
 
 from ottla.coordinators.txn.machine import Producer
-from ottla.server.node import Node
 from ottla.testing.sim.client import connect
 from ottla.testing.sim.world import World
 from ottla.wire.messages import heartbeat, join_group, list_offsets, sync_group
 
+from . import brokers
 from .one_transaction import SETTINGS, TOPICS, Client, Later
 
 HOUR_MS = 3_600_000
@@ -63,14 +63,7 @@ class Site:
     async def start(self) -> Client:
         """Start the broker; return a client for which everything is there."""
         machine = self.machine
-        node = Node(
-            SETTINGS | OFTEN,
-            clock=machine.clock,
-            rng=machine.rng(),
-            files=machine.files,
-            net=machine.net,
-        )
-        await machine.start(node.start)
+        await brokers.start(machine, SETTINGS | OFTEN)
         client = Client(await connect(self.net, "broker", 9092, "client"), machine.clock)
         await self.until_ready(client.prepare)
         return client

@@ -2,13 +2,13 @@
 
 import pytest
 
-from ottla.server.node import Node
 from ottla.testing.sim.client import SimConnection, connect
 from ottla.testing.sim.world import World
 from ottla.wire.messages import alter_client_quotas as quotas
 from ottla.wire.messages import fetch, produce
 from ottla.wire.records.records import Record, decode_batch, encode_batch
 
+from . import brokers
 from .clients import TOPIC, judge, new_topic
 from .one_broker import SETTINGS
 
@@ -29,11 +29,7 @@ class Site:
 
     async def start(self) -> None:
         """Start the broker, make the topic, and limit both clients."""
-        machine = self.machine
-        node = Node(
-            SETTINGS, clock=machine.clock, rng=machine.rng(), files=machine.files, net=machine.net
-        )
-        await machine.start(node.start)
+        await brokers.start(self.machine, SETTINGS)
         admin = await self.connect("admin")
         await admin.send(new_topic(TOPIC, 1, {}), 5)
         entries = [

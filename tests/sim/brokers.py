@@ -1,0 +1,30 @@
+"""Lives of a broker on a simulated machine."""
+
+import asyncio
+from collections.abc import Mapping
+
+from ottla.server.node import Node
+from ottla.testing.sim.world import Machine
+
+
+async def start(machine: Machine, settings: Mapping[str, str]) -> "asyncio.Task[None]":
+    """Begin a life; return when clients are served, or when the machine has lost its power.
+
+    The task is to be kept: one of a life that ended would be collected while it waits.
+    """
+
+    async def live() -> None:
+        node = Node(
+            settings,
+            clock=machine.clock,
+            rng=machine.rng(),
+            files=machine.files,
+            net=machine.net,
+        )
+        await node.start()
+
+    started = machine.start(live)
+    died = asyncio.ensure_future(machine.is_off.wait())
+    await asyncio.wait([started, died], return_when=asyncio.FIRST_COMPLETED)
+    died.cancel()
+    return started
