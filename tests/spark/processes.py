@@ -1,0 +1,287 @@
+"""Programs that the tests of this folder kill, with all that runs below them; and who reads what they committed."""
+
+import contextlib
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import confluent_kafka
+import psutil
+import pyspark
+
+from ottla.streams.java import find_java_home
+
+ROOT = str(Path(__file__).parents[2])
+PATIENCE_S = 240.0
+_SPARK_HOME = Path(pyspark.__file__).parent
+_EXECUTOR = "CoarseGrainedExecutorBackend"
+_MASTER = re.compile(r"Starting Spark master at (spark://\S+)")
+_REGISTERED = re.compile("Successfully registered with master")
+_PAUSE = threading.Event()
+
+Seen = Counter[tuple[bytes | None, bytes | None]]
+
+
+def dice() -> random.Random:
+    """Return chance, from a seed that is printed; OTTLA_SEED gives the one of before."""
+    seed = int(os.environ.get("OTTLA_SEED") or random.SystemRandom().getrandbits(32))
+    print(f"OTTLA_SEED={seed}")
+    return random.Random(seed)
+
+
+def wait_until(ask: Callable[[], Any], told: Callable[[], str] = str) -> Any:
+    """Wait until the answer is a true one, and return it; `told` says more where it never is."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not (answer := ask()):
+        assert time.monotonic() < deadline, told()
+        _PAUSE.wait(0.05)
+    return answer
+
+
+class Program:
+    """A program with all below it, such as the JVM of a driver, Python's planners and workers."""
+
+    def __init__(
+        self, words: Sequence[str], log: Path, environment: Mapping[str, str] | None = None
+    ) -> None:
+        self._words = words
+        self._log = log
+        self._environment = {**os.environ, "PYTHONPATH": ROOT, **(environment or {})}
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> "Program":
+        """Start."""
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Kill."""
+        self.kill()
+
+    def start(self) -> None:
+        """Start it, with what it says in a file."""
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                self._words, stdout=log, stderr=log, cwd=ROOT, env=self._environment
+            )
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it runs."""
+        return self._process is not None and self._process.poll() is None
+
+    def wait(self) -> int:
+        """Wait for its end; return its exit code."""
+        assert self._process is not None
+        return self._process.wait(PATIENCE_S)
+
+    def below(self) -> list[psutil.Process]:
+        """Return all that runs below it."""
+        assert self._process is not None
+        found: list[psutil.Process] = psutil.Process(self._process.pid).children(recursive=True)
+        return found
+
+    def kill(self) -> None:
+        """Kill all of it, as a machine that loses power does; idempotent."""
+        if self._process is not None and self.is_alive:
+            kill_all(psutil.Process(self._process.pid))
+            self._process.wait()
+
+    def pause(self) -> None:
+        """Let nothing of it go on, as on a machine that is suspended."""
+        self._send(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let it go on where it was."""
+        self._send(signal.SIGCONT)
+
+    def _send(self, number: int) -> None:
+        assert self._process is not None
+        for each in (psutil.Process(self._process.pid), *self.below()):
+            _send(each, number)
+
+    def text(self) -> str:
+        """What it said."""
+        return self._log.read_text()
+
+
+def driver(module: str, log: Path, *words: str) -> Program:
+    """Return a program of this folder; what it leaves behind when it is killed is beside its log."""
+    own = {"TMPDIR": str(log.parent), "SPARK_LOCAL_DIRS": str(log.parent)}
+    return Program([sys.executable, "-m", f"tests.spark.{module}", *words], log, own)
+
+
+def kill_all(process: psutil.Process) -> None:
+    """Kill a process and all below it, from the top: nobody is left to react to the death of those below."""
+    try:
+        processes = [process, *process.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return
+    for each in processes:
+        _send(each, signal.SIGKILL)
+
+
+def _send(process: psutil.Process, number: int) -> None:
+    with contextlib.suppress(psutil.NoSuchProcess):
+        process.send_signal(number)
+
+
+def workers(processes: Sequence[psutil.Process]) -> list[psutil.Process]:
+    """Return Python's processes below JVMs: planners, daemons and their workers."""
+    return [each for each in processes if "python" in _told(each.name)]
+
+
+def executors(processes: Sequence[psutil.Process]) -> list[psutil.Process]:
+    """Return the JVMs of executors."""
+    return [each for each in processes if _EXECUTOR in " ".join(_told(each.cmdline))]
+
+
+def _told(ask: Callable[[], Any]) -> Any:
+    try:
+        return ask()
+    except psutil.Error:
+        return ""
+
+
+@contextmanager
+def local_cluster_url() -> Iterator[str]:
+    """Give the URL of a cluster that Spark starts with a driver; what its executors leave in Spark's folder is removed."""
+    work = _SPARK_HOME / "work"
+    before = set(work.glob("app-*"))
+    try:
+        yield "local-cluster[2,1,1024]"
+    finally:
+        for each in set(work.glob("app-*")) - before:
+            shutil.rmtree(each, ignore_errors=True)
+
+
+class StandaloneCluster:
+    """Spark's own master and two workers of one core each, started from pip's pyspark."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.programs: list[Program] = []
+        self.url = ""
+
+    def __enter__(self) -> "StandaloneCluster":
+        """Return once both workers are registered."""
+        (self.url,) = self._await(self._start("master", *_address("master.Master")), _MASTER)
+        words = (*_address("worker.Worker"), "--cores", "1", "--memory", "1024m", self.url)
+        started = [
+            self._start(name, *words, "--work-dir", str(self._folder / name))
+            for name in ("one", "two")
+        ]
+        for each in started:
+            self._await(each, _REGISTERED)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Kill."""
+        for each in self.programs:
+            each.kill()
+
+    def _start(self, name: str, *words: str) -> Program:
+        environment = {
+            "JAVA_HOME": find_java_home(),
+            "SPARK_HOME": str(_SPARK_HOME),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_DAEMON_MEMORY": "256m",
+            "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            # What executors know of this package, they have been sent.
+            "PYTHONPATH": "",
+        }
+        command = [str(_SPARK_HOME / "bin" / "spark-class"), *words]
+        self.programs.append(Program(command, self._folder / f"{name}.txt", environment))
+        self.programs[-1].start()
+        return self.programs[-1]
+
+    def _await(self, program: Program, line: re.Pattern[str]) -> tuple[str, ...]:
+        found: re.Match[str] = wait_until(lambda: line.search(program.text()), program.text)
+        return found.groups()
+
+
+def _address(name: str) -> tuple[str, ...]:
+    ports = ("--port", "0", "--webui-port", "0")
+    return f"org.apache.spark.deploy.{name}", "--host", "127.0.0.1", *ports
+
+
+class Reader:
+    """Reads committed records of a topic, from its beginning; counts how often each is there."""
+
+    def __init__(self, consumer: confluent_kafka.Consumer, partitions: int) -> None:
+        self.seen: Seen = Counter()
+        self._consumer = consumer
+        self._open = set(range(partitions))
+
+    def read(self, timeout_s: float) -> None:
+        """Take what comes in so many seconds, which is little while there is a lot."""
+        for message in self._consumer.consume(10_000, timeout_s):
+            error = message.error()
+            if error is not None:
+                assert error.code() == confluent_kafka.KafkaError._PARTITION_EOF, error
+                self._open.discard(message.partition())
+                continue
+            self.seen[message.key(), message.value()] += 1
+
+    def read_until(self, count: int, told: Callable[[], str]) -> None:
+        """Read until so many different records are there."""
+        deadline = time.monotonic() + PATIENCE_S
+        while len(self.seen) < count:
+            assert time.monotonic() < deadline, f"{len(self.seen)} of {count}: {told()[-4000:]}"
+            self.read(0.05)
+
+    def read_to_end(self) -> Seen:
+        """Read until all partitions were read to their end once."""
+        deadline = time.monotonic() + PATIENCE_S
+        while self._open:
+            assert time.monotonic() < deadline, f"partitions {self._open} do not end"
+            self.read(0.1)
+        return self.seen
+
+
+@contextmanager
+def reading(bootstrap: str, topic: str, partitions: int) -> Iterator[Reader]:
+    """Give a reader of a topic."""
+    consumer = confluent_kafka.Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "counting",
+            "isolation.level": "read_committed",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+        }
+    )
+    places = [confluent_kafka.TopicPartition(topic, n, 0) for n in range(partitions)]
+    consumer.assign(places)
+    try:
+        yield Reader(consumer, partitions)
+    finally:
+        consumer.close()
+
+
+def committed(bootstrap: str, topic: str, partitions: int) -> Seen:
+    """Return how often each record is in a topic, for who reads committed ones up to its end."""
+    with reading(bootstrap, topic, partitions) as reader:
+        return reader.read_to_end()

@@ -1,0 +1,230 @@
+"""KafkaStreams as programs of their own: on clusters, several of them, and killed; each count is there once."""
+
+import random
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from ottla.base.errors import ApiError
+from ottla.client.admin.groups import describe_group
+from ottla.client.brokers import Brokers
+from ottla.client.sender import ColumnSender
+from ottla.streams.election import group_of
+from ottla.testing.cluster import Cluster
+from ottla.wire.records.columnar_encoding import Rows
+from tests.spark.app_driver import APPLICATION_ID, RECORDS_PER_BATCH
+from tests.spark.processes import (
+    Program,
+    Reader,
+    Seen,
+    StandaloneCluster,
+    committed,
+    dice,
+    driver,
+    executors,
+    kill_all,
+    local_cluster_url,
+    reading,
+    wait_until,
+    workers,
+)
+
+# Several JVMs start one after the other: on a busy machine that alone takes a minute.
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(400)]
+
+PARTITIONS = 2
+WORDS = 10
+RECORDS = 12 * RECORDS_PER_BATCH
+_START = 1_700_000_000_000
+# Says where the package is that runs it, and the module itself.
+_MODULE = """
+import ottla
+
+def place(value):
+    return f"{value} {ottla.__file__} {__file__}"
+"""
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    """A cluster with `words`, each of WORDS as often, and the empty topic `counted`."""
+    with Cluster() as cluster:
+        for topic in ("words", "counted"):
+            cluster.create_topic(topic, partitions=PARTITIONS, config={"retention.ms": "-1"})
+        with Brokers(cluster.bootstrap) as brokers, ColumnSender(brokers) as sender:
+            for partition in range(PARTITIONS):
+                own = range(partition, WORDS, PARTITIONS)
+                words = [b"word-%d" % n for n in own] * (RECORDS // WORDS)
+                column = pa.array(words, pa.binary())
+                times = np.full(len(words), _START)
+                sender.send("words", partition, Rows(column, column, None, times))
+            sender.flush()
+        yield cluster
+
+
+def _instance(cluster: Cluster, folder: Path, name: str, master: str) -> Program:
+    module = folder / "only_here" / "placing.py"
+    module.parent.mkdir(exist_ok=True)
+    module.write_text(_MODULE)
+    words = (cluster.bootstrap, str(folder / "state"), master, str(module))
+    return driver("app_driver", folder / f"{name}.txt", *words)
+
+
+def _read_some(reader: Reader, chance: random.Random, program: Program) -> None:
+    """Read up to a moment between two micro-batches, or in one."""
+    wanted = min(len(reader.seen) + chance.randint(1, RECORDS // 3), RECORDS - 1)
+    reader.read_until(wanted, program.text)
+    reader.read(chance.random())
+
+
+def _counts(seen: Seen) -> Counter[tuple[bytes, int]]:
+    found: Counter[tuple[bytes, int]] = Counter()
+    for (key, value), times in seen.items():
+        assert key is not None
+        assert value is not None
+        found[key, int(value.split()[0])] += times
+    return found
+
+
+def _places(seen: Seen) -> set[tuple[str, str]]:
+    """Return where the package was, and the module, that made each record."""
+    rows = ((value or b"").decode().split() for _, value in seen)
+    return {(package, module) for _, package, module in rows}
+
+
+def _each_once() -> Counter[tuple[bytes, int]]:
+    counts = range(1, RECORDS // WORDS + 1)
+    return Counter({(b"word-%d" % word, count): 1 for word in range(WORDS) for count in counts})
+
+
+def _await_members(cluster: Cluster, count: int, program: Program) -> None:
+    def is_so() -> bool:
+        try:
+            found = describe_group(brokers, group_of(APPLICATION_ID))
+        except ApiError:
+            return False
+        return len(found.members) == count and found.state == "Stable"
+
+    with cluster.admin() as brokers:
+        wait_until(is_so, program.text)
+
+
+def test_standbys_go_on_where_the_active_instance_was_paused_or_killed(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    """The broker's group protocol elects them; who was paused comes back as a standby, and disturbs nobody.
+
+    Each count is there once for a reader of committed ones.
+    """
+    chance = dice()
+    one, two = (_instance(cluster, tmp_path, name, "local[2]") for name in ("one", "two"))
+    with one, reading(cluster.bootstrap, "counted", PARTITIONS) as reader:
+        # Whoever comes first is elected, and stays so.
+        _await_members(cluster, 1, one)
+        with two:
+            _await_members(cluster, 2, two)
+            _read_some(reader, chance, one)
+            one.pause()
+            _await_members(cluster, 1, two)
+            _read_some(reader, chance, two)
+            one.resume()
+            _await_members(cluster, 2, one)
+            _read_some(reader, chance, two)
+            two.kill()
+            reader.read_until(RECORDS, one.text)
+            _await_members(cluster, 1, one)
+    assert _counts(committed(cluster.bootstrap, "counted", PARTITIONS)) == _each_once()
+
+
+# What a user writes; BOOTSTRAP STATE_DIR.
+_PROGRAM = """
+import sys
+
+from ottla.streams import KafkaStreams, Serdes, StreamsBuilder
+
+def invert(value):
+    return 1 / len(value.removeprefix("word-0"))
+
+builder = StreamsBuilder()
+text = Serdes.string()
+builder.stream("words", key=text, value=text).map_values(invert).to("counted")
+bootstrap, state_dir = sys.argv[1:]
+app = KafkaStreams(
+    builder.build(),
+    application_id="failing",
+    bootstrap_servers=bootstrap,
+    state_dir=state_dir,
+    num_stream_threads=1,
+)
+with app:
+    app.await_termination()
+"""
+
+
+def test_a_program_that_fails_tells_its_user_what_and_where(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    """On the terminal there is the error, once, with the frame of the user's function; nothing of Spark's stacks."""
+    file = tmp_path / "inverting.py"
+    file.write_text(_PROGRAM)
+    words = [sys.executable, str(file), cluster.bootstrap, str(tmp_path / "state")]
+    with Program(words, tmp_path / "said.txt") as program:
+        assert program.wait() == 1
+    lines = [line for line in program.text().splitlines() if "incubator modules" not in line]
+    begin = lines.index("Traceback (most recent call last):")
+    (ended,) = lines[:begin]
+    assert re.fullmatch(
+        r"\S+ ERROR MicroBatchExecution: Query failing \[.*\] terminated with error", ended
+    )
+    error = next(
+        n for n, line in enumerate(lines) if line.endswith("ZeroDivisionError: division by zero")
+    )
+    assert "in invert" in lines[error + 1]
+    assert "return 1 / len(" in lines[error + 2]
+    assert len(lines) <= error + 4
+    frames = [line for line in lines[begin:error] if line.startswith("  File ")]
+    assert str(file) in frames[0]
+    assert all("/ottla/streams/app.py" in frame for frame in frames[1:])
+
+
+@contextmanager
+def _master(kind: str, folder: Path) -> Iterator[tuple[str, list[Program]]]:
+    """Give a master's URL, and the programs below which its executors are besides the driver."""
+    if kind == "local-cluster":
+        with local_cluster_url() as url:
+            yield url, []
+        return
+    with StandaloneCluster(folder) as made:
+        yield made.url, made.programs
+
+
+@pytest.mark.parametrize("kind", ["local-cluster", "standalone"])
+def test_on_a_cluster_executors_are_sent_what_they_run_and_may_be_killed(
+    cluster: Cluster, tmp_path: Path, kind: str
+) -> None:
+    """Whole executors and single workers die at random moments: each count is there once all the same."""
+    chance = dice()
+    with _master(kind, tmp_path) as (url, programs):
+        app = _instance(cluster, tmp_path, "app", url)
+        with app, reading(cluster.bootstrap, "counted", PARTITIONS) as reader:
+            for choose in (executors, workers):
+                _read_some(reader, chance, app)
+                below = [each for program in (app, *programs) for each in program.below()]
+                if choose is workers:
+                    below = [
+                        low for each in executors(below) for low in each.children(recursive=True)
+                    ]
+                kill_all(chance.choice(choose(below)))
+            reader.read_until(RECORDS, app.text)
+    seen = committed(cluster.bootstrap, "counted", PARTITIONS)
+    assert _counts(seen) == _each_once()
+    for package, module in _places(seen):
+        assert "ottla.zip" in package
+        assert not module.startswith(str(tmp_path / "only_here"))
