@@ -229,7 +229,7 @@ class Replicas:
     ) -> dict[Key, ErrorCode]:
         """Stop serving partitions, and delete their logs if asked to; the codes are per partition.
 
-        Where it does not settle, `settle_deletions` is to be called once for several calls.
+        Where it does not settle, one of the two below is to be called once for several calls.
         """
         if controller_epoch < self._controller_epoch:
             return dict.fromkeys(partitions, ErrorCode.STALE_CONTROLLER_EPOCH)
@@ -242,9 +242,22 @@ class Replicas:
         try:
             self.directories.settle_deletions()
         except StorageError as error:
-            self.directory_offline(error.directory, error)
-            return dict.fromkeys(partitions, ErrorCode.KAFKA_STORAGE_ERROR)
+            return self._not_settled(partitions, error)
         return {}
+
+    async def settle_deletions_in_background(
+        self, partitions: Iterable[Key]
+    ) -> dict[Key, ErrorCode]:
+        """Like `settle_deletions`, off the loop."""
+        try:
+            await self.directories.settle_deletions_in_background()
+        except StorageError as error:
+            return self._not_settled(partitions, error)
+        return {}
+
+    def _not_settled(self, partitions: Iterable[Key], error: StorageError) -> dict[Key, ErrorCode]:
+        self.directory_offline(error.directory, error)
+        return dict.fromkeys(partitions, ErrorCode.KAFKA_STORAGE_ERROR)
 
     def _stop(self, key: Key, delete: bool) -> ErrorCode:
         partition = self._partitions.pop(key, None)

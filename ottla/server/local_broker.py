@@ -74,4 +74,4 @@ class LocalBroker:
             if await slices.pause():
                 self._check(fence)
         # What is deleted must stay so after a crash; one sync is enough for all.
-        return codes | replicas.settle_deletions(partitions)
+        return codes | await replicas.settle_deletions_in_background(partitions)

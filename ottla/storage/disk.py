@@ -229,6 +229,12 @@ class LogDirectories:
             with self._disk(directory):
                 directory.settle_deletions()
 
+    async def settle_deletions_in_background(self) -> None:
+        """Like `settle_deletions`, off the loop."""
+        for directory in self._online():
+            with self._disk(directory):
+                await directory.settle_deletions_in_background()
+
     @property
     def has_failed_directory(self) -> bool:
         """Tell whether there may be logs that nobody can see now."""

@@ -69,7 +69,8 @@ class LogDirectory:
         self._stored: dict[str, bytes] = {}
         # Folders of deleted logs.
         self._doomed = Doomed()
-        self._has_unsynced_deletions = False
+        # How many logs were deleted, and of how many no crash can bring back the name.
+        self._deleted_count = self._settled_count = 0
         self._account: recovery.Account | None = None
 
     def file(self, name: str) -> str:
@@ -254,13 +255,20 @@ class LogDirectory:
         log.abandon()
         due_ms = steady_ms(self._surroundings.clock) + log.config.file_delete_delay_ms
         self._doomed.add([self.file(name)], due_ms)
-        self._has_unsynced_deletions = True
+        self._deleted_count += 1
 
     def settle_deletions(self) -> None:
         """Return once no crash can bring back the name of a deleted log."""
-        if self._has_unsynced_deletions:
+        if self._settled_count < self._deleted_count:
             self._files.sync_directory(self.path)
-            self._has_unsynced_deletions = False
+            self._settled_count = self._deleted_count
+
+    async def settle_deletions_in_background(self) -> None:
+        """Like `settle_deletions`, off the loop; what is deleted meanwhile is left for the next."""
+        count = self._deleted_count
+        if self._settled_count < count:
+            await self._files.in_background(partial(self._files.sync_directory, self.path))
+            self._settled_count = max(self._settled_count, count)
 
     # A log takes the place of another
 

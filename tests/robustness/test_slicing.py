@@ -23,6 +23,7 @@ from tests.handlers.logs import NODE, LogsBroker, batch
 from tests.robustness.slicing import StepClock
 from tests.unit.controller.conftest import World as ControllerWorld
 from tests.unit.storage.compacted import Compacted
+from tests.unit.storage.world import patched
 
 T = TypeVar("T")
 
@@ -60,6 +61,38 @@ async def test_making_and_deleting_many_logs_is_sliced() -> None:
     assert set(codes.values()) == {ErrorCode.NONE}
     assert min(clock.slices) >= -STEPS_MAX
     assert not broker.replicas.partitions()
+    await broker.tasks.close()
+
+
+async def test_deletions_become_durable_off_the_loop() -> None:
+    """The broker says that logs are gone when no crash can bring them back, and serves meanwhile."""
+    broker = LogsBroker()
+    broker.create("t", partitions=3)
+    files, synced, background = broker.files, [], []
+    sync_directory, in_background = files.sync_directory, files.in_background
+
+    def sync(path: str) -> None:
+        synced.append((path, bool(background)))
+        sync_directory(path)
+
+    def marked(work: Callable[[], T]) -> Awaitable[T]:
+        def do() -> T:
+            background.append(1)
+            try:
+                return work()
+            finally:
+                background.pop()
+
+        return in_background(do)
+
+    port = LocalBroker(broker, lambda: 10, cast(Any, None))
+    with patched(files, "sync_directory", sync), patched(files, "in_background", marked):
+        for number in range(2):
+            codes = await port.stop_replicas(FENCE, [("t", number)], delete=True)
+            assert set(codes.values()) == {ErrorCode.NONE}
+        assert synced == [("/data", True)] * 2
+        await broker.directories.settle_deletions_in_background()
+        assert len(synced) == 2
     await broker.tasks.close()
 
 
