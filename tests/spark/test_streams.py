@@ -1,11 +1,12 @@
 """Topologies on Spark: they go on where they stopped, and say what is wrong."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import ConsumerGroupTopicPartitions
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import ConsumerGroupTopicPartitions, Producer
+from confluent_kafka.admin import AdminClient, NewPartitions
 from pyspark.sql import SparkSession
 
 from ottla.base.errors import ConfigError
@@ -86,6 +87,45 @@ def test_a_topology_goes_on_where_it_stopped(
     assert read["words"] in (400, 800)
     with pytest.raises(ConfigError, match=r"(?s)renamed-repartition.*application_id"):
         _start(_counting("words", "counted", "renamed"), spark, broker, tmp_path)
+
+
+def _produce(broker: Cluster, topic: str, words: str) -> None:
+    """Write each letter under itself, to the partition that Kafka's clients choose."""
+    settings = {"bootstrap.servers": broker.bootstrap, "partitioner": "murmur2_random"}
+    producer = Producer(settings)
+    for word in words:
+        producer.produce(topic, word, word, timestamp=1_000_000)
+    assert producer.flush(30) == 0
+
+
+def test_topics_of_a_pattern_come_later_and_grow(
+    spark: SparkSession, broker: Cluster, tmp_path: Path
+) -> None:
+    """While the query runs and between runs: keys find their counts, and nothing is missed."""
+    builder = StreamsBuilder()
+    stream = builder.stream(re.compile("grown-[ab]"), key=_TEXT, value=_TEXT)
+    stream.group_by_key().count("n").to_stream().map_values(str).to("sum", key=_TEXT, value=_TEXT)
+    topology, words = builder.build(), "abcdefgh"
+    _create(broker, "grown-a", partitions=2)
+    _create(broker, "sum")
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    with _start(topology, spark, broker, tmp_path) as query:
+        _produce(broker, "grown-a", words)
+        query.process_all_available()
+        _create(broker, "grown-b", partitions=3)
+        admin.create_partitions([NewPartitions("grown-a", 5)])["grown-a"].result()
+        _produce(broker, "grown-a", words)
+        _produce(broker, "grown-b", words)
+        query.process_all_available()
+    admin.create_partitions([NewPartitions("grown-b", 4)])["grown-b"].result()
+    _produce(broker, "grown-b", words)
+    with _start(topology, spark, broker, tmp_path) as query:
+        query.process_all_available()
+    rows = read_table("sum", bootstrap=broker.bootstrap).to_pylist()
+    found = {
+        key: [int(row["value"]) for row in rows if row["key"].decode() == key] for key in words
+    }
+    assert found == {key: [1, 2, 3, 4] for key in words}
 
 
 def _fail(value: str) -> str:

@@ -63,6 +63,11 @@ class Checkpoint:
         self._jvm: Any = spark._jvm
         self._configuration = spark.sparkContext._jsc.hadoopConfiguration()
 
+    def partitions(self) -> list[int]:
+        """Return the partitions of each sub-topology that it holds state of; none where it is new."""
+        known = self._read()
+        return [] if known is None else [int(each) for each in known.get("partitions", ())]
+
     def claim(self, layout: Layout, shuffle_partitions: int) -> int:
         """Make it the topology's own; return the shuffle partitions that it was made with.
 
@@ -71,7 +76,9 @@ class Checkpoint:
         shape = shape_of(layout)
         known = self._read()
         if known is None:
-            self._write({"shape": shape, "shuffle_partitions": shuffle_partitions})
+            partitions = [kind.partitions for kind in layout.kinds]
+            known = {"shape": shape, "partitions": partitions}
+            self._write({**known, "shuffle_partitions": shuffle_partitions})
             return shuffle_partitions
         if known["shape"] != shape:
             raise ConfigError(_refusal(self.location, known["shape"], shape))

@@ -10,6 +10,7 @@ topology; state that is not in RocksDB; sessions of Spark Connect.
 
 import itertools
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -73,16 +74,19 @@ def plan_queries(applications: Sequence[Application]) -> list[list[Application]]
     return [[part] for each in applications for part in components(each)]
 
 
-def compile_query(applications: Sequence[Application], settings: QuerySettings) -> Compiled:
+def compile_query(
+    applications: Sequence[Application], settings: QuerySettings, claimed: Sequence[int] = ()
+) -> Compiled:
     """Lay out a query, and create the internal topics that it needs on the broker.
 
+    `claimed` are the partitions that its checkpoint has.
     TopologyError for topics that are not there, and for what a processor says to its first task.
     """
     with Brokers(settings.bootstrap, client_id="ottla-streams") as brokers:
         counts = {each.name: len(each.partitions) for each in list_topics(brokers)}
         asks_clock = any(_asks_clock(each) for each in applications)
         clock_topic = settings.clock_topic or (CLOCK_TOPIC if asks_clock else None)
-        layout = lay_out(applications, counts, clock_topic)
+        layout = lay_out(applications, counts, clock_topic, claimed)
         factor = settings.replication_factor
         create_internal_topics(brokers, internal_topics(layout), counts, factor)
     names = set(layout.routes) | {
@@ -169,6 +173,8 @@ def _starting(compiled: Compiled, settings: QuerySettings) -> str:
         for node in kind.topology.nodes.values():
             if isinstance(node, Source) and node.offset_reset == "latest":
                 latest.update(kind.application.topic_name(topic) for topic in node.topics)
+                matches = re.compile(node.pattern or "(?!)").fullmatch
+                latest.update(topic for topic in compiled.topics if matches(topic))
     if not latest:
         return "earliest"
     with Brokers(settings.bootstrap, client_id="ottla-streams") as brokers:

@@ -8,7 +8,7 @@ one of them is a topic on the broker.
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -172,6 +172,11 @@ class _Part:
         return [topic for topic in self.writes if topic in self.internal]
 
     @property
+    def reads_external(self) -> bool:
+        """Whether it reads topics that are not the application's own."""
+        return bool(set(self.reads) - self.internal) or any(each.pattern for each in self.sources)
+
+    @property
     def suppliers(self) -> list[object]:
         return [each.supplier for each in self.nodes if isinstance(each, ProcessorNode)]
 
@@ -258,10 +263,12 @@ def lay_out(
     applications: Iterable[Application],
     partition_counts: Mapping[str, int],
     clock_topic: str | None = None,
+    claimed: Sequence[int] = (),
 ) -> Layout:
     """Return the layout; `partition_counts` are those of the topics on the broker.
 
-    TopologyError for a topic that is read and is not there.
+    `claimed` are the partitions of the kinds that a checkpoint has state of: topics may have gained some since, and
+    more topics may match a pattern. TopologyError for a topic that is read and is not there.
     """
     parts = [part for each in applications for part in _parts(each)]
     if not parts:
@@ -270,6 +277,8 @@ def lay_out(
     looped = _set_levels(parts, readers)
     for part in sorted(parts, key=lambda each: each.level):
         _set_partitions(part, parts, partition_counts)
+        if len(claimed) == len(parts) and part.reads_external:
+            part.partitions = claimed[parts.index(part)]
     counts = {**partition_counts, **_internal_counts(readers)}
     return _finish(parts, counts, looped, clock_topic)
 

@@ -82,9 +82,10 @@ class Reading:
 
 @dataclass
 class BundleTask(InputPartition):
-    """One task's ranges of offsets."""
+    """One task's ranges of offsets, and how many partitions the topics have in this micro-batch."""
 
     ranges: tuple[OffsetRange, ...]
+    counts: Mapping[str, int]
 
 
 def pipeline_source(format_name: str, reading: Reading) -> type[OttlaSource]:
@@ -123,8 +124,9 @@ class PipelineReader(StreamReader):
             Fetcher(brokers, options.fetch_settings) as fetcher,
         ):
             for wanted in partition.ranges:
+                topic, count = wanted.topic, partition.counts.get(wanted.topic, 0)
                 for records in self._fetch(fetcher, wanted):
-                    yield as_arrow(entry.take(wanted.topic, wanted.partition, records))
+                    yield as_arrow(entry.take(topic, wanted.partition, records, count))
 
     def _fetch(self, fetcher: Fetcher, wanted: OffsetRange) -> Iterator[pa.RecordBatch]:
         if wanted.topic == CLOCK_TOPIC:
@@ -177,9 +179,9 @@ class PipelineReader(StreamReader):
             last = end[CLOCK_TOPIC]["0"]
             first = start.get(CLOCK_TOPIC, {}).get("0", last - 1)
             ranges += [OffsetRange(CLOCK_TOPIC, 0, first, last)] if first < last else []
-        return [
-            BundleTask(each) for each in bundle(ranges, self._reading.shipment.shuffle_partitions)
-        ]
+        counts = {topic: len(offsets) for topic, offsets in rest[1].items()}
+        bundles = bundle(ranges, self._reading.shipment.shuffle_partitions)
+        return [BundleTask(each, counts) for each in bundles]
 
 
 def bundle(ranges: Sequence[OffsetRange], count: int) -> list[tuple[OffsetRange, ...]]:

@@ -19,6 +19,7 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
 from ottla.streams.runtime import TaskSettings
+from ottla.streams.spark.checkpoint import Checkpoint
 from ottla.streams.spark.compile import (
     Compiled,
     QuerySettings,
@@ -195,14 +196,22 @@ def start_together(
 def _start(
     spark: SparkSession, parts: Sequence[tuple[str, list[Application]]], settings: QuerySettings
 ) -> StreamsQuery:
-    compiled = [compile_query(applications, settings) for _, applications in parts]
+    places = [f"{settings.checkpoint.rstrip('/')}/{number}" for number in range(len(parts))]
+    compiled = [
+        compile_query(applications, settings, _claimed(spark, place))
+        for (_, applications), place in zip(parts, places, strict=True)
+    ]
     found = StreamsQuery(settings)
     try:
-        for number, ((name, _), each) in enumerate(zip(parts, compiled, strict=True)):
-            place = f"{settings.checkpoint.rstrip('/')}/{number}"
+        for (name, _), each, place in zip(parts, compiled, places, strict=True):
             query = start_query(spark, each, replace(settings, checkpoint=place), name)
             found.add(each, query)
     except BaseException:
         found.stop()
         raise
     return found
+
+
+def _claimed(spark: SparkSession, place: str) -> list[int]:
+    # Other sessions have no file system here; they are refused later, with what to do.
+    return Checkpoint(spark, place).partitions() if isinstance(spark, SparkSession) else []

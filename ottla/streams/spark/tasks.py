@@ -8,6 +8,7 @@ takes them (of the records that wait in the topics the one that is first in time
 import heapq
 import time
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -43,8 +44,14 @@ class Entry:
         self._topics = sorted(layout.routes)
         self._tasks: dict[int, tuple[Task, list[ProducedRecord]]] = {}
 
-    def take(self, topic: str, partition: int, records: pa.RecordBatch) -> Iterator[Envelope]:
-        """Return the envelopes that come of a batch (RECORDS) of one partition."""
+    def take(
+        self, topic: str, partition: int, records: pa.RecordBatch, partition_count: int = 0
+    ) -> Iterator[Envelope]:
+        """Return the envelopes that come of a batch (RECORDS) of one partition.
+
+        Where the topic's partitions are not as many as its tasks are, because it has gained some or came later than the
+        tasks, its records go where their keys belong.
+        """
         if not records.num_rows:
             return
         if topic == self._layout.clock_topic:
@@ -57,6 +64,8 @@ class Entry:
             if kind.level == 0:
                 yield from self._run(route.kind, topic, partition, records)
             else:
+                if route.feed is Feed.BY_PARTITION and partition_count not in (0, kind.partitions):
+                    route = replace(route, feed=Feed.BY_KEY)
                 yield from self._send(kind, route, topic, (partition, records))
 
     def _address(self, task: int, topic: str, partition: int, records: pa.RecordBatch) -> Envelope:

@@ -1,5 +1,7 @@
 """Which tasks there are, in which stage they run, and where the records of a topic go."""
 
+import re
+
 import pytest
 
 from ottla.streams import Serdes, Stores, StreamsBuilder, Topology, TopologyError
@@ -62,6 +64,19 @@ def test_topics_of_different_partition_counts_meet_by_key() -> None:
     layout = _lay_out(builder, clicks=2, users=4)
     assert {route.feed for routes in layout.routes.values() for route in routes} == {Feed.BY_KEY}
     assert layout.kinds[0].partitions == 4
+
+
+def test_a_checkpoint_keeps_its_tasks_when_topics_grow() -> None:
+    """What reads them from outside, and what comes behind; what was asked for is not the checkpoint's to say."""
+    builder = StreamsBuilder()
+    builder.stream(re.compile("words-.*")).group_by(lambda value: value).count("counts")
+    builder.stream("words-a").repartition(number_of_partitions=5).to("out")
+    application = _application(builder.build())
+    before = lay_out([application], {"words-a": 2})
+    claimed = [kind.partitions for kind in before.kinds]
+    after = lay_out([application], {"words-a": 4, "words-b": 3}, claimed=claimed)
+    assert [kind.partitions for kind in after.kinds] == claimed
+    assert [kind.partitions for kind in lay_out([application], {"words-a": 4}).kinds] != claimed
 
 
 class _Plain(Processor[str, str, str, str]):

@@ -1,0 +1,44 @@
+"""Where the records of topics go that have not as many partitions as there are tasks."""
+
+import pyarrow as pa
+import pytest
+
+from ottla.streams import StreamsBuilder
+from ottla.streams.runtime import TaskSettings
+from ottla.streams.spark.envelopes import RECORDS, Slots, topic_records
+from ottla.streams.spark.layout import Application, lay_out
+from ottla.streams.spark.tasks import Entry
+from ottla.wire.records.columnar_partitioner import partitions_of
+
+KEYS = [b"%d" % number for number in range(20)]
+
+
+def _entry() -> Entry:
+    builder = StreamsBuilder()
+    builder.stream("words").group_by_key().count()
+    layout = lay_out([Application(builder.build(), TaskSettings("app"))], {"words": 2})
+    return Entry(layout, Slots(layout.task_count, 2))
+
+
+def _batch(partition: int, count: int) -> pa.RecordBatch:
+    """The records of a partition, as a producer chose it among `count`."""
+    chosen = partitions_of(pa.array(KEYS), count, 0).tolist()
+    keys = [key for key, each in zip(KEYS, chosen, strict=True) if each == partition]
+    row = {"partition": partition, "timestamp": 0, "value": b"x", "headers": None}
+    rows = [{**row, "offset": number, "key": key} for number, key in enumerate(keys)]
+    return pa.RecordBatch.from_pylist(rows, schema=RECORDS)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 5])
+def test_a_key_stays_with_its_task(count: int) -> None:
+    """However many partitions its topic has by now: its state is there."""
+    entry = _entry()
+    tasks: dict[bytes | None, int] = {}
+    for partition in range(count):
+        batch = _batch(partition, count)
+        for each in entry.take("words", partition, batch, count):
+            found = {record.key: each.task for record in topic_records(each.records)}
+            assert {record.partition for record in topic_records(each.records)} == {partition}
+            tasks |= found
+    expected = partitions_of(pa.array(KEYS), 2, 0).tolist()
+    assert tasks == dict(zip(KEYS, expected, strict=True))
