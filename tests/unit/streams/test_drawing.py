@@ -50,7 +50,7 @@ def test_an_explanation_marks_nodes_shuffles_and_expressions() -> None:
     builder = StreamsBuilder()
     stream = builder.stream("in").filter(col("value.a") > 1)
     stream.group_by(lambda value: value).count("counts").to_stream().to("out")
-    lines = explain(builder.build(), partitions={"in": 3}).splitlines()
+    lines = builder.build().explain({"in": 3}).splitlines()
     assert lines[0] == "Sub-topology 0: where the source is read, 3 tasks"
     assert "  Read: topic in, to the task of the record's partition" in lines
     assert "  KSTREAM-FILTER-0000000001: Python, an expression: (col('value.a') > 1)" in lines
