@@ -52,10 +52,11 @@ def _refuse_while_running(brokers: Brokers, application_id: str) -> None:
                 raise
             continue
         if members:
+            running = "1 instance runs" if len(members) == 1 else f"{len(members)} instances run"
             raise ApiError(
                 ErrorCode.NON_EMPTY_GROUP,
-                f"{len(members)} instances of {application_id!r} run (group {name!r}): close them first; "
-                "one that was killed is forgotten after its session_timeout_ms.",
+                f"{application_id!r} cannot be reset now: {running} (group {name!r}). Close them first; one that "
+                "was killed is forgotten after its session_timeout_ms.",
             )
 
 

@@ -8,7 +8,7 @@ import click
 
 from ottla.client.brokers import Brokers
 from ottla.streams.app_settings import checkpoint_of
-from ottla.streams.application_reset import execute_reset, plan_reset
+from ottla.streams.application_reset import CHECKPOINT, execute_reset, plan_reset
 from ottla.tools import options
 from ottla.tools.output import Output, note
 
@@ -24,7 +24,8 @@ def command(
     brokers: Brokers, output: Output, application_id: str, state_dir: str | None, execute: bool
 ) -> None:
     """Remove the checkpoint, the internal topics and the groups of an application."""
-    removals = plan_reset(brokers, application_id, checkpoint_of(state_dir, application_id))
+    checkpoint = checkpoint_of(state_dir, application_id)
+    removals = plan_reset(brokers, application_id, checkpoint)
     if execute:
         execute_reset(brokers, removals)
     rows = [
@@ -37,5 +38,11 @@ def command(
         for each in removals
     ]
     output.rows(rows, _COLUMNS, empty=f"There is nothing of {application_id}.")
-    if rows and not execute:
-        note("Nothing is changed yet: add --execute to do it.")
+    if rows and all(each.kind != CHECKPOINT for each in removals):
+        note(
+            f"There is no checkpoint in {checkpoint}: where the input was read, and the state, are not reset. "
+            "Give --state-dir if the application was told another folder."
+        )
+    if rows:
+        done = f"Removed: {application_id} begins anew when it is started."
+        note(done if execute else "Nothing is changed yet: add --execute to do it.")

@@ -41,7 +41,11 @@ def test_a_reset_is_shown_and_then_done(run: Any, ottla_cluster: Cluster, state_
     assert [(row["kind"], row["name"]) for row in done.json] == expected
     assert not any(row["executed"] for row in done.json)
     assert (state_dir / "app").exists()
-    assert run(*words, "--execute").code == 0
+    elsewhere = run(*words[:-1], str(state_dir / "elsewhere"))
+    assert "There is no checkpoint in" in elsewhere.errors
+    assert "Give --state-dir" in elsewhere.errors
+    executed = run(*words, "--execute")
+    assert (executed.code, executed.errors) == (0, "Removed: app begins anew when it is started.\n")
     assert not (state_dir / "app").exists()
     assert sorted(ottla_cluster.topics()) == ["app-my-topic", "words"]
     assert run("group", "list", "--output", "json").json[0]["group"] == "other"
@@ -60,7 +64,7 @@ def test_a_reset_is_refused_while_an_instance_runs(
         continue
     done = run(*words, "--execute")
     assert done.code == 1
-    assert "1 instances of 'app' run" in done.errors
+    assert "'app' cannot be reset now: 1 instance runs" in done.errors
     election.stop()
     assert (state_dir / "app").exists()
     assert run(*words, "--execute").code == 0
