@@ -41,6 +41,6 @@ def with_key(function: Callable[..., Any] | Column, count: int, what: str) -> Ca
     if needed <= count - 1 and (taken is None or taken >= count - 1):
         return lambda _key, *values: function(*values)
     raise TopologyError(
-        f"{what} takes {count - 1} arguments, or {count} with the key first; "
+        f"{what} takes {count - 1} argument{'s' if count > 2 else ''}, or {count} with the key first; "
         f"{getattr(function, '__name__', function)!r} takes {needed}"
     )

@@ -30,7 +30,7 @@ class _Spelled(type):
     if not TYPE_CHECKING:
 
         def __getattr__(cls, name: str) -> Any:
-            raise AttributeError(_sentence(cls, name), name=name, obj=cls)
+            raise AttributeError(_sentence(cls, name))
 
 
 class SnakeCase(metaclass=_Spelled):
@@ -39,4 +39,4 @@ class SnakeCase(metaclass=_Spelled):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            raise AttributeError(_sentence(type(self), name), name=name, obj=self)
+            raise AttributeError(_sentence(type(self), name))

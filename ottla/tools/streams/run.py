@@ -6,10 +6,15 @@ import os
 import signal
 import sys
 import time
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import click
 
+import ottla
 from ottla.base.errors import ConfigError
 from ottla.streams.app_settings import AT_LEAST_ONCE, EXACTLY_ONCE
 from ottla.streams.app_states import State
@@ -112,21 +117,54 @@ def load_topology(place: str) -> tuple[Topology, str]:
     # As `python -m` has it: modules of the folder where the command runs.
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
+    with _users_errors(module):
+        loaded = _imported(module, place)
     try:
-        target = getattr(importlib.import_module(module), name)
-    except ModuleNotFoundError as error:
-        raise click.UsageError(f"{place!r}: {error}; looked in {os.getcwd()}, too.") from error
+        target = getattr(loaded, name)
     except AttributeError as error:
         told = f"{place!r}: module {module} has no {name}. {_near(module, name)}"
         raise click.UsageError(told) from error
     if callable(target) and not isinstance(target, Topology | StreamsBuilder):
-        target = target()
+        with _users_errors(f"{name} of {module}"):
+            target = target()
     if isinstance(target, StreamsBuilder):
         target = target.build()
     if not isinstance(target, Topology):
         kind = type(target).__name__
         raise click.UsageError(f"{place!r} is {kind}: it must be a Topology, or build one.")
     return target, module
+
+
+def _imported(module: str, place: str) -> ModuleType:
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            # It is there, and what it imports is not.
+            raise
+        raise click.UsageError(f"{place!r}: {error}; looked in {os.getcwd()}, too.") from error
+
+
+@contextlib.contextmanager
+def _users_errors(what: str) -> Iterator[None]:
+    """Tell what a user's code raises, and where in it; neither our frames nor Python's."""
+    try:
+        yield
+    except click.UsageError:
+        raise
+    except Exception as error:
+        told = traceback.TracebackException.from_exception(error)
+        told.stack = traceback.StackSummary.from_list(
+            [frame for frame in told.stack if not _is_installed(frame.filename)]
+        )
+        told.__cause__ = told.__context__ = None
+        whole = "".join(told.format()).strip()
+        raise ConfigError(f"{what} does not load.\n{whole}") from error
+
+
+def _is_installed(file: str) -> bool:
+    ours = str(Path(ottla.__file__).parent)
+    return file.startswith(("<frozen ", ours, sys.prefix, sys.base_prefix))
 
 
 def _near(module: str, name: str) -> str:

@@ -28,7 +28,7 @@ def test_a_builtin_gets_the_values() -> None:
 
 def test_a_function_of_too_many_arguments_is_refused() -> None:
     """The error names the function's role."""
-    with pytest.raises(TopologyError, match=r"a mapper takes 1 arguments, or 2"):
+    with pytest.raises(TopologyError, match=r"a mapper takes 1 argument, or 2"):
         with_key(lambda one, two, three: None, 2, "a mapper")
 
 

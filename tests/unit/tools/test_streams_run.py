@@ -1,11 +1,13 @@
 """`ottla streams run` finds the topology that it is told of."""
 
+import re
 import sys
 from pathlib import Path
 
 import click
 import pytest
 
+from ottla.base.errors import ConfigError
 from ottla.streams.topology import Topology
 from ottla.tools.streams.run import load_topology
 
@@ -51,3 +53,28 @@ def test_what_is_wrong_is_said(module: str, place: str, message: str) -> None:
     """Before anything starts."""
     with pytest.raises(click.UsageError, match=message):
         load_topology(place)
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("import nowhere_to_be_found", "No module named 'nowhere_to_be_found'"),
+        ("x = ", "SyntaxError"),
+        ("from ottla.streams import *\nStreamsBuilder().stream('in').mapValues", "map_values?"),
+        ("from ottla.streams import *\nStreamsBuilder().stream('in').map(lambda: 1)", "takes 0"),
+    ],
+)
+def test_what_the_users_module_raises_is_told_with_its_place(
+    module: str, tmp_path: Path, code: str, message: str
+) -> None:
+    """The user's frames alone: neither ours nor Python's."""
+    (tmp_path / "wrong_topology.py").write_text(code)
+    sys.modules.pop("wrong_topology", None)
+    with pytest.raises(ConfigError) as caught:
+        load_topology("wrong_topology:topology")
+    told = str(caught.value)
+    assert told.startswith("wrong_topology does not load.\n")
+    assert message in told
+    assert {Path(each).name for each in re.findall(r'File "([^"]+)"', told)} == {
+        "wrong_topology.py"
+    }
