@@ -161,13 +161,16 @@ class Reader:
             resolve(source.key, defaults.key),
             changes(value) if source.carries_changes else value,
         )
+        self._read_key, self._read_value = (each.deserialize for each in self._serdes)
 
     def read(self, topic: str, raw: TopicRecord) -> Record[Any, Any] | None:
         """Return the record with its time; None for one that is to be dropped."""
-        key_serde, value_serde = self._serdes
+        key_bytes, value_bytes, timestamp = raw.key, raw.value, raw.timestamp
         try:
-            key, value = key_serde.from_bytes(raw.key), value_serde.from_bytes(raw.value)
+            key = None if key_bytes is None else self._read_key(key_bytes)
+            value = None if value_bytes is None else self._read_value(value_bytes)
         except _UNFIT as error:
+            key_serde, value_serde = self._serdes
             if self._failures.unread(self.name, topic, raw, error):
                 return None
             place = f"{topic}-{raw.partition} at offset {raw.offset}"
@@ -175,7 +178,6 @@ class Reader:
                 f"the record of {place} is not what {key_serde} and {value_serde} read: {error}"
             ) from error
         extractor = self._source.timestamp_extractor
-        timestamp = raw.timestamp
         if extractor is not None:
             seen = TimestampedRecord(key, value, timestamp, topic, raw.partition, raw.offset)
             timestamp = extractor(seen)
@@ -201,6 +203,8 @@ class Writer:
             changes(value) if sink.carries_changes else value,
         )
         self._of: dict[str, _Serdes] = {}
+        # Most sinks write to one topic all their life.
+        self._topic = task.topic_name(sink.topic) if isinstance(sink.topic, str) else None
 
     def _serdes_of(self, topic: str) -> _Serdes:
         found = self._of.get(topic)
@@ -213,8 +217,10 @@ class Writer:
     def write(self, record: Record[Any, Any]) -> None:
         """Write a record; SerializationError where its topic's serdes do not take it."""
         sink = self._sink
-        named = sink.topic if isinstance(sink.topic, str) else sink.topic(record.key, record.value)
-        topic = self._task.topic_name(named)
+        topic = self._topic
+        if topic is None:
+            assert not isinstance(sink.topic, str)
+            topic = self._task.topic_name(sink.topic(record.key, record.value))
         partition = None
         if sink.partitioner is not None:
             count = self._task.partition_count(topic)
@@ -224,9 +230,9 @@ class Writer:
         origin = SerializationOrigin.KEY
         key_serde, value_serde = self._serdes_of(topic)
         try:
-            key = key_serde.to_bytes(record.key)
+            key = None if record.key is None else key_serde.serialize(record.key)
             origin = SerializationOrigin.VALUE
-            value = value_serde.to_bytes(record.value)
+            value = None if record.value is None else value_serde.serialize(record.value)
         except _UNFIT as error:
             if self._failures.unwritten(sink.name, topic, record, error, origin):
                 return

@@ -98,6 +98,10 @@ class Punctuators:
         """Walk those that are not cancelled, as they are due."""
         return (each for _, _, each in sorted(self._heap) if not each.is_cancelled)
 
+    def __len__(self) -> int:
+        """Return how many there are, cancelled ones among them."""
+        return len(self._heap)
+
     def add(self, schedule: Schedule) -> None:
         """Add one."""
         heapq.heappush(self._heap, (schedule.due, next(self._numbers), schedule))
@@ -420,6 +424,29 @@ class Task:
         self.stream_time = max(self.stream_time, record.timestamp)
         self._deliver(waiting.reader, waiting.place[0], record, raw)
         return True
+
+    def process_alone(self, topic: str, records: Iterable[TopicRecord]) -> None:
+        """Take the records of one partition, in their order, where no others wait, and punctuate by stream time."""
+        assert not self._ready, "others wait"
+        reader = self._reader(topic)
+        if reader is None:
+            raise StreamsError(f"no source reads topic {topic}")
+        read, forward = reader.read, self.contexts[reader.name].forward
+        schedules = self.punctuators[Punctuation.STREAM_TIME]
+        for raw in records:
+            record = read(topic, raw)
+            if record is None:
+                continue
+            self._now = time = record.timestamp
+            self.stream_time = max(self.stream_time, time)
+            self.metadata = RecordMetadata(topic, raw.partition, raw.offset)
+            self.raw = raw
+            try:
+                forward(record)
+            finally:
+                self.metadata = self.raw = None
+            if schedules:
+                self.punctuate_stream_time()
 
     def _deliver(
         self, reader: Reader, topic: str, record: Record[Any, Any], raw: TopicRecord

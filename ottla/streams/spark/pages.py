@@ -116,12 +116,18 @@ class PagedBytes:
 
     def get(self, key: bytes) -> bytes | None:
         """Return the value of a key."""
-        return self._page(self._index_of(key)).values.get(key)
+        index = bisect_right(self._lows, key) - 1
+        page = self._read[index]
+        if page is None:
+            page = self._page(index)
+        return page.values.get(key)
 
     def put(self, key: bytes, value: bytes | None) -> None:
         """Set the value of a key; None removes it."""
-        index = self._index_of(key)
-        page = self._page(index)
+        index = bisect_right(self._lows, key) - 1
+        page = self._read[index]
+        if page is None:
+            page = self._page(index)
         if value is None:
             if page.values.pop(key, None) is not None:
                 del page.keys[bisect_left(page.keys, key)]

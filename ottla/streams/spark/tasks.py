@@ -191,7 +191,15 @@ class _Run:
         nodes = self._kind.topology.nodes.values()
         filled = [each for each in nodes if isinstance(each, Source) and each.is_global]
         first = {topic for each in filled for topic in each.topics} & names
-        for topic in (*sorted(first), *sorted(names - first)):
+        rest = sorted(names - first)
+        for topic in sorted(first):
+            for record in self._records(topic, by_topic[topic]):
+                task.add(topic, record)
+        if len(rest) == 1 and (rest[0] in self._layout.shuffled or len(by_topic[rest[0]]) == 1):
+            # One partition alone is in order.
+            task.process_alone(rest[0], self._records(rest[0], by_topic[rest[0]]))
+            return
+        for topic in rest:
             for record in self._records(topic, by_topic[topic]):
                 task.add(topic, record)
         while task.process_next():

@@ -30,16 +30,20 @@ class KeyValueStore(Generic[K, V]):
         self._value = value
         self._changelog = changelog
         self._held = MemoryBytes() if held is None else held
+        # What a record takes several times is looked up once.
+        self._to_key, self._read = key.serialize, value.deserialize
+        self._get, self._put = self._held.get, self._held.put
 
     def get(self, key: K) -> V | None:
         """Return the value of a key."""
-        return self._value.from_bytes(self._held.get(self._key.serialize(key)))
+        data = self._get(self._to_key(key))
+        return None if data is None else self._read(data)
 
     def put(self, key: K, value: V | None) -> None:
         """Set the value of a key; None removes it."""
-        key_bytes = self._key.serialize(key)
+        key_bytes = self._to_key(key)
         data = self._value.to_bytes(value)
-        self._held.put(key_bytes, data)
+        self._put(key_bytes, data)
         if self._changelog is not None:
             self._changelog(key_bytes, data, None)
 
@@ -114,7 +118,7 @@ class TimestampedKeyValueStore(KeyValueStore[K, ValueAndTimestamp[V]], Generic[K
         held: OrderedBytes | None = None,
     ) -> None:
         super().__init__(name, key, timestamped(value), changelog, held)
-        self._plain = value
+        self._write_plain = value.serialize
 
     def put(self, key: K, value: ValueAndTimestamp[V] | None) -> None:
         """Set value and time of a key; None removes it."""
@@ -125,9 +129,9 @@ class TimestampedKeyValueStore(KeyValueStore[K, ValueAndTimestamp[V]], Generic[K
 
     def put_at(self, key: K, value: V | None, timestamp: int) -> bool | None:
         """Set what a key has from a time on; return whether that is its latest value: always."""
-        key_bytes = self._key.serialize(key)
-        data = self._plain.to_bytes(value)
-        self._held.put(key_bytes, None if data is None else _TIME.pack(timestamp) + data)
+        key_bytes = self._to_key(key)
+        data = None if value is None else self._write_plain(value)
+        self._put(key_bytes, None if data is None else _TIME.pack(timestamp) + data)
         if self._changelog is not None:
             # A tombstone has no time of its own: it gets the record's.
             self._changelog(key_bytes, data, None if data is None else timestamp)
