@@ -15,7 +15,7 @@ from ottla.streams.stores.ordered import OrderedBytes
 from ottla.streams.stores.packing import pack, unpack
 
 # A page with more entries is cut in two; one of more bytes when it is written.
-MAX_ENTRIES = 256
+MAX_ENTRIES = 512
 MAX_BYTES = 64 * 1024
 
 
@@ -35,12 +35,13 @@ class PageStore(Protocol):
 class _Page:
     """Some hundred entries in the order of their keys."""
 
-    __slots__ = ("is_changed", "keys", "values")
+    __slots__ = ("in_order", "is_changed", "keys", "values")
 
     def __init__(self, values: dict[bytes, bytes]) -> None:
-        # A stored page is in the order of its keys.
+        # A stored page is in the order of its keys, until a key comes in between.
         self.values = values
         self.keys = list(values)
+        self.in_order = True
         self.is_changed = False
 
     def entries(self, low: bytes | None, high: bytes | None) -> list[tuple[bytes, bytes]]:
@@ -59,9 +60,9 @@ class _Page:
 
     def cut_by_bytes(self) -> Iterator["_Page"]:
         """Take out what is over MAX_BYTES, as pages that are not."""
-        sizes = [len(key) + len(self.values[key]) for key in self.keys]
-        if sum(sizes) <= MAX_BYTES:
+        if sum(map(len, self.keys)) + sum(map(len, self.values.values())) <= MAX_BYTES:
             return
+        sizes = [len(key) + len(self.values[key]) for key in self.keys]
         places, size = [], 0
         for place, each in enumerate(sizes):
             if size and size + each > MAX_BYTES // 2:
@@ -72,7 +73,8 @@ class _Page:
             yield self.cut(place)
 
     def stored(self) -> bytes:
-        return pack({key: self.values[key] for key in self.keys})
+        values = self.values
+        return pack(values if self.in_order else {key: values[key] for key in self.keys})
 
 
 class PagedBytes:
@@ -140,6 +142,7 @@ class PagedBytes:
         if is_new:
             self._count += 1
             insort(page.keys, key)
+            page.in_order = page.in_order and page.keys[-1] == key
             if len(page.keys) > MAX_ENTRIES:
                 # Keys that come in their order fill the pages that they leave behind.
                 last = len(page.keys) - 1
