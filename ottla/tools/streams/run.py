@@ -7,9 +7,8 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, TracebackType
 from typing import Any
 
 import click
@@ -117,7 +116,7 @@ def load_topology(place: str) -> tuple[Topology, str]:
     # As `python -m` has it: modules of the folder where the command runs.
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
-    with _users_errors(module):
+    with _UsersErrors(module):
         loaded = _imported(module, place)
     try:
         target = getattr(loaded, name)
@@ -125,7 +124,7 @@ def load_topology(place: str) -> tuple[Topology, str]:
         told = f"{place!r}: module {module} has no {name}. {_near(module, name)}"
         raise click.UsageError(told) from error
     if callable(target) and not isinstance(target, Topology | StreamsBuilder):
-        with _users_errors(f"{name} of {module}"):
+        with _UsersErrors(f"{name} of {module}"):
             target = target()
     if isinstance(target, StreamsBuilder):
         target = target.build()
@@ -145,21 +144,31 @@ def _imported(module: str, place: str) -> ModuleType:
         raise click.UsageError(f"{place!r}: {error}; looked in {os.getcwd()}, too.") from error
 
 
-@contextlib.contextmanager
-def _users_errors(what: str) -> Iterator[None]:
-    """Tell what a user's code raises, and where in it; neither our frames nor Python's."""
-    try:
-        yield
-    except click.UsageError:
-        raise
-    except Exception as error:
+class _UsersErrors:
+    """Tells what a user's code raises, and where in it; neither our frames nor Python's."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    def __enter__(self) -> None:
+        """Look from here on."""
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Raise ConfigError in its place."""
+        if not isinstance(error, Exception) or isinstance(error, click.UsageError):
+            return
         told = traceback.TracebackException.from_exception(error)
         told.stack = traceback.StackSummary.from_list(
             [frame for frame in told.stack if not _is_installed(frame.filename)]
         )
         told.__cause__ = told.__context__ = None
         whole = "".join(told.format()).strip()
-        raise ConfigError(f"{what} does not load.\n{whole}") from error
+        raise ConfigError(f"{self._what} does not load.\n{whole}") from error
 
 
 def _is_installed(file: str) -> bool:
