@@ -92,6 +92,18 @@ def test_a_pipeline_is_explained(run: Any, file: Path) -> None:
     ]
 
 
+def test_long_sql_is_shortened_for_people(run: Any, file: Path) -> None:
+    """Tables stay readable; JSON has all of it."""
+    text = file.read_text()
+    assert "where: delay > 15" in text
+    file.write_text(
+        text.replace("delay > 15", "delay > 15 AND " + " AND ".join(["origin > 'A'"] * 9))
+    )
+    assert max(map(len, run("pipeline", "explain", str(file)).out.decode().splitlines())) < 100
+    rows = run("pipeline", "explain", str(file), "--output", "json").json
+    assert rows[1]["does"].endswith("origin > 'A'")
+
+
 def test_a_file_that_cannot_run_is_not_run(run: Any, file: Path) -> None:
     """Before Spark is started; the sentences are the checker's."""
     file.write_text(_GOOD.replace("from: late, topic", "from: lat, topic"), encoding="utf-8")
