@@ -5,7 +5,7 @@ has. Functions take the value, or the key and the value. Every operator takes `n
 `materialized`, a name or a Materialized.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, Generic, overload
 
@@ -28,7 +28,7 @@ from ottla.streams.options import (
     asked,
     name_of,
 )
-from ottla.streams.processor import ProcessorSupplier
+from ottla.streams.processor import Processor
 from ottla.streams.serdes import Serde
 from ottla.streams.windows import JoinWindows
 
@@ -96,14 +96,20 @@ class KStream(StreamOperators[K, V], Generic[K, V]):
         return KTable(streams.to_table(self.flow, kept or Materialized(), name))
 
     def process(
-        self, supplier: ProcessorSupplier, *stores: str | Named, named: Name = None
-    ) -> "KStream[Any, Any]":
+        self,
+        supplier: Callable[[], Processor[K, V, K2, V2]],
+        *stores: str | Named,
+        named: Name = None,
+    ) -> "KStream[K2, V2]":
         """Hand the records to a processor, which may forward any others."""
         return KStream(streams.process(self.flow, supplier, stores, name_of(named)))
 
     def process_values(
-        self, supplier: ProcessorSupplier, *stores: str | Named, named: Name = None
-    ) -> "KStream[K, Any]":
+        self,
+        supplier: Callable[[], Processor[K, V, Any, V2]],
+        *stores: str | Named,
+        named: Name = None,
+    ) -> "KStream[K, V2]":
         """Hand the records to a processor that keeps their keys."""
         return KStream(streams.process_values(self.flow, supplier, stores, name_of(named)))
 

@@ -9,10 +9,11 @@ from ottla.streams.durations import Duration
 from ottla.streams.records import Record, RecordMetadata
 from ottla.streams.stores.builders import DefaultSerdes, StoreBuilder
 
-KIn = TypeVar("KIn")
-VIn = TypeVar("VIn")
-KOut = TypeVar("KOut")
-VOut = TypeVar("VOut")
+KIn = TypeVar("KIn", contravariant=True)
+VIn = TypeVar("VIn", contravariant=True)
+KOut = TypeVar("KOut", covariant=True)
+VOut = TypeVar("VOut", covariant=True)
+KFixed = TypeVar("KFixed")
 
 
 class Punctuation(enum.Enum):
@@ -93,7 +94,7 @@ class Processor(Generic[KIn, VIn, KOut, VOut]):
         """End: nothing comes after."""
 
 
-class FixedKeyProcessor(Processor[KIn, VIn, KIn, VOut], Generic[KIn, VIn, VOut]):
+class FixedKeyProcessor(Processor[KFixed, VIn, KFixed, VOut], Generic[KFixed, VIn, VOut]):
     """A processor for `process_values`: what it forwards must keep the key."""
 
 

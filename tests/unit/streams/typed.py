@@ -7,10 +7,12 @@ from typing import assert_type
 
 from ottla.streams import (
     Consumed,
+    FixedKeyProcessor,
     JoinWindows,
     KStream,
     KTable,
     Materialized,
+    Processor,
     Serdes,
     SessionWindows,
     StreamsBuilder,
@@ -64,6 +66,21 @@ def what_is_windowed_or_joined() -> None:
     assert_type(names.join(amounts.to_table(), lambda a, b: a * b), KTable[str, str])
     assert_type(amounts.to_table().join(names, lambda v: str(v), lambda a, b: b), KTable[str, str])
     assert_type(names.group_by(lambda k, v: (len(v), k)).count(), KTable[int, int])
+
+
+class Lengths(Processor[object, str, str, int]):
+    """Takes any key."""
+
+
+class Halves(FixedKeyProcessor[str, int, float]):
+    """Keeps the key."""
+
+
+def what_processors_forward() -> None:
+    """What they say themselves; they may take more than the stream has."""
+    assert_type(lines.process(Lengths), KStream[str, int])
+    assert_type(amounts.process_values(Halves), KStream[str, float])
+    amounts.process(Lengths)  # type: ignore[arg-type]
 
 
 def what_is_wrong() -> None:
