@@ -8,7 +8,7 @@ Kafka Streams' in snake_case, and so are the results, record by record.
 columns, is the only place that imports pyspark and needs the extra `ottla[spark]`.
 
 Not done: optimization of topologies; TTL of other stores than key-value ones; Column expressions that run in Spark's JVM
-(they are evaluated in Python; `spark/columns.py` translates them).
+in parts of a topology that keep state (they are evaluated in Python there).
 """
 
 import importlib

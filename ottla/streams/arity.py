@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from ottla.streams.columns import Column, Evaluated
+from ottla.streams.columns import Column, Evaluated, OfSpark, is_sparks
 from ottla.streams.errors import TopologyError
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -27,18 +27,22 @@ def _accepts(function: Callable[..., Any], without_key: int) -> tuple[int, int |
 def with_key(function: Callable[..., Any] | Column, count: int, what: str) -> Callable[..., Any]:
     """Return `function` as one that takes `count` arguments, the key first.
 
-    A function that takes one argument fewer gets all but the key; a Column is evaluated. TopologyError for any other.
+    A function that takes one argument fewer gets all but the key; a Column, ours or pyspark's, is evaluated. TopologyError for any
+    other.
     """
-    if isinstance(function, Column):
+    if isinstance(function, Column) or is_sparks(function):
         if count != 2:
             raise TopologyError(f"{what} is a function: a Column sees one record's key and value")
-        return Evaluated(function)
+        return Evaluated(function) if isinstance(function, Column) else OfSpark(function)
     if not callable(function):
         raise TypeError(f"{what} is a function, not {function!r}")
     needed, taken = _accepts(function, count - 1)
     if needed == count or (taken is None and needed < count):
         return function
     if needed <= count - 1 and (taken is None or taken >= count - 1):
+        if count == 2:
+            # Called for every record: this one is called faster.
+            return lambda _key, value: function(value)
         return lambda _key, *values: function(*values)
     raise TopologyError(
         f"{what} takes {count - 1} argument{'s' if count > 2 else ''}, or {count} with the key first; "

@@ -12,7 +12,9 @@ import math
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
+
+from ottla.streams.errors import TopologyError
 
 Evaluate = Callable[[Any, Any], Any]
 """Gives a value of a record's key and value."""
@@ -60,6 +62,8 @@ def _remainder(left: Any, right: Any) -> Any:
 
 def _comparison(function: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
     def compare(left: Any, right: Any) -> bool:
+        if type(left) is type(right) and type(left) is not float:
+            return function(left, right)
         left, right = _alike(left, right)
         if isinstance(left, float):
             return function(
@@ -355,15 +359,34 @@ def _applied(function: Callable[..., Any], inner: list[Evaluate]) -> Evaluate:
 
 
 def _strict(function: Callable[..., Any], inner: list[Evaluate]) -> Evaluate:
+    if len(inner) == 2:
+        first, second = inner
+
+        def evaluate_two(key: Any, value: Any) -> Any:
+            left, right = first(key, value), second(key, value)
+            return None if left is None or right is None else function(left, right)
+
+        return evaluate_two
+
     def evaluate(key: Any, value: Any) -> Any:
         found = [each(key, value) for each in inner]
-        return None if None in found else function(*found)
+        return None if any(each is None for each in found) else function(*found)
 
     return evaluate
 
 
+def _key(key: Any, _: Any) -> Any:
+    return key
+
+
+def _value(_: Any, value: Any) -> Any:
+    return value
+
+
 def _field(path: tuple[str, ...]) -> Evaluate:
     is_key, names = path[0] == "key", path[1:]
+    if not names:
+        return _key if is_key else _value
 
     def evaluate(key: Any, value: Any) -> Any:
         found = key if is_key else value
@@ -374,6 +397,47 @@ def _field(path: tuple[str, ...]) -> Evaluate:
         return found
 
     return evaluate
+
+
+class PysparkColumn(Protocol):
+    """What a `pyspark.sql.Column` is to type checkers where pyspark is not installed."""
+
+    def isNotNull(self) -> Any:
+        """Whether it is there."""
+
+    def getField(self, name: Any) -> Any:
+        """Return a field."""
+
+
+class OfSpark:
+    """A `pyspark.sql.Column` where a function is taken: Spark evaluates it over the columns `key` and `value`.
+
+    Nothing else can: in the test driver, and wherever a step is Python's, calling it fails and says so.
+    """
+
+    def __init__(self, column: Any, text: str | None = None) -> None:
+        self.column = column
+        self._text = text
+
+    def __call__(self, key: Any, value: Any) -> Any:
+        """Fail."""
+        raise TopologyError(
+            f"{self} is pyspark's, which only Spark's JVM evaluates: write it with col() of ottla.streams "
+            "or as a function, and it runs here as well"
+        )
+
+    def __str__(self) -> str:
+        return str(self.column) if self._text is None else self._text
+
+    def __reduce__(self) -> tuple[type["OfSpark"], tuple[None, str]]:
+        # What is pyspark's stays in the driver: a worker needs its name alone.
+        return OfSpark, (None, str(self))
+
+
+def is_sparks(value: Any) -> bool:
+    """Return whether a value is a Column of pyspark, without importing that."""
+    module = type(value).__module__
+    return type(value).__name__ == "Column" and module.partition(".")[0] == "pyspark"
 
 
 class Evaluated:

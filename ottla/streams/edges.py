@@ -25,7 +25,7 @@ from ottla.streams.stores.builders import DefaultSerdes
 from ottla.streams.topology import Sink, Source
 
 # What serdes raise for what they do not take.
-_UNFIT = (
+UNFIT = (
     ValueError,
     TypeError,
     KeyError,
@@ -169,7 +169,7 @@ class Reader:
         try:
             key = None if key_bytes is None else self._read_key(key_bytes)
             value = None if value_bytes is None else self._read_value(value_bytes)
-        except _UNFIT as error:
+        except UNFIT as error:
             key_serde, value_serde = self._serdes
             if self._failures.unread(self.name, topic, raw, error):
                 return None
@@ -233,7 +233,7 @@ class Writer:
             key = None if record.key is None else key_serde.serialize(record.key)
             origin = SerializationOrigin.VALUE
             value = None if record.value is None else value_serde.serialize(record.value)
-        except _UNFIT as error:
+        except UNFIT as error:
             if self._failures.unwritten(sink.name, topic, record, error, origin):
                 return
             serde = key_serde if origin is SerializationOrigin.KEY else value_serde

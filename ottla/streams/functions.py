@@ -7,7 +7,7 @@ parameters, and of the stream that comes of it. A type that nothing says, as wit
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ottla.streams.columns import Column
+from ottla.streams.columns import Column, PysparkColumn
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 else:
     K2, V2 = TypeVar("K2"), TypeVar("V2")
 
-Of1 = Callable[[V], R] | Column
-"""A function of the value; or a Column of key and value."""
+Of1 = Callable[[V], R] | Column | PysparkColumn
+"""A function of the value; or a Column of key and value, ours or pyspark's."""
 Of2 = Callable[[K, V], R]
 """A function of key and value, or of two values."""
 Of3 = Callable[[K, V, W], R]

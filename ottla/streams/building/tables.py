@@ -7,7 +7,7 @@ from typing import Any
 from ottla.streams.arity import with_key
 from ottla.streams.building.flows import StreamFlow, TableFlow, source_table
 from ottla.streams.building.groups import TableGroupFlow
-from ottla.streams.columns import Column
+from ottla.streams.columns import Column, is_sparks
 from ottla.streams.errors import TopologyError
 from ottla.streams.operators.foreign_key import (
     RESPONSE_SERDE,
@@ -253,7 +253,9 @@ def join_tables(
         if word not in known:
             raise TypeError(f"a join of tables takes {', '.join(known)}, not {word}")
     named = {each: [words[each]] if each in words else [] for each in known[:2]}
-    functions = [each for each in arguments if callable(each) or isinstance(each, Column)]
+    functions = [
+        each for each in arguments if callable(each) or isinstance(each, Column) or is_sparks(each)
+    ]
     functions = [*named["extractor"], *functions, *named["joiner"]]
     options = [each for each in arguments if not callable(each) and each is not None]
     joined = words.get("joined") or _only(options, TableJoined)

@@ -32,7 +32,12 @@ def json_serde(kind: type[T] | None) -> Serde[T]:
         model: Any = kind
         return Serde(_write_model, model.model_validate_json, name)
     read = reader(typing.cast(Any, kind))
-    return Serde(_write, lambda data: read(json.loads(data)), name)
+    return Serde(_write, lambda data: read(json.loads(data)), name, kind=kind)
+
+
+def writes_json(serde: Serde[Any]) -> bool:
+    """Return whether a serde writes any plain value as JSON, and never fails at one."""
+    return serde.serialize is _write
 
 
 def _is_struct(kind: Any) -> bool:

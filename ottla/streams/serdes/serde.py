@@ -29,6 +29,8 @@ class Serde(Generic[T]):
     """Makes this serde of the default one, where it was built before that is known."""
     bind: "Callable[[str, bool], Serde[T]] | None" = None
     """Makes this serde for a topic, for its keys (True) or values: a registry's subjects are named so."""
+    kind: Any = None
+    """The class that JSON is read into field by field, where it is: an engine may read it in its own way."""
 
     def to_bytes(self, value: T | None) -> bytes | None:
         """Serialize; None stays None."""

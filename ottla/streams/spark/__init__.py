@@ -20,7 +20,7 @@ A topology of `ottla.streams` runs here as it runs in the test driver, record fo
 What it writes is written exactly once with `sink_options={"processingGuarantee": "exactly_once"}` among the query's
 settings; without, a micro-batch that is run again is written again.
 
-Not done: Column expressions in a topology.
+Column expressions run in the JVM where they give what they give in Python (`column_steps.py`).
 """
 
 from ottla.streams.spark.query import StreamsQuery, start

@@ -5,7 +5,9 @@ that runs the tasks of a level, the sink takes what is left. DESIGN: layout.py s
 in it. A topology runs here as it runs in the TopologyTestDriver, record for record.
 
 Refused, with what to do: topics that are not there; an internal topic with other partitions; a checkpoint of another
-topology; state that is not in RocksDB; sessions of Spark Connect.
+topology; state that is not in RocksDB; sessions of Spark Connect; Columns of pyspark where Python runs.
+
+A query without state whose steps are Column expressions has another shape: column_steps.py says when, column_frame.py which.
 """
 
 import itertools
@@ -24,6 +26,9 @@ from ottla.client.brokers import Brokers
 from ottla.streams.processor import Punctuation
 from ottla.streams.runtime import Task
 from ottla.streams.spark.checkpoint import Checkpoint
+from ottla.streams.spark.column_frame import columns_frame, spark_types
+from ottla.streams.spark.column_rows import columns_source
+from ottla.streams.spark.column_steps import lower_layout
 from ottla.streams.spark.envelopes import DDL
 from ottla.streams.spark.internal_topics import create_internal_topics, internal_topics
 from ottla.streams.spark.layout import Application, Layout, components, lay_out
@@ -58,6 +63,8 @@ class QuerySettings:
     """Whether changelogs are topics that are created for the application (layout.py's Application)."""
     replication_factor: int = -1
     """Of internal topics; -1: as the brokers say."""
+    uses_catalyst: bool = True
+    """Whether Column expressions run in the JVM, where they may."""
 
 
 @dataclass(frozen=True)
@@ -121,6 +128,8 @@ def start_query(
             f"State is kept in RocksDB: set {_PROVIDER} to org.apache.spark.sql.execution.streaming."
             "state.RocksDBStateStoreProvider, or use the session of ottla.streams.spark.session."
         )
+    lowered = lower_layout(compiled.layout, spark_types(spark))
+    in_jvm = lowered if settings.uses_catalyst else None
     checkpoint = Checkpoint(spark, settings.checkpoint)
     default = int(spark.conf.get(_SHUFFLE_PARTITIONS) or 1)
     shuffle_partitions = checkpoint.claim(compiled.layout, default)
@@ -128,10 +137,16 @@ def start_query(
     whole = frozenset(_global_topics(compiled.layout))
     interval_ms = settings.tick_interval_ms if compiled.is_clocked else None
     format_name = f"ottla-pipeline-{next(_names)}"
-    spark.dataSource.register(pipeline_source(format_name, Reading(shipment, whole, interval_ms)))
+    reading = Reading(shipment, whole, interval_ms)
+    if in_jvm is None:
+        spark.dataSource.register(pipeline_source(format_name, reading))
+    else:
+        spark.dataSource.register(columns_source(format_name, reading, in_jvm))
     rows = (
         spark.readStream.format(format_name).options(**_source_options(compiled, settings)).load()
     )
+    if in_jvm is not None:
+        rows = columns_frame(rows, in_jvm)
     for level in range(1, compiled.layout.levels + 1):
         rows = rows.groupBy("slot").transformWithStateInPandas(
             StageProcessor(shipment, level), DDL, "Append", "None"

@@ -163,14 +163,21 @@ class Outbox:
         for each in produced:
             by_topic.setdefault(each.topic, []).append(each)
         for topic, records in by_topic.items():
-            for start in range(0, len(records), _RECORDS_MAX):
-                part = records[start : start + _RECORDS_MAX]
-                yield from self._of_topic(origin, topic, first + start, part)
+            yield from self.of_batch(origin, topic, batch_of(records), first)
+
+    def of_batch(
+        self, origin: int, topic: str, records: pa.RecordBatch, first: int = 0
+    ) -> Iterator[Envelope]:
+        """Return records (RECORDS) of one topic, in their order; their offsets count from `first`."""
+        for start in range(0, records.num_rows, _RECORDS_MAX):
+            part = records.slice(start, _RECORDS_MAX)
+            offsets = np.arange(first + start, first + start + part.num_rows, dtype=np.int64)
+            numbered = part.set_column(1, RECORDS.field(1), pa.array(offsets))
+            yield from self._of_topic(origin, topic, first + start, numbered)
 
     def _of_topic(
-        self, origin: int, topic: str, start: int, records: list[ProducedRecord]
+        self, origin: int, topic: str, start: int, batch: pa.RecordBatch
     ) -> Iterator[Envelope]:
-        batch = _batch(start, records)
         number = self._layout.shuffled.get(topic)
         if number is None:
             slot = self._slots.carrier(origin)
@@ -202,7 +209,8 @@ class Outbox:
         return envelope._replace(slot=int(self._slots.of_task[envelope.task]))
 
 
-def _batch(start: int, records: list[ProducedRecord]) -> pa.RecordBatch:
+def batch_of(records: Sequence[ProducedRecord]) -> pa.RecordBatch:
+    """Return what was written as RECORDS; partition -1 where the key says it."""
     partitions = [-1 if each.partition is None else each.partition for each in records]
     headers: Any = None
     if any(each.headers for each in records):
@@ -212,7 +220,7 @@ def _batch(start: int, records: list[ProducedRecord]) -> pa.RecordBatch:
         ]
     columns = [
         pa.array(partitions, pa.int32()),
-        pa.array(np.arange(start, start + len(records), dtype=np.int64)),
+        pa.array(np.arange(len(records), dtype=np.int64)),
         pa.array([each.timestamp for each in records], pa.int64()),
         pa.array([each.key for each in records], pa.binary()),
         pa.array([each.value for each in records], pa.binary()),

@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 
-from ottla.streams.columns import Evaluated
+from ottla.streams.columns import OfSpark
 from ottla.streams.runtime import TaskSettings
-from ottla.streams.spark.layout import Application, Feed, Kind, Layout, lay_out
-from ottla.streams.topology import ProcessorNode, Sink, Source, Topology, TopologyNode
+from ottla.streams.serdes.doors import open_door
+from ottla.streams.spark.column_steps import SparkType, expressions_of, lower_layout
+from ottla.streams.spark.layout import Application, Feed, Kind, Layout, components, lay_out
+from ottla.streams.topology import Sink, Source, Topology, TopologyNode
 
 _FEEDS = {
     Feed.BY_PARTITION: "to the task of the record's partition",
@@ -19,20 +21,24 @@ def explain(
     *,
     application_id: str = "app",
     partitions: Mapping[str, int] | None = None,
+    settings: TaskSettings | None = None,
 ) -> str:
     """Return the explanation; topics that `partitions` does not name are taken to have one.
 
-    Each node is marked Python or JVM: records, stores and every function of the pipeline are in Python, Spark's
-    shuffles and its state store in the JVM.
+    `settings` are those of the application, where it has default serdes of its own.
+
+    Each node is marked Python or JVM: stores and every function of the pipeline are in Python, Spark's shuffles, its
+    state store and the Column expressions that Spark evaluates as Python does in the JVM; of the others it is told why not.
     """
-    application = Application(topology, TaskSettings(application_id))
+    application = Application(topology, settings or TaskSettings(application_id))
     known = dict.fromkeys(_read(topology), 1) | dict(partitions or {})
+    marks = _marks(application, known)
     layout = lay_out([application], known)
     lines: list[str] = []
     for number, kind in enumerate(layout.kinds):
         lines += _stage(number, kind)
         lines += [f"  {each}" for each in _arrivals(layout, number)]
-        lines += [f"  {_node(kind, node)}" for node in kind.topology.nodes.values()]
+        lines += [f"  {_node(kind, node, marks)}" for node in kind.topology.nodes.values()]
     lines += [
         f"Topic {topic} stays on the broker: it leads back to where it comes from"
         for topic in sorted(layout.created)
@@ -66,18 +72,43 @@ def _arrivals(layout: Layout, number: int) -> Iterator[str]:
             yield f"{moved}: {topic}, by key: no topic on the broker"
 
 
-def _node(kind: Kind, node: TopologyNode) -> str:
+def _marks(application: Application, known: Mapping[str, int]) -> dict[str, str]:
+    """Return where each node runs: JVM, or Python and why."""
+    found: dict[str, str] = {}
+    for component in components(application):
+        layout = lay_out([component], known)
+        for each in lower_layout(layout, _spark_type(component)) or []:
+            found |= {name: "JVM" for name in each.nodes if name not in found}
+            found |= {name: f"Python ({why})" for name, why in each.reasons.items()}
+            if each.types is not None:
+                # Records are fetched and decoded by columns in Python.
+                found.setdefault(each.source.name, "Python, its records go to the JVM")
+        if layout.levels:
+            held = "Python (it stands in a query that keeps state)"
+            found |= {
+                node.name: held
+                for node in component.topology.nodes.values()
+                if expressions_of(node)
+            }
+    return found
+
+
+def _spark_type(application: Application) -> SparkType | None:
+    nodes = application.topology.nodes.values()
+    if not any(isinstance(each, OfSpark) for node in nodes for each in expressions_of(node)):
+        return None
+    frames = open_door("ottla.streams.spark.column_frame", "pyspark", "ottla[spark]")
+    found: SparkType = frames.active_spark_types()
+    return found
+
+
+def _node(kind: Kind, node: TopologyNode, marks: Mapping[str, str]) -> str:
+    place = marks.get(node.name, "Python")
     if isinstance(node, Source):
-        return f"{node.name}: Python, reads {', '.join(node.topics) or node.pattern}"
+        return f"{node.name}: {place}, reads {', '.join(node.topics) or node.pattern}"
     if isinstance(node, Sink):
         name = kind.application.topic_name
         topic = name(node.topic) if isinstance(node.topic, str) else "the topic of a function"
-        return f"{node.name}: Python, writes {topic}"
-    return f"{node.name}: Python{_expression(node)}"
-
-
-def _expression(node: ProcessorNode) -> str:
-    """Return the Column expression of a node, if it is made of one."""
-    held = vars(node.supplier).values() if hasattr(node.supplier, "__dict__") else ()
-    found = [str(each.column) for each in held if isinstance(each, Evaluated)]
-    return f", an expression: {', '.join(found)}" if found else ""
+        return f"{node.name}: {place}, writes {topic}"
+    found = [str(each) for each in expressions_of(node)]
+    return f"{node.name}: {place}{', an expression: ' + ', '.join(found) if found else ''}"

@@ -53,7 +53,7 @@ _ENVELOPES = StructType(
     ]
 )
 _READ = ("offset", "timestamp", "key", "value", "headers")
-_WRITTEN = StructType(
+WRITTEN = StructType(
     [
         StructField("topic", StringType()),
         StructField("partition", IntegerType()),
@@ -216,7 +216,7 @@ class PipelineSink(StreamSink):
     """Writes the records of envelopes; what brokers refuse is shown to the application's handlers."""
 
     def __init__(self, options: SparkOptions, shipment: Shipment) -> None:
-        super().__init__(options, _WRITTEN)
+        super().__init__(options, WRITTEN)
         self._shipment = shipment
 
     def _refusals(self) -> Refusals:
@@ -224,15 +224,19 @@ class PipelineSink(StreamSink):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         """Write all envelopes of a task, in their order."""
-        return super().write(_opened(iterator))
+        return super().write(self._opened(iterator))
+
+    def _opened(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Return the records in what Spark hands over."""
+        for batch in batches:
+            yield from _records_in(batch)
 
 
-def _opened(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        names, sealed = batch.column("topic").to_pylist(), batch.column("records").to_pylist()
-        for topic, each in zip(names, sealed, strict=True):
-            for records in open_sealed(each).to_batches():
-                yield _as_written(topic, records)
+def _records_in(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    names, sealed = batch.column("topic").to_pylist(), batch.column("records").to_pylist()
+    for topic, each in zip(names, sealed, strict=True):
+        for records in open_sealed(each).to_batches():
+            yield _as_written(topic, records)
 
 
 def _as_written(topic: str, records: pa.RecordBatch) -> pa.RecordBatch:

@@ -29,6 +29,10 @@ class Shipment:
     layout: bytes
     shuffle_partitions: int
 
+    def unpacked(self) -> Layout:
+        """Return the layout."""
+        return _unpacked(self.layout, self.shuffle_partitions)[0]
+
     def entry(self) -> Entry:
         """Return what takes batches of the source."""
         layout, slots = _unpacked(self.layout, self.shuffle_partitions)

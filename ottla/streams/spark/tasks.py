@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from ottla.streams.runtime import ProducedRecord, Task, TopicRecord
 from ottla.streams.spark.envelopes import Envelope, Outbox, Slots, topic_records
+from ottla.streams.spark.fused import PlainTask
 from ottla.streams.spark.internal_topics import changelogs_of, latest_changes
 from ottla.streams.spark.layout import Feed, Kind, Layout, Route
 from ottla.streams.spark.pages import PagedMaps, PageStore
@@ -42,7 +43,7 @@ class Entry:
         self._layout = layout
         self._outbox = Outbox(layout, slots, 0)
         self._topics = sorted(layout.routes)
-        self._tasks: dict[int, tuple[Task, list[ProducedRecord]]] = {}
+        self._tasks: dict[int, PlainTask] = {}
 
     def take(
         self, topic: str, partition: int, records: pa.RecordBatch, partition_count: int = 0
@@ -94,19 +95,13 @@ class Entry:
         """Run a sub-topology that keeps nothing."""
         kind = self._layout.kinds[number]
         if number not in self._tasks:
-            made: list[ProducedRecord] = []
-            settings = kind.application.settings
-            self._tasks[number] = Task(kind.topology, settings, made.append, wall_clock_ms), made
-        task, produced = self._tasks[number]
-        for record in topic_records(records):
-            task.add(topic, record)
-            task.process_next()
+            self._tasks[number] = PlainTask(kind, wall_clock_ms)
         # Each source topic is an origin of its own: what comes of it is put in order by itself.
         place = self._topics.index(topic) if topic in self._topics else len(self._topics)
         origin = kind.first_task + partition % kind.partitions + place * self._layout.task_count
         first = records.column("offset")[0].as_py() << _SEQUENCE_BITS
-        yield from self._outbox.envelopes(origin, produced, first)
-        produced.clear()
+        for made in self._tasks[number].run(topic, records):
+            yield from self._outbox.of_batch(origin, made.topic, made.records, first)
 
 
 class Stage:

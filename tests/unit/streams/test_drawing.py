@@ -53,7 +53,9 @@ def test_an_explanation_marks_nodes_shuffles_and_expressions() -> None:
     lines = builder.build().explain({"in": 3}).splitlines()
     assert lines[0] == "Sub-topology 0: where the source is read, 3 tasks"
     assert "  Read: topic in, to the task of the record's partition" in lines
-    assert "  KSTREAM-FILTER-0000000001: Python, an expression: (col('value.a') > 1)" in lines
+    expression = "an expression: (col('value.a') > 1)"
+    held = "Python (it stands in a query that keeps state)"
+    assert f"  KSTREAM-FILTER-0000000001: {held}, {expression}" in lines
     stage = lines.index("Sub-topology 1: stage 1: transformWithState, 3 tasks")
     assert lines[stage + 1 : stage + 3] == [
         "  Store counts: Python, its pages in Spark's state store (JVM)",

@@ -1,0 +1,47 @@
+"""Numbers as Kafka's serializers write them, big-endian, read and written by Spark's own functions."""
+
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import functions as F
+
+_FRACTION_BITS = 52
+_FRACTION = (1 << _FRACTION_BITS) - 1
+_EXPONENT = 0x7FF
+_BIAS = 1075
+"""What is taken from the exponent, so that the fraction is a whole number."""
+_INT = 1 << 31
+
+
+def read_whole(raw: SparkColumn, size: int) -> SparkColumn:
+    """Return the number of so many bytes."""
+    fitting = F.when(F.length(raw) == size, raw)
+    # To a negative base: with a sign.
+    found = F.conv(F.hex(fitting), 16, -10).cast("bigint")
+    if size == 8:
+        return found
+    return F.when(found >= _INT, found - 2 * _INT).otherwise(found)
+
+
+def read_double(bits: SparkColumn, doubts: list[SparkColumn]) -> SparkColumn:
+    """Return the floating-point number of 64 bits; infinities and what is no number are doubtful."""
+    exponent = F.shiftrightunsigned(bits, _FRACTION_BITS).bitwiseAND(F.lit(_EXPONENT))
+    fraction = bits.bitwiseAND(F.lit(_FRACTION))
+    doubts.append(exponent == _EXPONENT)
+    least = F.lit(1 - _BIAS + 0.0)
+    # Powers of two and products with them are exact.
+    small = fraction.cast("double") * F.pow(F.lit(2.0), least)
+    large = (fraction + F.lit(_FRACTION + 1)).cast("double") * F.pow(
+        F.lit(2.0), (exponent - _BIAS).cast("double")
+    )
+    size = F.when(exponent == 0, small).otherwise(large)
+    return F.when(bits < 0, -size).otherwise(size)
+
+
+def long_bytes(value: SparkColumn) -> SparkColumn:
+    """Return a number in eight bytes."""
+    return F.unhex(F.lpad(F.hex(value), 16, "0"))
+
+
+def int_bytes(value: SparkColumn, doubts: list[SparkColumn]) -> SparkColumn:
+    """Return a number in four bytes; one that needs more is doubtful."""
+    doubts.append((value < -_INT) | (value >= _INT))
+    return F.unhex(F.substring(F.lpad(F.hex(value), 16, "0"), 9, 8))

@@ -1,0 +1,258 @@
+"""Steps that run in the JVM write what the test driver writes, record for record, whatever the records hold."""
+
+import hashlib
+import os
+import random
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from ottla.streams import (
+    Serdes,
+    StreamsBuilder,
+    Topology,
+    TopologyError,
+    TopologyTestDriver,
+)
+from ottla.streams.columns import col
+from ottla.streams.handlers import (
+    ExceptionHandlers,
+    LogAndContinueExceptionHandler,
+    LogAndContinueProcessingExceptionHandler,
+    LogAndContinueProductionExceptionHandler,
+)
+from ottla.streams.raw import TopicRecord
+from ottla.streams.runtime import TaskSettings
+from ottla.streams.spark.column_frame import columns_frame, spark_types
+from ottla.streams.spark.column_rows import ROWS, Finishing, columns_source
+from ottla.streams.spark.column_steps import LoweredSource, lower_layout
+from ottla.streams.spark.compile import QuerySettings
+from ottla.streams.spark.failures import QueryError
+from ottla.streams.spark.layout import Application, Layout, lay_out
+from ottla.streams.spark.pipeline_source import Reading
+from ottla.streams.spark.query import start
+from ottla.streams.spark.shipping import ship
+from ottla.streams.stores.packing import pack
+from ottla.testing.cluster import Cluster
+from tests.spark import generated, scenarios
+
+pytestmark = pytest.mark.spark
+
+_HANDLERS = ExceptionHandlers(
+    LogAndContinueExceptionHandler(),
+    LogAndContinueProcessingExceptionHandler(),
+    LogAndContinueProductionExceptionHandler(),
+    "dead",
+)
+_SETTINGS = TaskSettings("app", exception_handlers=_HANDLERS)
+_ROUNDS = 2
+_CHAINS = 8
+_RECORDS = 60
+
+Written = dict[str, list[tuple[Any, ...]]]
+
+
+def _driven(topology: Topology, records: Mapping[str, list[TopicRecord]]) -> Written:
+    """Return what the test driver writes, by source topic: those of different ones have no order."""
+    found: Written = defaultdict(list)
+    with TopologyTestDriver(topology, settings=_SETTINGS) as driver:
+        for topic, rows in records.items():
+            for each in rows:
+                driver.pipe(topic, each)
+            for name in sorted(driver.produced_topic_names):
+                queue = driver.produced(name)
+                found[name] += [
+                    (e.key, e.value, e.timestamp, *_told(name, e.headers)) for e in queue
+                ]
+                queue.clear()
+    return dict(found)
+
+
+def _told(topic: str, headers: Iterable[Any]) -> tuple[Any, ...]:
+    """Return headers; of a dead letter without the trace, which has the lines of the code."""
+    return tuple(each for each in headers if topic != "dead" or "stack" not in each[0])
+
+
+def _rows(lowered: list[LoweredSource], records: Mapping[str, list[TopicRecord]]) -> pa.Table:
+    rows = []
+    for number, each in enumerate(lowered):
+        for offset, one in enumerate(records[each.topics[0]]):
+            headers = pack(list(one.headers)) if one.headers else None
+            time = one.timestamp * 1000
+            rows.append((number, 0, offset, time, one.key, one.value, headers))
+    kinds = [pa.int32(), pa.int32(), pa.int64(), pa.timestamp("us", "UTC"), *[pa.binary()] * 3]
+    columns = [
+        pa.array(each, kind) for each, kind in zip(zip(*rows, strict=True), kinds, strict=True)
+    ]
+    return pa.table(columns, names=ROWS.fieldNames())
+
+
+def _layout(topology: Topology, topics: Iterable[str]) -> Layout:
+    return lay_out([Application(topology, _SETTINGS)], dict.fromkeys(topics, 1))
+
+
+def _on_spark(
+    spark: SparkSession, topology: Topology, records: Mapping[str, list[TopicRecord]]
+) -> tuple[Written, int]:
+    """Return what is written through the JVM, and how many records went through Python."""
+    layout = _layout(topology, records)
+    lowered = lower_layout(layout, spark_types(spark))
+    if lowered is None:
+        return _driven(topology, records), -1
+    frame = columns_frame(spark.createDataFrame(_rows(lowered, records)).coalesce(1), lowered)
+    made: Any = columns_source("x", Reading(ship(layout, 1)), lowered)
+    sink = made({"kafka.bootstrap.servers": "127.0.0.1:1"}).streamWriter(frame.schema, False)
+    table = frame.toArrow()
+    finishing = Finishing(sink.told)
+    found: Written = defaultdict(list)
+    for batch in table.to_batches(max_chunksize=25):
+        for row in finishing.finish(batch).to_pylist():
+            headers = tuple((e["key"], e["value"]) for e in row["headers"] or ())
+            time = round(row["timestamp"].timestamp() * 1000)
+            told = row["key"], row["value"], time, *_told(row["topic"], headers)
+            found[row["topic"]].append(told)
+    return dict(found), table.num_rows - table.column("rest").null_count
+
+
+def test_whatever_the_expressions_and_the_records(spark: SparkSession) -> None:
+    """Chains of every kind of step and serde: nulls, extremes, malformed and odd records, errors of expressions."""
+    first = int(os.environ.get("OTTLA_SEED", "1"))
+    in_python = total = 0
+    for seed in range(first, first + _ROUNDS):
+        print(f"seed {seed}")
+        chance = random.Random(seed)
+        builder = StreamsBuilder()
+        records = {}
+        for number in range(_CHAINS):
+            name = f"t{number}"
+            kinds = generated.add_chain(builder, chance, name)
+            records[name] = generated.records(chance, kinds, _RECORDS)
+        topology = builder.build()
+        expected = _driven(topology, records)
+        found, through_python = _on_spark(spark, topology, records)
+        assert through_python >= 0
+        in_python, total = in_python + through_python, total + _CHAINS * _RECORDS
+        for topic in sorted({*expected, *found}):
+            assert found.get(topic) == expected.get(topic), f"seed {seed}, {topic}"
+    print(f"{in_python} of {total} records were Python's")
+    assert in_python < total * 0.9
+
+
+_TEXT = Serdes.string()
+
+
+def _run(
+    spark: SparkSession,
+    broker: Cluster,
+    topology: Topology,
+    place: Path,
+    tasks: TaskSettings = _SETTINGS,
+    **settings: Any,
+) -> str:
+    """Work off what is there; return the plan of the last micro-batch."""
+    query = start(
+        topology,
+        spark,
+        application_id="lowered",
+        bootstrap=broker.bootstrap,
+        checkpoint=str(place),
+        task_settings=replace(tasks, writes_changelogs=False),
+        query_settings=QuerySettings("", "", **settings),
+    )
+    with query:
+        query.process_all_available()
+        # What Spark ran, not what it was asked for.
+        plan: str = query.queries[0]._jsq.explainInternal(False)
+    return plan
+
+
+def test_a_query_of_expressions_runs_no_python_between_source_and_sink(
+    spark: SparkSession, broker: Cluster, tmp_path: Path
+) -> None:
+    """Its plan filters and projects in the JVM; records, poison and dead letters among them, are the driver's, in order."""
+    builder = StreamsBuilder()
+    stream = builder.stream("lowered.in", key=_TEXT, value=_TEXT)
+    kept = stream.filter(col("value").length() > 1).map_values(col("value").upper())
+    kept.to("lowered.out", key=_TEXT, value=_TEXT)
+    topology = builder.build()
+    chance = random.Random(1)
+    rows = [
+        replaced._replace(key=b"k") for replaced in generated.records(chance, ("text", "text"), 300)
+    ]
+    for topic in ("lowered.in", "lowered.out", "dead"):
+        broker.create_topic(topic, config={"retention.ms": "-1"})
+    scenarios.produce(broker.bootstrap, {"lowered.in": rows})
+    once = {"processingGuarantee": "exactly_once"}
+    plan = _run(spark, broker, topology, tmp_path, sink_options=once)
+    nodes = [line for line in plan.splitlines() if "+-" in line]
+    assert "Scan" in nodes[-1]
+    assert any("Filter" in line for line in nodes)
+    for word in ("UDF", "MapIn", "EvalPython", "Pandas"):
+        assert word not in "".join(nodes), plan
+    expected = _driven(topology, {"lowered.in": [each._replace(headers=()) for each in rows]})
+    for topic in ("lowered.out", "dead"):
+        found = [(e.key, e.value, e.timestamp) for e in scenarios.read(broker.bootstrap, topic)]
+        assert found == [each[:3] for each in expected[topic]], topic
+    assert len(expected["dead"]) > 5
+
+
+def test_a_record_that_cannot_be_read_ends_the_query(
+    spark: SparkSession, broker: Cluster, tmp_path: Path
+) -> None:
+    """With the error of the driver, which names the record."""
+    builder = StreamsBuilder()
+    kept = builder.stream("poison.in", key=_TEXT, value=_TEXT).filter(col("value") != "x")
+    kept.to("poison.out", key=_TEXT, value=_TEXT)
+    for topic in ("poison.in", "poison.out"):
+        broker.create_topic(topic)
+    rows = [TopicRecord(b"k", each, 1_700_000_000_000) for each in (b"a", b"x", b"\xff")]
+    scenarios.produce(broker.bootstrap, {"poison.in": rows})
+    with pytest.raises(QueryError, match=r"the record of poison\.in-0 at offset 2 is not what"):
+        _run(spark, broker, builder.build(), tmp_path, tasks=TaskSettings("app"))
+
+
+def test_columns_of_pyspark_run_in_the_jvm_and_nowhere_else(
+    spark: SparkSession, broker: Cluster, tmp_path: Path
+) -> None:
+    """They see records that came so far and no others; the test driver says that it cannot."""
+    builder = StreamsBuilder()
+    stream = builder.stream("sparks.in", key=_TEXT, value=_TEXT)
+    numbers = stream.filter(F.col("value").rlike("^[0-9]+$")).map_values(
+        F.col("value").cast("int") * 2
+    )
+    numbers.select_key(F.md5("key")).to("sparks.out", key=_TEXT, value=Serdes.long())
+    topology = builder.build()
+    for topic in ("sparks.in", "sparks.out"):
+        broker.create_topic(topic)
+    rows = [
+        TopicRecord(b"k", each, 1_700_000_000_000) for each in (b"1", b"x", b"\xff", b"21", None)
+    ]
+    scenarios.produce(broker.bootstrap, {"sparks.in": rows})
+    _run(spark, broker, topology, tmp_path)
+    found = [(each.key, each.value) for each in scenarios.read(broker.bootstrap, "sparks.out")]
+    key = hashlib.md5(b"k").hexdigest().encode()
+    assert found == [(key, number.to_bytes(8, "big")) for number in (2, 42)]
+    with (
+        TopologyTestDriver(topology) as driver,
+        pytest.raises(TopologyError, match="only Spark's JVM"),
+    ):
+        driver.pipe("sparks.in", rows[0])
+
+
+def test_columns_of_pyspark_behind_a_function_are_refused(
+    spark: SparkSession, broker: Cluster, tmp_path: Path
+) -> None:
+    """Before anything starts, and it is told which step is Python's."""
+    builder = StreamsBuilder()
+    stream = builder.stream("refused.in", key=_TEXT, value=_TEXT).map_values(str.upper)
+    stream.filter(F.length("value") > 1).to("out", key=_TEXT, value=_TEXT)
+    broker.create_topic("refused.in")
+    with pytest.raises(TopologyError, match="behind a step in Python"):
+        _run(spark, broker, builder.build(), tmp_path)
