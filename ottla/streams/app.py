@@ -337,6 +337,10 @@ class _Elector:
         return self._election.is_active
 
     @property
+    def heard_at(self) -> float:
+        return self._election.heard_at
+
+    @property
     def is_decided(self) -> bool:
         return self._election.verdict is not None
 

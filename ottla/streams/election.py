@@ -174,6 +174,11 @@ class Election:
             self._suffer(error)
 
     @property
+    def heard_at(self) -> float:
+        """When the group's coordinator last took us for a member; monotonic seconds."""
+        return self._member.heard_at
+
+    @property
     def _interval_s(self) -> float:
         return self._settings.heartbeat_interval_ms / 1000
 
@@ -204,7 +209,7 @@ class _Membership:
         self._group_id = group_of(settings.application_id)
         self._member_id = ""
         self._generation_id = -1
-        self._heard_at = time.monotonic()
+        self.heard_at = time.monotonic()
         self._session_s = settings.session_timeout_ms / 1000
         self._brokers = Brokers(settings.bootstrap, client_id=settings.application_id)
 
@@ -227,7 +232,7 @@ class _Membership:
         )
         synced = self._brokers.ask_coordinator(self._group_id, request, SyncGroupResponse)
         check(synced.error_code, subject=f"Group {self._group_id!r}")
-        self._heard_at = time.monotonic()
+        self.heard_at = time.monotonic()
         return Verdict.decode(bytes(synced.assignment))
 
     def _join(self, own: Candidate) -> JoinGroupResponse:
@@ -259,12 +264,12 @@ class _Membership:
         is_moving = answer.error_code == ErrorCode.REBALANCE_IN_PROGRESS
         if not is_moving:
             check(answer.error_code, subject=f"Group {self._group_id!r}")
-        self._heard_at = time.monotonic()
+        self.heard_at = time.monotonic()
         return not is_moving
 
     def is_expired(self) -> bool:
         """Tell whether the others need not count on us any more."""
-        is_old = time.monotonic() - self._heard_at > self._session_s
+        is_old = time.monotonic() - self.heard_at > self._session_s
         return is_old or not self._member_id
 
     def look_again(self, *, is_lost: bool) -> None:

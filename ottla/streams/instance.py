@@ -78,6 +78,10 @@ class Elector(Protocol):
         """Whether anybody is."""
 
     @property
+    def heard_at(self) -> float:
+        """When that was confirmed last; monotonic seconds."""
+
+    @property
     def is_shutdown(self) -> bool:
         """Whether all instances are to end."""
 
@@ -113,6 +117,7 @@ class Instance:
         self._woken = threading.Event()
         self._stopping = threading.Event()
         self._failures = 0
+        self._failed_at: float | None = None
         self._started_at = 0.0
         self._thread = threading.Thread(target=self._run, name=f"{name}-driver", daemon=True)
 
@@ -181,8 +186,18 @@ class Instance:
             self._stand_by()
         elif self._query is None:
             self._start_query()
-        elif not self._query.is_active:
+        elif not self._query.is_active and self._is_confirmed():
             self._take_failure(self._query.error or StreamsError("the query was stopped"))
+
+    def _is_confirmed(self) -> bool:
+        """Tell whether this is the active instance still, after its queries have failed.
+
+        Where another one has taken over meanwhile, the sink was fenced: that is no error of the application's.
+        """
+        assert self._elector is not None
+        if self._failed_at is None:
+            self._failed_at = time.monotonic()
+        return self._elector.heard_at > self._failed_at
 
     def _stand_by(self) -> None:
         assert self._elector is not None
@@ -209,6 +224,7 @@ class Instance:
         self._states.move(State.RUNNING)
 
     def _stop_query(self) -> None:
+        self._failed_at = None
         if self._query is not None:
             self._query.stop()
             self._query = None

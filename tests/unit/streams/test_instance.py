@@ -1,12 +1,13 @@
 """An instance between its election and its engine, both of them made up here."""
 
+import math
 import threading
 
 import pytest
 
 from ottla.streams.app_states import State, StateMachine
 from ottla.streams.errors import StreamsError, TopologyError
-from ottla.streams.instance import Instance, UncaughtExceptionResponse
+from ottla.streams.instance import Instance, UncaughtExceptionResponse, shut_down_client
 from ottla.streams.progress import Progress
 
 _PATIENCE_S = 30.0
@@ -58,6 +59,7 @@ class _Elector:
         self.is_decided = True
         self.is_shutdown = False
         self.is_in = False
+        self.heard_at = math.inf
         self.error: Exception | None = None
 
     def start(self) -> None:
@@ -173,6 +175,25 @@ def test_what_cannot_start_is_an_error() -> None:
     world.start()
     assert world.states.wait_for(State.ERROR, timeout_s=_PATIENCE_S)
     assert str(world.instance.error) == "refused"
+
+
+def test_who_was_deposed_stands_by_though_its_queries_failed_first() -> None:
+    """The sink of a machine that was suspended is fenced before it hears that another one has taken over."""
+    world = _World()
+    asked: list[Exception] = []
+    world.instance.handler = lambda error: asked.append(error) or shut_down_client(error)
+    world.elector.heard_at = -math.inf
+    world.start()
+    query = world.await_query()
+    stopped = threading.Event()
+    world.states.listener = lambda new, old: stopped.set()
+    world.fail(query)
+    world.elector.is_active = False
+    world.instance.wake()
+    assert stopped.wait(_PATIENCE_S)
+    assert world.states.wait_for(State.RUNNING, timeout_s=_PATIENCE_S)
+    assert not asked
+    world.instance.stop()
 
 
 def test_what_cannot_start_now_is_tried_again_where_the_handler_says_so() -> None:
