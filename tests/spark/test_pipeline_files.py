@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -15,11 +16,14 @@ from ottla.client.brokers import Brokers
 from ottla.client.table import read_table
 from ottla.client.transport import RecordProducer
 from ottla.streams.pipelines import Pipeline, check
+from ottla.streams.serdes import Serde, Serdes
+from ottla.streams.serdes.avro import avro_reader
 from ottla.streams.spark import pipeline_jdbc
 from ottla.streams.spark.failures import QueryError
 from ottla.streams.spark.pipeline_run import PipelineRun, RunSettings, check_deep, start
 from ottla.streams.spark.topic_files import ExportSettings, LoadSettings, export, load
 from ottla.testing.cluster import Cluster
+from ottla.testing.schema_registry import FakeSchemaRegistry
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
@@ -406,3 +410,58 @@ def test_what_cannot_be_loaded_is_told(
     )
     assert lines[-1].startswith("a,_key,_partition")
     assert [line.split(",")[0] for line in lines[:2]] == ["1", "2"]
+
+
+_FLIGHT = {
+    "type": "record",
+    "name": "Flight",
+    "fields": [
+        {"name": "origin", "type": "string"},
+        {"name": "delays", "type": {"type": "array", "items": "int"}},
+        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+    ],
+}
+
+
+def test_avro_is_read_and_written(spark: SparkSession, broker: Cluster, tmp_path: Path) -> None:
+    """With a registry, whose schemas other clients know; with a schema alone; bad values are left out."""
+    _create(broker, "avro-in", "avro-out", "avro-plain")
+    moment = datetime(2026, 1, 1, 10, tzinfo=UTC)
+    rows = [{"origin": f"A{n}", "delays": [n, 1], "at": moment} for n in range(20)]
+    with FakeSchemaRegistry() as registry:
+        asked: Serde[Any] = Serdes.avro(_FLIGHT, registry=registry).of("avro-in", is_key=False)
+        with RecordProducer(broker.bootstrap) as producer:
+            for row in rows:
+                producer.send("avro-in", asked.to_bytes(row), key=b"k", partition=0)
+            producer.send("avro-in", b"no Avro", key=b"k", partition=0)
+        pipeline = _pipeline(
+            f"""\
+            name: avro
+            sources:
+              flights:
+                topic: avro-in
+                format: avro
+                registry: {registry.url}
+                schema: {{origin: string, delays: array<int>, at: timestamp, other: double}}
+                bad_records: skip
+            steps:
+              sums: {{sql: "SELECT origin, delays[0] + delays[1] AS delay, at, other FROM flights"}}
+            sinks:
+              out: {{from: sums, topic: avro-out, key: origin, format: avro, registry: '{registry.url}'}}
+              plain: {{from: flights, topic: avro-plain, format: avro, avro: '{json.dumps(_FLIGHT)}'}}
+            """
+        )
+        _run(pipeline, spark, broker, tmp_path / "c")
+        read = avro_reader(registry)
+        found = [read(value) for value in _values(broker, "avro-out")]
+    other = {"at": moment, "other": None}
+    wanted = [{"origin": f"A{n}", "delay": n + 1, **other} for n in range(20)]
+    assert sorted(found, key=lambda row: row["delay"]) == wanted
+    plain: Serde[Any] = Serdes.avro(_FLIGHT)
+    values = [plain.deserialize(value) for value in _values(broker, "avro-plain")]
+    assert sorted(values, key=lambda row: row["delays"]) == rows
+
+
+def _values(broker: Cluster, topic: str) -> list[bytes]:
+    table = read_table(topic, bootstrap=broker.bootstrap, isolation="read_committed")
+    return [row["value"] for row in table.to_pylist()]

@@ -42,12 +42,21 @@ class Source:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Avro:
+    """How Avro values are written: their schema as text, and the registry that has schemas; empty where not said."""
+
+    schema: str = ""
+    registry: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class TopicSource(Source):
     """Records of topics, or of topics whose name matches a pattern."""
 
     topics: tuple[Text, ...]
     pattern: Text | None = None
     format: str = "string"
+    avro: Avro | None = None
     start: str = "earliest"
     max_records: int | None = None
     headers: bool = False
@@ -145,6 +154,7 @@ class TopicSink(Sink):
     topic: Text
     bootstrap: str = ""
     format: str = "json"
+    avro: Avro | None = None
     key: Text | None = None
     compression: str = ""
 

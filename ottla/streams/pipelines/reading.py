@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from ottla.streams.pipelines import data_types
+from ottla.streams.pipelines.avro import read_avro
 from ottla.streams.pipelines.document import Entries, Items, Node, Text
 from ottla.streams.pipelines.fields import Fields, kind_of
 from ottla.streams.pipelines.model import (
@@ -32,11 +33,11 @@ from ottla.streams.pipelines.sinks import read_sink
 T = TypeVar("T")
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
-_FORMATS = ("json", "string", "bytes")
-_NOT_OFFERED = {
-    "avro": "Avro is not offered here: Spark's reader of it is no part of pip's pyspark. "
-    "ottla.streams has serdes for it.",
-}
+_FORMATS = ("json", "avro", "string", "bytes")
+_NO_AVRO = (
+    "format avro needs registry (a schema registry's URL, where values begin with a schema's number), or avro "
+    "(the schema that they are written with, or its file)."
+)
 _READS = ("topic", "topics", "pattern", "files")
 _OPERATIONS = ("where", "select", "with", "group_by", "watermark")
 
@@ -99,18 +100,14 @@ def _read_topics(name: str, fields: Fields) -> TopicSource | None:
     pattern = fields.text("pattern")
     if pattern is not None:
         _check_pattern(pattern, fields)
-    chosen = fields.text("format")
-    if chosen is not None and chosen.text in _NOT_OFFERED:
-        fields.error("format", _NOT_OFFERED[chosen.text])
-        kind = chosen.text
-    else:
-        kind = fields.choice("format", _FORMATS, "string")
+    kind = fields.choice("format", _FORMATS, "string")
     return TopicSource(
         name=name,
         place=fields.place(),
         topics=topics,
         pattern=pattern,
         format=kind,
+        avro=read_avro(fields, kind, required=_NO_AVRO),
         schema=_topic_schema(kind, fields),
         start=fields.choice("start", ("earliest", "latest"), "earliest"),
         max_records=fields.number("max_records"),
@@ -132,14 +129,15 @@ def _check_pattern(pattern: Text, fields: Fields) -> None:
 
 
 def _topic_schema(kind: str, fields: Fields) -> Mapping[str, str] | None:
-    schema = read_schema(fields, required=kind == "json")
+    has_columns = kind in ("json", "avro")
+    schema = read_schema(fields, required=has_columns)
     is_known = fields.word("format", "string") in _FORMATS
     if schema is not None and kind in ("string", "bytes") and is_known:
         fields.error("schema", f"format {kind} has no schema: its one column is value.")
     for column in schema or ():
         if column in RECORD_COLUMNS or column == HEADERS_COLUMN:
             fields.error("schema", f"{column} is a column of the record itself: name it otherwise.")
-    return schema if kind == "json" else None
+    return schema if has_columns else None
 
 
 def read_schema(fields: Fields, *, required: bool = False) -> Mapping[str, str] | None:
@@ -171,7 +169,7 @@ def _read_files(name: str, fields: Fields) -> FileSource | None:
     schema = read_schema(fields)
     is_static = fields.flag("static")
     kind = fields.choice("format", FILE_FORMATS, _by_suffix(path))
-    if not kind:
+    if not kind and "format" not in fields:
         fields.error(None, f"format is missing: {', '.join(FILE_FORMATS)}.")
     if schema is None and not is_static and "schema" not in fields:
         fields.error(None, "schema is missing: files that come later must have known columns.")

@@ -1,5 +1,6 @@
 """Reads the sinks of a pipeline file."""
 
+from ottla.streams.pipelines.avro import read_avro
 from ottla.streams.pipelines.document import Text
 from ottla.streams.pipelines.fields import Fields
 from ottla.streams.pipelines.model import (
@@ -15,7 +16,7 @@ from ottla.streams.pipelines.model import (
 _WRITES = ("topic", "mirror", "files", "jdbc", "console")
 _CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 _PERIODS = ("year", "month", "day", "hour")
-_VALUES = ("json", "record")
+_VALUES = ("json", "avro", "record")
 
 
 def read_sink(name: str, fields: Fields) -> Sink | None:
@@ -43,6 +44,7 @@ def _topic(name: str, fields: Fields, origin: Text) -> Sink | None:
         topic=topic or Text("", fields.place()),
         bootstrap=fields.word("bootstrap"),
         format=kind,
+        avro=read_avro(fields, kind),
         key=key,
         compression=fields.choice("compression", _CODECS, ""),
     )

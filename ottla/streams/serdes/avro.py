@@ -3,7 +3,7 @@
 import functools
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, is_dataclass
 from typing import Any, TypeVar
 
@@ -75,6 +75,19 @@ def avro_serde(
         subject,
         f"avro({avro.name})",
     )
+
+
+def avro_reader(registry: Registry) -> Callable[[bytes], Any]:
+    """Return what reads data in a registry's wire format as it was written, whatever its schema is."""
+
+    def read(data: bytes) -> Any:
+        schema = registry.schema(schema_id_of(data))
+        if schema.kind != "AVRO":
+            raise SerializationError(f"the record's schema is {schema.kind}, not Avro")
+        parsed = _parsed(schema.text)
+        return _Avro(parsed, schema.text, "what its schema says").decode(data[HEADER_BYTES:])
+
+    return read
 
 
 def _avro(schema: str | Mapping[str, Any], kind: Any) -> _Avro:

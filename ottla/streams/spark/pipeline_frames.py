@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession, types
 from pyspark.sql import functions as sql
 
 from ottla.streams.pipelines.checking import order_of_steps, references
@@ -32,6 +32,7 @@ from ottla.streams.pipelines.model import (
     With,
 )
 from ottla.streams.pipelines.problems import Problems
+from ottla.streams.spark.pipeline_avro import decoded
 
 _CORRUPT = "_corrupt_value"
 # Spark's parser and its analyser write it differently.
@@ -234,6 +235,8 @@ def shape(records: DataFrame, source: TopicSource) -> DataFrame:
         own.append(sql.col("headers").alias(HEADERS_COLUMN))
     if source.format == "json":
         return _parsed(records, source, own)
+    if source.avro is not None:
+        return _decoded(records, source, own)
     value = sql.col("value").cast("string") if is_text else sql.col("value")
     return records.select(value.alias("value"), *own)
 
@@ -250,6 +253,17 @@ def _parsed(records: DataFrame, source: TopicSource, own: list[Column]) -> DataF
     kept = parsed.where(sql.col(f"value.{_CORRUPT}").isNull())
     fields = [sql.col(f"value.`{name}`").alias(name) for name in source.schema]
     return kept.select(*fields, *_names(own))
+
+
+def _decoded(records: DataFrame, source: TopicSource, own: list[Column]) -> DataFrame:
+    assert source.schema is not None
+    assert source.avro is not None
+    columns = types.DataType.fromDDL(ddl(source.schema))
+    assert isinstance(columns, types.StructType)
+    value = decoded(sql.col("value"), source.avro, columns, skips=source.skips_bad_records)
+    found = records.select(value.alias("value"), *own).where("value.ok")
+    fields = [sql.col(f"value.row.`{name}`").alias(name) for name in source.schema]
+    return found.select(*fields, *_names(own))
 
 
 def _names(columns: list[Column]) -> list[str]:

@@ -21,6 +21,7 @@ from ottla.streams.pipelines.model import (
     Sink,
     TopicSink,
 )
+from ottla.streams.spark.pipeline_avro import encoded
 from ottla.streams.spark.pipeline_jdbc import JdbcTable
 
 _PATTERNS = {"year": "yyyy", "month": "yyyy-MM", "day": "yyyy-MM-dd", "hour": "yyyy-MM-dd-HH"}
@@ -65,8 +66,11 @@ def records_of(frame: DataFrame, sink: TopicSink) -> DataFrame:
     """Return a frame's rows as records; columns that begin with _ stay out of JSON."""
     if sink.format == "record":
         return frame.select(*(name for name in _RECORD if name in frame.columns))
-    fields = [f"`{name}`" for name in frame.columns if not name.startswith("_")]
-    value = sql.to_json(sql.struct(*fields)).alias("value")
+    names = [name for name in frame.columns if not name.startswith("_")]
+    if sink.avro is not None:
+        value = encoded(frame, names, sink.avro, sink.topic.text).alias("value")
+    else:
+        value = sql.to_json(sql.struct(*(f"`{name}`" for name in names))).alias("value")
     if sink.key is None:
         return frame.select(value)
     key = sql.expr(sink.key.text)

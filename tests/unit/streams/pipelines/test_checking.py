@@ -1,13 +1,21 @@
 """A pipeline file is checked whole: every mistake is told at once, with its line and column."""
 
 from dataclasses import replace
+from pathlib import Path
 from textwrap import dedent
 
 import pytest
 
 from ottla.streams.pipelines import Checked, Pipeline, check
 from ottla.streams.pipelines.checking import check_topics, order_of_steps
-from ottla.streams.pipelines.model import ColumnStep, GroupBy, MirrorSink, TopicSink, TopicSource
+from ottla.streams.pipelines.model import (
+    Avro,
+    ColumnStep,
+    GroupBy,
+    MirrorSink,
+    TopicSink,
+    TopicSource,
+)
 
 GOOD = dedent(
     """\
@@ -350,3 +358,55 @@ def test_a_password_does_not_stand_in_a_file() -> None:
         sinks: {out: {from: a, jdbc: 'jdbc:derby:x', table: t, password: secret}}
         """
     assert [line for line in _told(text) if "password_variable" in line]
+
+
+_AVRO = """\
+    name: avro
+    sources:
+      flights: {topic: flights, format: avro, schema: {carrier: string}, %s}
+    sinks:
+      out: {from: flights, topic: out, format: avro, %s}
+    """
+_FLIGHT = '{"type":"record","name":"F","fields":[{"name":"carrier","type":"string"}]}'
+
+
+def test_avro_values_have_a_schema_or_a_registry(tmp_path: Path) -> None:
+    """A schema stands in the file or in one of its own; a registry is found by its address."""
+    file = tmp_path / "flight.avsc"
+    file.write_text(_FLIGHT)
+    source = _check(_AVRO % (f"avro: {file}", "registry: 'http://registry:8081'"))
+    assert source.problems == []
+    assert source.pipeline is not None
+    flights, out = source.pipeline.sources["flights"], source.pipeline.sinks["out"]
+    assert isinstance(flights, TopicSource)
+    assert isinstance(out, TopicSink)
+    assert (flights.avro, out.avro) == (Avro(schema=_FLIGHT), Avro(registry="http://registry:8081"))
+    assert _told(_AVRO % (f"avro: '{_FLIGHT}'", "compression: zstd")) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "sink", "message"),
+    [
+        (
+            "start: latest",
+            "key: carrier",
+            "line 3, column 29: source flights: format avro needs registry",
+        ),
+        ("registry: x:8081", "key: carrier", "registry begins with http://"),
+        ("avro: missing.avsc", "key: carrier", "missing.avsc cannot be read: No such file"),
+        ('avro: \'{"type":"recor"}\'', "key: carrier", "the Avro schema is not well formed"),
+    ],
+)
+def test_what_is_wrong_about_avro_is_told(source: str, sink: str, message: str) -> None:
+    """With its place and the remedy."""
+    (told,) = _told(_AVRO % (source, sink))
+    assert message in told
+
+
+def test_words_of_avro_belong_to_avro() -> None:
+    """Another format has neither."""
+    text = (_AVRO % ("registry: 'http://x'", "registry: 'http://x'")).replace("avro,", "json,")
+    assert ["registry is for format avro; this one is json" in each for each in _told(text)] == [
+        True,
+        True,
+    ]

@@ -1,0 +1,48 @@
+"""What a file says of Avro values: the schema, written in the file or in one of its own, and a schema registry."""
+
+from pathlib import Path
+
+from ottla.streams.errors import StreamsError
+from ottla.streams.pipelines.document import Text
+from ottla.streams.pipelines.fields import Fields
+from ottla.streams.pipelines.model import Avro
+from ottla.streams.serdes import Serdes
+
+
+def read_avro(fields: Fields, kind: str, *, required: str = "") -> Avro | None:
+    """Return what is said of Avro where the format is that; `required`: what to say where nothing is."""
+    schema, registry = fields.text("avro"), fields.text("registry")
+    given = {"avro": schema, "registry": registry}
+    if kind != "avro":
+        for name, found in given.items():
+            if found is not None:
+                fields.error(name, f"{name} is for format avro; this one is {kind}.")
+        return None
+    if registry is not None and not registry.text.startswith(("http://", "https://")):
+        fields.problems.error(
+            registry.place, f"{fields.what}: registry begins with http:// or https://."
+        )
+    if required and schema is None and registry is None:
+        fields.error("format", required)
+    return Avro(
+        schema="" if schema is None else _schema(schema, fields),
+        registry="" if registry is None else registry.text,
+    )
+
+
+def _schema(given: Text, fields: Fields) -> str:
+    """Return an Avro schema; one that is no JSON is the path of a file."""
+    text = given.text
+    if not text.lstrip().startswith(("{", "[", '"')):
+        try:
+            text = Path(text).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or "it is no text in UTF-8"
+            message = f"avro: {given.text} cannot be read: {reason}. Write a path, or the schema."
+            fields.problems.error(given.place, f"{fields.what}: {message}")
+            return ""
+    try:
+        Serdes.avro(text)
+    except (StreamsError, ImportError) as error:
+        fields.problems.error(given.place, f"{fields.what}: avro: {error}")
+    return text
