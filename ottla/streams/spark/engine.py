@@ -1,7 +1,6 @@
 """Spark as the engine of an application (streams/instance.py): a session, the queries, how they get on."""
 
 import contextlib
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,9 +16,9 @@ from ottla.streams.runtime import TaskSettings
 from ottla.streams.spark.compile import QuerySettings
 from ottla.streams.spark.failures import QueryError, explain
 from ottla.streams.spark.packages import PackageFiles
-from ottla.streams.spark.pipeline_source import CLOCK_TOPIC
 from ottla.streams.spark.query import StreamsQuery, start
-from ottla.streams.spark.ranges import Offsets, from_json
+from ottla.streams.spark.ranges import Offsets
+from ottla.streams.spark.reports import progress_of, total
 from ottla.streams.spark.session import is_cluster, register, session
 from ottla.streams.topology import Topology
 
@@ -117,7 +116,7 @@ class SparkQuery:
 
     def __init__(self, query: StreamsQuery) -> None:
         self.query = query
-        self._firsts: dict[str, Offsets] = {}
+        self._firsts: dict[str, list[Offsets]] = {}
 
     @property
     def is_active(self) -> bool:
@@ -137,27 +136,13 @@ class SparkQuery:
 
     def progress(self) -> Progress:
         """Return what all queries have done."""
-        found = Progress()
+        found: list[Progress] = []
         with contextlib.suppress(PySparkException, Py4JError, OSError):
             for each in self.query.queries:
                 told = each.lastProgress
                 if told is not None:
-                    found = _sum(found, self._read(str(each.id), told))
-        return found
-
-    def _read(self, query_id: str, told: Any) -> Progress:
-        source = told.sources[0]
-        first = self._firsts.setdefault(query_id, _offsets(source.startOffset))
-        end, latest = _offsets(source.endOffset), _offsets(source.latestOffset)
-        state = sum(each.memoryUsedBytes for each in told.stateOperators)
-        return Progress(
-            batch=told.batchId,
-            records=sum(offset - first.get(key, 0) for key, offset in end.items()),
-            lag=sum(max(0, offset - end.get(key, 0)) for key, offset in latest.items()),
-            watermark=(told.eventTime or {}).get("watermark", ""),
-            state_bytes=state + _on_disk(told.stateOperators),
-            batch_ms=told.batchDuration,
-        )
+                    found.append(progress_of(told, self._firsts.setdefault(str(each.id), [])))
+        return total(found)
 
     def stop(self) -> None:
         """Stop them."""
@@ -169,31 +154,6 @@ def _make_active(spark: SparkSession) -> None:
     """Let Spark find in this thread what is registered with a session: it looks at the thread's own."""
     classes: Any = SparkSession
     classes._get_j_spark_session_class(spark._jvm).setActiveSession(spark._jsparkSession)
-
-
-def _on_disk(operators: Sequence[Any]) -> int:
-    return sum(int(each.customMetrics.get("rocksdbSstFileSize", 0)) for each in operators)
-
-
-def _sum(one: Progress, other: Progress) -> Progress:
-    return Progress(
-        batch=max(one.batch, other.batch),
-        records=one.records + other.records,
-        lag=one.lag + other.lag,
-        watermark=one.watermark or other.watermark,
-        state_bytes=one.state_bytes + other.state_bytes,
-        batch_ms=max(one.batch_ms, other.batch_ms),
-    )
-
-
-def _offsets(told: Any) -> Offsets:
-    """Return offsets as Spark's progress tells them; none where it has none."""
-    known = json.loads(told) if isinstance(told, str) else told
-    if not isinstance(known, dict):
-        return {}
-    offsets = from_json(known)
-    offsets.pop((CLOCK_TOPIC, 0), None)
-    return offsets
 
 
 @contextlib.contextmanager

@@ -7,8 +7,7 @@ with start(checked.pipeline, spark, RunSettings("127.0.0.1:9092", "checkpoints/f
 
 import contextlib
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 
 from pyspark.errors import PySparkException
@@ -18,11 +17,14 @@ from pyspark.sql.streaming.query import StreamingQuery
 from ottla.base.errors import ConfigError
 from ottla.streams.pipelines.model import JdbcSink, MirrorSink, Pipeline, Sink, TopicSource
 from ottla.streams.pipelines.problems import Problem, Problems
+from ottla.streams.progress import Progress
 from ottla.streams.spark.failures import QueryError, explain
 from ottla.streams.spark.pipeline_frames import Frames
 from ottla.streams.spark.pipeline_jdbc import password
 from ottla.streams.spark.pipeline_mirror import Mirror, mirrored
 from ottla.streams.spark.pipeline_sinks import SinkSettings, prepare, start_sink
+from ottla.streams.spark.ranges import Offsets
+from ottla.streams.spark.reports import progress_of, total
 
 _POLL_S = 0.2
 _TRANSLATION_S = 10.0
@@ -47,7 +49,9 @@ class SinkRun:
     rows: int = 0
     batches: int = 0
     translated: dict[str, dict[int, int]] = field(default_factory=dict)
+    progress: Progress = field(default_factory=Progress)
     _seen: int = -1
+    _firsts: list[Offsets] = field(default_factory=list)
 
     def refresh(self) -> None:
         """Count micro-batches that have ended since."""
@@ -56,6 +60,10 @@ class SinkRun:
                 self._seen = progress.batchId
                 self.batches += 1
                 self.rows += progress.numInputRows
+        last = self.query.lastProgress
+        if last is not None:
+            # Files have rows and no offsets.
+            self.progress = replace(progress_of(last, self._firsts), records=self.rows)
 
     def translate(self) -> None:
         """Let the consumer groups of a mirror follow."""
@@ -83,18 +91,18 @@ class PipelineRun:
         """Stop."""
         self.stop()
 
-    def await_termination(
-        self, watch: Callable[["PipelineRun"], None] | None = None, timeout_s: float | None = None
-    ) -> bool:
-        """Wait until all queries have stopped; return whether they have. `watch` is called now and then.
+    def progress(self) -> Progress:
+        """Return what all queries have done."""
+        return total(each.progress for each in self.sinks.values())
+
+    def await_termination(self, timeout_s: float | None = None) -> bool:
+        """Wait until all queries have stopped; return whether they have.
 
         One that fails stops the others: QueryError names its sink.
         """
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         next_translation = time.monotonic() + _TRANSLATION_S
         while not self._has_ended():
-            if watch is not None:
-                watch(self)
             if time.monotonic() >= next_translation:
                 self._translate()
                 next_translation = time.monotonic() + _TRANSLATION_S
@@ -102,8 +110,6 @@ class PipelineRun:
                 return False
             time.sleep(_POLL_S)
         self._translate()
-        if watch is not None:
-            watch(self)
         return True
 
     def _has_ended(self) -> bool:

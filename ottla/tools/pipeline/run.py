@@ -7,8 +7,9 @@ from typing import Any
 import click
 
 from ottla.client.bootstrap import DEFAULT_BOOTSTRAP
+from ottla.streams.progress import ProgressLine
 from ottla.tools import options
-from ottla.tools.output import Output, StatusLine, note
+from ottla.tools.output import Output, note
 from ottla.tools.pipeline import files
 from ottla.tools.spark import needed
 
@@ -48,23 +49,20 @@ def command(
         once,
     )
     spark = needed.open_session(pipeline.name, pipeline.settings)
-    line = StatusLine(sys.stderr)
-    is_shown = sys.stderr.isatty() and not output.is_json
     with running.start(pipeline, spark, settings) as run:
         note(f"Running: {', '.join(run.sinks)}; progress is kept in {settings.checkpoint}.")
+        line = ProgressLine(pipeline.name, lambda: "RUNNING", run.progress)
+        if sys.stderr.isatty() and not output.is_json:
+            line.start()
         try:
-            run.await_termination(lambda now: line.show(_progress(now)) if is_shown else None)
+            run.await_termination()
         except KeyboardInterrupt:
+            line.stop()
             note("Stopping; the next run goes on from here.")
         finally:
-            line.clear()
+            line.stop()
     rows = [_row(name, each) for name, each in run.sinks.items()]
     output.rows(rows, ("sink", "rows_read", "micro_batches"))
-
-
-def _progress(run: Any) -> str:
-    parts = (f"{name}: {each.rows} rows" for name, each in run.sinks.items())
-    return " | ".join(parts)
 
 
 def _row(name: str, sink: Any) -> dict[str, Any]:
