@@ -6,6 +6,7 @@ with start(checked.pipeline, spark, RunSettings("127.0.0.1:9092", "checkpoints/f
 """
 
 import contextlib
+import re
 import time
 from dataclasses import dataclass, field, replace
 from types import TracebackType
@@ -28,6 +29,7 @@ from ottla.streams.spark.reports import progress_of, total
 
 _POLL_S = 0.2
 _TRANSLATION_S = 10.0
+_MALFORMED = re.compile(r"MALFORMED_RECORD_IN_PARSING.*?record parsing: (\[.*?\])", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,7 @@ class PipelineRun:
             failure = each.query.exception() if not each.query.isActive else None
             if failure is not None:
                 self.stop()
-                raise QueryError(f"Sink {name}: {explain(str(failure))}")
+                raise QueryError(f"Sink {name}: {_explained(str(failure))}")
         return not any(each.query.isActive for each in self.sinks.values())
 
     def _translate(self) -> None:
@@ -130,6 +132,17 @@ class PipelineRun:
         for each in self.sinks.values():
             with contextlib.suppress(PySparkException):
                 each.query.stop()
+
+
+def _explained(text: str) -> str:
+    """Return what a user needs of the text of Spark's exception, with the remedy where it is in the file."""
+    malformed = _MALFORMED.search(text)
+    if malformed is None:
+        return explain(text)
+    return (
+        f"a value is not what its source's schema says; what could be read of it: {malformed[1]}. Correct the "
+        "schema (numbers in quotes are strings), or leave such records out with bad_records: skip."
+    )
 
 
 def check_deep(pipeline: Pipeline, spark: SparkSession, bootstrap: str) -> list[Problem]:

@@ -1,12 +1,15 @@
 """`ottla pipeline run FILE`: runs a pipeline on Spark, until it is stopped or all is read."""
 
+import signal
 import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
+from ottla.base.errors import ConfigError
 from ottla.client.bootstrap import DEFAULT_BOOTSTRAP
+from ottla.streams.errors import StreamsError
 from ottla.streams.progress import ProgressLine
 from ottla.tools import options
 from ottla.tools.output import Output, note
@@ -54,8 +57,12 @@ def command(
         line = ProgressLine(pipeline.name, lambda: "RUNNING", run.progress)
         if sys.stderr.isatty() and not output.is_json:
             line.start()
+        # What stops a service is heard as Ctrl-C is.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
             run.await_termination()
+        except StreamsError as error:
+            raise ConfigError(str(error)) from error
         except KeyboardInterrupt:
             line.stop()
             note("Stopping; the next run goes on from here.")
