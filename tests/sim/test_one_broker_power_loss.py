@@ -1,6 +1,7 @@
 """One broker on virtual time whose power goes, whose disk fails, whose clock jumps: what clients keep.
 
-`OTTLA_SIM_SEEDS` is the number of seeds (default 8), `OTTLA_SIM_FIRST_SEED` the first of them.
+`OTTLA_SIM_SEEDS` is the number of seeds (default 12), `OTTLA_SIM_FIRST_SEED` the first of them; the quick
+tests play a few of them.
 A seed is replayed by `python -m tests.sim.one_broker SEED on|off`.
 """
 
@@ -18,7 +19,11 @@ from ottla.testing.sim.files import SimFile
 from .one_broker import simulate
 
 FIRST_SEED = int(os.environ.get("OTTLA_SIM_FIRST_SEED", "1"))
-SEEDS = range(FIRST_SEED, FIRST_SEED + int(os.environ.get("OTTLA_SIM_SEEDS", "8")))
+QUICK_SEEDS = 5
+SEEDS = [
+    pytest.param(FIRST_SEED + number, marks=[pytest.mark.slow] * (number >= QUICK_SEEDS))
+    for number in range(int(os.environ.get("OTTLA_SIM_SEEDS", "12")))
+]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
