@@ -5,7 +5,8 @@ the copy has everything, and all but little of it is durable, it takes the log's
 Follows kafka.server.ReplicaAlterLogDirsThread.
 
 Not done: when the directory of the copy fails, the log is not compacted until the broker has started
-again. The copy may go on then, and must not have missed a tombstone.
+again. The copy may go on then, and must not have missed a tombstone. In the step in which the copy
+takes the log's place, the event loop waits for the last half megabyte and a few syncs of folders.
 """
 
 import logging

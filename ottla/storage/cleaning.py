@@ -4,6 +4,9 @@ Reading and writing happen off the event loop in slices, with pauses where log.c
 per.second asks for them; on the loop a log is chosen, and segments are swapped. Whatever makes the
 work useless meanwhile (the log is cut, deleted, or fails) makes the cleaner drop it.
 Follows org.apache.kafka LogCleaner.
+
+Not done: the event loop waits for the two syncs of a folder with which cleaned segments take the place
+of others.
 """
 
 import errno

@@ -1,0 +1,122 @@
+"""The event loop does not wait for a device: what makes bytes durable is done beside it.
+
+Two rare exceptions are told of where they are made: a compacted segment, and a log that was moved to
+another directory, take the place of others (`storage.cleaning`, `replication.moving`).
+"""
+
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import pytest
+
+from ottla.testing.sim.client import connect
+from ottla.testing.sim.files import SimFileSystem
+from ottla.testing.sim.world import World
+from ottla.wire.messages import create_partitions, create_topics, delete_records, delete_topics
+
+from . import brokers
+from .one_transaction import SETTINGS, Client, Later
+
+T = TypeVar("T")
+_WAITING = ("sync", "sync_directory", "replace")
+# Whatever is done now and then is done every second.
+OFTEN = {
+    "log.initial.task.delay.ms": "1000",
+    "log.retention.check.interval.ms": "1000",
+    "log.flush.offset.checkpoint.interval.ms": "1000",
+    "log.flush.start.offset.checkpoint.interval.ms": "1000",
+    "replica.high.watermark.checkpoint.interval.ms": "1000",
+    "log.flush.interval.ms": "1000",
+    "log.roll.ms": "2000",
+    "log.cleaner.enable": "false",
+    "log.segment.delete.delay.ms": "1000",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
+}
+
+
+@contextmanager
+def watched(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """Note what waits for a device on the event loop."""
+    found: list[str] = []
+    beside = threading.local()
+    enter, in_background = SimFileSystem.enter, SimFileSystem.in_background
+
+    def noting(self: SimFileSystem, operation: str, path: str, *details: object) -> None:
+        if operation in _WAITING and not getattr(beside, "depth", 0):
+            found.append(f"{operation} {path}")
+        enter(self, operation, path, *details)
+
+    def marking(self: SimFileSystem, work: Callable[[], T]) -> Awaitable[T]:
+        def do() -> T:
+            beside.depth = 1
+            try:
+                return work()
+            finally:
+                beside.depth = 0
+
+        return in_background(self, do)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SimFileSystem, "enter", noting)
+        patch.setattr(SimFileSystem, "in_background", marking)
+        yield found
+
+
+async def administer(client: Client) -> None:
+    """Make a topic, let it grow, cut its beginning off, delete it."""
+    topic = create_topics.CreatableTopic(name="new", num_partitions=3, replication_factor=1)
+    request: Any = create_topics.CreateTopicsRequest(topics=[topic])
+    created = await client.ask(request, 5, create_topics.CreateTopicsResponse)
+    assert created.topics[0].error_code == 0
+    grown = create_partitions.CreatePartitionsTopic(name="new", count=5, assignments=None)
+    request = create_partitions.CreatePartitionsRequest(topics=[grown], timeout_ms=5000)
+    more = await client.ask(request, 1, create_partitions.CreatePartitionsResponse)
+    assert more.results[0].error_code == 0
+    cut = delete_records.DeleteRecordsPartition(partition_index=0, offset=1)
+    place = delete_records.DeleteRecordsTopic(name="a", partitions=[cut])
+    request = delete_records.DeleteRecordsRequest(topics=[place], timeout_ms=5000)
+    records = await client.ask(request, 1, delete_records.DeleteRecordsResponse)
+    assert records.topics[0].partitions[0].error_code == 0
+    request = delete_topics.DeleteTopicsRequest(topic_names=["new"], timeout_ms=5000)
+    deleted = await client.ask(request, 5, delete_topics.DeleteTopicsResponse)
+    assert deleted.responses[0].error_code == 0
+
+
+async def ready(world: World, step: Callable[[], Awaitable[T]]) -> T:
+    """Repeat a step while the broker is not ready for it."""
+    while True:
+        try:
+            return await step()
+        except Later:
+            await world.machine("broker").clock.sleep(0.1)
+
+
+def test_a_broker_at_work_waits_for_no_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Transactions, offsets, topics that come and go, segments that roll, upkeep: all of a minute."""
+
+    async def transact(world: World, client: Client, number: int) -> None:
+        producer = await ready(world, client.init)
+        await ready(world, lambda: client.write(producer, str(number)))
+        if number % 2:
+            await ready(world, lambda: client.end(producer, is_commit=True))
+
+    async def scenario(world: World) -> list[str]:
+        machine = world.machine("broker")
+        await brokers.start(machine, SETTINGS | OFTEN)
+        connection = await connect(world.network.host("client"), "broker", 9092, "client")
+        client = Client(connection, machine.clock)
+        with watched(monkeypatch) as found:
+            await ready(world, client.prepare)
+            for number in range(1, 6):
+                await transact(world, client, number)
+                await machine.clock.sleep(3)
+                if number == 3:
+                    await administer(client)
+            await machine.clock.sleep(45)
+            return list(found)
+
+    with World(1) as world:
+        found = world.run(scenario(world))
+    assert found == []
