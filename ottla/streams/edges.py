@@ -206,12 +206,10 @@ class Writer:
         # Most sinks write to one topic all their life.
         self._topic = task.topic_name(sink.topic) if isinstance(sink.topic, str) else None
 
-    def _serdes_of(self, topic: str) -> _Serdes:
-        found = self._of.get(topic)
-        if found is None:
-            key, value = self._serdes
-            found = key.of(topic, is_key=True), value.of(topic, is_key=False)
-            self._of[topic] = found
+    def _bound(self, topic: str) -> _Serdes:
+        key, value = self._serdes
+        found = key.of(topic, is_key=True), value.of(topic, is_key=False)
+        self._of[topic] = found
         return found
 
     def write(self, record: Record[Any, Any]) -> None:
@@ -228,7 +226,7 @@ class Writer:
         if record.timestamp < 0:
             raise StreamsError(f"a record for {topic} has no time; forward it with one")
         origin = SerializationOrigin.KEY
-        key_serde, value_serde = self._serdes_of(topic)
+        key_serde, value_serde = self._of.get(topic) or self._bound(topic)
         try:
             key = None if record.key is None else key_serde.serialize(record.key)
             origin = SerializationOrigin.VALUE

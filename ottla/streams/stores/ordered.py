@@ -165,35 +165,38 @@ class Segments:
         self._by_time = by_time
         self._segments: dict[int, OrderedBytes] = {}
         self._times: dict[int, OrderedBytes] = {}
-        self._latest = -1
+        self._set_latest(-1)
 
-    @property
-    def first_visible(self) -> int:
+    def _set_latest(self, time: int) -> None:
+        self._latest = time
+        self._oldest = (time - self._retention_ms) // self._interval_ms
+        self.first_visible = max(0, time - self._retention_ms + self._edge)
         """The earliest time that is still seen."""
-        return max(0, self._latest - self._retention_ms + self._edge)
 
     def put(self, time: int, key: bytes, value: bytes | None) -> bool:
         """Set a key of a time; return whether that time was live."""
-        self._latest = max(self._latest, time)
-        oldest = (self._latest - self._retention_ms) // self._interval_ms
+        if time > self._latest:
+            self._set_latest(time)
         segment = time // self._interval_ms
-        if segment < oldest:
+        if segment < self._oldest:
             return False
-        if segment not in self._segments:
-            self._open(segment)
-            for each in [each for each in self._segments if each < oldest]:
+        held = self._segments.get(segment)
+        if held is None:
+            held = self._open(segment)
+            for each in [each for each in self._segments if each < self._oldest]:
                 self._segments.pop(each).clear()
                 if self._by_time:
                     self._times.pop(each).clear()
-        self._segments[segment].put(key, value)
+        held.put(key, value)
         if self._by_time:
             self._times[segment].put(_TIME.pack(time) + key, None if value is None else b"")
         return True
 
-    def _open(self, segment: int) -> None:
-        self._segments[segment] = self._open_map(str(segment))
+    def _open(self, segment: int) -> OrderedBytes:
+        held = self._segments[segment] = self._open_map(str(segment))
         if self._by_time:
             self._times[segment] = self._open_map(f"{segment}/times")
+        return held
 
     def remember(self) -> tuple[int, list[int]]:
         """Return what is known of time and of the maps, for `recall`."""
@@ -201,7 +204,8 @@ class Segments:
 
     def recall(self, remembered: tuple[int, list[int]]) -> None:
         """Go on where `remember` was asked."""
-        self._latest, segments = remembered
+        latest, segments = remembered
+        self._set_latest(latest)
         for each in segments:
             self._open(each)
 

@@ -59,10 +59,12 @@ class WindowStore(Generic[K, V]):
         self._by_time = keeping.by_time
         self._sequence = 0
         self._logged = 0
+        # What a record takes several times is looked up once.
+        self._to_key, self._read = key.serialize, value.deserialize
 
     def put(self, key: K, value: V | None, window_start: int) -> None:
         """Set the value of a window; None removes it (where duplicates are retained: does nothing)."""
-        prefix = self._key.serialize(key)
+        prefix = self._to_key(key)
         data = self._value.to_bytes(value)
         if not self._retain_duplicates:
             place = prefix + _TAIL.pack(window_start, 0)
@@ -84,8 +86,9 @@ class WindowStore(Generic[K, V]):
 
     def fetch(self, key: K, window_start: int) -> V | None:
         """Return the value of one window."""
-        stored = self._key.serialize(key) + _TAIL.pack(window_start, 0)
-        return self._value.from_bytes(self._segments.get(window_start, stored))
+        stored = self._to_key(key) + _TAIL.pack(window_start, 0)
+        data = self._segments.get(window_start, stored)
+        return None if data is None else self._read(data)
 
     def fetch_range(
         self, key: K, time_from: int, time_to: int, *, backward: bool = False
