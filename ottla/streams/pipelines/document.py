@@ -103,7 +103,10 @@ def _compose(text: str) -> yaml.Node | None:
 
 
 def _sentence(error: yaml.MarkedYAMLError) -> str:
-    found = ", ".join(part for part in (error.context, error.problem) if part)
+    context = error.context
+    if context and error.context_mark is not None:
+        context += f" that begins in line {error.context_mark.line + 1}"
+    found = ", ".join(part for part in (context, error.problem) if part)
     # By far the most frequent reason: SQL and types hold colons.
     is_colon = "mapping values" in found
     return f"{found}; a text with a colon and a blank in it stands in quotes" if is_colon else found

@@ -251,7 +251,10 @@ def test_what_no_sink_reads_is_a_warning() -> None:
     [
         ("", "line 1, column 1: The file is empty."),
         ("- a\n", "line 1, column 1: A pipeline is a mapping of keys, not a list."),
-        ("a: [1\nb: 2\n", "line 2, column 2: This is no YAML"),
+        (
+            "a: [1\nb: 2\n",
+            "line 2, column 2: This is no YAML: while parsing a flow sequence that begins in line 1",
+        ),
         ("name: x\nname: y\n", "line 2, column 1: name is here for the second time (line 1)."),
         ("name: !!python/object:os.system x\n", "line 1, column 7: Tags"),
         ("a: &x {b: *x}\n", "line 1, column 4: An alias names what it stands in."),
