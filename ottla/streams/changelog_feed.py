@@ -67,6 +67,9 @@ class ChangelogFeed:
                 with RecordConsumer(self._bootstrap, settings=_SETTINGS) as consumer:
                     consumer.assign(self._positions)
                     self._read(consumer)
+            except StreamsError:
+                # What was read cannot be taken: reading it again would not help.
+                raise
             except OttlaError as error:
                 self._error = error
                 _log.warning("The changelog %s cannot be read now: %s", self.topic, error)

@@ -1,7 +1,9 @@
 """What goes wrong in a pipeline, as Kafka Streams names it; the last line says what to do."""
 
+from ottla.base.errors import OttlaError
 
-class StreamsError(Exception):
+
+class StreamsError(OttlaError):
     """A pipeline cannot go on (Kafka's StreamsException)."""
 
 

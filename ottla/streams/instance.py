@@ -54,7 +54,7 @@ class Query(Protocol):
 
 
 class Engine(Protocol):
-    """What runs queries. Its errors are StreamsError and OttlaError."""
+    """What runs queries. Its errors are OttlaError."""
 
     def open(self) -> None:
         """Get ready, which may take seconds."""
@@ -161,7 +161,7 @@ class Instance:
                 self._woken.wait(_LOOK_S)
                 self._woken.clear()
             is_clean = True
-        except (StreamsError, OttlaError) as error:
+        except OttlaError as error:
             self.error = error
         finally:
             self._end(is_clean=is_clean and self.error is None)
@@ -218,7 +218,7 @@ class Instance:
         except (ConfigError, TopologyError):
             # Whoever has it tried again would do so for ever.
             raise
-        except (StreamsError, OttlaError) as error:
+        except OttlaError as error:
             self._take_failure(error)
             return
         self._states.move(State.RUNNING)

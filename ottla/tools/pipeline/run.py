@@ -7,9 +7,7 @@ from typing import Any
 
 import click
 
-from ottla.base.errors import ConfigError
 from ottla.client.bootstrap import DEFAULT_BOOTSTRAP
-from ottla.streams.errors import StreamsError
 from ottla.streams.progress import ProgressLine
 from ottla.tools import options
 from ottla.tools.output import Output, note
@@ -61,8 +59,6 @@ def command(
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
             run.await_termination()
-        except StreamsError as error:
-            raise ConfigError(str(error)) from error
         except KeyboardInterrupt:
             line.stop()
             note("Stopping; the next run goes on from here.")

@@ -18,7 +18,6 @@ from ottla.base.errors import ConfigError
 from ottla.streams.app_settings import AT_LEAST_ONCE, EXACTLY_ONCE
 from ottla.streams.app_states import State
 from ottla.streams.builder import StreamsBuilder
-from ottla.streams.errors import StreamsError
 from ottla.streams.pipelines.problems import suggest
 from ottla.streams.topology import Topology
 from ottla.tools import options
@@ -65,26 +64,23 @@ def command(
     """Run the topology that a module has under a name, or that its function of that name builds."""
     given: dict[str, Any] = {name: value for name, value in words.items() if value is not None}
     given.update({name: int(text) if _is_number(text) else text for name, text in config.items()})
-    try:
-        topology, module = load_topology(place)
-        if words.get("master"):
-            given["py_files"] = [_file_of(module)]
-        # Only now: it needs Spark, which may not be there.
-        needed.check_installed()
-        app = importlib.import_module("ottla.streams.app").KafkaStreams(
-            topology,
-            application_id=application_id or module.rpartition(".")[2],
-            bootstrap_servers=bootstrap,
-            processing_guarantee=guarantee,
-            **given,
-        )
-        app.set_state_listener(lambda new, old: _tell(output, app, new, old))
-        hear_spark()
-        # What stops a service is heard as Ctrl-C is.
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
-        _run(app)
-    except StreamsError as error:
-        raise ConfigError(str(error)) from error
+    topology, module = load_topology(place)
+    if words.get("master"):
+        given["py_files"] = [_file_of(module)]
+    # Only now: it needs Spark, which may not be there.
+    needed.check_installed()
+    app = importlib.import_module("ottla.streams.app").KafkaStreams(
+        topology,
+        application_id=application_id or module.rpartition(".")[2],
+        bootstrap_servers=bootstrap,
+        processing_guarantee=guarantee,
+        **given,
+    )
+    app.set_state_listener(lambda new, old: _tell(output, app, new, old))
+    hear_spark()
+    # What stops a service is heard as Ctrl-C is.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    _run(app)
 
 
 def _run(app: Any) -> None:
