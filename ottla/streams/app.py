@@ -38,7 +38,8 @@ from ottla.streams.runtime import Task, TaskSettings, TopicRecord
 from ottla.streams.spark.compile import QuerySettings
 from ottla.streams.spark.engine import SparkEngine, SparkSettings
 from ottla.streams.store_views import Change, StoreView, empty_view, view_of
-from ottla.streams.topology import Source, Topology
+from ottla.streams.stream_time import StreamTime
+from ottla.streams.topology import Sink, Source, Topology
 
 __all__ = ["KafkaStreams", "State", "StreamsMetadata", "UncaughtExceptionResponse"]
 
@@ -89,7 +90,8 @@ class KafkaStreams:
                 self._instance.wake,
             )
         )
-        self._line = ProgressLine(application_id, self._role, self.progress)
+        self._time = StreamTime(bootstrap_servers, application_id, self._timed_topics())
+        self._line = ProgressLine(application_id, self._role, self._shown_progress)
 
     def _engine(self) -> Engine:
         settings = self._settings
@@ -177,6 +179,19 @@ class KafkaStreams:
         if sys.stderr.isatty() if wanted is None else wanted:
             self._line.start()
 
+    def _timed_topics(self) -> list[str]:
+        """Return the topics whose records have the times of what was taken."""
+        topology, name = self._topology, self.application_id
+        kept = [each.name for each in topology.stores.values() if each.logging_enabled]
+        if kept:
+            return [changelog_name(name, each) for each in kept]
+        sinks = [each.topic for each in topology.nodes.values() if isinstance(each, Sink)]
+        return [each for each in sinks if isinstance(each, str)]
+
+    def _shown_progress(self) -> Progress:
+        progress = self.progress()
+        return replace(progress, watermark=self._time.read()) if progress.batch >= 0 else progress
+
     def _role(self) -> str:
         is_standby = self.state is State.RUNNING and not self.is_active
         return "STANDBY" if is_standby else self.state.name
@@ -206,6 +221,7 @@ class KafkaStreams:
         for feed, _ in views:
             feed.close()
         self._line.stop()
+        self._time.close()
         if self._states.move(State.PENDING_SHUTDOWN) and not self._instance.is_started:
             self._states.move(State.NOT_RUNNING)
         return self._instance.stop(timeout_s)

@@ -44,19 +44,26 @@ def line(
 ) -> str:
     """Return the line that says what happened in so many seconds, in at most so many columns.
 
-    What matters least is left out first: the micro-batch, then the watermark, the state, the lag.
+    What matters least goes first: the micro-batch, words, the day of the watermark if it is today, then the watermark,
+    the state, the lag.
     """
-    rate = (now.records - before.records) / seconds if seconds > 0 else 0.0
-    parts = [title, f"{max(rate, 0):,.0f} records/s", f"lag {now.lag:,}"]
+    rate = max((now.records - before.records) / seconds, 0) if seconds > 0 else 0.0
+    mark = now.watermark
+    parts = [title, f"{rate:,.0f} records/s", f"lag {now.lag:,}"]
     parts.append(f"state {as_bytes(now.state_bytes)}")
-    if now.watermark:
-        parts.append(f"watermark {now.watermark}")
-    parts.append(f"batch {now.batch} in {now.batch_ms:,} ms")
-    text = " | ".join(parts)
-    while width is not None and len(text) > width and len(parts) > 1:
-        parts.pop()
-        text = " | ".join(parts)
-    return text[:width]
+    parts += [f"watermark {mark}"] if mark else []
+    whole = " | ".join([*parts, f"batch {now.batch} in {now.batch_ms:,} ms"])
+    shorter = [title, f"{rate:,.0f}/s", *parts[2:]]
+    shortest = [*shorter[:4], f"watermark {mark.removeprefix(_today())}"] if mark else shorter
+    tries = [parts, shorter, shortest, *(shorter[:count] for count in (4, 3, 2, 1))]
+    for text in (whole, *(" | ".join(each) for each in tries)):
+        if width is None or len(text) <= width:
+            return text
+    return title[:width]
+
+
+def _today() -> str:
+    return time.strftime("%Y-%m-%dT", time.gmtime())
 
 
 class ProgressLine:

@@ -10,6 +10,9 @@ import subprocess
 import sys
 import termios
 
+import pytest
+
+from ottla.streams import progress
 from ottla.streams.progress import Progress, as_bytes, line
 
 
@@ -28,18 +31,25 @@ def test_a_watermark_is_shown_where_there_is_one() -> None:
     assert "| state 0 B | watermark 2026-01-01T00:00:00.000Z |" in line("a", now, now, 1)
 
 
-def test_a_line_fits_its_terminal() -> None:
+def test_a_line_fits_its_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """What matters least is left out first; a long name is cut."""
-    now = Progress(7, 1_234_567, 890_123, "2026-01-01T00:00:00.000Z", 5 << 30, 12_345)
-    whole = line("application RUNNING", now, Progress(), 1.0)
-    assert len(whole) > 120
-    assert line("application RUNNING", now, Progress(), 1.0, 79) == (
-        "application RUNNING | 1,234,567 records/s | lag 890,123 | state 5.0 GiB"
-    )
-    assert line("application RUNNING", now, Progress(), 1.0, 45) == (
-        "application RUNNING | 1,234,567 records/s"
-    )
-    assert line("application RUNNING", now, Progress(), 1.0, 11) == "application"
+    monkeypatch.setattr(progress, "_today", lambda: "2026-01-01T")
+    now = Progress(7, 1_234_567, 890, "2026-01-01T10:00:00Z", 5 << 20, 12_345)
+    widths = (None, 110, 90, 79, 60, 45, 35, 20, 3)
+    shown = [line("words RUNNING", now, Progress(), 1.0, width) for width in widths]
+    assert shown == [
+        "words RUNNING | 1,234,567 records/s | lag 890 | state 5.0 MiB | "
+        "watermark 2026-01-01T10:00:00Z | batch 7 in 12,345 ms",
+        "words RUNNING | 1,234,567 records/s | lag 890 | state 5.0 MiB | "
+        "watermark 2026-01-01T10:00:00Z",
+        "words RUNNING | 1,234,567/s | lag 890 | state 5.0 MiB | watermark 2026-01-01T10:00:00Z",
+        "words RUNNING | 1,234,567/s | lag 890 | state 5.0 MiB | watermark 10:00:00Z",
+        "words RUNNING | 1,234,567/s | lag 890 | state 5.0 MiB",
+        "words RUNNING | 1,234,567/s | lag 890",
+        "words RUNNING | 1,234,567/s",
+        "words RUNNING",
+        "wor",
+    ]
 
 
 _APPLICATION = """
