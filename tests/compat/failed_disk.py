@@ -7,6 +7,7 @@ between any two brokers.
 
 import contextlib
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -47,20 +48,21 @@ class Questions:
         self._full = full
         self.failed = self.other = -1
 
-    def ask(self, request: Message, version: int) -> Any:
+    def _ask(self, request: Message, version: int) -> Any:
         return ask(self._line, request, version, APIS[request.API_KEY].response)
 
     def play(self) -> Answers:
         """Fill the directory; return what is answered then, by what was asked."""
         self._create(TOPIC, 2)
+        self._wait_until(lambda: {self._produce(number, 1) for number in (0, 1)} == {"NONE"})
         self.failed = 0 if (self._full / f"{TOPIC}-0").exists() else 1
         self.other = 1 - self.failed
         found: Answers = {"write that is refused": self._fill()}
-        self._wait_until_leaderless()
+        self._wait_until(lambda: self._metadata()["failed"]["leader"] == -1)
         found["metadata"] = self._metadata()
         for acks in (1, -1):
-            found[f"produce acks={acks}"] = self.produce(self.failed, acks)
-            found[f"produce elsewhere acks={acks}"] = self.produce(self.other, acks)
+            found[f"produce acks={acks}"] = self._produce(self.failed, acks)
+            found[f"produce elsewhere acks={acks}"] = self._produce(self.other, acks)
         found["fetch"] = self._fetch()
         for name, timestamp in (("earliest", -2), ("latest", -1), ("time", 1)):
             found[f"offsets {name}"] = self._offset(timestamp)
@@ -75,43 +77,41 @@ class Questions:
         found["more partitions"] = self._grow()
         found["where it is new"] = self._metadata("new")
         found["delete topic"] = self._delete_topic()
-        self._line.close()
         return found
+
+    def close(self) -> None:
+        self._line.close()
 
     def _create(self, name: str, partitions: int) -> str:
         topic = create_topics.CreatableTopic(
             name=name, num_partitions=partitions, replication_factor=1
         )
         request = create_topics.CreateTopicsRequest(topics=[topic], timeout_ms=10_000)
-        answer = self.ask(request, 5).topics[0].error_code
-        deadline = time.monotonic() + _PATIENCE_S
-        while any(self.produce(number, 1) for number in range(partitions)):
-            if name != TOPIC or time.monotonic() > deadline:
-                break
-        return ErrorCode(answer).name
+        return ErrorCode(self._ask(request, 5).topics[0].error_code).name
 
-    def produce(self, partition: int, acks: int) -> int:
+    def _produce(self, partition: int, acks: int) -> str:
         data = produce.PartitionProduceData(index=partition, records=_BATCH)
         topic = produce.TopicProduceData(name=TOPIC, partition_data=[data])
         request = produce.ProduceRequest(acks=acks, timeout_ms=5000, topic_data=[topic])
-        return int(self.ask(request, 9).responses[0].partition_responses[0].error_code)
+        answer = self._ask(request, 9).responses[0].partition_responses[0]
+        return ErrorCode(answer.error_code).name
 
     def _fill(self) -> str:
         for _ in range(_BATCHES_MAX):
-            code = self.produce(self.failed, -1)
-            if code:
-                return ErrorCode(code).name
+            answer = self._produce(self.failed, -1)
+            if answer != "NONE":
+                return answer
         raise AssertionError("there is room for everything")
 
-    def _wait_until_leaderless(self) -> None:
+    def _wait_until(self, is_so: Callable[[], bool]) -> None:
         deadline = time.monotonic() + _PATIENCE_S
-        while self._metadata()["failed"]["leader"] != -1:
-            assert time.monotonic() < deadline, "nobody has noticed"
+        while not is_so():
+            assert time.monotonic() < deadline, "it does not come to that"
 
     def _metadata(self, name: str = TOPIC) -> Answers:
         asked = [metadata.MetadataRequestTopic(name=name)]
         request = metadata.MetadataRequest(topics=asked, allow_auto_topic_creation=False)
-        (topic,) = self.ask(request, 9).topics
+        (topic,) = self._ask(request, 9).topics
         found: Answers = {"topic": ErrorCode(topic.error_code).name}
         for each in topic.partitions:
             alone = "failed" if each.partition_index == self.failed else "other"
@@ -127,14 +127,14 @@ class Questions:
         asked = fetch.FetchPartition(partition=self.failed, partition_max_bytes=1 << 20)
         topics = [fetch.FetchTopic(topic=TOPIC, partitions=[asked])]
         request = fetch.FetchRequest(max_wait_ms=100, max_bytes=1 << 20, topics=topics)
-        found = self.ask(request, 11).responses[0].partitions[0]
+        found = self._ask(request, 11).responses[0].partitions[0]
         return ErrorCode(found.error_code).name
 
     def _offset(self, timestamp: int) -> str:
         asked = list_offsets.ListOffsetsPartition(partition_index=self.failed, timestamp=timestamp)
         topic = list_offsets.ListOffsetsTopic(name=TOPIC, partitions=[asked])
         request = list_offsets.ListOffsetsRequest(replica_id=-1, topics=[topic])
-        return ErrorCode(self.ask(request, 6).topics[0].partitions[0].error_code).name
+        return ErrorCode(self._ask(request, 6).topics[0].partitions[0].error_code).name
 
     def _epoch(self) -> str:
         asked = offset_for_leader_epoch.OffsetForLeaderPartition(
@@ -142,21 +142,21 @@ class Questions:
         )
         topic = offset_for_leader_epoch.OffsetForLeaderTopic(topic=TOPIC, partitions=[asked])
         request = offset_for_leader_epoch.OffsetForLeaderEpochRequest(replica_id=-1, topics=[topic])
-        return ErrorCode(self.ask(request, 3).topics[0].partitions[0].error_code).name
+        return ErrorCode(self._ask(request, 3).topics[0].partitions[0].error_code).name
 
     def _delete_records(self) -> str:
         asked = delete_records.DeleteRecordsPartition(partition_index=self.failed, offset=1)
         topic = delete_records.DeleteRecordsTopic(name=TOPIC, partitions=[asked])
         request = delete_records.DeleteRecordsRequest(topics=[topic], timeout_ms=5000)
-        return ErrorCode(self.ask(request, 2).topics[0].partitions[0].error_code).name
+        return ErrorCode(self._ask(request, 2).topics[0].partitions[0].error_code).name
 
     def _producers(self) -> str:
         topic = describe_producers.TopicRequest(name=TOPIC, partition_indexes=[self.failed])
         request = describe_producers.DescribeProducersRequest(topics=[topic])
-        return ErrorCode(self.ask(request, 0).topics[0].partitions[0].error_code).name
+        return ErrorCode(self._ask(request, 0).topics[0].partitions[0].error_code).name
 
     def _log_dirs(self) -> Answers:
-        answer = self.ask(describe_log_dirs.DescribeLogDirsRequest(topics=None), 1)
+        answer = self._ask(describe_log_dirs.DescribeLogDirsRequest(topics=None), 1)
         found: Answers = {}
         for each in answer.results:
             logs = sorted(
@@ -174,28 +174,27 @@ class Questions:
         topic = alter_replica_log_dirs.AlterReplicaLogDirTopic(name=TOPIC, partitions=[partition])
         place = alter_replica_log_dirs.AlterReplicaLogDir(path=path, topics=[topic])
         request = alter_replica_log_dirs.AlterReplicaLogDirsRequest(dirs=[place])
-        return ErrorCode(self.ask(request, 1).results[0].partitions[0].error_code).name
+        return ErrorCode(self._ask(request, 1).results[0].partitions[0].error_code).name
 
     def _elect(self, kind: int) -> str:
         topic = elect_leaders.TopicPartitions(topic=TOPIC, partitions=[self.failed])
         request = elect_leaders.ElectLeadersRequest(
             election_type=kind, topic_partitions=[topic], timeout_ms=5000
         )
-        results = self.ask(request, 2).replica_election_results
+        results = self._ask(request, 2).replica_election_results
         return ErrorCode(results[0].partition_result[0].error_code).name
 
     def _grow(self) -> str:
         topic = create_partitions.CreatePartitionsTopic(name=TOPIC, count=3, assignments=None)
-        request = create_partitions.CreatePartitionsRequest(topics=[topic], timeout_ms=10_000)
-        return ErrorCode(self.ask(request, 1).results[0].error_code).name
+        request = create_partitions.CreatePartitionsRequest(topics=[topic], timeout_ms=3000)
+        return ErrorCode(self._ask(request, 1).results[0].error_code).name
 
     def _delete_topic(self) -> str:
         request = delete_topics.DeleteTopicsRequest(topic_names=[TOPIC], timeout_ms=3000)
-        return ErrorCode(self.ask(request, 5).responses[0].error_code).name
+        return ErrorCode(self._ask(request, 5).responses[0].error_code).name
 
 
 def answers(target: Target, full: Path) -> Answers:
     """Ask a broker one of whose log directories, `full`, is going to be full."""
-    with contextlib.closing(Questions(target, full)._line):
-        pass
-    return Questions(target, full).play()
+    with contextlib.closing(Questions(target, full)) as questions:
+        return questions.play()
