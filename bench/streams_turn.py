@@ -36,6 +36,10 @@ _QUIET_S = 1.5
 _PATIENCE_S = 240.0
 _QUIET_PATIENCE_S = 100.0
 _WARM_LEAST = 20_000
+# So much of a core is rest, looked at so often for so long.
+_AT_REST = 0.4
+_SETTLE_S = 0.5
+_SETTLE_LOOKS = 20
 _PROBES = 1000
 _PROBE_INTERVAL_S = 0.005
 _COUNTS = ("count", "windowed_count", "processor")
@@ -168,6 +172,7 @@ class Turn:
             first = self._await_first()
             self._await(lambda: self._is_right(0, 0))
             self._output.new()
+            self._settle()
             figures = self._rate(int(records * self._part))
             figures.first_output_s = first if is_fresh else None
             figures.p50_ms, figures.p99_ms = self._latency()
@@ -184,6 +189,14 @@ class Turn:
                 raise Refused(f"wrote nothing: {self._contender.log()}")
             time.sleep(_POLL_S)
         return time.time() - self._contender.begun
+
+    def _settle(self) -> None:
+        """Wait until the contender rests: until a commit is over, and what a compiler still had to do."""
+        for _ in range(_SETTLE_LOOKS):
+            before = self._contender.cpu_seconds()
+            time.sleep(_SETTLE_S)
+            if self._contender.cpu_seconds() - before < _AT_REST * _SETTLE_S:
+                return
 
     def _is_right(self, written_before: int, records_before: int) -> bool:
         """Tell whether all is written that comes of the records so far, or of those since."""
