@@ -157,6 +157,8 @@ def _source(name: str, topics: Topics, options: Consumed[Any, Any]) -> SourceNod
     else:
         places = (topics,) if isinstance(topics, str) else tuple(topics), None
     extractor, reset = options.timestamp_extractor, options.offset_reset
+    if reset not in (None, "earliest", "latest"):
+        raise TopologyError(f"a source starts at earliest or latest, not at {reset!r}")
     return SourceNode(name, (), *places, options.key, options.value, extractor, reset)
 
 

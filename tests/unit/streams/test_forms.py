@@ -130,6 +130,13 @@ def test_a_join_of_another_form_is_told_its_form(build: Build, sentence: str) ->
         built(build)
 
 
+def test_where_a_source_starts_is_one_of_two_words() -> None:
+    """A third would be taken for the beginning."""
+    with pytest.raises(TopologyError, match="earliest or latest, not at 'erliest'"):
+        StreamsBuilder().stream("in", offset_reset="erliest")
+    StreamsBuilder().stream("in", Consumed().with_offset_reset_policy("latest"))
+
+
 def test_an_operator_has_one_name() -> None:
     """Two Named are a mistake."""
     with pytest.raises(TypeError, match="one name"):
