@@ -10,6 +10,7 @@ import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -101,5 +102,13 @@ def session(
     for key, value in chosen.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
+    _quieten(spark)
     register(spark)
     return spark
+
+
+def _quieten(spark: SparkSession) -> None:
+    """Let PySpark's server of accumulators, which Ottla has none of, not tell of the JVM's end with a stack."""
+    server: Any = getattr(spark.sparkContext, "_accumulatorServer", None)
+    if server is not None:
+        server.handle_error = lambda *_: None
