@@ -160,7 +160,7 @@ class Brokers:
         while True:
             try:
                 return attempt()
-            except (ApiError, NotReachable) as error:
+            except (ApiError, NotReachable, TimedOut) as error:
                 if not self._is_passing(error) or time.monotonic() + pause > deadline:
                     raise
             self.forget()
@@ -219,7 +219,7 @@ class Brokers:
             self.metadata([])
         return sorted(self._nodes)
 
-    def _is_passing(self, error: ApiError | NotReachable) -> bool:
+    def _is_passing(self, error: ApiError | NotReachable | TimedOut) -> bool:
         if isinstance(error, ApiError):
             return error.code in PASSING
         # Before the first metadata nobody has ever answered: the address is wrong, or all is down.

@@ -32,10 +32,11 @@ class Pipeline(Connection):
     """A connection with `send` and `receive` apart. For one thread; closed by any failure."""
 
     def __init__(self, address: Address, *, client_id: str, timeout_s: float) -> None:
-        super().__init__(address, client_id=client_id, timeout_s=timeout_s)
         self._timeout_s = timeout_s
         self._expected: deque[tuple[int, int]] = deque()
         self._buffer = bytearray(1 << 16)
+        # Last: a handshake that fails closes what is there.
+        super().__init__(address, client_id=client_id, timeout_s=timeout_s)
 
     @property
     def in_flight(self) -> int:

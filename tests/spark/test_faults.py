@@ -23,7 +23,7 @@ from ottla.testing.cluster import Cluster
 from ottla.testing.process import BrokerProcess
 from ottla.testing.schema_registry import FakeSchemaRegistry
 from tests.spark import scenarios
-from tests.spark.processes import PATIENCE_S, committed, dice, reading, wait_until
+from tests.spark.processes import PATIENCE_S, Reader, committed, dice, reading, wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -45,6 +45,16 @@ def _await(app: KafkaStreams, ask: Callable[[], bool]) -> None:
     wait_until(lambda: app.state.is_final or ask(), lambda: f"the application is {app.state.name}")
     if app.error is not None:
         raise app.error
+
+
+def _await_records(app: KafkaStreams, reader: Reader, count: int) -> None:
+    """Wait until so many different records are there; raise what ends the application before."""
+
+    def are_there() -> bool:
+        reader.read(0.05)
+        return len(reader.seen) >= count
+
+    _await(app, are_there)
 
 
 def _create(broker: Cluster, *topics: str) -> None:
@@ -100,13 +110,13 @@ def test_an_application_outlives_its_broker(spark: SparkSession, tmp_path: Path)
                 _produce(broker.bootstrap, ROUNDS)
                 before = number * ROUNDS * WORDS
                 wanted = before + chance.randint(1, ROUNDS * WORDS - 1)
-                reader.read_until(wanted, lambda: str(app.error))
+                _await_records(app, reader, wanted)
                 reader.read(chance.random())
                 end()
                 broker.start()
             _produce(broker.bootstrap, ROUNDS)
             total = 3 * ROUNDS * WORDS
-            reader.read_until(total, lambda: str(app.error))
+            _await_records(app, reader, total)
             counts = app.store("all", timeout_s=PATIENCE_S)
             _await(app, lambda: counts.get("word-1") == 3 * ROUNDS)
             with Brokers(broker.bootstrap) as brokers:

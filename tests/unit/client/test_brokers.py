@@ -8,7 +8,7 @@ import pytest
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.bootstrap import Address
 from ottla.client.brokers import Brokers
-from ottla.client.errors import NotReachable
+from ottla.client.errors import NotReachable, TimedOut
 from ottla.wire.messages.delete_groups import (
     DeletableGroupResult,
     DeleteGroupsRequest,
@@ -130,9 +130,9 @@ def test_a_wrong_address_fails_at_once(free_port: Address) -> None:
 
 
 def test_an_address_that_is_proven_is_waited_for(broker: Any) -> None:
-    """A broker that restarts is not a wrong address, though it has never answered here."""
+    """A broker that restarts is not a wrong address, though it has never answered here, or listens before it serves."""
     with Brokers(broker.bootstrap, is_proven=True) as brokers:
-        tries = iter([NotReachable("nothing listens"), None])
+        tries = iter([NotReachable("nothing listens"), TimedOut("it does not answer"), None])
 
         def attempt() -> Any:
             error = next(tries)

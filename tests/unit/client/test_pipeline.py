@@ -70,6 +70,14 @@ def test_a_broker_that_hangs_up_is_not_reachable(broker: Any) -> None:
         pipeline.send(FindCoordinatorRequest(key="a"), max_version=3)
 
 
+def test_a_broker_that_dies_before_it_says_what_it_speaks_is_timed_out(
+    silent_port: Address,
+) -> None:
+    """Whoever writes or reads then tries again."""
+    with pytest.raises(TimedOut):
+        Pipeline(silent_port, client_id="test", timeout_s=0.1)
+
+
 def test_an_answer_that_does_not_come_is_timed_out(broker: Any) -> None:
     """A broker that thinks too long is given up."""
     done = threading.Event()
