@@ -44,30 +44,32 @@ class _StreamAggregateProcessor(AnyProcessor):
         self._store = context.store(self._operator.store.name)
 
     def process(self, record: Record[Any, Any]) -> None:
-        if record.key is None or record.value is None:
+        key, value, timestamp, _ = record
+        if key is None or value is None:
             return
-        entry = self._store.get(record.key)
-        timestamp = record.timestamp if entry is None else max(record.timestamp, entry.timestamp)
-        old = self._current(record.key)
-        start = entry.value if entry is not None else self._start()
-        if start is None and self._operator.initializer is None:
-            new = record.value
+        operator = self._operator
+        entry = self._store.get(key)
+        old = self._current(key) if operator.send_old_values else None
+        if entry is None:
+            start = self._start()
         else:
-            new = self._operator.aggregator(record.key, record.value, start)
-        is_latest = self._store.put_at(record.key, new, timestamp)
+            start, latest = entry
+            timestamp = max(timestamp, latest)
+        if start is None and operator.initializer is None:
+            new = value
+        else:
+            new = operator.aggregator(key, value, start)
+        is_latest = self._store.put_at(key, new, timestamp)
         if is_latest is not None:
-            aged = record.with_timestamp(timestamp)
-            forward_change(
-                self.context, aged, Change(new, old, is_latest), self._operator.send_old_values
-            )
+            aged = record if timestamp == record.timestamp else record.with_timestamp(timestamp)
+            change = Change(new, old, is_latest)
+            forward_change(self.context, aged, change, operator.send_old_values)
 
     def _start(self) -> Any:
         return None if self._operator.initializer is None else self._operator.initializer()
 
     def _current(self, key: Any) -> Any:
         # Its own copy: an aggregator may change the aggregate that it is given in place.
-        if not self._operator.send_old_values:
-            return None
         entry = self._store.get(key)
         return self._start() if entry is None else entry.value
 

@@ -104,6 +104,6 @@ def forward_change(
     send_old_values: bool,
 ) -> None:
     """Forward a table's change; the old value only where somebody asked for it."""
-    if not send_old_values:
+    if change.old_value is not None and not send_old_values:
         change = Change(change.new_value, None, change.is_latest)
     context.forward(record.with_value(change))
