@@ -2,7 +2,7 @@
 
 A topic is gone from the brokers' metadata first, then its replicas are stopped and their logs
 deleted, then its nodes leave the tree. A replica on a broker that is not there waits for it. Pure; the
-loop performs what `due` returns. Follows TopicDeletionManager.
+loop performs what `start` returns. Follows TopicDeletionManager.
 """
 
 from collections.abc import Collection, Container, Mapping
@@ -25,6 +25,14 @@ class Deletion:
     def is_complete(self) -> bool:
         """Tell whether no broker holds a log of the topic any more."""
         return all(status is ReplicaStatus.DELETION_SUCCESSFUL for status in self.replicas.values())
+
+    @property
+    def is_put_off(self) -> bool:
+        """Tell whether all that is left waits for brokers or log directories to come back.
+
+        For clients the topic is gone then, as in Kafka; only its name is taken.
+        """
+        return not self._those(ReplicaStatus.OFFLINE, ReplicaStatus.DELETION_STARTED)
 
     def _moved(self, replicas: Collection[Replica], target: ReplicaStatus) -> "Deletion":
         moved = {key: move_replica(self.replicas[key], target) for key in replicas}

@@ -430,7 +430,7 @@ class Office:
     # -- deletion ---------------------------------------------------------------------------------
 
     async def delete_topics(self, topics: Sequence[str]) -> events.Reply:
-        """Begin to delete topics; the deliveries end when they have left the tree."""
+        """Begin to delete topics; the deliveries end when all that can be deleted now is."""
         outcomes = [
             await self._outcome(name, partial(self._request_deletion, name)) for name in topics
         ]
@@ -479,6 +479,8 @@ class Office:
             )
             if self._deletions[name].is_complete:
                 await self._remove(name)
+            elif self._deletions[name].is_put_off:
+                _complete(self._deleted.pop(name, None))
 
     async def _remove(self, name: str) -> None:
         """Take a topic whose logs are gone out of the tree."""
