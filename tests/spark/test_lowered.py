@@ -31,7 +31,7 @@ from ottla.streams.handlers import (
 from ottla.streams.raw import TopicRecord
 from ottla.streams.runtime import TaskSettings
 from ottla.streams.spark.column_frame import columns_frame, spark_types
-from ottla.streams.spark.column_rows import ROWS, Finishing, columns_source
+from ottla.streams.spark.column_rows import ROWS, Finishing, columns_source, plain_bits
 from ottla.streams.spark.column_steps import LoweredSource, lower_layout
 from ottla.streams.spark.compile import QuerySettings
 from ottla.streams.spark.failures import QueryError
@@ -91,6 +91,7 @@ def _rows(lowered: list[LoweredSource], records: Mapping[str, list[TopicRecord]]
     columns = [
         pa.array(each, kind) for each, kind in zip(zip(*rows, strict=True), kinds, strict=True)
     ]
+    columns.append(plain_bits(columns[4], columns[5]))
     return pa.table(columns, names=ROWS.fieldNames())
 
 
@@ -118,7 +119,7 @@ def _on_spark(
             time = round(row["timestamp"].timestamp() * 1000)
             told = row["key"], row["value"], time, *_told(row["topic"], headers)
             found[row["topic"]].append(told)
-    return dict(found), table.num_rows - table.column("rest").null_count
+    return dict(found), sum(each < 0 for each in table.column("target").to_pylist())
 
 
 def test_whatever_the_expressions_and_the_records(spark: SparkSession) -> None:

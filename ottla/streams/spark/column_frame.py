@@ -22,6 +22,7 @@ from ottla.streams.serdes import Serde
 from ottla.streams.serdes.serde import INTEGER
 from ottla.streams.spark.column_json import parse_json, read_json
 from ottla.streams.spark.column_numbers import int_bytes, long_bytes, read_double, read_whole
+from ottla.streams.spark.column_rows import PLAIN
 from ottla.streams.spark.column_steps import (
     SOURCE,
     Expression,
@@ -159,12 +160,13 @@ class _Builder:
         self, name: str, kind: ColumnType, serde: Serde[object], doubts: list[SparkColumn]
     ) -> Value:
         raw = F.col(name)
+        plain = F.col("plain").bitwiseAND(F.lit(PLAIN[_RAW[name]])) != 0
+        text = Value(Scalar.TEXT, raw.cast("string"), plain=plain)
         if isinstance(kind, Structure):
-            return self._read_json(name, raw, kind, doubts)
+            return self._read_json(name, text, kind, doubts)
         if kind is Scalar.TEXT:
-            text = raw.cast("string")
-            doubts.append(~F.is_valid_utf8(text))
-            return Value(kind, text)
+            doubts.append(~plain & ~F.is_valid_utf8(text.column))
+            return text
         if kind is Scalar.BYTES:
             return Value(kind, raw)
         doubts.append(F.length(raw) != (4 if serde is INTEGER else 8))
@@ -175,16 +177,16 @@ class _Builder:
         return Value(kind, self._named(name + "_read", whole))
 
     def _read_json(
-        self, name: str, raw: SparkColumn, kind: Structure, doubts: list[SparkColumn]
+        self, name: str, text: Value, kind: Structure, doubts: list[SparkColumn]
     ) -> Value:
-        parsed = self._named(name + "_json", parse_json(raw, self._end))
+        parsed = self._named(name + "_json", parse_json(text.column, self._end))
         added: dict[str, SparkColumn] = {}
 
         def named(field: str, column: SparkColumn) -> SparkColumn:
             added[self._prefix + name + field] = column
             return F.col(self._prefix + name + field)
 
-        found = read_json((raw, parsed), kind, self._end, doubts, named)
+        found = read_json((text, parsed), kind, self._end, doubts, named)
         self._frame = self._frame.withColumns(added)
         return found
 
@@ -213,7 +215,7 @@ class _Builder:
         if isinstance(value.kind, Structure):
             fields = {each: self._kept(f"{name}-{each}", one) for each, one in value.fields.items()}
             return Value(value.kind, value.column, fields)
-        return Value(value.kind, self._named(name, value.column))
+        return Value(value.kind, self._named(name, value.column), plain=value.plain)
 
     def _value(
         self, name: str, expression: Expression, state: _State, doubts: list[SparkColumn]
@@ -242,28 +244,26 @@ class _Builder:
         self._prefix = "_"
         is_python = self._named("python", _any(self._python))
         frame = self._frame.where(_any([is_python, *(keep for keep, _ in rows)]))
-        rest = F.struct(*[F.col(each) for each in ("source", "partition", "offset", *_RAW)])
-        whole = {"target": F.lit(None).cast("int"), "rest": rest}
+        frame = frame.select("*", (F.lit(-1) - F.col("source")).alias("_rest"))
+        rest = {"target": F.col("_rest"), "key": F.col("_key"), "value": F.col("_value")}
+        place = [F.when(is_python, F.col(each)).alias(each) for each in ("partition", "offset")]
         if len(rows) == 1:
-            only = {name: F.when(~is_python, each) for name, each in rows[0][1].items()}
-            only["rest"] = F.when(is_python, rest)
-            return frame.select(
-                "timestamp", "headers", *[each.alias(name) for name, each in only.items()]
-            )
+            ready = rows[0][1]
+            only = [
+                F.when(is_python, rest[name]).otherwise(each) if name in rest else each
+                for name, each in ready.items()
+            ]
+            named = [each.alias(name) for name, each in zip(ready, only, strict=True)]
+            return frame.select("timestamp", "headers", *place, *named)
         kinds = frame.select(
-            *[
-                each.alias(name)
-                for _, row in rows
-                for name, each in row.items()
-                if name[-1:].isdigit()
-            ],
-            rest.alias("rest"),
+            *[e.alias(n) for _, row in rows for n, e in row.items() if n not in rest]
         ).schema
         names = {"target": "int", "key": "binary", "value": "binary"}
         names |= {each.name: each.dataType.simpleString() for each in kinds}
-        made = [(is_python, whole), *((keep & ~is_python, row) for keep, row in rows)]
+        made = [(is_python, rest), *((keep & ~is_python, row) for keep, row in rows)]
         entries = [F.when(keep, _row(row, names)) for keep, row in made]
-        return frame.select("timestamp", "headers", F.inline(F.array_compact(F.array(*entries))))
+        together = F.inline(F.array_compact(F.array(*entries)))
+        return frame.select("timestamp", "headers", *place, together)
 
 
 def _row(row: dict[str, SparkColumn], names: dict[str, str]) -> SparkColumn:

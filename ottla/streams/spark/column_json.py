@@ -27,26 +27,27 @@ _READ = {
 }
 
 
-def parse_json(raw: SparkColumn, end: str) -> SparkColumn:
+def parse_json(text: SparkColumn, end: str) -> SparkColumn:
     """Return a record's JSON in an array, before `end`, which is in no record."""
-    return F.try_parse_json(F.concat(F.lit("["), raw.cast("string"), F.lit(f',"{end}"]')))
+    return F.try_parse_json(F.concat(F.lit("["), text, F.lit(f',"{end}"]')))
 
 
 def read_json(
-    sides: tuple[SparkColumn, SparkColumn],
+    sides: tuple[Value, SparkColumn],
     kind: Structure,
     end: str,
     doubts: list[SparkColumn],
     named: _Name,
 ) -> Value:
-    """Return a record's JSON, as it was read and as it was parsed, as a structure; `named` names a column of the frame."""
-    raw, parsed = sides
-    text = raw.cast("string")
-    is_there = raw.isNotNull()
+    """Return a record's JSON, its text and as it was parsed, as a structure; `named` names a column of the frame."""
+    read, parsed = sides
+    text, plain = read.column, read.plain
+    assert plain is not None, "bytes are looked at when they are read"
+    is_there = text.isNotNull()
     # That it never is keeps Spark from reading the text once for the records' choice and once for the rest.
     doubts.append(F.spark_partition_id() < 0)
     whole = F.try_variant_get(parsed, "$[1]", "string")
-    unread = ~F.is_valid_utf8(text) | (F.coalesce(whole, F.lit("")) != end)
+    unread = (~plain & ~F.is_valid_utf8(text)) | (F.coalesce(whole, F.lit("")) != end)
     # Half a character that is written as \uD800, which no text of Java's keeps.
     unread |= _holds(text, ("\\ud", "\\uD"), r"(?i)\\ud[89a-f]")
     if _has_floats(kind):

@@ -1,8 +1,9 @@
 """The Data Source of a query whose steps run in the JVM: a row a record in, a row a record to be written out.
 
 Rows in: ROWS. Rows out: `target` is the number of an output, `key` and `value` are its bytes, or stand as values in
-`key<n>` and `value<n>` for the serde of output n; a record that is Python's comes as it was read in `rest`, and runs
-through its sub-topology here, where its results are put among the others in the order of what was read.
+`key<n>` and `value<n>` for the serde of output n. A record that is Python's comes as it was read, with `partition` and `offset`;
+its target is the number of its source, counted down from -1. It runs through its sub-topology here, where its results are
+put among the others in the order of what was read.
 """
 
 import functools
@@ -57,8 +58,12 @@ ROWS = StructType(
         StructField("key", BinaryType()),
         StructField("value", BinaryType()),
         StructField("headers", BinaryType()),
+        StructField("plain", IntegerType()),
     ]
 )
+PLAIN = {"key": 1, "value": 2}
+"""The bits of the column `plain`."""
+_ASCII_MAX = 127
 _TIME = pa.timestamp("us", "UTC")
 _OUT = pa.schema(
     [
@@ -164,8 +169,29 @@ def _rows(source: int, partition: int, batch: pa.RecordBatch) -> pa.RecordBatch:
         "partition": pa.repeat(pa.scalar(partition, pa.int32()), count),
         **{name: batch.column(name) for name in ("offset", "timestamp", "key", "value")},
         "headers": packed,
+        "plain": plain_bits(batch.column("key"), batch.column("value")),
     }
     return pa.RecordBatch.from_pydict(columns)
+
+
+def plain_bits(keys: pa.Array, values: pa.Array) -> pa.Array:
+    """Return which keys (PLAIN["key"]) and values are ASCII and nothing else: the JVM need not look at them again."""
+    found = _are_plain(keys) * PLAIN["key"] + _are_plain(values) * PLAIN["value"]
+    return pa.array(found.astype(np.int32))
+
+
+def _are_plain(column: pa.Array) -> Integers:
+    plain = np.ones(len(column), np.int64)
+    _, offsets, held = column.buffers()
+    if not len(column) or held is None:
+        return plain
+    ends = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1]
+    letters = np.frombuffer(held, np.uint8)[ends[0] : ends[-1]]
+    if len(letters) and letters.max() > _ASCII_MAX:
+        others = np.zeros(len(letters) + 1, np.int32)
+        np.cumsum(letters > _ASCII_MAX, out=others[1:])
+        plain[np.diff(others[ends - ends[0]]) > 0] = 0
+    return plain
 
 
 def _packed(headers: list[dict[str, Any]] | None) -> bytes | None:
@@ -200,10 +226,10 @@ class Finishing:
 
     def finish(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return rows as records of topics."""
-        rest = rows.column("rest")
-        if rest.null_count == rows.num_rows:
+        targets = np.asarray(rows.column("target"))
+        is_rest = targets < 0
+        if not is_rest.any():
             return self._ready(rows)
-        is_rest = np.asarray(rest.is_valid())
         parts = self._run(rows, np.flatnonzero(is_rest))
         ready = np.flatnonzero(~is_rest)
         parts.append((ready, self._ready(rows.take(pa.array(ready)))))
@@ -248,12 +274,11 @@ class Finishing:
     def _run(self, rows: pa.RecordBatch, places: Integers) -> list[tuple[Integers, pa.RecordBatch]]:
         """Run rows through their sub-topologies; return what that makes, and of which rows."""
         taken = rows.take(pa.array(places))
-        rest = taken.column("rest")
-        sources = np.asarray(rest.field("source"))
+        sources = -1 - np.asarray(taken.column("target"))
         found = []
         for source in np.unique(sources).tolist():
             mine = np.flatnonzero(sources == source)
-            read = _read(rest, taken).take(pa.array(mine))
+            read = _read(taken).take(pa.array(mine))
             for made in self._task(source).run(self._topics[source], read):
                 found.append((places[mine[made.places]], _written(made.topic, made.records)))
         return found
@@ -266,11 +291,11 @@ class Finishing:
         return self._tasks[number]
 
 
-def _read(rest: pa.StructArray, rows: pa.RecordBatch) -> pa.RecordBatch:
+def _read(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Return rows as they were read."""
     times = pc.divide(rows.column("timestamp").cast(pa.int64()), 1000)
-    read = {name: rest.field(name) for name in ("partition", "offset", "_key", "_value")}
-    columns = [read["partition"], read["offset"], times, read["_key"], read["_value"]]
+    read = {name: rows.column(name) for name in ("partition", "offset", "key", "value")}
+    columns = [read["partition"], read["offset"], times, read["key"], read["value"]]
     return pa.RecordBatch.from_arrays([*columns, _headers(rows.column("headers"))], schema=RECORDS)
 
 

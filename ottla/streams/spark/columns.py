@@ -23,6 +23,8 @@ class Value:
     kind: ColumnType
     column: SparkColumn
     fields: Mapping[str, "Value"] = field(default_factory=dict)
+    plain: SparkColumn | None = None
+    """Where a text is surely ASCII, if that is known without looking at it."""
 
     @property
     def whole(self) -> SparkColumn:
@@ -86,7 +88,9 @@ def emit(expression: Column, key: Value, value: Value, doubts: list[SparkColumn]
     kind = type_of(expression, key.kind, value.kind)
     match expression.operation:
         case "literal":
-            return Value(kind, _literal(operands[0]))
+            given = operands[0]
+            is_plain = isinstance(given, str) and given.isascii()
+            return Value(kind, _literal(given), plain=F.lit(True) if is_plain else None)
         case "field":
             return _field(operands, key if operands[0] == "key" else value)
         case "struct":
@@ -98,7 +102,19 @@ def emit(expression: Column, key: Value, value: Value, doubts: list[SparkColumn]
         return Value(kind, F.lit(None))
     if expression.operation == "is_null":
         return Value(kind, _is_null(inner[0]))
-    return Value(kind, _applied(expression.operation, kind, inner, doubts))
+    found = _applied(expression.operation, kind, inner, doubts)
+    return Value(kind, found, plain=_plain(inner) if kind is Scalar.TEXT else None)
+
+
+def _plain(inner: list[Value]) -> SparkColumn | None:
+    """Return where a text is surely ASCII: where all that it is made of are."""
+    found = None
+    for each in inner:
+        if each.kind is Scalar.TEXT:
+            if each.plain is None:
+                return None
+            found = each.plain if found is None else found & each.plain
+    return found
 
 
 def _field(path: tuple[str, ...], found: Value) -> Value:
@@ -124,7 +140,8 @@ def _applied(
         return _PLAIN[operation](*columns)
     if operation in _CASES:
         # The tables of Python and Java differ, and so do their rules for words.
-        doubts.append(F.octet_length(columns[0]) != F.length(columns[0]))
+        odd = F.octet_length(columns[0]) != F.length(columns[0])
+        doubts.append(odd if inner[0].plain is None else ~inner[0].plain & odd)
         return _CASES[operation](columns[0])
     if kind is Scalar.FLOAT:
         return _OF_FLOATS[operation](*columns)
