@@ -149,6 +149,11 @@ def test_whatever_the_expressions_and_the_records(spark: SparkSession) -> None:
 _TEXT = Serdes.string()
 
 
+def _create(broker: Cluster, topic: str) -> None:
+    """Create a topic that keeps its records, though they are old."""
+    broker.create_topic(topic, config={"retention.ms": "-1"})
+
+
 def _run(
     spark: SparkSession,
     broker: Cluster,
@@ -188,7 +193,7 @@ def test_a_query_of_expressions_runs_no_python_between_source_and_sink(
         replaced._replace(key=b"k") for replaced in generated.records(chance, ("text", "text"), 300)
     ]
     for topic in ("lowered.in", "lowered.out", "dead"):
-        broker.create_topic(topic, config={"retention.ms": "-1"})
+        _create(broker, topic)
     scenarios.produce(broker.bootstrap, {"lowered.in": rows})
     once = {"processingGuarantee": "exactly_once"}
     plan = _run(spark, broker, topology, tmp_path, sink_options=once)
@@ -212,7 +217,7 @@ def test_a_record_that_cannot_be_read_ends_the_query(
     kept = builder.stream("poison.in", key=_TEXT, value=_TEXT).filter(col("value") != "x")
     kept.to("poison.out", key=_TEXT, value=_TEXT)
     for topic in ("poison.in", "poison.out"):
-        broker.create_topic(topic)
+        _create(broker, topic)
     rows = [TopicRecord(b"k", each, 1_700_000_000_000) for each in (b"a", b"x", b"\xff")]
     scenarios.produce(broker.bootstrap, {"poison.in": rows})
     with pytest.raises(QueryError, match=r"the record of poison\.in-0 at offset 2 is not what"):
@@ -231,7 +236,7 @@ def test_columns_of_pyspark_run_in_the_jvm_and_nowhere_else(
     numbers.select_key(F.md5("key")).to("sparks.out", key=_TEXT, value=Serdes.long())
     topology = builder.build()
     for topic in ("sparks.in", "sparks.out"):
-        broker.create_topic(topic)
+        _create(broker, topic)
     rows = [
         TopicRecord(b"k", each, 1_700_000_000_000) for each in (b"1", b"x", b"\xff", b"21", None)
     ]
@@ -254,6 +259,6 @@ def test_columns_of_pyspark_behind_a_function_are_refused(
     builder = StreamsBuilder()
     stream = builder.stream("refused.in", key=_TEXT, value=_TEXT).map_values(str.upper)
     stream.filter(F.length("value") > 1).to("out", key=_TEXT, value=_TEXT)
-    broker.create_topic("refused.in")
+    _create(broker, "refused.in")
     with pytest.raises(TopologyError, match="behind a step in Python"):
         _run(spark, broker, builder.build(), tmp_path)
