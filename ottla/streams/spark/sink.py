@@ -312,7 +312,8 @@ class _Router:
         if named.min() < 0 or named.max() >= count:
             wrong = named[(named < 0) | (named >= count)][0]
             raise ConfigError(
-                f"Topic {topic!r} has no partition {wrong}: the last one is {count - 1}."
+                f"Topic {topic!r} has no partition {wrong}: the last one is {count - 1}. Give it more partitions, "
+                "or leave out the column partition: keys choose then."
             )
         return named
 
