@@ -128,6 +128,22 @@ def test_topics_of_a_pattern_come_later_and_grow(
     assert found == {key: [1, 2, 3, 4] for key in words}
 
 
+def test_a_pattern_waits_for_its_first_topic(
+    spark: SparkSession, broker: Cluster, tmp_path: Path
+) -> None:
+    """As with Kafka Streams, nothing need match it when the application starts."""
+    builder = StreamsBuilder()
+    builder.stream(re.compile("awaited-.*"), key=_TEXT, value=_TEXT).to("await", key=_TEXT)
+    _create(broker, "await")
+    with _start(builder.build(), spark, broker, tmp_path) as query:
+        query.process_all_available()
+        _create(broker, "awaited-a", partitions=2)
+        _produce(broker, "awaited-a", "abc")
+        query.process_all_available()
+    rows = read_table("await", bootstrap=broker.bootstrap).to_pylist()
+    assert sorted(row["key"] for row in rows) == [b"a", b"b", b"c"]
+
+
 def _fail(value: str) -> str:
     return str(1 // (len(value) - 1))
 
