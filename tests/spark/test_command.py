@@ -1,0 +1,98 @@
+"""`ottla streams run` on a terminal: one line of progress, no noise, a clean end."""
+
+import fcntl
+import os
+import pty
+import re
+import select
+import struct
+import subprocess
+import termios
+import time
+from pathlib import Path
+
+import pytest
+
+from ottla.client.table import read_table
+from ottla.streams.runtime import TopicRecord
+from ottla.testing.cluster import Cluster
+from ottla.testing.process import COMMAND
+from tests.spark import scenarios
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
+
+_MODULE = """
+from ottla.streams import Serdes, StreamsBuilder
+
+builder = StreamsBuilder()
+words = builder.stream("told", value=Serdes.string())
+words.group_by(lambda word: word).count("told-counts").to_stream().to("told-out")
+topology = builder.build()
+"""
+
+
+class _Terminal:
+    """A terminal of 80 columns, and what was written to it."""
+
+    def __init__(self, command: list[str], folder: Path) -> None:
+        self._main, side = pty.openpty()
+        fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        self.process = subprocess.Popen(
+            command,
+            stdin=side,
+            stdout=side,
+            stderr=side,
+            cwd=folder,
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(side, termios.TIOCSCTTY, 0),
+        )
+        os.close(side)
+        self.text = ""
+
+    def read(self, until: str, timeout_s: float = 120.0) -> None:
+        """Read until a pattern is there, or the end."""
+        deadline = time.monotonic() + timeout_s
+        while not re.search(until, self.text):
+            if select.select([self._main], [], [], 1.0)[0]:
+                try:
+                    self.text += os.read(self._main, 65536).decode(errors="replace")
+                except OSError:
+                    return
+            assert time.monotonic() < deadline, self.text
+
+    def press_ctrl_c(self) -> None:
+        """Type it."""
+        os.write(self._main, b"\x03")
+
+    def close(self) -> None:
+        """End whatever runs there."""
+        self.process.kill()
+        self.process.wait()
+        os.close(self._main)
+
+
+def test_a_terminal_shows_one_line_until_ctrl_c(broker: Cluster, tmp_path: Path) -> None:
+    """What Spark's processes say of themselves stays out of it; the last line says what was done."""
+    broker.create_topic("told", config={"retention.ms": "-1"})
+    scenarios.produce(broker.bootstrap, {"told": [TopicRecord(None, b"a", 1_000_000)] * 50})
+    (tmp_path / "telling.py").write_text(_MODULE)
+    words = ("streams", "run", "telling:topology", "-b", broker.bootstrap)
+    terminal = _Terminal([*COMMAND, *words, "--state-dir", str(tmp_path / "state")], tmp_path)
+    try:
+        terminal.read(r"RUNNING \| [\d,]+( records)?/s \| lag 0 \| state .* watermark")
+        terminal.press_ctrl_c()
+        terminal.read(r"telling stops after .*\r\n")
+        assert terminal.process.wait(60) == 0
+        terminal.read(r"\Z never")
+    finally:
+        terminal.close()
+    lines = re.split(r"\r\x1b\[2K", terminal.text)
+    # A terminal shows what is typed behind it.
+    wide = [each for each in lines if len(each.rstrip("\r\n").removesuffix("^C")) > 80]
+    assert wide == []
+    shown = re.compile(r"telling (RUNNING|REBALANCING|CREATED|PENDING_SHUTDOWN) \| .*(\^C)?|")
+    others = [each for each in lines[:-1] if not shown.fullmatch(each)]
+    assert others == [], others
+    assert re.fullmatch(r"telling stops after 50 records and micro-batch \d+\r\n", lines[-1])
+    table = read_table("told-out", bootstrap=broker.bootstrap)
+    assert table.num_rows == 50
