@@ -183,6 +183,8 @@ def test_missing_topics_are_all_named(broker: Cluster, spark: SparkSession, tmp_
     builder = StreamsBuilder()
     builder.stream("not-here").merge(builder.stream("nor-there")).to("out")
     app = _app(builder.build(), spark, broker, "app-three", tmp_path)
-    with pytest.raises(TopologyError, match="topics nor-there, not-here are not there: create them"):
+    with pytest.raises(
+        TopologyError, match="topics nor-there, not-here are not there: create them"
+    ):
         app.start()
     assert app.progress() == Progress()

@@ -49,7 +49,7 @@ _HANDLERS = ExceptionHandlers(
     LogAndContinueExceptionHandler(),
     LogAndContinueProcessingExceptionHandler(),
     LogAndContinueProductionExceptionHandler(),
-    "dead",
+    "lowered.dead",
 )
 _SETTINGS = TaskSettings("app", exception_handlers=_HANDLERS)
 _ROUNDS = 2
@@ -77,7 +77,7 @@ def _driven(topology: Topology, records: Mapping[str, list[TopicRecord]]) -> Wri
 
 def _told(topic: str, headers: Iterable[Any]) -> tuple[Any, ...]:
     """Return headers; of a dead letter without the trace, which has the lines of the code."""
-    return tuple(each for each in headers if topic != "dead" or "stack" not in each[0])
+    return tuple(each for each in headers if topic != "lowered.dead" or "stack" not in each[0])
 
 
 def _rows(lowered: list[LoweredSource], records: Mapping[str, list[TopicRecord]]) -> pa.Table:
@@ -192,7 +192,7 @@ def test_a_query_of_expressions_runs_no_python_between_source_and_sink(
     rows = [
         replaced._replace(key=b"k") for replaced in generated.records(chance, ("text", "text"), 300)
     ]
-    for topic in ("lowered.in", "lowered.out", "dead"):
+    for topic in ("lowered.in", "lowered.out", "lowered.dead"):
         _create(broker, topic)
     scenarios.produce(broker.bootstrap, {"lowered.in": rows})
     once = {"processingGuarantee": "exactly_once"}
@@ -203,10 +203,10 @@ def test_a_query_of_expressions_runs_no_python_between_source_and_sink(
     for word in ("UDF", "MapIn", "EvalPython", "Pandas"):
         assert word not in "".join(nodes), plan
     expected = _driven(topology, {"lowered.in": [each._replace(headers=()) for each in rows]})
-    for topic in ("lowered.out", "dead"):
+    for topic in ("lowered.out", "lowered.dead"):
         found = [(e.key, e.value, e.timestamp) for e in scenarios.read(broker.bootstrap, topic)]
         assert found == [each[:3] for each in expected[topic]], topic
-    assert len(expected["dead"]) > 5
+    assert len(expected["lowered.dead"]) > 5
 
 
 def test_a_record_that_cannot_be_read_ends_the_query(

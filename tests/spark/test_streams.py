@@ -66,12 +66,12 @@ def test_a_topology_goes_on_where_it_stopped(
     spark: SparkSession, broker: Cluster, tmp_path: Path
 ) -> None:
     """Counts are those of both runs; each is written to the partition of its key."""
-    _create(broker, "words", "counted", partitions=3)
+    _create(broker, "going-words", "going-counted", partitions=3)
     for _ in range(2):
-        scenarios.produce(broker.bootstrap, {"words": _records(*"abacabad" * 50)})
-        with _start(_counting("words", "counted"), spark, broker, tmp_path) as query:
+        scenarios.produce(broker.bootstrap, {"going-words": _records(*"abacabad" * 50)})
+        with _start(_counting("going-words", "going-counted"), spark, broker, tmp_path) as query:
             query.process_all_available()
-    rows = read_table("counted", bootstrap=broker.bootstrap).to_pylist()
+    rows = read_table("going-counted", bootstrap=broker.bootstrap).to_pylist()
     counts = {row["key"]: int(row["value"]) for row in rows}
     assert counts == {b"a": 400, b"b": 200, b"c": 100, b"d": 100}
     # Every update is written, once and in order.
@@ -83,10 +83,10 @@ def test_a_topology_goes_on_where_it_stopped(
     for each in answer.result().topic_partitions:
         read[each.topic] += each.offset
     # What the second run has read is told within half a second, or not at all if it ends before.
-    assert read.keys() == {"words"}
-    assert read["words"] in (400, 800)
+    assert read.keys() == {"going-words"}
+    assert read["going-words"] in (400, 800)
     with pytest.raises(ConfigError, match=r"(?s)renamed-repartition.*application_id"):
-        _start(_counting("words", "counted", "renamed"), spark, broker, tmp_path)
+        _start(_counting("going-words", "going-counted", "renamed"), spark, broker, tmp_path)
 
 
 def _produce(broker: Cluster, topic: str, words: str) -> None:
