@@ -74,7 +74,7 @@ def test_nobody_calls_what_has_bitten() -> None:
         for name, line in _calls(item)
         if name in EVERYWHERE
     }
-    source.judge("calls", offences, "Replace these calls:")
+    assert source.complaints("calls", offences, "Replace these calls:") == []
 
 
 def test_the_broker_world_has_no_clock_disk_or_chance_of_its_own() -> None:
@@ -86,7 +86,7 @@ def test_the_broker_world_has_no_clock_disk_or_chance_of_its_own() -> None:
         for name, line in _calls(item)
         if name in banned
     }
-    source.judge("ports", offences, "Go through the port:")
+    assert source.complaints("ports", offences, "Go through the port:") == []
 
 
 def test_the_broker_world_imports_no_module_that_goes_around_a_port() -> None:
@@ -100,7 +100,7 @@ def test_the_broker_world_imports_no_module_that_goes_around_a_port() -> None:
             for name in names:
                 if name in BROKER_MODULES:
                     offences[f"{item.path}:{name}"] = f"use {BROKER_MODULES[name]}"
-    source.judge("modules", offences, "Go through the port:")
+    assert source.complaints("modules", offences, "Go through the port:") == []
 
 
 def test_imports_stand_at_the_top_of_a_module() -> None:
@@ -111,7 +111,7 @@ def test_imports_stand_at_the_top_of_a_module() -> None:
             for node in ast.walk(function):
                 if isinstance(node, ast.Import | ast.ImportFrom):
                     offences[f"{item.path}:{function.name}"] = ast.unparse(node)
-    source.judge("inner-imports", offences, "Move these imports to the top:")
+    assert source.complaints("inner-imports", offences, "Move these imports to the top:") == []
 
 
 def test_only_supervisors_catch_everything() -> None:
@@ -127,7 +127,7 @@ def test_only_supervisors_catch_everything() -> None:
                 continue  # it tidies up and goes on failing
             if caught in ("Exception", "BaseException", "everything"):
                 offences[item.path] = f"line {node.lineno}: catches {caught}"
-    source.judge("broad-excepts", offences, "Catch what you mean:")
+    assert source.complaints("broad-excepts", offences, "Catch what you mean:") == []
 
 
 def test_nothing_is_left_for_later_in_the_code() -> None:
@@ -141,4 +141,4 @@ def test_nothing_is_left_for_later_in_the_code() -> None:
         for word in words
         if word in line
     }
-    source.judge("markers", offences, "Do it, or write it down where users look:")
+    assert source.complaints("markers", offences, "Do it, or write it down where users look:") == []

@@ -33,7 +33,7 @@ def test_everything_public_has_a_docstring() -> None:
         if not ast.get_docstring(node)  # type: ignore[arg-type]
         and not _is_overload(node)
     }
-    source.judge("docstrings", offences, "Say in a sentence what these are for:")
+    assert source.complaints("docstrings", offences, "Say in a sentence what these are for:") == []
 
 
 def _is_overload(node: ast.AST) -> bool:
@@ -49,7 +49,10 @@ def test_every_test_states_its_expectation() -> None:
         for node in item.functions()
         if node.name.startswith("test_") and not ast.get_docstring(node)
     }
-    source.judge("test-docstrings", offences, "State the expectation in one sentence:")
+    assert (
+        source.complaints("test-docstrings", offences, "State the expectation in one sentence:")
+        == []
+    )
 
 
 def test_no_test_sleeps() -> None:
@@ -61,4 +64,7 @@ def test_no_test_sleeps() -> None:
         for node in item.functions()
         if re.search(r"\b(time|asyncio)\.sleep\((?!0\))", ast.unparse(node))
     }
-    source.judge("test-sleeps", offences, "Wait for the condition, or use virtual time:")
+    assert (
+        source.complaints("test-sleeps", offences, "Wait for the condition, or use virtual time:")
+        == []
+    )

@@ -24,4 +24,9 @@ def test_log_lines_are_events_with_fields() -> None:
             text = template.value if isinstance(template, ast.Constant) else ""
             if not (isinstance(text, str) and TEMPLATE.fullmatch(text)):
                 offences[f"{item.path}:{ast.unparse(template)}"] = f"line {node.lineno}"
-    source.judge("logs", offences, "Write these as `what happened name=%s …` (ottla/base/logs.py):")
+    assert (
+        source.complaints(
+            "logs", offences, "Write these as `what happened name=%s …` (ottla/base/logs.py):"
+        )
+        == []
+    )

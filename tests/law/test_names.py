@@ -19,7 +19,7 @@ def test_no_class_is_named_after_a_drawer() -> None:
         for node in ast.walk(item.tree)
         if isinstance(node, ast.ClassDef) and _BANNED.search(node.name.lstrip("_"))
     }
-    source.judge("names", offences, "Name these after what they are:")
+    assert source.complaints("names", offences, "Name these after what they are:") == []
 
 
 def test_no_module_is_a_drawer() -> None:
@@ -27,4 +27,6 @@ def test_no_module_is_a_drawer() -> None:
     offences = {
         item.path: "name" for item in source.sources() if _DRAWERS & set(item.module.split("."))
     }
-    source.judge("module-names", offences, "Name these modules after their subject:")
+    assert (
+        source.complaints("module-names", offences, "Name these modules after their subject:") == []
+    )

@@ -149,7 +149,9 @@ def test_flushed_records_survive_a_power_loss_at_any_moment(
     life.lose_power(seed)
     life.append(2)
     life.do("flush", 0)
+    flushed = life.end()
     life.lose_power(seed)
+    assert life.end() == flushed
 
 
 @settings(max_examples=60, deadline=None)
@@ -161,4 +163,6 @@ def test_the_log_goes_on_after_a_power_loss_between_two_steps(
     life = Life()
     for step, argument in steps:
         life.do(step, argument)
+        durable = life.durable
         life.lose_power(seed)
+        assert life.end() >= durable

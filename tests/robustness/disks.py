@@ -30,10 +30,13 @@ class FailingDisk(Protocol):
         ...
 
 
-def _run(*words: object) -> None:
-    done = subprocess.run(list(map(str, words)), capture_output=True, text=True, check=False)
-    if done.returncode:
-        pytest.skip(f"{' '.join(map(str, words))}: {done.stderr.strip()}")
+def _run(*words: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(list(map(str, words)), capture_output=True, text=True, check=False)
+
+
+def _must(*words: object) -> None:
+    done = _run(*words)
+    assert done.returncode == 0, f"{words}: {done.stderr}"
 
 
 class FullDisk:
@@ -43,16 +46,18 @@ class FullDisk:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        _run("mount", "-t", "tmpfs", "-o", f"size={_SMALL}", "tmpfs", path)
+        done = _run("mount", "-t", "tmpfs", "-o", f"size={_SMALL}", "tmpfs", path)
+        if done.returncode:
+            pytest.skip(f"nothing can be mounted here: {done.stderr.strip()}")
 
     def serve(self, process_id: int, log: Path) -> None:
         """It fails by itself."""
 
     def mend(self) -> None:
-        _run("mount", "-o", f"remount,size={_LARGE}", self.path)
+        _must("mount", "-o", f"remount,size={_LARGE}", self.path)
 
     def close(self) -> None:
-        _run("umount", "-l", self.path)
+        _must("umount", "-l", self.path)
 
 
 class DeafDisk:

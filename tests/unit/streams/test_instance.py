@@ -208,6 +208,8 @@ def test_what_cannot_start_now_is_tried_again_where_the_handler_says_so() -> Non
     world.instance.handler = handle
     world.start()
     world.await_query()
+    assert world.states.state is State.RUNNING
+    assert world.instance.error is None
     world.instance.stop()
 
 
