@@ -7,10 +7,8 @@ Kafka Streams' in snake_case, and so are the results, record by record.
 `KafkaStreams` runs the same topology on Spark (`app.py`); `spark/`, which also reads and writes topics from PySpark as
 columns, is the only place that imports pyspark and needs the extra `ottla[spark]`.
 
-Not done: topics read in the order of their records' times while more waits than a micro-batch takes (Kafka:
-max.task.idle.ms; each gives its share, so that a stream may be ahead of the table that it is joined with); optimization of
-topologies; TTL of other stores than key-value ones; Column expressions that run in Spark's JVM in parts of a topology that
-keep state (they are evaluated in Python there).
+Not done: optimization of topologies; TTL of other stores than key-value ones; Column expressions that run in Spark's JVM
+in parts of a topology that keep state (they are evaluated in Python there).
 """
 
 import importlib

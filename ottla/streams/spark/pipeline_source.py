@@ -36,6 +36,7 @@ from ottla.streams.spark.shipping import Shipment
 from ottla.streams.spark.sink import StreamSink, Written
 from ottla.streams.spark.source import OttlaSource, RangeTask, StreamReader
 from ottla.streams.spark.tasks import wall_clock_ms
+from ottla.streams.spark.time_order import TimeOrder
 from ottla.wire.records.columnar import ColumnDecoder
 from ottla.wire.records.columnar_arrays import HEADERS_TYPE
 
@@ -114,6 +115,7 @@ class PipelineReader(StreamReader):
     def __init__(self, options: SparkOptions, reading: Reading) -> None:
         super().__init__(options, _READ)
         self._reading = reading
+        self._time_order = TimeOrder()
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the envelopes of a task's ranges."""
@@ -165,7 +167,16 @@ class PipelineReader(StreamReader):
     def _limited(self, begin: Offsets, end: Offsets, max_rows: int) -> Offsets:
         whole = {key for key in end if key[0] in (*self._reading.whole_topics, CLOCK_TOPIC)}
         rest = {key: offset for key, offset in end.items() if key not in whole}
-        return super()._limited(begin, rest, max_rows) | {key: end[key] for key in whole}
+        return self._in_order(begin, rest, max_rows) | {key: end[key] for key in whole}
+
+    def _in_order(self, begin: Offsets, end: Offsets, max_rows: int) -> Offsets:
+        if len({topic for topic, _ in end}) < 2:
+            return super()._limited(begin, end, max_rows)
+        positions = self._connected()
+        begin = {key: begin.get(key, offset) for key, offset in end.items()}
+        return self._time_order.limit(
+            begin, end, max_rows, wall_clock_ms(), lambda time_ms: positions.at(end, time_ms)
+        )
 
     def partitions(
         self, start: Mapping[str, Mapping[str, int]], end: Mapping[str, Mapping[str, int]]

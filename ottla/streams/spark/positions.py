@@ -140,6 +140,10 @@ class Positions:
         """Return where they end, for this source: before open transactions if it reads committed."""
         return self._list(dict.fromkeys(partitions, LATEST))
 
+    def at(self, partitions: Iterable[TopicPartition], time_ms: int) -> Offsets:
+        """Return where the first record of a time or later is; -1 where there is none."""
+        return self._list(dict.fromkeys(partitions, time_ms))
+
     def _list(self, timestamps: Offsets) -> Offsets:
         found = list_offsets(self._brokers, timestamps, isolation_level=self._isolation_level)
         return {key: answer.offset for key, answer in found.items()}
