@@ -47,7 +47,7 @@ from ottla.streams.options import (
     Suppressed,
     TableJoined,
 )
-from ottla.streams.processor import FixedKeyProcessor, Processor, ProcessorContext, Punctuation
+from ottla.streams.processor import FixedKeyProcessor, Processor, ProcessorContext, PunctuationType
 from ottla.streams.records import Record, SessionWindow, TimeWindow, ValueAndTimestamp, Windowed
 from ottla.streams.serdes import SchemaRegistry, Serde, Serdes
 from ottla.streams.stores.builders import Stores
@@ -63,15 +63,22 @@ from ottla.streams.windows import (
 
 if TYPE_CHECKING:
     from ottla.streams.app import KafkaStreams, State, StreamsMetadata, UncaughtExceptionResponse
+    from ottla.streams.spark.explaining import explain
 
 # Imported when they are asked for: whoever tests a topology needs no Spark.
-_ON_SPARK = ("KafkaStreams", "State", "StreamsMetadata", "UncaughtExceptionResponse")
+_ON_SPARK = {
+    "KafkaStreams": "ottla.streams.app",
+    "State": "ottla.streams.app",
+    "StreamsMetadata": "ottla.streams.app",
+    "UncaughtExceptionResponse": "ottla.streams.app",
+    "explain": "ottla.streams.spark.explaining",
+}
 
 
 def __getattr__(name: str) -> Any:
     """Import what needs the extra `ottla[spark]`."""
     if name in _ON_SPARK:
-        return getattr(importlib.import_module("ottla.streams.app"), name)
+        return getattr(importlib.import_module(_ON_SPARK[name]), name)
     raise AttributeError(f"module {__name__} has no attribute {name}")
 
 
@@ -100,7 +107,7 @@ __all__ = [
     "Processor",
     "ProcessorContext",
     "Produced",
-    "Punctuation",
+    "PunctuationType",
     "Record",
     "Repartitioned",
     "SchemaRegistry",
@@ -131,6 +138,7 @@ __all__ = [
     "Windowed",
     "coalesce",
     "col",
+    "explain",
     "lit",
     "struct",
     "when",

@@ -16,7 +16,7 @@ VOut = TypeVar("VOut", covariant=True)
 KFixed = TypeVar("KFixed")
 
 
-class Punctuation(enum.Enum):
+class PunctuationType(enum.Enum):
     """The clock of a punctuator (Kafka's PunctuationType)."""
 
     STREAM_TIME = "stream time"
@@ -53,7 +53,7 @@ class ProcessorContext(Protocol):
         """Send a record to all children, or to one by its name."""
 
     def schedule(
-        self, interval: Duration, punctuation: Punctuation, callback: Callable[[int], Any]
+        self, interval: Duration, punctuation: PunctuationType, callback: Callable[[int], Any]
     ) -> Cancellable:
         """Call back with the time whenever the interval passed on one of the two clocks."""
 

@@ -21,7 +21,7 @@ from ottla.streams.durations import Duration, milliseconds
 from ottla.streams.edges import Deliver, Failures, Reader, Writer
 from ottla.streams.errors import StreamsError
 from ottla.streams.handlers import ExceptionHandlers
-from ottla.streams.processor import Processor, Punctuation
+from ottla.streams.processor import Processor, PunctuationType
 from ottla.streams.raw import ProducedRecord, TopicRecord
 from ottla.streams.records import NO_TIMESTAMP, Record, RecordMetadata
 from ottla.streams.serdes import resolve
@@ -68,7 +68,7 @@ class Schedule:
     """A punctuator: whose it is, when it is due next, and what is called."""
 
     def __init__(
-        self, node: str, punctuation: Punctuation, due: int, interval_ms: int, callback: Any
+        self, node: str, punctuation: PunctuationType, due: int, interval_ms: int, callback: Any
     ) -> None:
         self.node = node
         self.punctuation = punctuation
@@ -159,7 +159,7 @@ class NodeContext:
             raise StreamsError(f"{self._name} has no child {child}; its children are: {known}")
 
     def schedule(
-        self, interval: Duration, punctuation: Punctuation, callback: Callable[[int], Any]
+        self, interval: Duration, punctuation: PunctuationType, callback: Callable[[int], Any]
     ) -> Schedule:
         """Call back with the time whenever the interval passed on one of the two clocks."""
         interval_ms = milliseconds(interval)
@@ -249,7 +249,7 @@ class Task:
         """The record that is being processed as it was read; None where that is not known any more."""
         self.stores: dict[str, StateStore] = {}
         self.processors: dict[str, Processor[Any, Any, Any, Any]] = {}
-        self.punctuators = {each: Punctuators() for each in Punctuation}
+        self.punctuators = {each: Punctuators() for each in PunctuationType}
         self._output = output
         self._failures = Failures(settings.exception_handlers, self)
         self._now = NO_TIMESTAMP
@@ -432,7 +432,7 @@ class Task:
         if reader is None:
             raise StreamsError(f"no source reads topic {topic}")
         read, forward = reader.read, self.contexts[reader.name].forward
-        schedules = self.punctuators[Punctuation.STREAM_TIME]
+        schedules = self.punctuators[PunctuationType.STREAM_TIME]
         for raw in records:
             record = read(topic, raw)
             if record is None:
@@ -466,11 +466,15 @@ class Task:
         self._output(record)
 
     def schedule(
-        self, node: str, interval_ms: int, punctuation: Punctuation, callback: Callable[[int], Any]
+        self,
+        node: str,
+        interval_ms: int,
+        punctuation: PunctuationType,
+        callback: Callable[[int], Any],
     ) -> Schedule:
         """Add a punctuator: on stream time it is due with the first record."""
         due = 0
-        if punctuation is Punctuation.WALL_CLOCK_TIME:
+        if punctuation is PunctuationType.WALL_CLOCK_TIME:
             due = self.clock() + interval_ms
         schedule = Schedule(node, punctuation, due, interval_ms, callback)
         self.punctuators[punctuation].add(schedule)
@@ -480,7 +484,7 @@ class Task:
         """Call the punctuators that are due by stream time."""
         if self.stream_time != NO_TIMESTAMP:
             self._now = self.stream_time
-            self.punctuators[Punctuation.STREAM_TIME].run(
+            self.punctuators[PunctuationType.STREAM_TIME].run(
                 self.stream_time, self._failures.punctuate
             )
 
@@ -488,7 +492,7 @@ class Task:
         """Call the punctuators that are due by the wall clock."""
         self._now = self.clock()
         now = self._now
-        self.punctuators[Punctuation.WALL_CLOCK_TIME].run(now, self._failures.punctuate)
+        self.punctuators[PunctuationType.WALL_CLOCK_TIME].run(now, self._failures.punctuate)
 
     def close(self) -> None:
         """End the processors, then the stores."""

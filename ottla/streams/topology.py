@@ -4,7 +4,6 @@
 or a store form a sub-topology.
 """
 
-import importlib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -247,16 +246,6 @@ class Topology(SnakeCase):
         return describe(
             [[self._described(node) for node in group] for group in self.subtopologies()]
         )
-
-    def explain(self, partitions: Mapping[str, int] | None = None) -> str:
-        """Say where each node runs on Spark, and what is shuffled; needs the extra `ottla[spark]`.
-
-        `partitions` says how many topics have; one where it does not.
-        """
-        # Imported now: who describes or tests a topology needs no Spark.
-        door = importlib.import_module("ottla.streams.spark.explaining")
-        told: str = door.explain(self, partitions=partitions)
-        return told
 
     def to_svg(self) -> str:
         """Draw the topology: its topics, nodes and stores, as SVG."""

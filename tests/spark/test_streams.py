@@ -13,7 +13,7 @@ from ottla.base.errors import ConfigError
 from ottla.client.table import read_table
 from ottla.streams import (
     Processor,
-    Punctuation,
+    PunctuationType,
     Record,
     Serdes,
     StreamsBuilder,
@@ -174,7 +174,7 @@ class _Ticking(Processor[str, str, str, str]):
         """Schedule on the wall clock."""
         super().init(context)
         self.seen = 0
-        context.schedule("500 ms", Punctuation.WALL_CLOCK_TIME, self.tick)
+        context.schedule("500 ms", PunctuationType.WALL_CLOCK_TIME, self.tick)
 
     def tick(self, now: int) -> None:
         """Tell."""

@@ -5,7 +5,7 @@ Kafka has no such thing: there a window whose stream falls silent stays open unt
 
 from typing import Any
 
-from ottla.streams.processor import Processor, Punctuation
+from ottla.streams.processor import Processor, PunctuationType
 from ottla.streams.records import NO_TIMESTAMP
 
 # How often it is looked, in parts of the timeout.
@@ -31,7 +31,7 @@ class ClosesWhenIdle(Processor[Any, Any, Any, Any]):
         if timeout_ms is not None:
             self._arrived_at = self.context.current_system_time_ms()
             interval_ms = max(1, timeout_ms // _LOOKS)
-            self.context.schedule(interval_ms, Punctuation.WALL_CLOCK_TIME, self._look)
+            self.context.schedule(interval_ms, PunctuationType.WALL_CLOCK_TIME, self._look)
 
     def _note_arrival(self) -> None:
         """Remember that a record came, after its time was taken."""

@@ -23,7 +23,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from ottla.base.errors import ConfigError
 from ottla.client.admin.topics import list_topics
 from ottla.client.brokers import Brokers
-from ottla.streams.processor import Punctuation
+from ottla.streams.processor import PunctuationType
 from ottla.streams.runtime import Task
 from ottla.streams.spark.checkpoint import Checkpoint
 from ottla.streams.spark.column_frame import columns_frame, spark_types
@@ -108,7 +108,7 @@ def _asks_clock(application: Application) -> bool:
     """Tell whether a processor schedules on the wall clock when it starts: one is started to see."""
     settings = replace(application.settings, writes_changelogs=False)
     task = Task(application.topology, settings, lambda _: None, lambda: 0)
-    asks = any(True for _ in task.punctuators[Punctuation.WALL_CLOCK_TIME])
+    asks = any(True for _ in task.punctuators[PunctuationType.WALL_CLOCK_TIME])
     task.close()
     return asks
 

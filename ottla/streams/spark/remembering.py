@@ -12,7 +12,7 @@ from typing import Any
 
 from pyspark import cloudpickle
 
-from ottla.streams.processor import Punctuation
+from ottla.streams.processor import PunctuationType
 from ottla.streams.runtime import Schedule, Task
 from ottla.streams.stores.packing import pack, unpack
 
@@ -96,7 +96,7 @@ class TaskMemory:
     def _schedules(self) -> list[tuple[Any, ...]]:
         names = {part: name for name, part in self._parts.items() if name[0] == "schedule"}
         found: list[tuple[Any, ...]] = []
-        for punctuation in Punctuation:
+        for punctuation in PunctuationType:
             for each in self._task.punctuators[punctuation]:
                 name = names.get(each)
                 callback = None if name else self._pickled_by_value(each.callback)
@@ -113,9 +113,9 @@ class TaskMemory:
             task.stores[name].recall(store)
         for (name, field), pickled in known["fields"].items():
             setattr(task.processors[name], field, self._unpickled(pickled))
-        found: dict[Punctuation, list[Schedule]] = {each: [] for each in Punctuation}
+        found: dict[PunctuationType, list[Schedule]] = {each: [] for each in PunctuationType}
         for name, callback, node, punctuation, due, interval_ms in known["schedules"]:
-            clock = Punctuation[punctuation]
+            clock = PunctuationType[punctuation]
             if name is None:
                 made = Schedule(node, clock, due, interval_ms, self._unpickled(callback))
             else:
@@ -138,7 +138,7 @@ def _parts(task: Task) -> dict[tuple[Any, ...], Any]:
         found["supplier", name] = getattr(task.topology.nodes[name], "supplier", None)
     for name, store in task.stores.items():
         found["store", name] = store
-    for punctuation in Punctuation:
+    for punctuation in PunctuationType:
         numbers: dict[str, int] = {}
         for each in task.punctuators[punctuation]:
             number = numbers[each.node] = numbers.get(each.node, 0) + 1

@@ -17,7 +17,7 @@ from ottla.streams import (
     KTable,
     Materialized,
     Processor,
-    Punctuation,
+    PunctuationType,
     Record,
     Repartitioned,
     Serdes,
@@ -136,10 +136,10 @@ class Counter(Processor[str, str, str, str]):
         """Schedule both clocks."""
         super().init(context)
         self.seen = context.store("seen")
-        context.schedule(10, Punctuation.STREAM_TIME, self.tick)
+        context.schedule(10, PunctuationType.STREAM_TIME, self.tick)
         context.schedule(
             100,
-            Punctuation.WALL_CLOCK_TIME,
+            PunctuationType.WALL_CLOCK_TIME,
             lambda now: context.forward(Record("clock", str(now), now)),
         )
 

@@ -4,9 +4,8 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from ottla.streams import StreamsBuilder, Topology
+from ottla.streams import StreamsBuilder, Topology, explain
 from ottla.streams.columns import col
-from ottla.streams.spark.explaining import explain
 from tests.streams.recorded.topologies import build
 from tests.streams.transcripts import NAMES
 
@@ -50,7 +49,7 @@ def test_an_explanation_marks_nodes_shuffles_and_expressions() -> None:
     builder = StreamsBuilder()
     stream = builder.stream("in").filter(col("value.a") > 1)
     stream.group_by(lambda value: value).count("counts").to_stream().to("out")
-    lines = builder.build().explain({"in": 3}).splitlines()
+    lines = explain(builder.build(), partitions={"in": 3}).splitlines()
     assert lines[0] == "Sub-topology 0: where the source is read, 3 tasks"
     assert "  Read: topic in, to the task of the record's partition" in lines
     expression = "an expression: (col('value.a') > 1)"

@@ -5,7 +5,14 @@ from typing import Any
 import pytest
 
 from ottla.base.errors import ApiError, ErrorCode
-from ottla.streams import Processor, Punctuation, Record, Serdes, StreamsBuilder, TopologyTestDriver
+from ottla.streams import (
+    Processor,
+    PunctuationType,
+    Record,
+    Serdes,
+    StreamsBuilder,
+    TopologyTestDriver,
+)
 from ottla.streams.errors import DeserializationError, SerializationError
 from ottla.streams.handlers import (
     DefaultProductionExceptionHandler,
@@ -168,7 +175,7 @@ def test_a_punctuator_that_fails_is_shown_to_the_handler() -> None:
     class Failing(Processor[Any, Any, Any, Any]):
         def init(self, context: Any) -> None:
             super().init(context)
-            context.schedule(10, Punctuation.WALL_CLOCK_TIME, lambda now: 1 // 0)
+            context.schedule(10, PunctuationType.WALL_CLOCK_TIME, lambda now: 1 // 0)
 
         def process(self, record: Record[Any, Any]) -> None:
             pass

@@ -8,7 +8,7 @@ import pytest
 from ottla.streams import (
     DeserializationError,
     Processor,
-    Punctuation,
+    PunctuationType,
     Record,
     Serdes,
     Stores,
@@ -30,7 +30,7 @@ class WordCount(Processor[str, str, str, int]):
         """Open the store."""
         super().init(context)
         self.counts = context.store("Counts")
-        context.schedule("1 s", Punctuation.STREAM_TIME, self.tell)
+        context.schedule("1 s", PunctuationType.STREAM_TIME, self.tell)
 
     def tell(self, now: int) -> None:
         """Forward every count."""
@@ -116,7 +116,7 @@ def test_wall_clock_punctuators_follow_the_driver_alone() -> None:
     class Ticking(Processor[Any, Any, Any, Any]):
         def init(self, context: Any) -> None:
             super().init(context)
-            self.ticking = context.schedule(100, Punctuation.WALL_CLOCK_TIME, calls.append)
+            self.ticking = context.schedule(100, PunctuationType.WALL_CLOCK_TIME, calls.append)
 
         def process(self, record: Record[Any, Any]) -> None:
             self.ticking.cancel()

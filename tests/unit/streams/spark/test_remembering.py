@@ -3,7 +3,7 @@
 import threading
 from typing import Any
 
-from ottla.streams import Processor, Punctuation, Record, Serdes, Stores, Topology
+from ottla.streams import Processor, PunctuationType, Record, Serdes, Stores, Topology
 from ottla.streams.processor import Cancellable
 from ottla.streams.runtime import ProducedRecord, Task, TaskSettings, TopicRecord
 from ottla.streams.spark.remembering import TaskMemory
@@ -26,7 +26,7 @@ class _Counter(Processor[str, str, str, str]):
         self.values: list[str] = []
         self.lock = threading.Lock()
         self.late: Cancellable | None = None
-        self.ticking = context.schedule(10, Punctuation.STREAM_TIME, self.tick)
+        self.ticking = context.schedule(10, PunctuationType.STREAM_TIME, self.tick)
 
     def tick(self, now: int) -> None:
         """Tell all values."""
@@ -38,7 +38,7 @@ class _Counter(Processor[str, str, str, str]):
         if record.value == "stop":
             self.ticking.cancel()
         if record.value == "late":
-            self.late = self.context.schedule(5, Punctuation.STREAM_TIME, self.tick)
+            self.late = self.context.schedule(5, PunctuationType.STREAM_TIME, self.tick)
 
 
 def _topology() -> Topology:
