@@ -47,11 +47,29 @@ from ottla.streams.options import (
     Suppressed,
     TableJoined,
 )
-from ottla.streams.processor import FixedKeyProcessor, Processor, ProcessorContext, PunctuationType
+from ottla.streams.processor import (
+    ContextualFixedKeyProcessor,
+    ContextualProcessor,
+    FixedKeyProcessor,
+    FixedKeyProcessorSupplier,
+    Processor,
+    ProcessorContext,
+    ProcessorSupplier,
+    PunctuationType,
+    RecordContext,
+    TimestampedRecord,
+)
 from ottla.streams.records import Record, SessionWindow, TimeWindow, ValueAndTimestamp, Windowed
 from ottla.streams.serdes import SchemaRegistry, Serde, Serdes
 from ottla.streams.stores.builders import Stores
 from ottla.streams.test_driver import TopologyTestDriver
+from ottla.streams.timestamps import (
+    ExtractRecordMetadataTimestamp,
+    FailOnInvalidTimestamp,
+    LogAndSkipOnInvalidTimestamp,
+    UsePartitionTimeOnInvalidTimestamp,
+    WallclockTimestampExtractor,
+)
 from ottla.streams.topology import Topology
 from ottla.streams.windows import (
     JoinWindows,
@@ -89,9 +107,14 @@ __all__ = [
     "CogroupedKStream",
     "Column",
     "Consumed",
+    "ContextualFixedKeyProcessor",
+    "ContextualProcessor",
     "DeserializationError",
     "EmitStrategy",
+    "ExtractRecordMetadataTimestamp",
+    "FailOnInvalidTimestamp",
     "FixedKeyProcessor",
+    "FixedKeyProcessorSupplier",
     "GlobalKTable",
     "Grouped",
     "JoinWindows",
@@ -101,14 +124,17 @@ __all__ = [
     "KStream",
     "KTable",
     "KafkaStreams",
+    "LogAndSkipOnInvalidTimestamp",
     "Materialized",
     "Named",
     "Printed",
     "Processor",
     "ProcessorContext",
+    "ProcessorSupplier",
     "Produced",
     "PunctuationType",
     "Record",
+    "RecordContext",
     "Repartitioned",
     "SchemaRegistry",
     "Serde",
@@ -129,12 +155,15 @@ __all__ = [
     "TimeWindow",
     "TimeWindowedKStream",
     "TimeWindows",
+    "TimestampedRecord",
     "Topology",
     "TopologyError",
     "TopologyTestDriver",
     "UncaughtExceptionResponse",
     "UnlimitedWindows",
+    "UsePartitionTimeOnInvalidTimestamp",
     "ValueAndTimestamp",
+    "WallclockTimestampExtractor",
     "Windowed",
     "coalesce",
     "col",

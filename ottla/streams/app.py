@@ -381,7 +381,11 @@ def _task_settings(application_id: str, settings: AppSettings) -> TaskSettings:
     if settings.exception_handlers is not None:
         words = {"exception_handlers": settings.exception_handlers}
     return TaskSettings(
-        application_id, settings.defaults, emit_interval_ms=settings.emit_interval_ms, **words
+        application_id,
+        settings.defaults,
+        emit_interval_ms=settings.emit_interval_ms,
+        default_timestamp_extractor=settings.default_timestamp_extractor,
+        **words,
     )
 
 

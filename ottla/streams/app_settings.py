@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ottla.base.errors import ConfigError
+from ottla.streams.processor import TimestampExtractor
 from ottla.streams.serdes import Serde, Serdes
 from ottla.streams.stores.builders import DefaultSerdes
 
@@ -34,6 +35,8 @@ class AppSettings:
     """How many records a micro-batch takes at most."""
     default_key_serde: Serde[Any] = field(default_factory=Serdes.json)
     default_value_serde: Serde[Any] = field(default_factory=Serdes.json)
+    default_timestamp_extractor: TimestampExtractor | None = None
+    """Gives the time of records of sources that have no extractor of their own."""
     replication_factor: int = -1
     """Of internal topics; -1: as the brokers say."""
     session_timeout_ms: int = 10_000

@@ -24,6 +24,43 @@ def _accepts(function: Callable[..., Any], without_key: int) -> tuple[int, int |
     return needed, len(places)
 
 
+# The one method of each of Kafka's functional interfaces.
+_METHODS = ("apply", "test", "extract", "partitions", "transform")
+
+
+def _check_function(function: Any, what: str) -> None:
+    """TypeError for an object that is no function: it says which of its methods is one."""
+    if callable(function):
+        return
+    method = next((each for each in _METHODS if callable(getattr(function, each, None))), None)
+    hint = f"; hand over its method: {type(function).__name__}().{method}" if method else ""
+    raise TypeError(f"{what} is a function, not {function!r}{hint}")
+
+
+def with_context(function: Callable[..., Any], what: str) -> Callable[..., Any]:
+    """Return `function` as one of key, value and context; it takes the value, key and value, or all three."""
+    _check_function(function, what)
+    needed, taken = _accepts(function, 1)
+    if needed == 3:
+        return function
+    if needed > 3 or taken == 0:
+        raise TopologyError(f"{what} takes the value, key and value, or key, value and context")
+    plain = with_key(function, 2, what)
+
+    def without_context(key: Any, value: Any, _context: Any) -> Any:
+        return plain(key, value)
+
+    # Descriptions of topologies name it.
+    without_context.__qualname__ = getattr(function, "__qualname__", type(function).__name__)
+    return without_context
+
+
+def takes_two(function: Callable[..., Any], what: str) -> bool:
+    """Tell whether a function has to be given a second argument."""
+    _check_function(function, what)
+    return _accepts(function, 1)[0] == 2
+
+
 def with_key(function: Callable[..., Any] | Column, count: int, what: str) -> Callable[..., Any]:
     """Return `function` as one that takes `count` arguments, the key first.
 
@@ -34,8 +71,7 @@ def with_key(function: Callable[..., Any] | Column, count: int, what: str) -> Ca
         if count != 2:
             raise TopologyError(f"{what} is a function: a Column sees one record's key and value")
         return Evaluated(function) if isinstance(function, Column) else OfSpark(function)
-    if not callable(function):
-        raise TypeError(f"{what} is a function, not {function!r}")
+    _check_function(function, what)
     needed, taken = _accepts(function, count - 1)
     if needed == count or (taken is None and needed < count):
         return function

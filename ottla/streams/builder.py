@@ -23,7 +23,7 @@ from ottla.streams.plan import (
     SourceNode,
     StoreNode,
 )
-from ottla.streams.processor import ProcessorSupplier, TimestampExtractor
+from ottla.streams.processor import Supplier, TimestampExtractor
 from ottla.streams.serdes import Serde
 from ottla.streams.spelling import SnakeCase
 from ottla.streams.stores.builders import StoreBuilder
@@ -108,8 +108,8 @@ class StreamsBuilder(SnakeCase):
         self,
         store: StoreBuilder,
         topic: str,
-        supplier: ProcessorSupplier | Consumed[Any, Any],
-        consumed: Consumed[Any, Any] | ProcessorSupplier | None = None,
+        supplier: Supplier | Consumed[Any, Any],
+        consumed: Consumed[Any, Any] | Supplier | None = None,
     ) -> "StreamsBuilder":
         """Add a store that a processor fills from a whole topic and that every processor may read.
 
@@ -129,7 +129,7 @@ class StreamsBuilder(SnakeCase):
         topic: str,
         options: Consumed[Any, Any],
         store: StoreBuilder,
-        supplier: ProcessorSupplier,
+        supplier: Supplier,
     ) -> None:
         graph = self._graph
         source = graph.named(options.name, "KSTREAM-SOURCE-", "-source")

@@ -1,9 +1,14 @@
-"""Lengths of time as users write them: `"5 min"`, `timedelta(minutes=5)` or milliseconds as an int."""
+"""Lengths of time as users write them: `"5 min"`, `timedelta(minutes=5)` or milliseconds as an int; points in time."""
 
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 Duration = str | int | timedelta
+
+Instant = int | datetime
+"""A point in time: milliseconds since 1970, or a datetime with its zone."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _UNITS = {
     "ms": 1,
@@ -22,16 +27,34 @@ _PATTERN = re.compile(r"\s*(\d+)\s*([a-z]+)\s*")
 
 
 def milliseconds(duration: Duration) -> int:
-    """Return a duration in milliseconds; ValueError for what is no duration or negative."""
+    """Return a duration in milliseconds; ValueError or TypeError for what is no duration or negative."""
     if isinstance(duration, timedelta):
         found = round(duration / timedelta(milliseconds=1))
     elif isinstance(duration, str):
         found = _parse(duration)
-    else:
+    elif isinstance(duration, int):
         found = duration
+    else:
+        raise TypeError(
+            f"a duration is a text like '5 min', a timedelta or milliseconds as an int, not {duration!r}"
+        )
     if found < 0:
         raise ValueError(f"a duration is not negative: {duration!r}")
     return found
+
+
+def instant_ms(instant: Instant) -> int:
+    """Return a point in time in milliseconds since 1970; ValueError for a datetime without a zone."""
+    if not isinstance(instant, datetime):
+        return instant
+    if instant.tzinfo is None:
+        raise ValueError(f"a datetime says its zone, like datetime(…, tzinfo=UTC): {instant!r}")
+    return (instant - _EPOCH) // timedelta(milliseconds=1)
+
+
+def instant_of(timestamp_ms: int) -> datetime:
+    """Return the datetime of milliseconds since 1970, in UTC."""
+    return _EPOCH + timedelta(milliseconds=timestamp_ms)
 
 
 def _parse(text: str) -> int:

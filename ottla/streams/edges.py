@@ -5,7 +5,7 @@ topic it was.
 """
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from ottla.base.errors import ApiError
@@ -17,11 +17,12 @@ from ottla.streams.handlers import (
     Result,
     SerializationOrigin,
 )
-from ottla.streams.processor import TimestampedRecord
+from ottla.streams.processor import RecordContext, TimestampedRecord, TimestampExtractor
 from ottla.streams.raw import ProducedRecord, TopicRecord
 from ottla.streams.records import NO_TIMESTAMP, Record, RecordMetadata
 from ottla.streams.serdes import Serde, changes, resolve
 from ottla.streams.stores.builders import DefaultSerdes
+from ottla.streams.timestamps import extracting
 from ottla.streams.topology import Sink, Source
 
 # What serdes raise for what they do not take.
@@ -35,6 +36,9 @@ UNFIT = (
     OverflowError,
     struct.error,
 )
+
+# The partition is left to the key.
+_ANY = (None,)
 
 _Serdes = tuple[Serde[Any], Serde[Any]]
 Deliver = Callable[[Record[Any, Any]], None]
@@ -150,11 +154,18 @@ class Reader:
     """A source: makes records of bytes."""
 
     def __init__(
-        self, source: Source, defaults: DefaultSerdes, failures: Failures, order: int
+        self,
+        source: Source,
+        defaults: DefaultSerdes,
+        failures: Failures,
+        order: int,
+        extractor: TimestampExtractor | None = None,
     ) -> None:
         self.order = order
         self.name = source.name
-        self._source = source
+        self._extractor = extracting(source.timestamp_extractor or extractor)
+        # The largest time of each partition of a topic.
+        self._latest: dict[tuple[str, int], int] = {}
         self._failures = failures
         value = resolve(source.value, defaults.value)
         self._serdes: _Serdes = (
@@ -177,10 +188,13 @@ class Reader:
             raise DeserializationError(
                 f"the record of {place} is not what {key_serde} and {value_serde} read: {error}"
             ) from error
-        extractor = self._source.timestamp_extractor
-        if extractor is not None:
-            seen = TimestampedRecord(key, value, timestamp, topic, raw.partition, raw.offset)
-            timestamp = extractor(seen)
+        if self._extractor is not None:
+            seen = TimestampedRecord(
+                key, value, timestamp, topic, raw.partition, raw.offset, raw.headers
+            )
+            latest = self._latest.get((topic, raw.partition), NO_TIMESTAMP)
+            timestamp = self._extractor(seen, latest)
+            self._latest[topic, raw.partition] = max(latest, timestamp)
         elif timestamp < 0:
             raise StreamsError(
                 f"a record of {topic} has no time; give the source a timestamp extractor"
@@ -218,11 +232,13 @@ class Writer:
         topic = self._topic
         if topic is None:
             assert not isinstance(sink.topic, str)
-            topic = self._task.topic_name(sink.topic(record.key, record.value))
-        partition = None
+            named = sink.topic(record.key, record.value, self._context(record))
+            topic = self._task.topic_name(named)
+        partitions: Iterable[int | None] = _ANY
         if sink.partitioner is not None:
             count = self._task.partition_count(topic)
-            partition = sink.partitioner(topic, record.key, record.value, count)
+            chosen = sink.partitioner(topic, record.key, record.value, count)
+            partitions = (chosen,) if chosen is None or isinstance(chosen, int) else chosen
         if record.timestamp < 0:
             raise StreamsError(f"a record for {topic} has no time; forward it with one")
         origin = SerializationOrigin.KEY
@@ -238,9 +254,21 @@ class Writer:
             raise SerializationError(
                 f"the {origin.value} of a record for {topic} is not what {serde} writes: {error}"
             ) from error
-        produced = ProducedRecord(topic, key, value, record.timestamp, record.headers, partition)
+        for partition in partitions:
+            self._hand_on(
+                ProducedRecord(topic, key, value, record.timestamp, record.headers, partition)
+            )
+
+    def _context(self, record: Record[Any, Any]) -> RecordContext:
+        topic, partition, offset = self._task.metadata or (None, -1, -1)
+        raw = self._task.raw
+        key, value = (None, None) if raw is None else (raw.key, raw.value)
+        told = record.timestamp, record.headers, key, value
+        return RecordContext(topic, partition, offset, *told)
+
+    def _hand_on(self, produced: ProducedRecord) -> None:
         try:
             self._task.write(produced)
         except ApiError as error:
-            if not self._failures.refused(sink.name, produced, error):
+            if not self._failures.refused(self._sink.name, produced, error):
                 raise

@@ -9,7 +9,7 @@ from ottla.streams.building.flows import StreamFlow
 from ottla.streams.functions import K, Of1, Of2, V
 from ottla.streams.operators import stateless
 from ottla.streams.options import Branched, Name, Printed, Produced, Repartitioned, name_of
-from ottla.streams.processor import ProcessorSupplier, StreamPartitioner, TopicNameExtractor
+from ottla.streams.processor import StreamPartitioner, Supplier, TopicNameExtractor
 from ottla.streams.serdes import Serde
 from ottla.streams.spelling import SnakeCase
 
@@ -22,9 +22,7 @@ class StreamOperators(SnakeCase, Generic[K, V]):
     def __init__(self, flow: StreamFlow) -> None:
         self.flow = flow
 
-    def _then(
-        self, name: Name, prefix: str, operator: ProcessorSupplier, **changes: Any
-    ) -> StreamFlow:
+    def _then(self, name: Name, prefix: str, operator: Supplier, **changes: Any) -> StreamFlow:
         named = self.flow.graph.named(name_of(name), f"KSTREAM-{prefix}-")
         return self.flow.then(named, operator, **changes)
 

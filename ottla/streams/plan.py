@@ -12,8 +12,8 @@ from typing import Any
 
 from ottla.streams.errors import TopologyError
 from ottla.streams.processor import (
-    ProcessorSupplier,
     StreamPartitioner,
+    Supplier,
     TimestampExtractor,
     TopicNameExtractor,
 )
@@ -46,7 +46,7 @@ class SourceNode(PlanNode):
 class OperatorNode(PlanNode):
     """Runs an operator; `stores` are those it reads besides its own."""
 
-    operator: ProcessorSupplier = field(default=lambda: _no_processor())
+    operator: Supplier = field(default=lambda: _no_processor())
     stores: tuple[str, ...] = ()
     output_versioned: bool | None = None
     """Whether a table's changes come from a versioned store; None: as those of its parents."""
@@ -93,7 +93,7 @@ class GlobalStoreNode(PlanNode):
 
     source: SourceNode = field(default_factory=lambda: SourceNode(""))
     processor: str = ""
-    supplier: ProcessorSupplier = field(default=lambda: _no_processor())
+    supplier: Supplier = field(default=lambda: _no_processor())
     store: StoreBuilder = field(default_factory=lambda: StoreBuilder("", "key_value"))
 
 

@@ -1,12 +1,14 @@
 """The Processor API: what a user's processor is, and what its context does for it."""
 
 import enum
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from ottla.streams.durations import Duration
-from ottla.streams.records import Record, RecordMetadata
+from ottla.streams.durations import Duration, Instant
+from ottla.streams.errors import TopologyError
+from ottla.streams.records import Header, Record, RecordMetadata
+from ottla.streams.serdes import Serde
 from ottla.streams.stores.builders import DefaultSerdes, StoreBuilder
 
 KIn = TypeVar("KIn", contravariant=True)
@@ -42,6 +44,14 @@ class ProcessorContext(Protocol):
         """The serdes of what was given none."""
 
     @property
+    def key_serde(self) -> Serde[Any]:
+        """The serde of keys that were given none."""
+
+    @property
+    def value_serde(self) -> Serde[Any]:
+        """The serde of values that were given none."""
+
+    @property
     def emit_interval_ms(self) -> int:
         """How much wall-clock time lies at least between two looks for windows that closed."""
 
@@ -53,12 +63,23 @@ class ProcessorContext(Protocol):
         """Send a record to all children, or to one by its name."""
 
     def schedule(
-        self, interval: Duration, punctuation: PunctuationType, callback: Callable[[int], Any]
+        self,
+        interval: Duration,
+        punctuation: PunctuationType,
+        callback: Callable[[int], Any],
+        *,
+        start: Instant | None = None,
     ) -> Cancellable:
-        """Call back with the time whenever the interval passed on one of the two clocks."""
+        """Call back with the time whenever the interval passed on one of the two clocks.
+
+        From `start` on, if it is given, and at whole intervals from there (KIP-1146).
+        """
+
+    def get_state_store(self, name: str) -> Any:
+        """Return a store that is connected to this processor, or a global one."""
 
     def store(self, name: str) -> Any:
-        """Return a store that is connected to this processor, or a global one."""
+        """Return the same as `get_state_store`, by the name that KafkaStreams has for it."""
 
     def current_stream_time_ms(self) -> int:
         """Return the largest time of any record this task took; -1 before the first."""
@@ -98,8 +119,39 @@ class FixedKeyProcessor(Processor[KFixed, VIn, KFixed, VOut], Generic[KFixed, VI
     """A processor for `process_values`: what it forwards must keep the key."""
 
 
-ProcessorSupplier = Callable[[], Processor[Any, Any, Any, Any]]
-"""Makes a new processor at each call; a processor class is one."""
+ContextualProcessor = Processor
+"""Kafka's processor that keeps its context: here each does."""
+
+ContextualFixedKeyProcessor = FixedKeyProcessor
+"""Kafka's fixed-key processor that keeps its context: here each does."""
+
+Supplier = Callable[[], Processor[Any, Any, Any, Any]]
+"""Makes a new processor at each call; a processor class is one, and so is a ProcessorSupplier."""
+
+
+class ProcessorSupplier(Generic[KIn, VIn, KOut, VOut]):
+    """Makes processors and says which stores they bring along; subclasses say in `get` which.
+
+    Nobody needs one: a processor class, or a function that returns a processor, does as well.
+    """
+
+    def get(self) -> Processor[KIn, VIn, KOut, VOut]:
+        """Return a new processor; each task has its own."""
+        raise TypeError(f"{type(self).__name__} does not say what it makes: define get")
+
+    def stores(self) -> Iterable[StoreBuilder]:
+        """Return the stores that a topology adds and connects (Kafka's ConnectedStoreProvider)."""
+        return ()
+
+    def __call__(self) -> Processor[KIn, VIn, KOut, VOut]:
+        """Make a processor."""
+        return self.get()
+
+
+class FixedKeyProcessorSupplier(
+    ProcessorSupplier[KFixed, VIn, KFixed, VOut], Generic[KFixed, VIn, VOut]
+):
+    """The same, for `process_values`."""
 
 
 class TimestampedRecord(NamedTuple):
@@ -111,20 +163,60 @@ class TimestampedRecord(NamedTuple):
     topic: str
     partition: int
     offset: int
+    headers: Sequence[Header] = ()
 
 
-TimestampExtractor = Callable[[TimestampedRecord], int]
-"""Gives the time of a record; a negative one drops it."""
+TimestampExtractor = Callable[[TimestampedRecord], int] | Callable[[TimestampedRecord, int], int]
+"""Gives the time of a record; a negative one drops it.
+
+One of two arguments is also told the largest time that its partition had so far, -1 before the first.
+"""
+
+
+class RecordContext(NamedTuple):
+    """What a topic name extractor is told of the record that is being processed (Kafka's RecordContext).
+
+    Topic None, partition and offset -1: it comes from a punctuator. Raw key and value are those of the source.
+    """
+
+    topic: str | None
+    partition: int
+    offset: int
+    timestamp: int
+    headers: Sequence[Header]
+    source_raw_key: bytes | None
+    source_raw_value: bytes | None
+
 
 TopicNameExtractor = Callable[..., str]
-"""Gives the topic of a record, from its value, or its key and value."""
+"""Gives the topic of a record: of its value, of its key and value, or of key, value and a RecordContext."""
 
-StreamPartitioner = Callable[[str, Any, Any, int], int | None]
-"""Gives the partition of a record, from topic, key, value and the number of partitions."""
+StreamPartitioner = Callable[[str, Any, Any, int], int | Iterable[int] | None]
+"""Gives the partition of a record, from topic, key, value and the number of partitions.
+
+None leaves it to the key; several get the record each, and none of them (an empty set) drops it (KIP-837).
+"""
 
 StoreMap = Mapping[str, Any]
 
 
-def supplied_stores(supplier: ProcessorSupplier) -> tuple[StoreBuilder, ...]:
+def supplied_stores(supplier: Supplier) -> tuple[StoreBuilder, ...]:
     """Return the stores that a supplier, or the processor class that it is, brings along."""
-    return tuple(getattr(supplier, "stores", ()) or ())
+    stores = getattr(supplier, "stores", ()) or ()
+    return tuple(stores() if callable(stores) else stores)
+
+
+def check_supplier(supplier: Any, what: str) -> None:
+    """TopologyError for what makes no processors, with what to write instead."""
+    name = getattr(supplier, "__name__", type(supplier).__name__)
+    if isinstance(supplier, type) and issubclass(supplier, ProcessorSupplier):
+        raise TopologyError(f"{what} takes a supplier that was made: {name}(), not {name}")
+    if not callable(supplier):
+        raise TopologyError(
+            f"{what} takes a processor class or a function that makes a processor, because each task has one of "
+            f"its own; not {supplier!r}"
+        )
+    if isinstance(supplier, type) and callable(getattr(supplier, "stores", None)):
+        raise TopologyError(
+            f"the stores of {name} are a list in its class: stores = [Stores.key_value(…)]"
+        )

@@ -17,11 +17,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ottla.streams.caching import CACHED_KINDS, CachedTable, Place, RecordCache
-from ottla.streams.durations import Duration, milliseconds
+from ottla.streams.durations import Duration, Instant, instant_ms, milliseconds
 from ottla.streams.edges import Deliver, Failures, Reader, Writer
 from ottla.streams.errors import StreamsError
 from ottla.streams.handlers import ExceptionHandlers
-from ottla.streams.processor import Processor, PunctuationType
+from ottla.streams.processor import Processor, PunctuationType, TimestampExtractor
 from ottla.streams.raw import ProducedRecord, TopicRecord
 from ottla.streams.records import NO_TIMESTAMP, Record, RecordMetadata
 from ottla.streams.serdes import resolve
@@ -53,6 +53,8 @@ class TaskSettings:
     partitions_of: Mapping[str, int] = field(default_factory=dict)
     writes_changelogs: bool = True
     """Whether stores with a changelog write it; an engine that keeps them may do without."""
+    default_timestamp_extractor: TimestampExtractor | None = None
+    """Gives the time of records of sources that have no extractor of their own."""
     exception_handlers: ExceptionHandlers = field(default_factory=ExceptionHandlers)
     statestore_cache_max_bytes: int = 0
     """How much the caches of tables hold together before they write; 0: every update is emitted."""
@@ -135,6 +137,7 @@ class NodeContext:
         self._deliveries: tuple[Deliver, ...] = ()
         self.application_id = task.settings.application_id
         self.default_serdes = task.settings.defaults
+        self.key_serde, self.value_serde = self.default_serdes.key, self.default_serdes.value
         self.emit_interval_ms = task.settings.emit_interval_ms
 
     def add_child(self, name: str, deliver: Deliver) -> None:
@@ -159,15 +162,26 @@ class NodeContext:
             raise StreamsError(f"{self._name} has no child {child}; its children are: {known}")
 
     def schedule(
-        self, interval: Duration, punctuation: PunctuationType, callback: Callable[[int], Any]
+        self,
+        interval: Duration,
+        punctuation: PunctuationType,
+        callback: Callable[[int], Any],
+        *,
+        start: Instant | None = None,
     ) -> Schedule:
-        """Call back with the time whenever the interval passed on one of the two clocks."""
+        """Call back with the time whenever the interval passed on one of the two clocks, from `start` on."""
+        if not isinstance(punctuation, PunctuationType) or not callable(callback):
+            raise TypeError(
+                "a punctuator is scheduled with (interval, PunctuationType, function of the time); when it "
+                "begins is told with start="
+            )
         interval_ms = milliseconds(interval)
         if interval_ms < 1:
             raise ValueError("a punctuator's interval is at least a millisecond")
-        return self._task.schedule(self._name, interval_ms, punctuation, callback)
+        begins = None if start is None else instant_ms(start)
+        return self._task.schedule(self._name, interval_ms, punctuation, callback, begins)
 
-    def store(self, name: str) -> Any:
+    def get_state_store(self, name: str) -> Any:
         """Return a store that is connected to this processor, or a global one."""
         if name in self._stores or name in self._task.topology.global_stores:
             return self._task.stores[name]
@@ -175,6 +189,8 @@ class NodeContext:
         raise StreamsError(
             f"processor {self._name} is not connected to store {name}; its stores are: {known}"
         )
+
+    store = get_state_store
 
     def current_stream_time_ms(self) -> int:
         """Return the largest time of any record this task took; -1 before the first."""
@@ -362,7 +378,10 @@ class Task:
 
     def _add_source(self, source: Source) -> None:
         order = len(self.contexts)
-        reader = Reader(source, self.settings.defaults, self._failures, order)
+        defaults, extractor = self.settings.defaults, self.settings.default_timestamp_extractor
+        internal = any(each in self.topology.internal_topics for each in source.topics)
+        told = None if internal else extractor
+        reader = Reader(source, defaults, self._failures, order, told)
         for topic in source.topics:
             self._readers[self.topic_name(topic)] = reader
             if source.is_global:
@@ -471,12 +490,17 @@ class Task:
         interval_ms: int,
         punctuation: PunctuationType,
         callback: Callable[[int], Any],
+        start: int | None = None,
     ) -> Schedule:
-        """Add a punctuator: on stream time it is due with the first record."""
-        due = 0
-        if punctuation is PunctuationType.WALL_CLOCK_TIME:
-            due = self.clock() + interval_ms
+        """Add a punctuator: on stream time it is due with the first record, or at its start (ms)."""
+        is_timed = punctuation is PunctuationType.WALL_CLOCK_TIME
+        now = self.clock() if is_timed else self.stream_time
+        due = start
+        if due is None:
+            due = now + interval_ms if is_timed else 0
         schedule = Schedule(node, punctuation, due, interval_ms, callback)
+        if start is not None and start < now:
+            schedule.advance(now)
         self.punctuators[punctuation].add(schedule)
         return schedule
 

@@ -9,15 +9,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ottla.streams.arity import with_key
+from ottla.streams.arity import with_context
 from ottla.streams.description import DescribedNode, TopologyDescription, describe
 from ottla.streams.drawing import Box, Line, draw
 from ottla.streams.errors import TopologyError
 from ottla.streams.processor import (
-    ProcessorSupplier,
     StreamPartitioner,
+    Supplier,
     TimestampExtractor,
     TopicNameExtractor,
+    check_supplier,
     supplied_stores,
 )
 from ottla.streams.serdes import Serde
@@ -46,7 +47,7 @@ class ProcessorNode:
     """Runs a processor on what its parents forward."""
 
     name: str
-    supplier: ProcessorSupplier
+    supplier: Supplier
     parents: tuple[str, ...]
 
 
@@ -110,12 +111,9 @@ class Topology(SnakeCase):
         self.nodes[source.name] = source
         self._groups[source.name] = source.name
 
-    def add_processor(self, name: str, supplier: ProcessorSupplier, *parents: str) -> "Topology":
+    def add_processor(self, name: str, supplier: Supplier, *parents: str) -> "Topology":
         """Add a processor below others, with the stores it brings along."""
-        if not callable(supplier):
-            raise TypeError(
-                f"processor {name} is given as a class or a function that makes one, not {supplier!r}"
-            )
+        check_supplier(supplier, f"processor {name}")
         self._add_child(ProcessorNode(name, supplier, parents))
         for store in supplied_stores(supplier):
             self.add_state_store(store, name)
@@ -131,8 +129,8 @@ class Topology(SnakeCase):
         partitioner: StreamPartitioner | None = None,
         carries_changes: bool = False,
     ) -> "Topology":
-        """Add a sink; a function of the value, or of key and value, may give the topic."""
-        target = topic if isinstance(topic, str) else with_key(topic, 2, "a topic name extractor")
+        """Add a sink; a function of the value, of key and value, or of these and the context, may give the topic."""
+        target = topic if isinstance(topic, str) else with_context(topic, "a topic name extractor")
         self._add_child(Sink(name, target, parents, key, value, partitioner, carries_changes))
         return self
 
@@ -179,7 +177,7 @@ class Topology(SnakeCase):
         builder: StoreBuilder,
         source: Source,
         processor_name: str,
-        supplier: ProcessorSupplier,
+        supplier: Supplier,
     ) -> "Topology":
         """Add a store that a processor fills from a whole topic and that every processor may read.
 

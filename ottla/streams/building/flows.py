@@ -6,7 +6,7 @@ from typing import Any
 
 from ottla.streams.operators.views import View, store_view
 from ottla.streams.plan import Graph, OperatorNode, RepartitionNode
-from ottla.streams.processor import ProcessorSupplier, StreamPartitioner
+from ottla.streams.processor import StreamPartitioner, Supplier
 from ottla.streams.serdes import Serde
 
 _NUMBERED = "KSTREAM"
@@ -24,7 +24,7 @@ class StreamFlow:
     value: Serde[Any] | None
     repartition_required: bool = False
 
-    def then(self, name: str, operator: ProcessorSupplier, **changes: Any) -> "StreamFlow":
+    def then(self, name: str, operator: Supplier, **changes: Any) -> "StreamFlow":
         """Add an operator and return the stream that it makes."""
         self.graph.add(OperatorNode(name, (self.node,), operator))
         return replace(self, name=name, node=name, **changes)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from ottla.streams.arity import with_key
+from ottla.streams.arity import with_context, with_key
 from ottla.streams.building.flows import (
     StreamFlow,
     TableFlow,
@@ -17,7 +17,7 @@ from ottla.streams.operators.stateless import Branch, PassThrough, Peek, SelectK
 from ottla.streams.operators.tables import TableSource
 from ottla.streams.options import Materialized, Named, Printed, Produced, Repartitioned
 from ottla.streams.plan import OperatorNode, SinkNode
-from ottla.streams.processor import ProcessorSupplier, TopicNameExtractor
+from ottla.streams.processor import Supplier, TopicNameExtractor, check_supplier
 
 
 def select_key(flow: StreamFlow, mapper: Any, name: str | None) -> StreamFlow:
@@ -57,7 +57,7 @@ def repartition(flow: StreamFlow, options: Repartitioned[Any, Any]) -> StreamFlo
 def to(flow: StreamFlow, topic: str | TopicNameExtractor, options: Produced[Any, Any]) -> None:
     """Add a sink."""
     name = flow.graph.named(options.name, "KSTREAM-SINK-")
-    target = topic if isinstance(topic, str) else with_key(topic, 2, "a topic name extractor")
+    target = topic if isinstance(topic, str) else with_context(topic, "a topic name extractor")
     serdes = options.key or flow.key, options.value or flow.value
     flow.graph.add(SinkNode(name, (flow.node,), target, *serdes, options.partitioner))
 
@@ -127,7 +127,7 @@ def branch(flow: StreamFlow, splitter: str, predicate: Any, name: str | None) ->
 
 def process(
     flow: StreamFlow,
-    supplier: ProcessorSupplier,
+    supplier: Supplier,
     stores: Sequence[str | Named],
     name: str | None,
 ) -> StreamFlow:
@@ -138,7 +138,7 @@ def process(
 
 def process_values(
     flow: StreamFlow,
-    supplier: ProcessorSupplier,
+    supplier: Supplier,
     stores: Sequence[str | Named],
     name: str | None,
 ) -> StreamFlow:
@@ -149,10 +149,11 @@ def process_values(
 
 def _add_processor(
     flow: StreamFlow,
-    supplier: ProcessorSupplier,
+    supplier: Supplier,
     stores: Sequence[str | Named],
     naming: tuple[str | None, str],
 ) -> str:
+    check_supplier(supplier, "a stream's processor")
     name = naming[0] or next((each.name for each in stores if isinstance(each, Named)), None)
     named = name or flow.graph.new_name(naming[1])
     connected = tuple(each for each in stores if not isinstance(each, Named))

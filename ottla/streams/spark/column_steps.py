@@ -153,6 +153,7 @@ class _Walk:
             for parent in () if isinstance(node, Source) else node.parents:
                 self._children.setdefault(parent, []).append(node)
         defaults = kind.application.settings.defaults
+        self._extractor = kind.application.settings.default_timestamp_extractor
         self._serdes = resolve(source.key, defaults.key), resolve(source.value, defaults.value)
         topics = tuple(map(name, source.topics))
         self.found = LoweredSource(number, source, topics, self._serdes)
@@ -164,7 +165,7 @@ class _Walk:
 
     def _start(self) -> None:
         source = self.found.source
-        if source.timestamp_extractor is not None:
+        if (source.timestamp_extractor or self._extractor) is not None:
             raise Unlike("its timestamp extractor is a function")
         if source.carries_changes:
             raise Unlike("it reads changes of a table")

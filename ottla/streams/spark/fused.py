@@ -154,11 +154,13 @@ class PlainTask:
         for node in topology.nodes.values():
             for parent in () if isinstance(node, Source) else node.parents:
                 children.setdefault(parent, []).append(node)
-        defaults = self._kind.application.settings.defaults
+        settings = self._kind.application.settings
+        defaults = settings.defaults
         for node in topology.nodes.values():
             if not isinstance(node, Source):
                 continue
-            if node.timestamp_extractor is not None or node.carries_changes:
+            extractor = node.timestamp_extractor or settings.default_timestamp_extractor
+            if extractor is not None or node.carries_changes:
                 continue
             try:
                 deliver = _forwarding([self._step(each, children) for each in children[node.name]])
