@@ -19,6 +19,11 @@ from ottla.wire.messages.describe_groups import (
     DescribeGroupsRequest,
     DescribeGroupsResponse,
 )
+from ottla.wire.messages.leave_group import (
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    MemberIdentity,
+)
 from ottla.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 
 _CONSUMER = "consumer"
@@ -145,6 +150,29 @@ def delete_group(brokers: Brokers, group_id: str) -> None:
         response = brokers.ask_coordinator(group_id, request, DeleteGroupsResponse)
         (done,) = response.results
         check(done.error_code, subject=f"Group {group_id!r}")
+
+    brokers.retry(attempt)
+
+
+def remove_members(brokers: Brokers, group: Group, *, reason: str = "") -> None:
+    """Have all members of a group leave it, as Admin.removeMembersFromConsumerGroup does (KIP-345, KIP-571).
+
+    Those that have left meanwhile are no error; ApiError otherwise.
+    """
+    leaving = [
+        MemberIdentity(
+            member_id=each.member_id, group_instance_id=each.instance_id, reason=reason or None
+        )
+        for each in group.members
+    ]
+    request = LeaveGroupRequest(group_id=group.group_id, members=leaving)
+
+    def attempt() -> None:
+        response = brokers.ask_coordinator(group.group_id, request, LeaveGroupResponse)
+        check(response.error_code, subject=f"Group {group.group_id!r}")
+        for each in response.members:
+            if each.error_code != ErrorCode.UNKNOWN_MEMBER_ID:
+                check(each.error_code, subject=f"Group {group.group_id!r}, {each.member_id}")
 
     brokers.retry(attempt)
 

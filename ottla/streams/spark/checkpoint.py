@@ -7,13 +7,15 @@ functions do may change; which nodes, topics, stores, windows and partitions the
 
 import difflib
 import json
-from dataclasses import fields
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from ottla.base.errors import ConfigError
 from ottla.streams.spark.layout import Kind, Layout
+from ottla.streams.spark.ranges import Offsets, from_json, to_json
 from ottla.streams.stores.builders import StoreBuilder
 from ottla.streams.topology import ProcessorNode, Sink, Source, TopologyNode
 
@@ -54,6 +56,14 @@ def _store(store: StoreBuilder) -> str:
     return f"store {store.name}: {store.kind}, {', '.join(facts)}"
 
 
+@dataclass(frozen=True)
+class Claim:
+    """What a checkpoint was made with: shuffle partitions, and where what does not begin at its beginning began."""
+
+    shuffle_partitions: int
+    starts: Offsets
+
+
 class Checkpoint:
     """A checkpoint folder, on whatever file system Spark reaches."""
 
@@ -68,8 +78,10 @@ class Checkpoint:
         known = self._read()
         return [] if known is None else [int(each) for each in known.get("partitions", ())]
 
-    def claim(self, layout: Layout, shuffle_partitions: int) -> int:
-        """Make it the topology's own; return the shuffle partitions that it was made with.
+    def claim(
+        self, layout: Layout, shuffle_partitions: int, find_starts: Callable[[], Offsets]
+    ) -> Claim:
+        """Make it the topology's own; return what it was made with, which may be what is said here.
 
         ConfigError if another topology has it.
         """
@@ -78,11 +90,13 @@ class Checkpoint:
         if known is None:
             partitions = [kind.partitions for kind in layout.kinds]
             known = {"shape": shape, "partitions": partitions}
-            self._write({**known, "shuffle_partitions": shuffle_partitions})
-            return shuffle_partitions
+            starts = find_starts()
+            known |= {"starts": to_json(starts), "shuffle_partitions": shuffle_partitions}
+            self._write(known)
+            return Claim(shuffle_partitions, starts)
         if known["shape"] != shape:
             raise ConfigError(_refusal(self.location, known["shape"], shape))
-        return int(known["shuffle_partitions"])
+        return Claim(int(known["shuffle_partitions"]), from_json(known.get("starts", {})))
 
     def _path(self) -> Any:
         return self._jvm.org.apache.hadoop.fs.Path(f"{self.location.rstrip('/')}/{_FILE}")

@@ -11,9 +11,7 @@ A query without state whose steps are Column expressions has another shape: colu
 """
 
 import itertools
-import json
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -33,9 +31,10 @@ from ottla.streams.spark.envelopes import DDL
 from ottla.streams.spark.internal_topics import create_internal_topics, internal_topics
 from ottla.streams.spark.layout import Application, Layout, components, lay_out
 from ottla.streams.spark.pipeline_source import CLOCK_TOPIC, Reading, pipeline_source
+from ottla.streams.spark.ranges import Offsets
 from ottla.streams.spark.shipping import ship
 from ottla.streams.spark.stage_processor import StageProcessor
-from ottla.streams.topology import Source
+from ottla.streams.spark.starting import first_positions, global_topics, starting_offsets
 
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
@@ -132,9 +131,10 @@ def start_query(
     in_jvm = lowered if settings.uses_catalyst else None
     checkpoint = Checkpoint(spark, settings.checkpoint)
     default = int(spark.conf.get(_SHUFFLE_PARTITIONS) or 1)
-    shuffle_partitions = checkpoint.claim(compiled.layout, default)
+    claim = checkpoint.claim(compiled.layout, default, lambda: _first_positions(compiled, settings))
+    shuffle_partitions = claim.shuffle_partitions
     shipment = ship(compiled.layout, shuffle_partitions)
-    whole = frozenset(_global_topics(compiled.layout))
+    whole = frozenset(global_topics(compiled.layout))
     interval_ms = settings.tick_interval_ms if compiled.is_clocked else None
     format_name = f"ottla-pipeline-{next(_names)}"
     reading = Reading(shipment, whole, interval_ms)
@@ -142,9 +142,8 @@ def start_query(
         spark.dataSource.register(pipeline_source(format_name, reading))
     else:
         spark.dataSource.register(columns_source(format_name, reading, in_jvm))
-    rows = (
-        spark.readStream.format(format_name).options(**_source_options(compiled, settings)).load()
-    )
+    options = _source_options(compiled, settings, claim.starts)
+    rows = spark.readStream.format(format_name).options(**options).load()
     if in_jvm is not None:
         rows = columns_frame(rows, in_jvm)
     for level in range(1, compiled.layout.levels + 1):
@@ -158,18 +157,17 @@ def start_query(
     return writer.trigger(**settings.trigger).start()
 
 
-def _global_topics(layout: Layout) -> Iterable[str]:
-    for kind in layout.kinds:
-        for node in kind.topology.nodes.values():
-            if isinstance(node, Source) and node.is_global:
-                yield from node.topics
+def _first_positions(compiled: Compiled, settings: QuerySettings) -> Offsets:
+    group_id = settings.options.get("kafka.group.id")
+    return first_positions(compiled.layout, compiled.topics, settings.bootstrap, group_id)
 
 
-def _source_options(compiled: Compiled, settings: QuerySettings) -> dict[str, str]:
+def _source_options(compiled: Compiled, settings: QuerySettings, starts: Offsets) -> dict[str, str]:
+    layout, topics = compiled.layout, compiled.topics
     options = {
         "kafka.bootstrap.servers": settings.bootstrap,
         "subscribe": ",".join(compiled.topics),
-        "startingOffsets": _starting(compiled, settings),
+        "startingOffsets": starting_offsets(layout, topics, settings.bootstrap, starts),
         "maxOffsetsPerTrigger": str(settings.max_records),
         "kafka.isolation.level": "read_committed",
     }
@@ -179,23 +177,3 @@ def _source_options(compiled: Compiled, settings: QuerySettings) -> dict[str, st
         del options["subscribe"]
         options["subscribePattern"] = f"(?:{own}|{named})"
     return {**options, **settings.options}
-
-
-def _starting(compiled: Compiled, settings: QuerySettings) -> str:
-    """Return where to start: as each source says, at the beginning where it does not."""
-    latest: set[str] = set()
-    for kind in compiled.layout.kinds:
-        for node in kind.topology.nodes.values():
-            if isinstance(node, Source) and node.offset_reset == "latest":
-                latest.update(kind.application.topic_name(topic) for topic in node.topics)
-                matches = re.compile(node.pattern or "(?!)").fullmatch
-                latest.update(topic for topic in compiled.topics if matches(topic))
-    if not latest:
-        return "earliest"
-    with Brokers(settings.bootstrap, client_id="ottla-streams") as brokers:
-        counts = {each.name: len(each.partitions) for each in list_topics(brokers)}
-    places = {
-        topic: {str(n): -1 if topic in latest else -2 for n in range(counts[topic])}
-        for topic in compiled.topics
-    }
-    return json.dumps(places)

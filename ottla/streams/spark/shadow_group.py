@@ -2,7 +2,8 @@
 
 Nothing is ever read from there: the checkpoint alone knows where the query goes on. So what cannot be committed is told
 in the log and tried again later, and never holds up the query for long. The group has no members; its offsets are
-committed from outside, as a tool does that resets them.
+committed from outside, as a tool does that resets them, but with a mark: they are no wish of where to start
+(starting.py).
 """
 
 import logging
@@ -13,6 +14,9 @@ from ottla.client.admin.offsets import CommittedOffset, commit_offsets
 from ottla.client.brokers import PASSING, Brokers
 from ottla.client.errors import NotReachable, TimedOut
 from ottla.streams.spark.ranges import Offsets
+
+PROGRESS = "ottla-progress"
+"""The metadata of what is committed here."""
 
 _log = logging.getLogger(__name__)
 
@@ -45,7 +49,7 @@ class ShadowGroup:
         ):
             return
         news = {
-            key: CommittedOffset(offset)
+            key: CommittedOffset(offset, metadata=PROGRESS)
             for key, offset in offsets.items()
             if self._committed.get(key) != offset
         }

@@ -1,7 +1,7 @@
 """What a reset does to each partition: pure, so that the dry run and the real one cannot differ."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 Partition = tuple[str, int]
@@ -15,6 +15,7 @@ class Target(Enum):
     OFFSET = "to-offset"
     TIME = "to-datetime"
     SHIFT = "shift-by"
+    FILE = "from-file"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,8 @@ class Move:
     partition: int
     current: int | None
     target: int
+    asked: int | None = field(default=None, compare=False)
+    """What was asked for, which the partition may not hold."""
 
 
 def plan_moves(
@@ -45,7 +48,7 @@ def plan_moves(
 ) -> list[Move]:
     """Return the move of each partition in `bounds`, never outside what it holds.
 
-    `amount` is the offset or the shift; `at_time` holds the offsets of the moment asked for.
+    `amount` is the offset or the shift; `at_time` holds the offsets of the moment asked for, or those of a file.
     ValueError if a partition without a committed offset is to be shifted.
     """
     if target is Target.SHIFT and (lost := sorted(set(bounds) - set(current))):
@@ -61,7 +64,9 @@ def plan_moves(
             Target.LATEST: kept.end,
             Target.OFFSET: amount,
             Target.TIME: at_time.get(key, kept.end),
+            Target.FILE: at_time.get(key, kept.end),
             Target.SHIFT: current.get(key, 0) + amount,
         }[target]
-        moves.append(Move(*key, current.get(key), min(max(wanted, kept.start), kept.end)))
+        held = min(max(wanted, kept.start), kept.end)
+        moves.append(Move(*key, current.get(key), held, wanted))
     return moves

@@ -1,48 +1,167 @@
-"""`ottla streams reset`: shows what an application would lose; --execute begins it anew.
+"""`ottla streams reset`: shows what a reset of an application would do; --execute does it.
 
-Follows kafka-streams-application-reset: only while no instance runs. Where the input was read is in the checkpoint, so
-that the application reads it from its beginning afterwards.
+Follows kafka-streams-application-reset: only while no instance runs; internal topics go, input topics are read from where
+the options say. The checkpoint goes with them, which Kafka leaves to KafkaStreams#cleanUp: it holds state and
+positions together, so that the application starts where this says.
+
+Not done: connections that are encrypted or logged in (--config-file says so).
 """
 
-import click
+from collections.abc import Callable, Sequence
+from typing import Any
 
+import click
+from click.core import ParameterSource
+
+from ottla.client.admin.groups import Group
 from ottla.client.brokers import Brokers
-from ottla.streams.app_settings import checkpoint_of
-from ottla.streams.application_reset import CHECKPOINT, execute_reset, plan_reset
+from ottla.streams.app_settings import check_application_id, checkpoint_of
+from ottla.streams.application_reset import (
+    CHECKPOINT,
+    GROUP,
+    Removal,
+    execute_reset,
+    plan_reset,
+    positions_of,
+    refuse_while_running,
+    running,
+)
 from ottla.tools import options
+from ottla.tools.group.plan import Move
+from ottla.tools.group.targets import targeted
 from ottla.tools.output import Output, note
+from ottla.tools.streams.client_config import ClientConfig, read_client_config
+from ottla.tools.streams.positions import plan_positions
 
 _COLUMNS = ("kind", "name")
+_POSITION = "position"
+_POSITION_COLUMNS = ("kind", "name", "partition", "current_offset", "new_offset")
+
+
+def _names(
+    context: click.Context, parameter: click.Parameter, values: Sequence[str]
+) -> tuple[str, ...]:
+    """Return the names of lists that are separated by commas."""
+    found = (name.strip() for value in values for name in value.split(","))
+    return tuple(dict.fromkeys(name for name in found if name))
+
+
+def _topics(name: str, help_text: str) -> Callable[[options.Function], options.Function]:
+    return click.option(
+        name,
+        multiple=True,
+        metavar="TOPIC,…",
+        callback=_names,
+        shell_complete=options.complete_topic,
+        help=help_text,
+    )
 
 
 @click.command("reset")
 @click.option("--application-id", required=True, metavar="ID", help="The application.")
+@_topics("--input-topics", "Start these where the options below say; default: at the beginning.")
+@targeted
+@click.option(
+    "--from-file",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False),
+    help="To the offsets of lines TOPIC,PARTITION,OFFSET.",
+)
+@_topics("--intermediate-topics", "Start these at their end.")
+@_topics("--internal-topics", "Delete only these of its internal topics; default: all.")
 @click.option("--state-dir", metavar="FOLDER", help="Where its checkpoints are, if it was told.")
+@click.option("--force", is_flag=True, help="Have members leave that have not ended by themselves.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be done: the default.")
 @click.option("--execute", is_flag=True, help="Do it; without this it is only shown.")
-@options.connected
-def command(
-    brokers: Brokers, output: Output, application_id: str, state_dir: str | None, execute: bool
-) -> None:
-    """Remove the checkpoint, the internal topics and the groups of an application."""
-    checkpoint = checkpoint_of(state_dir, application_id)
-    removals = plan_reset(brokers, application_id, checkpoint)
-    if execute:
-        execute_reset(brokers, removals)
-    rows = [
-        {
-            "application_id": application_id,
-            "kind": each.kind,
-            "name": each.name,
-            "executed": execute,
-        }
+@click.option(
+    "--config-file",
+    "--command-config",
+    "config_file",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False),
+    help="Settings of the client, as Kafka's tools read them: bootstrap.servers, …",
+)
+@options.bootstrap
+@options.formatted
+def command(output: Output, bootstrap: str, config_file: str | None, **words: Any) -> None:
+    """Remove the checkpoint, the internal topics and the groups of an application; say where its input goes on."""
+    check_application_id(words["application_id"])
+    if words["dry_run"] and words["execute"]:
+        raise click.UsageError("Say --dry-run or --execute, not both.")
+    config = read_client_config(config_file) if config_file else ClientConfig()
+    if config.ignored:
+        note(f"{config_file}: without effect here: {', '.join(config.ignored)}.")
+    source = click.get_current_context().get_parameter_source("bootstrap")
+    if source is not ParameterSource.COMMANDLINE and config.bootstrap:
+        bootstrap = config.bootstrap
+    with Brokers(bootstrap, timeout_s=config.timeout_s, client_id=config.client_id) as brokers:
+        _reset(brokers, output, words)
+
+
+def _reset(brokers: Brokers, output: Output, words: dict[str, Any]) -> None:
+    name = words["application_id"]
+    checkpoint = checkpoint_of(words["state_dir"], name)
+    members = running(brokers, name)
+    if not words["force"]:
+        refuse_while_running(members, name)
+    current = positions_of(brokers, name, checkpoint)
+    moves, told = plan_positions(brokers, words, current)
+    removals = plan_reset(brokers, name, checkpoint, words["internal_topics"])
+    if words["execute"]:
+        positions = {(each.topic, each.partition): each.target for each in moves}
+        execute_reset(brokers, name, removals, positions, members)
+    rows = _rows(words, removals, moves)
+    columns = _POSITION_COLUMNS if moves else _COLUMNS
+    output.rows(rows, columns, empty=f"There is nothing of {name}.")
+    for sentence in (*told, *_remarks(words, removals, members, checkpoint)):
+        note(sentence)
+    if rows:
+        where = "as was said here" if moves else "anew"
+        done = f"Removed: {name} begins {where} when it is started."
+        note(done if words["execute"] else "Nothing is changed yet: add --execute to do it.")
+
+
+def _rows(
+    words: dict[str, Any], removals: Sequence[Removal], moves: Sequence[Move]
+) -> list[dict[str, Any]]:
+    name = words["application_id"]
+    facts = {"application_id": name, "executed": words["execute"]}
+    rows: list[dict[str, Any]] = [
+        {**facts, "kind": each.kind, "name": each.name}
         for each in removals
+        # What it holds afterwards is told below.
+        if not (moves and each == Removal(GROUP, name))
     ]
-    output.rows(rows, _COLUMNS, empty=f"There is nothing of {application_id}.")
-    if rows and all(each.kind != CHECKPOINT for each in removals):
-        note(
+    rows += [
+        {
+            **facts,
+            "kind": _POSITION,
+            "name": each.topic,
+            "partition": each.partition,
+            "current_offset": each.current,
+            "new_offset": each.target,
+        }
+        for each in moves
+    ]
+    return rows
+
+
+def _remarks(
+    words: dict[str, Any],
+    removals: Sequence[Removal],
+    members: Sequence[Group],
+    checkpoint: str,
+) -> list[str]:
+    found = []
+    if removals and all(each.kind != CHECKPOINT for each in removals):
+        found.append(
             f"There is no checkpoint in {checkpoint}: where the input was read, and the state, are not reset. "
             "Give --state-dir if the application was told another folder."
         )
-    if rows:
-        done = f"Removed: {application_id} begins anew when it is started."
-        note(done if execute else "Nothing is changed yet: add --execute to do it.")
+    for group in members:
+        verb = "left" if words["execute"] else "would leave"
+        found.append(
+            f"Members that {verb} the group {group.group_id}: {len(group.members)}. An instance that still runs comes "
+            "back, and writes what was removed: be sure that all have ended."
+        )
+    return found

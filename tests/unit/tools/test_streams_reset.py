@@ -5,9 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 
-from ottla.client.admin.offsets import CommittedOffset, commit_offsets
+from ottla.client.admin.offsets import CommittedOffset, commit_offsets, committed_offsets
 from ottla.streams.election import Candidate, Election, ElectionSettings
+from ottla.streams.spark.shadow_group import PROGRESS
 from ottla.testing import Cluster
 
 _QUERY = "3f0c9a52-0000-4000-8000-000000000000"
@@ -68,3 +70,210 @@ def test_a_reset_is_refused_while_an_instance_runs(
     election.stop()
     assert (state_dir / "app").exists()
     assert run(*words, "--execute").code == 0
+
+
+def test_members_that_are_left_over_are_removed_by_force(
+    run: Any, ottla_cluster: Cluster, state_dir: Path
+) -> None:
+    """As with Kafka's --force; the dry run only says who would go."""
+    settings = ElectionSettings(ottla_cluster.bootstrap, "app", heartbeat_interval_ms=60_000)
+    election = Election(settings, Candidate("hangs", 1), lambda: None)
+    election.start()
+    words = ("streams", "reset", "--application-id", "app", "--state-dir", str(state_dir))
+    while run(*words).code == 0:
+        continue
+    shown = run(*words, "--force")
+    assert "Members that would leave the group app-drivers: 1." in shown.errors
+    assert run(*words, "--execute").code == 1
+    done = run(*words, "--force", "--execute")
+    assert done.code == 0
+    assert (
+        "Members that left the group app-drivers: 1. An instance that still runs comes back"
+        in done.errors
+    )
+    assert not (state_dir / "app").exists()
+    election.stop()
+
+
+@pytest.fixture
+def read_words(ottla_cluster: Cluster, state_dir: Path) -> Path:
+    """An application that has read 6 of 10 words, as its checkpoint says, and 2 numbers, as its group shows."""
+    ottla_cluster.create_topic("numbers")
+    producer = Producer({"bootstrap.servers": ottla_cluster.bootstrap})
+    for n in range(10):
+        producer.produce("words", f"{n}", timestamp=1_000 * (n + 1))
+        producer.produce("numbers", f"{n}", timestamp=1_000 * (n + 1))
+    assert producer.flush(10) == 0
+    query = state_dir / "app" / "0"
+    (query / "offsets").mkdir()
+    (query / "commits").mkdir()
+    (query / "offsets" / "3").write_text('v1\n{}\n{"words": {"0": 6}, "wall clock": {"0": 77}}')
+    (query / "offsets" / "4").write_text('v1\n{}\n{"words": {"0": 8}}')
+    (query / "commits" / "3").write_text("v1\n{}")
+    with ottla_cluster.admin() as brokers:
+        progress = CommittedOffset(2, metadata=PROGRESS)
+        commit_offsets(brokers, "app", {("numbers", 0): progress})
+    return state_dir
+
+
+@pytest.mark.parametrize(
+    ("words", "to", "stays"),
+    [
+        (("--to-earliest",), 0, 2),
+        ((), 0, 2),
+        (("--to-latest",), 10, 2),
+        (("--to-offset", "4"), 4, 2),
+        (("--to-datetime", "1970-01-01T00:00:08"), 7, 2),
+        (("--by-duration", "P1D"), 10, 2),
+        (("--shift-by", "-2"), 4, 2),
+        (("--shift-by", "3"), 9, 2),
+    ],
+)
+def test_input_goes_on_where_it_is_told_to(
+    run: Any, ottla_cluster: Cluster, read_words: Path, words: tuple[str, ...], to: int, stays: int
+) -> None:
+    """A topic that is not named stays where it is; both are committed, without the mark of progress."""
+    told = ("--application-id", "app", "--state-dir", str(read_words), "--input-topics", "words")
+    shown = run("streams", "reset", *told, *words, "--output", "json")
+    assert _positions(shown.json) == [("words", 0, 6, to), ("numbers", 0, 2, stays)]
+    with ottla_cluster.admin() as brokers:
+        assert committed_offsets(brokers, "app")["numbers", 0].metadata == PROGRESS
+        done = run("streams", "reset", *told, *words, "--execute")
+        assert (done.code, done.errors) == (
+            0,
+            "Removed: app begins as was said here when it is started.\n",
+        )
+        assert committed_offsets(brokers, "app") == {
+            ("words", 0): CommittedOffset(to),
+            ("numbers", 0): CommittedOffset(stays),
+        }
+    again = run("streams", "reset", *told, "--shift-by", "0", "--output", "json")
+    assert _positions(again.json)[0] == ("words", 0, to, to)
+
+
+def _positions(rows: list[dict[str, Any]]) -> list[tuple[str, int, int, int]]:
+    return [
+        (row["name"], row["partition"], row["current_offset"], row["new_offset"])
+        for row in rows
+        if row["kind"] == "position"
+    ]
+
+
+def _reset(run: Any, folder: Path, *words: str) -> Any:
+    return run("streams", "reset", "--application-id", "app", "--state-dir", str(folder), *words)
+
+
+def test_without_topics_all_that_was_read_is_meant(run: Any, read_words: Path) -> None:
+    """Kafka's tool would do nothing then, without a word."""
+    done = _reset(run, read_words, "--to-offset", "5", "--output", "json")
+    assert _positions(done.json) == [("numbers", 0, 2, 5), ("words", 0, 6, 5)]
+
+
+def test_an_offset_that_is_not_held_is_moved_to_one_that_is(run: Any, read_words: Path) -> None:
+    """With a word about it, as in Kafka."""
+    done = _reset(run, read_words, "--input-topics", "words", "--shift-by", "-50")
+    assert "words-0: offset -44 is before its first record; 0 is taken." in done.errors
+    done = _reset(run, read_words, "--input-topics", "words", "--to-offset", "99")
+    assert "words-0: offset 99 is past its end; 10 is taken." in done.errors
+
+
+def test_intermediate_topics_start_at_their_end(run: Any, read_words: Path) -> None:
+    """What the application wrote there itself is not read again."""
+    done = _reset(run, read_words, "--intermediate-topics", "numbers", "--output", "json")
+    assert _positions(done.json) == [("numbers", 0, 2, 10), ("words", 0, 6, 6)]
+
+
+def test_offsets_come_from_a_file(run: Any, read_words: Path, tmp_path: Path) -> None:
+    """Lines of topic, partition and offset, as those of Kafka's reset plans."""
+    plan = tmp_path / "plan.csv"
+    plan.write_text("words,0,3\nnumbers,0,50\n")
+    done = _reset(run, read_words, "--from-file", str(plan), "--output", "json")
+    assert _positions(done.json) == [("numbers", 0, 2, 10), ("words", 0, 6, 3)]
+    assert "numbers-0: offset 50 is past its end; 10 is taken." in done.errors
+
+
+@pytest.mark.parametrize(
+    ("plan", "message"),
+    [
+        ("words,0\n", "line 1: 'words,0': write it like orders,0,42"),
+        ("\nwords,0,x\n", "line 2: 'words,0,x': write it like"),
+        ("", "holds no line TOPIC,PARTITION,OFFSET"),
+        ("words,0,1\nwords,9,1\n", "names words-9, which is of none of the input topics"),
+        ("numbers,0,1\n", "says nothing of words-0"),
+    ],
+)
+def test_a_file_that_cannot_be_meant_is_refused(
+    run: Any, read_words: Path, tmp_path: Path, plan: str, message: str
+) -> None:
+    """Before anything is done."""
+    file = tmp_path / "plan.csv"
+    file.write_text(plan)
+    done = _reset(run, read_words, "--from-file", str(file), "--input-topics", "words", "--execute")
+    assert done.code == 2
+    assert message in done.errors
+    assert (read_words / "app").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (("--input-topics", "words,nothing"), 1, "topic nothing is not there; nothing is changed"),
+        (
+            ("--internal-topics", "words"),
+            1,
+            "words is no internal topic of 'app'; there are: app-counts-",
+        ),
+        (("--to-latest", "--shift-by", "1"), 2, "with exactly one of --to-earliest, --to-latest, "),
+        (("--to-latest", "--from-file", "/dev/null"), 2, "--shift-by, --from-file"),
+        (("--by-duration", "soon"), 2, "'soon' is no duration"),
+        (("--dry-run",), 2, "--dry-run or --execute, not both"),
+        (("--input-topics", "words", "--intermediate-topics", "words"), 2, "not both"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_whole(
+    run: Any,
+    ottla_cluster: Cluster,
+    read_words: Path,
+    words: tuple[str, ...],
+    code: int,
+    message: str,
+) -> None:
+    """Kafka's tool would do the half of it that can be done."""
+    topics = sorted(ottla_cluster.topics())
+    done = _reset(run, read_words, *words, "--execute")
+    assert done.code == code
+    assert message in done.errors
+    assert (read_words / "app").exists()
+    assert sorted(ottla_cluster.topics()) == topics
+
+
+def test_of_the_internal_topics_some_may_be_chosen(
+    run: Any, ottla_cluster: Cluster, state_dir: Path
+) -> None:
+    """The others stay."""
+    done = _reset(run, state_dir, "--internal-topics", "app-x-repartition", "--execute")
+    assert done.code == 0
+    assert "app-counts-changelog" in ottla_cluster.topics()
+    assert "app-x-repartition" not in ottla_cluster.topics()
+
+
+def test_a_file_configures_the_client(
+    run: Any,
+    ottla_cluster: Cluster,
+    state_dir: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As for Kafka's tools; what is encrypted is refused, and what has no effect is said."""
+    monkeypatch.setenv("OTTLA_BOOTSTRAP", "127.0.0.1:1")
+    file = tmp_path / "client.properties"
+    file.write_text(
+        f"bootstrap.servers={ottla_cluster.bootstrap}\nrequest.timeout.ms=5000\nfetch.min.bytes=1\n"
+    )
+    done = _reset(run, state_dir, "--config-file", str(file))
+    assert done.code == 0
+    assert f"{file}: without effect here: fetch.min.bytes." in done.errors
+    file.write_text("security.protocol=SASL_SSL\n")
+    refused = _reset(run, state_dir, "--command-config", str(file))
+    assert refused.code == 1
+    assert "security.protocol=SASL_SSL cannot be had here" in refused.errors

@@ -1,0 +1,136 @@
+"""Where an application's input goes on after a reset: what its options come to, partition by partition.
+
+As with Kafka's tool: of the input topics from where the options say, the beginning without any; of intermediate topics
+from their end; topics that are not named go on where they are. Where no topic is named the options are about all that the
+application has read; without any of them it begins anew as its sources say, and there is nothing to say here.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.client.admin.topics import list_topics
+from ottla.client.brokers import Brokers
+from ottla.tools.group.plan import Move, Partition, Target, plan_moves
+from ottla.tools.group.targets import bounds_of, choose, planned, warnings
+
+FROM_FILE = "from_file"
+
+
+def plan_positions(
+    brokers: Brokers, words: Mapping[str, Any], current: Mapping[Partition, int]
+) -> tuple[list[Move], list[str]]:
+    """Return the moves of partitions, and what there is to say about them.
+
+    ApiError UNKNOWN_TOPIC_OR_PARTITION for topics that are not there, UsageError for what cannot be meant.
+    """
+    chosen = choose(words, also=(FROM_FILE,))
+    lines = None if words[FROM_FILE] is None else read_plan(words[FROM_FILE])
+    inputs, ends = words["input_topics"], words["intermediate_topics"]
+    if set(inputs) & set(ends):
+        name = min(set(inputs) & set(ends))
+        raise click.UsageError(f"{name} is an input topic or an intermediate one, not both.")
+    is_told = chosen is not None or lines is not None
+    if not (inputs or ends or is_told):
+        return [], []
+    counts = {each.name: len(each.partitions) for each in list_topics(brokers)}
+    if is_told and not inputs:
+        inputs = sorted({topic for topic, _ in (lines or current)} & set(counts) - set(ends))
+        if not inputs and not ends:
+            raise click.UsageError("The application has read nothing yet: name its --input-topics.")
+    _check_known([*inputs, *ends], counts)
+    keys = [(topic, n) for topic in inputs for n in range(counts[topic])]
+    if lines is not None:
+        moves = _of_file(brokers, lines, keys, current)
+    else:
+        moves = _of_target(brokers, chosen or (Target.EARLIEST, 0), keys, current)
+    told = warnings(moves) + _unfound(chosen, keys, current)
+    at_end = [(topic, n) for topic in ends for n in range(counts[topic])]
+    moves += planned(brokers, Target.LATEST, 0, at_end, current) if at_end else []
+    named = {(each.topic, each.partition) for each in moves}
+    rest = {key for key in current if key not in named and key[1] < counts.get(key[0], 0)}
+    stay = {key: current[key] for key in rest}
+    return moves + _staying(brokers, stay), told
+
+
+def _check_known(names: Sequence[str], counts: Mapping[str, int]) -> None:
+    missing = sorted(set(names) - set(counts))
+    if missing:
+        is_one = len(missing) == 1
+        what = f"topic {missing[0]} is" if is_one else f"topics {', '.join(missing)} are"
+        raise ApiError(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The {what} not there; nothing is changed."
+        )
+
+
+def _of_target(
+    brokers: Brokers,
+    target: tuple[Target, int],
+    keys: Sequence[Partition],
+    current: Mapping[Partition, int],
+) -> list[Move]:
+    if target[0] is not Target.SHIFT:
+        return planned(brokers, *target, keys, current) if keys else []
+    # As with Kafka's tool, whose consumer starts at the end of what it has read nothing of.
+    bounds = bounds_of(brokers, keys)
+    known = {key: current.get(key, bounds[key].end) for key in keys}
+    return plan_moves(*target, bounds=bounds, current=known, at_time={})
+
+
+def _of_file(
+    brokers: Brokers,
+    lines: Mapping[Partition, int],
+    keys: Sequence[Partition],
+    current: Mapping[Partition, int],
+) -> list[Move]:
+    for wrong, what in (
+        (set(keys) - set(lines), "says nothing of"),
+        (set(lines) - set(keys), "names"),
+    ):
+        if wrong:
+            topic, partition = min(wrong)
+            why = "" if what == "says nothing of" else ", which is of none of the input topics"
+            raise click.UsageError(f"The file of --from-file {what} {topic}-{partition}{why}.")
+    return plan_moves(
+        Target.FILE, 0, bounds=bounds_of(brokers, keys), current=current, at_time=lines
+    )
+
+
+def _staying(brokers: Brokers, stay: Mapping[Partition, int]) -> list[Move]:
+    if not stay:
+        return []
+    bounds = bounds_of(brokers, sorted(stay))
+    return plan_moves(Target.FILE, 0, bounds=bounds, current=stay, at_time=stay)
+
+
+def _unfound(
+    chosen: tuple[Target, int] | None,
+    keys: Sequence[Partition],
+    current: Mapping[Partition, int],
+) -> list[str]:
+    if chosen is None or chosen[0] is not Target.SHIFT:
+        return []
+    return [
+        f"{topic}-{partition}: nothing is committed there; its end was shifted."
+        for topic, partition in sorted(set(keys) - set(current))
+    ]
+
+
+def read_plan(file: str) -> dict[Partition, int]:
+    """Return the offsets of a file of lines TOPIC,PARTITION,OFFSET; UsageError names a line that is none."""
+    found: dict[Partition, int] = {}
+    for number, line in enumerate(Path(file).read_text(encoding="utf-8").splitlines(), 1):
+        if not line.strip():
+            continue
+        parts = [part.strip() for part in line.split(",")]
+        if len(parts) != 3 or not (parts[1].isdecimal() and parts[2].isdecimal()):
+            raise click.UsageError(
+                f"{file}, line {number}: {line!r}: write it like orders,0,42: topic, partition, offset."
+            )
+        found[parts[0], int(parts[1])] = int(parts[2])
+    if not found:
+        raise click.UsageError(f"{file} holds no line TOPIC,PARTITION,OFFSET.")
+    return found
