@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ottla.streams.builder import StreamsBuilder
 from ottla.streams.columns import Column, coalesce, col, lit, struct, when
 from ottla.streams.dsl import KStream
+from ottla.streams.emitting import BufferConfig, EmitStrategy, Suppressed
 from ottla.streams.errors import (
     DeserializationError,
     SerializationError,
@@ -26,16 +27,17 @@ from ottla.streams.errors import (
 from ottla.streams.grouped import (
     CogroupedKStream,
     KGroupedStream,
+    SessionWindowedCogroupedKStream,
     SessionWindowedKStream,
+    TimeWindowedCogroupedKStream,
     TimeWindowedKStream,
 )
 from ottla.streams.kstream import BranchedKStream
 from ottla.streams.ktable import GlobalKTable, KGroupedTable, KTable
 from ottla.streams.options import (
+    AutoOffsetReset,
     Branched,
-    BufferConfig,
     Consumed,
-    EmitStrategy,
     Grouped,
     Joined,
     Materialized,
@@ -44,7 +46,6 @@ from ottla.streams.options import (
     Produced,
     Repartitioned,
     StreamJoined,
-    Suppressed,
     TableJoined,
 )
 from ottla.streams.processor import (
@@ -58,10 +59,23 @@ from ottla.streams.processor import (
     PunctuationType,
     RecordContext,
     TimestampedRecord,
+    ValueTransformerWithKey,
+    ValueTransformerWithKeySupplier,
 )
-from ottla.streams.records import Record, SessionWindow, TimeWindow, ValueAndTimestamp, Windowed
+from ottla.streams.records import (
+    KeyValue,
+    Record,
+    RecordMetadata,
+    SessionWindow,
+    TimeWindow,
+    ValueAndTimestamp,
+    VersionedRecord,
+    Windowed,
+)
 from ottla.streams.serdes import SchemaRegistry, Serde, Serdes
-from ottla.streams.stores.builders import Stores
+from ottla.streams.stores.builders import StoreBuilder
+from ottla.streams.stores.iterators import KeyValueIterator
+from ottla.streams.stores.named import Stores
 from ottla.streams.test_driver import TopologyTestDriver
 from ottla.streams.timestamps import (
     ExtractRecordMetadataTimestamp,
@@ -101,6 +115,7 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
+    "AutoOffsetReset",
     "Branched",
     "BranchedKStream",
     "BufferConfig",
@@ -124,6 +139,8 @@ __all__ = [
     "KStream",
     "KTable",
     "KafkaStreams",
+    "KeyValue",
+    "KeyValueIterator",
     "LogAndSkipOnInvalidTimestamp",
     "Materialized",
     "Named",
@@ -135,16 +152,19 @@ __all__ = [
     "PunctuationType",
     "Record",
     "RecordContext",
+    "RecordMetadata",
     "Repartitioned",
     "SchemaRegistry",
     "Serde",
     "Serdes",
     "SerializationError",
     "SessionWindow",
+    "SessionWindowedCogroupedKStream",
     "SessionWindowedKStream",
     "SessionWindows",
     "SlidingWindows",
     "State",
+    "StoreBuilder",
     "Stores",
     "StreamJoined",
     "StreamsBuilder",
@@ -153,6 +173,7 @@ __all__ = [
     "Suppressed",
     "TableJoined",
     "TimeWindow",
+    "TimeWindowedCogroupedKStream",
     "TimeWindowedKStream",
     "TimeWindows",
     "TimestampedRecord",
@@ -163,6 +184,9 @@ __all__ = [
     "UnlimitedWindows",
     "UsePartitionTimeOnInvalidTimestamp",
     "ValueAndTimestamp",
+    "ValueTransformerWithKey",
+    "ValueTransformerWithKeySupplier",
+    "VersionedRecord",
     "WallclockTimestampExtractor",
     "Windowed",
     "coalesce",

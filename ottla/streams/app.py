@@ -37,6 +37,7 @@ from ottla.streams.progress import Progress, ProgressLine
 from ottla.streams.runtime import Task, TaskSettings, TopicRecord
 from ottla.streams.spark.compile import QuerySettings
 from ottla.streams.spark.engine import SparkEngine, SparkSettings
+from ottla.streams.spelling import SnakeCase
 from ottla.streams.store_views import Change, StoreView, empty_view, view_of
 from ottla.streams.stream_time import StreamTime
 from ottla.streams.topology import Sink, Source, Topology
@@ -56,7 +57,7 @@ class StreamsMetadata:
     topics: frozenset[str]
 
 
-class KafkaStreams:
+class KafkaStreams(SnakeCase):
     """An application; a context manager that starts and closes it. Methods may be called from any thread."""
 
     def __init__(

@@ -9,6 +9,7 @@ Instant = int | datetime
 """A point in time: milliseconds since 1970, or a datetime with its zone."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LAST_MS = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(milliseconds=1)
 
 _UNITS = {
     "ms": 1,
@@ -53,7 +54,9 @@ def instant_ms(instant: Instant) -> int:
 
 
 def instant_of(timestamp_ms: int) -> datetime:
-    """Return the datetime of milliseconds since 1970, in UTC."""
+    """Return the datetime of milliseconds since 1970, in UTC; the last one there is for what is later."""
+    if timestamp_ms > _LAST_MS:
+        return datetime.max.replace(tzinfo=UTC)
     return _EPOCH + timedelta(milliseconds=timestamp_ms)
 
 

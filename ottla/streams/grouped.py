@@ -8,10 +8,11 @@ from ottla.streams.arity import with_key
 from ottla.streams.building import groups
 from ottla.streams.building.groups import Grouping, WindowSpec
 from ottla.streams.durations import Duration, milliseconds
+from ottla.streams.emitting import EmitStrategy
 from ottla.streams.functions import K, Of2, Of3, R, V
 from ottla.streams.ktable import KTable
 from ottla.streams.operators.windowed import OnLate
-from ottla.streams.options import EmitStrategy, Option, asked
+from ottla.streams.options import Option, asked
 from ottla.streams.records import Windowed
 from ottla.streams.spelling import SnakeCase
 from ottla.streams.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
@@ -186,11 +187,10 @@ class SessionWindowedKStream(_WindowedKStream[K, V], Generic[K, V]):
 
 
 class CogroupedKStream(SnakeCase, Generic[K, R]):
-    """Several grouped streams that are aggregated into one table, by key or by key and window."""
+    """Several grouped streams that are aggregated into one table."""
 
-    def __init__(self, parts: list[groups.CogroupPart], spec: WindowSpec | None = None) -> None:
+    def __init__(self, parts: list[groups.CogroupPart]) -> None:
         self._parts = parts
-        self._spec = spec
 
     @overload
     def cogroup(
@@ -205,17 +205,61 @@ class CogroupedKStream(SnakeCase, Generic[K, R]):
         part = group.grouping.group, with_key(aggregator, 3, "an aggregator")
         return CogroupedKStream([*self._parts, part])
 
-    def windowed_by(self, windows: groups.AnyWindows) -> "CogroupedKStream[Windowed[K], R]":
+    @overload
+    def windowed_by(self, windows: SessionWindows) -> "SessionWindowedCogroupedKStream[K, R]": ...
+    @overload
+    def windowed_by(
+        self, windows: TimeWindows | UnlimitedWindows | SlidingWindows
+    ) -> "TimeWindowedCogroupedKStream[K, R]": ...
+    def windowed_by(self, windows: groups.AnyWindows) -> Any:
         """Aggregate by window as well."""
-        return CogroupedKStream(self._parts, WindowSpec(windows))
+        is_session = isinstance(windows, SessionWindows)
+        kind = SessionWindowedCogroupedKStream if is_session else TimeWindowedCogroupedKStream
+        return kind(self._parts, WindowSpec(windows))
 
     def aggregate(
         self,
         initializer: Callable[[], R],
-        merger: Of2[R, R, R] | Of3[K, R, R, R] | None = None,
         materialized: Option = None,
         named: Option = None,
     ) -> KTable[K, R]:
-        """Fold the values of all streams; sessions need a merger that makes one aggregate of two."""
+        """Fold the values of all streams."""
+        told = asked(materialized, named)
+        return KTable(groups.aggregate_cogroup(self._parts, initializer, None, told, None))
+
+
+class TimeWindowedCogroupedKStream(SnakeCase, Generic[K, R]):
+    """Several grouped streams by key and tumbling, hopping, unlimited or sliding window."""
+
+    def __init__(self, parts: list[groups.CogroupPart], spec: WindowSpec) -> None:
+        self._parts = parts
+        self._spec = spec
+
+    def aggregate(
+        self,
+        initializer: Callable[[], R],
+        materialized: Option = None,
+        named: Option = None,
+    ) -> KTable[Windowed[K], R]:
+        """Fold the values of all streams, by key and window."""
+        told = asked(materialized, named)
+        return KTable(groups.aggregate_cogroup(self._parts, initializer, None, told, self._spec))
+
+
+class SessionWindowedCogroupedKStream(SnakeCase, Generic[K, R]):
+    """Several grouped streams by key and session."""
+
+    def __init__(self, parts: list[groups.CogroupPart], spec: WindowSpec) -> None:
+        self._parts = parts
+        self._spec = spec
+
+    def aggregate(
+        self,
+        initializer: Callable[[], R],
+        merger: Of2[R, R, R] | Of3[K, R, R, R],
+        materialized: Option = None,
+        named: Option = None,
+    ) -> KTable[Windowed[K], R]:
+        """Fold the values of all streams, by key and session; the merger makes one aggregate of two."""
         told = asked(materialized, named)
         return KTable(groups.aggregate_cogroup(self._parts, initializer, merger, told, self._spec))

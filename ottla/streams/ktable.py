@@ -9,16 +9,16 @@ from ottla.streams.building import tables
 from ottla.streams.building.flows import TableFlow
 from ottla.streams.building.groups import TableGroupFlow
 from ottla.streams.durations import Duration
+from ottla.streams.emitting import BufferConfig, Suppressed
 from ottla.streams.functions import K2, V2, K, Of1, Of2, Of3, R, V
 from ottla.streams.operators.tables import ValueTransformer
 from ottla.streams.operators.views import View
 from ottla.streams.options import (
-    BufferConfig,
     Grouped,
+    Materialized,
     Name,
     Named,
     Option,
-    Suppressed,
     TableJoined,
     asked,
     name_of,
@@ -31,11 +31,16 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class GlobalKTable(Generic[K, V]):
+class GlobalKTable(SnakeCase, Generic[K, V]):
     """A table of which every task holds all partitions; streams join it by any key."""
 
     view: View
     store_name: str
+
+    @property
+    def queryable_store_name(self) -> str:
+        """The name under which its store can be asked."""
+        return self.store_name
 
 
 class KTable(SnakeCase, Generic[K, V]):
@@ -120,13 +125,19 @@ class KTable(SnakeCase, Generic[K, V]):
     def transform_values(
         self,
         supplier: Callable[[], ValueTransformer],
-        *stores: str,
+        *stores: str | Materialized[Any, Any] | Named,
         materialized: Option = None,
         named: Option = None,
     ) -> "KTable[K, Any]":
-        """Give each entry a new value with the help of stores."""
+        """Give each entry a new value with the help of stores; a Materialized and a Named may stand among them."""
+        names = tuple(each for each in stores if isinstance(each, str))
+        for each in stores:
+            if isinstance(each, Materialized):
+                materialized = each
+            elif isinstance(each, Named):
+                named = each
         return KTable(
-            tables.transform_values(self.flow, supplier, stores, *asked(materialized, named))
+            tables.transform_values(self.flow, supplier, names, *asked(materialized, named))
         )
 
     @overload

@@ -3,11 +3,12 @@
 Every operator also takes the same things as keyword arguments; an object that is given as well wins.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, Generic, Self, TypeVar, cast
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, Self, TypeVar, cast, overload
 
 from ottla.streams.durations import Duration, milliseconds
+from ottla.streams.errors import TopologyError
 from ottla.streams.functions import K, V
 from ottla.streams.processor import StreamPartitioner, TimestampExtractor
 from ottla.streams.serdes import Serde
@@ -28,6 +29,10 @@ class Named(SnakeCase):
         """Return a name."""
         return cls(name)
 
+    def with_name(self, name: str) -> "Named":
+        """Return another name."""
+        return Named(name)
+
 
 Name = Named | str | None
 
@@ -47,6 +52,16 @@ class _WithSerdes(SnakeCase, Generic[K, V]):
     def _changed(self, **changes: Any) -> Self:
         changed: Self = replace(cast(Any, self), **changes)
         return changed
+
+    @classmethod
+    def key_serde(cls, key: Serde[K]) -> Self:
+        """Return the same with nothing but a serde of keys."""
+        return cls(key)
+
+    @classmethod
+    def value_serde(cls, value: Serde[V]) -> Self:
+        """Return the same with nothing but a serde of values."""
+        return cls(None, value)
 
     def with_key_serde(self, key: Serde[K]) -> Self:
         """Return the same with another serde of keys."""
@@ -69,10 +84,28 @@ class Consumed(_WithSerdes[K, V]):
     offset_reset: str | None = None
     name: str | None = None
 
+    @overload
     @classmethod
-    def with_(cls, key: Serde[K] | None, value: Serde[V] | None) -> "Consumed[K, V]":
-        """Return how to read with these serdes."""
-        return cls(key, value)
+    def with_(
+        cls,
+        key: Serde[K] | None,
+        value: Serde[V] | None,
+        timestamp_extractor: TimestampExtractor | None = None,
+        reset: str | None = None,
+    ) -> "Consumed[K, V]": ...
+    @overload
+    @classmethod
+    def with_(cls, key: TimestampExtractor | str) -> "Consumed[Any, Any]": ...
+    @classmethod
+    def with_(
+        cls, key: Any, value: Any = None, timestamp_extractor: Any = None, reset: str | None = None
+    ) -> "Consumed[Any, Any]":
+        """Return how to read with these serdes; or with nothing but an extractor, or where to start."""
+        if isinstance(key, str):
+            return Consumed(offset_reset=key)
+        if callable(key):
+            return Consumed(timestamp_extractor=key)
+        return Consumed(key, value, timestamp_extractor, reset)
 
     @classmethod
     def as_(cls, name: str) -> "Consumed[Any, Any]":
@@ -109,6 +142,11 @@ class Produced(_WithSerdes[K, V]):
     def as_(cls, name: str) -> "Produced[Any, Any]":
         """Return how to write under a name."""
         return Produced(name=name)
+
+    @classmethod
+    def stream_partitioner(cls, partitioner: StreamPartitioner) -> "Produced[Any, Any]":
+        """Return how to write with nothing but a choice of partitions."""
+        return Produced(partitioner=partitioner)
 
     def with_stream_partitioner(self, partitioner: StreamPartitioner) -> "Produced[K, V]":
         """Return the same with another choice of partitions."""
@@ -153,10 +191,16 @@ class Grouped(_WithSerdes[K, V]):
 
     name: str | None = None
 
+    @overload
     @classmethod
-    def with_(cls, key: Serde[K] | None, value: Serde[V] | None) -> "Grouped[K, V]":
-        """Return a group with these serdes."""
-        return cls(key, value)
+    def with_(cls, key: Serde[K] | None, value: Serde[V] | None) -> "Grouped[K, V]": ...
+    @overload
+    @classmethod
+    def with_(cls, key: str, value: Serde[K] | None, other: Serde[V] | None) -> "Grouped[K, V]": ...
+    @classmethod
+    def with_(cls, key: Any, value: Any, other: Any = None) -> "Grouped[Any, Any]":
+        """Return a group with these serdes, with a name before them or without one."""
+        return Grouped(value, other, key) if isinstance(key, str) else Grouped(key, value)
 
     @classmethod
     def as_(cls, name: str) -> "Grouped[Any, Any]":
@@ -169,7 +213,7 @@ class Repartitioned(_WithSerdes[K, V]):
     """How a stream is written to a repartition topic."""
 
     name: str | None = None
-    number_of_partitions: int | None = None
+    partitions: int | None = None
     partitioner: StreamPartitioner | None = None
 
     @classmethod
@@ -182,13 +226,23 @@ class Repartitioned(_WithSerdes[K, V]):
         """Return a repartition topic with this name."""
         return Repartitioned(name=name)
 
+    @classmethod
+    def number_of_partitions(cls, count: int) -> "Repartitioned[Any, Any]":
+        """Return a repartition topic of so many partitions."""
+        return Repartitioned(partitions=count)
+
+    @classmethod
+    def stream_partitioner(cls, partitioner: StreamPartitioner) -> "Repartitioned[Any, Any]":
+        """Return a repartition topic with a choice of partitions."""
+        return Repartitioned(partitioner=partitioner)
+
     def with_stream_partitioner(self, partitioner: StreamPartitioner) -> "Repartitioned[K, V]":
         """Return the same with another choice of partitions."""
         return replace(self, partitioner=partitioner)
 
     def with_number_of_partitions(self, count: int) -> "Repartitioned[K, V]":
         """Return the same with a number of partitions."""
-        return replace(self, number_of_partitions=count)
+        return replace(self, partitions=count)
 
 
 @dataclass(frozen=True)
@@ -217,6 +271,15 @@ class Joined(_WithSerdes[K, V]):
         """Return a join with this name."""
         return Joined(name=name)
 
+    @classmethod
+    def other_value_serde(cls, other_value: Serde[Any]) -> "Joined[Any, Any]":
+        """Return a join like any other: the table's own serde is used for its values."""
+        return Joined()
+
+    def with_other_value_serde(self, other_value: Serde[Any]) -> "Joined[K, V]":
+        """Return the same: the table's own serde is used for its values."""
+        return self
+
     def with_grace_period(self, grace: Duration) -> "Joined[K, V]":
         """Return the same with records that wait."""
         return replace(self, grace=grace)
@@ -235,13 +298,40 @@ class StreamJoined(_WithSerdes[Any, Any]):
     name: str | None = None
     store_name: str | None = None
     logging_enabled: bool = True
+    log_config: Mapping[str, str] = field(default_factory=dict, hash=False)
+    stores: tuple[StoreBuilder | None, StoreBuilder | None] = (None, None)
+    """The stores of this stream and of the other one, where they are supplied."""
 
+    @overload
     @classmethod
     def with_(
         cls, key: Serde[Any] | None, value: Serde[Any] | None, other_value: Serde[Any] | None
-    ) -> "StreamJoined":
-        """Return a join with these serdes."""
+    ) -> "StreamJoined": ...
+    @overload
+    @classmethod
+    def with_(cls, key: StoreBuilder, value: StoreBuilder) -> "StreamJoined": ...
+    @classmethod
+    def with_(cls, key: Any, value: Any, other_value: Any = None) -> "StreamJoined":
+        """Return a join with these serdes, or with these two stores."""
+        if isinstance(key, StoreBuilder):
+            return cls(stores=(key, value))
         return cls(key, value, other_value)
+
+    def with_this_store_supplier(self, store: StoreBuilder) -> "StreamJoined":
+        """Return the same with the store of this stream; it retains duplicates, for as long as the join needs."""
+        return replace(self, stores=(store, self.stores[1]))
+
+    def with_other_store_supplier(self, store: StoreBuilder) -> "StreamJoined":
+        """Return the same with the store of the other stream."""
+        return replace(self, stores=(self.stores[0], store))
+
+    def with_dsl_store_suppliers(self, suppliers: object) -> "StreamJoined":
+        """Return the same: where stores are kept is the engine's matter (KIP-954)."""
+        return self
+
+    def with_logging_enabled(self, config: Mapping[str, str] | None = None) -> "StreamJoined":
+        """Return the same with changelogs, whose topics have these options as well."""
+        return replace(self, logging_enabled=True, log_config=dict(config or {}))
 
     @classmethod
     def as_(cls, store_name: str) -> "StreamJoined":
@@ -266,6 +356,29 @@ class TableJoined(SnakeCase):
     """How two tables are joined by a foreign key."""
 
     name: str | None = None
+    partitioner: StreamPartitioner | None = None
+    """How this table's keys are partitioned; answers find the way back by themselves."""
+    other_partitioner: StreamPartitioner | None = None
+    """How the other table's keys are partitioned, of topic, key, None and the number of partitions."""
+
+    @classmethod
+    def with_(
+        cls, partitioner: StreamPartitioner | None, other_partitioner: StreamPartitioner | None
+    ) -> "TableJoined":
+        """Return a join of tables whose topics are partitioned otherwise than by the hash of the key (KIP-775)."""
+        return cls(None, partitioner, other_partitioner)
+
+    def with_partitioner(self, partitioner: StreamPartitioner) -> "TableJoined":
+        """Return the same with how this table is partitioned."""
+        return replace(self, partitioner=partitioner)
+
+    def with_other_partitioner(self, partitioner: StreamPartitioner) -> "TableJoined":
+        """Return the same with how the other table is partitioned."""
+        return replace(self, other_partitioner=partitioner)
+
+    def with_name(self, name: str) -> "TableJoined":
+        """Return the same under a name."""
+        return replace(self, name=name)
 
     @classmethod
     def as_(cls, name: str) -> "TableJoined":
@@ -285,13 +398,16 @@ class Materialized(SnakeCase, Generic[K, V]):
     store: StoreBuilder | None = None
     caching_enabled: bool = True
     """Whether updates may wait for a commit, if the application has room for a cache."""
+    log_config: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Options of its changelog's topic, over those that an application gives it."""
 
     @classmethod
     def as_(cls, store: str | StoreBuilder) -> "Materialized[Any, Any]":
         """Return a table whose store has this name, or is this one."""
-        if isinstance(store, StoreBuilder):
-            return Materialized(store.name, store.key, store.value, store=store)
-        return Materialized(store)
+        if not isinstance(store, StoreBuilder):
+            return Materialized(store)
+        kept = store.retention_ms or None
+        return Materialized(store.name, store.key, store.value, kept, store=store)
 
     @classmethod
     def with_(cls, key: Serde[K] | None, value: Serde[V] | None) -> "Materialized[K, V]":
@@ -310,6 +426,14 @@ class Materialized(SnakeCase, Generic[K, V]):
         """Return the same with windows that are kept for another while."""
         return replace(self, retention=retention)
 
+    def with_store_type(self, store_type: object) -> "Materialized[K, V]":
+        """Return the same: where a store is kept is the engine's matter, not the table's (KIP-591)."""
+        return self
+
+    def with_logging_enabled(self, config: Mapping[str, str] | None = None) -> "Materialized[K, V]":
+        """Return the same with a changelog, whose topic has these options as well."""
+        return replace(self, logging_enabled=True, log_config=dict(config or {}))
+
     def with_logging_disabled(self) -> "Materialized[K, V]":
         """Return the same without a changelog."""
         return replace(self, logging_enabled=False)
@@ -323,19 +447,29 @@ class Materialized(SnakeCase, Generic[K, V]):
         return replace(self, caching_enabled=False)
 
     def builder(self, kind: str, default_name: str) -> StoreBuilder:
-        """Describe the store of a table of a kind."""
-        if self.store is not None:
-            cached = self.caching_enabled
-            return replace(self.store, key=self.key, value=self.value, caching_enabled=cached)
-        return StoreBuilder(
-            self.name or default_name,
-            kind,
-            self.key,
-            self.value,
-            logging_enabled=self.logging_enabled,
-            caching_enabled=self.caching_enabled,
-        )
+        """Describe the store of a table of a kind; TopologyError if it is to be kept in one of another shape."""
+        told: dict[str, Any] = {
+            "key": self.key,
+            "value": self.value,
+            "logging_enabled": self.logging_enabled,
+            "log_config": self.log_config,
+            "caching_enabled": self.caching_enabled,
+        }
+        if self.store is None:
+            return StoreBuilder(self.name or default_name, kind, **told)
+        supplied = self.store.kind
+        if supplied not in (kind, *_SHAPES.get(kind, ())):
+            raise TopologyError(
+                f"store {self.store.name} is a {supplied} store; this table is kept in a {kind} store"
+            )
+        return replace(self.store, kind=supplied if supplied == "versioned" else kind, **told)
 
+
+# A table's values have their time, whatever its store was supplied as.
+_SHAPES = {
+    "timestamped_key_value": ("key_value", "versioned"),
+    "timestamped_window": ("window",),
+}
 
 Kept = Materialized[K, V] | str | None
 """How a table is kept, or just the name of its store."""
@@ -352,104 +486,6 @@ def asked(materialized: Option, named: Option) -> tuple[str | None, Materialized
         raise TypeError("an operator has one name, and its table is kept one way")
     kept = Materialized.as_(materialized) if isinstance(materialized, str) else materialized
     return name_of(named), kept
-
-
-@dataclass(frozen=True)
-class BufferConfig(SnakeCase):
-    """How much may wait in a suppress buffer, and what happens when it is full."""
-
-    max_records_count: int | None = None
-    max_bytes_count: int | None = None
-    fails_when_full: bool = False
-
-    @classmethod
-    def unbounded(cls) -> "BufferConfig":
-        """Return a buffer without bounds."""
-        return cls()
-
-    @classmethod
-    def max_records(cls, count: int) -> "BufferConfig":
-        """Return a buffer of so many keys; a full one emits early."""
-        return cls(max_records_count=count)
-
-    @classmethod
-    def max_bytes(cls, count: int) -> "BufferConfig":
-        """Return a buffer of so many bytes; a full one emits early."""
-        return cls(max_bytes_count=count)
-
-    def with_max_records(self, count: int) -> "BufferConfig":
-        """Return the same with a bound on keys."""
-        return replace(self, max_records_count=count)
-
-    def with_max_bytes(self, count: int) -> "BufferConfig":
-        """Return the same with a bound on bytes."""
-        return replace(self, max_bytes_count=count)
-
-    def emit_early_when_full(self) -> "BufferConfig":
-        """Return the same; a full one emits its first changes early."""
-        return replace(self, fails_when_full=False)
-
-    def shut_down_when_full(self) -> "BufferConfig":
-        """Return the same; a full one ends the application."""
-        return replace(self, fails_when_full=True)
-
-
-@dataclass(frozen=True)
-class Suppressed(SnakeCase):
-    """Which changes of a table wait, and how long."""
-
-    wait_ms: int | None
-    """None: until the window closes."""
-    buffer: BufferConfig = BufferConfig()
-    name: str | None = None
-    idle_timeout_ms: int | None = None
-    """After how much wall-clock time without records the stream's time goes on with the wall clock."""
-    on_late: "Callable[[Any], None] | None" = None
-    """Told of changes of windows that were closed while nothing came."""
-
-    @classmethod
-    def until_window_closes(cls, buffer: BufferConfig | None = None) -> "Suppressed":
-        """Let only the last change of each window through, when nothing can change it any more."""
-        kept = buffer or BufferConfig()
-        bounded = kept.max_records_count is not None or kept.max_bytes_count is not None
-        if bounded and not kept.fails_when_full:
-            raise ValueError(
-                "results are final only if none is emitted early: "
-                "use an unbounded buffer or one that shuts down when full"
-            )
-        return cls(None, kept)
-
-    @classmethod
-    def until_time_limit(cls, wait: Duration, buffer: BufferConfig) -> "Suppressed":
-        """Let at most one change of each key through in a while of stream time."""
-        return cls(milliseconds(wait), buffer)
-
-    def with_idle_timeout(
-        self, timeout: Duration, on_late: "Callable[[Any], None] | None" = None
-    ) -> "Suppressed":
-        """Return the same for streams that may fall silent: their time then goes on without records."""
-        return replace(self, idle_timeout_ms=milliseconds(timeout), on_late=on_late)
-
-    def with_name(self, name: str) -> "Suppressed":
-        """Return the same under a name."""
-        return replace(self, name=name)
-
-
-@dataclass(frozen=True)
-class EmitStrategy(SnakeCase):
-    """When a windowed aggregation emits: at each update, or once when the window closes."""
-
-    on_close: bool
-
-    @classmethod
-    def on_window_update(cls) -> "EmitStrategy":
-        """Emit every update."""
-        return cls(False)
-
-    @classmethod
-    def on_window_close(cls) -> "EmitStrategy":
-        """Emit the result of a window once, when it closes."""
-        return cls(True)
 
 
 @dataclass(frozen=True)
@@ -480,3 +516,40 @@ class Branched(SnakeCase, Generic[T]):
     def with_consumer(cls, consumer: Callable[[T], None], name: str | None = None) -> "Branched[T]":
         """Return a branch that a function ends."""
         return cls(name, None, consumer)
+
+    def with_name(self, name: str) -> "Branched[T]":
+        """Return the same under a name."""
+        return replace(self, name=name)
+
+
+class AutoOffsetReset(SnakeCase):
+    """Where a source starts that has no position yet (KIP-1106).
+
+    Not done: `none` and `by_duration`; see the errors for what to do instead.
+    """
+
+    @staticmethod
+    def earliest() -> str:
+        """Start at the first record there is."""
+        return "earliest"
+
+    @staticmethod
+    def latest() -> str:
+        """Start at what comes next."""
+        return "latest"
+
+    @staticmethod
+    def none() -> str:
+        """Raise TopologyError: an application here finds its position in its checkpoint or has none."""
+        raise TopologyError(
+            "a source starts at AutoOffsetReset.earliest() or latest(): an application without a position is a "
+            "new one. Whoever must not start anew names a state_dir that lasts"
+        )
+
+    @staticmethod
+    def by_duration(duration: Duration) -> str:
+        """Raise TopologyError: a source starts at one of two ends."""
+        raise TopologyError(
+            "a source starts at AutoOffsetReset.earliest() or latest(); from earliest(), a filter on the "
+            "record's time leaves out what is older than the duration"
+        )

@@ -154,6 +154,39 @@ class FixedKeyProcessorSupplier(
     """The same, for `process_values`."""
 
 
+class ValueTransformerWithKey(Generic[KIn, VIn, VOut]):
+    """Makes new values of a table's entries with the help of stores; subclasses say how in `transform`."""
+
+    context: ProcessorContext
+
+    def init(self, context: ProcessorContext) -> None:
+        """Start: called once. Call `super().init(context)` when overriding."""
+        self.context = context
+
+    def transform(self, key: KIn, value: VIn) -> VOut:
+        """Return the new value; the value may be None."""
+        raise TypeError(f"{type(self).__name__} does not say what it does: define transform")
+
+    def close(self) -> None:
+        """End: nothing comes after."""
+
+
+class ValueTransformerWithKeySupplier(Generic[KIn, VIn, VOut]):
+    """Makes transformers and says which stores they bring along, as a ProcessorSupplier does for processors."""
+
+    def get(self) -> ValueTransformerWithKey[KIn, VIn, VOut]:
+        """Return a new transformer; each task has its own."""
+        raise TypeError(f"{type(self).__name__} does not say what it makes: define get")
+
+    def stores(self) -> Iterable[StoreBuilder]:
+        """Return the stores that a topology adds and connects."""
+        return ()
+
+    def __call__(self) -> ValueTransformerWithKey[KIn, VIn, VOut]:
+        """Make a transformer."""
+        return self.get()
+
+
 class TimestampedRecord(NamedTuple):
     """A record of a source topic as a timestamp extractor sees it."""
 
@@ -200,7 +233,7 @@ None leaves it to the key; several get the record each, and none of them (an emp
 StoreMap = Mapping[str, Any]
 
 
-def supplied_stores(supplier: Supplier) -> tuple[StoreBuilder, ...]:
+def supplied_stores(supplier: Callable[[], Any]) -> tuple[StoreBuilder, ...]:
     """Return the stores that a supplier, or the processor class that it is, brings along."""
     stores = getattr(supplier, "stores", ()) or ()
     return tuple(stores() if callable(stores) else stores)

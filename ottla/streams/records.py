@@ -4,7 +4,10 @@ All are immutable; a processor that changes one makes another.
 """
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Generic, NamedTuple, TypeVar
+
+from ottla.streams.durations import instant_of
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -14,6 +17,18 @@ NewV = TypeVar("NewV")
 Header = tuple[str, bytes | None]
 
 NO_TIMESTAMP = -1
+
+
+class KeyValue(NamedTuple, Generic[K, V]):
+    """A key and a value; wherever one is taken a tuple does as well."""
+
+    key: K
+    value: V
+
+    @classmethod
+    def pair(cls, key: K, value: V) -> "KeyValue[K, V]":
+        """Return a key and a value."""
+        return cls(key, value)
 
 
 class Record(NamedTuple, Generic[K, V]):
@@ -58,6 +73,16 @@ class ValueAndTimestamp(NamedTuple, Generic[V]):
     value: V
     timestamp: int
 
+    @classmethod
+    def make(cls, value: V | None, timestamp: int) -> "ValueAndTimestamp[V] | None":
+        """Return a value with its time in ms; None for None."""
+        return None if value is None else cls(value, timestamp)
+
+    @staticmethod
+    def get_value_or_null(entry: "ValueAndTimestamp[V] | None") -> V | None:
+        """Return the value alone; None for None."""
+        return None if entry is None else entry.value
+
 
 class VersionedRecord(NamedTuple, Generic[V]):
     """One version of a value, valid from `timestamp` until `valid_to` (None: still)."""
@@ -81,12 +106,40 @@ class TimeWindow(NamedTuple):
     start: int
     end: int
 
+    @property
+    def start_time(self) -> datetime:
+        """When it starts, in UTC."""
+        return instant_of(self.start)
+
+    @property
+    def end_time(self) -> datetime:
+        """When it ends, in UTC; the end of all time where it has none."""
+        return instant_of(self.end)
+
+    def overlap(self, other: "TimeWindow") -> bool:
+        """Return whether there is a time that both hold."""
+        return self.start < other.end and other.start < self.end
+
 
 class SessionWindow(NamedTuple):
     """From `start` up to, and with, `end` in milliseconds: the times of a session's outer records."""
 
     start: int
     end: int
+
+    @property
+    def start_time(self) -> datetime:
+        """The time of its first record, in UTC."""
+        return instant_of(self.start)
+
+    @property
+    def end_time(self) -> datetime:
+        """The time of its last record, in UTC."""
+        return instant_of(self.end)
+
+    def overlap(self, other: "SessionWindow") -> bool:
+        """Return whether there is a time that both hold."""
+        return self.start <= other.end and other.start <= self.end
 
 
 class Windowed(NamedTuple, Generic[K]):

@@ -25,6 +25,7 @@ from ottla.streams.processor import Processor, PunctuationType, TimestampExtract
 from ottla.streams.raw import ProducedRecord, TopicRecord
 from ottla.streams.records import NO_TIMESTAMP, Record, RecordMetadata
 from ottla.streams.serdes import resolve
+from ottla.streams.spelling import SnakeCase
 from ottla.streams.stores.builders import DefaultSerdes, StateStore, StoreBuilder
 from ottla.streams.stores.ordered import OpenMap, open_memory
 from ottla.streams.topology import ProcessorNode, Sink, Source, Topology, TopologyNode
@@ -126,7 +127,7 @@ class Punctuators:
                 self.add(schedule)
 
 
-class NodeContext:
+class NodeContext(SnakeCase):
     """What one processor sees of its task."""
 
     def __init__(self, task: "Task", name: str, stores: frozenset[str]) -> None:

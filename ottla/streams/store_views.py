@@ -5,12 +5,16 @@ one after the other, each in the order of its keys. Reads and updates exclude ea
 """
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
 
+from ottla.streams.durations import Instant
 from ottla.streams.errors import StreamsError
 from ottla.streams.records import ValueAndTimestamp
+from ottla.streams.serdes import Serde
+from ottla.streams.spelling import SnakeCase
 from ottla.streams.stores.builders import DefaultSerdes, StoreBuilder
+from ottla.streams.stores.iterators import KeyValueIterator
 
 # So many changes are taken at once; a reader waits for no more.
 _STEP = 200
@@ -20,7 +24,11 @@ Change = tuple[int, bytes, bytes | None, int]
 """Partition, key, value and time of a record of the changelog."""
 
 
-class StoreView:
+Ask = Callable[[Any], Iterable[tuple[Any, Any]]]
+T = TypeVar("T")
+
+
+class StoreView(SnakeCase):
     """What all views are; `with_timestamps` gives values as ValueAndTimestamp where the store has them."""
 
     def __init__(self, name: str, stores: Sequence[Any], *, with_timestamps: bool = False) -> None:
@@ -50,11 +58,21 @@ class StoreView:
             found = (ask(store) for store in self._stores)
             return self._plain(next((each for each in found if each is not None), None))
 
-    def _walk(self, ask: Callable[[Any], Iterable[tuple[Any, Any]]]) -> Iterator[tuple[Any, Any]]:
+    def _walk(self, ask: Ask) -> KeyValueIterator[Any, Any]:
         """Return what a walk through all stores finds now."""
         with self._lock:
             found = [entry for store in self._stores for entry in ask(store)]
-        return ((key, self._plain(value)) for key, value in found)
+        return KeyValueIterator((key, self._plain(value)) for key, value in found)
+
+    @property
+    def partitions(self) -> range:
+        """The partitions that it holds, each from a store of its own."""
+        return range(len(self._stores))
+
+    def ask(self, partition: int, question: Callable[[Any], T]) -> T:
+        """Return what the store of one partition answers while nothing changes it."""
+        with self._lock:
+            return question(self._stores[partition])
 
 
 class KeyValueView(StoreView):
@@ -64,21 +82,27 @@ class KeyValueView(StoreView):
         """Return the value of a key; None if it has none."""
         return self._first(lambda store: store.get(key))
 
-    def range(self, low: Any, high: Any) -> Iterator[tuple[Any, Any]]:
+    def range(self, low: Any, high: Any) -> KeyValueIterator[Any, Any]:
         """Walk the keys from `low` to `high`, both included; None is no bound."""
         return self._walk(lambda store: store.range(low, high))
 
-    def reverse_range(self, low: Any, high: Any) -> Iterator[tuple[Any, Any]]:
+    def reverse_range(self, low: Any, high: Any) -> KeyValueIterator[Any, Any]:
         """Walk the keys from `high` down to `low`."""
         return self._walk(lambda store: store.reverse_range(low, high))
 
-    def all(self) -> Iterator[tuple[Any, Any]]:
+    def all(self) -> KeyValueIterator[Any, Any]:
         """Walk all keys."""
         return self._walk(lambda store: store.all())
 
-    def reverse_all(self) -> Iterator[tuple[Any, Any]]:
+    def reverse_all(self) -> KeyValueIterator[Any, Any]:
         """Walk all keys from the last to the first."""
         return self._walk(lambda store: store.reverse_all())
+
+    def prefix_scan(
+        self, prefix: Any, serde: Serde[Any] | None = None
+    ) -> KeyValueIterator[Any, Any]:
+        """Walk the keys whose bytes begin with those of `prefix`, by its own serde or the keys'."""
+        return self._walk(lambda store: store.prefix_scan(prefix, serde))
 
     def approximate_num_entries(self) -> int:
         """Return the number of keys."""
@@ -89,9 +113,9 @@ class KeyValueView(StoreView):
 class VersionedView(StoreView):
     """Versions of values by key (Kafka's VersionedKeyQuery)."""
 
-    def get(self, key: Any) -> Any:
-        """Return the latest value of a key."""
-        return self._first(lambda store: store.get(key))
+    def get(self, key: Any, as_of: Instant | None = None) -> Any:
+        """Return the latest value of a key, or what it had at a time."""
+        return self._first(lambda store: store.get(key, as_of))
 
     def get_as_of(self, key: Any, as_of: int) -> Any:
         """Return what a key had at a time (ms)."""
@@ -101,45 +125,64 @@ class VersionedView(StoreView):
 class WindowView(StoreView):
     """Values by key and window start (Kafka's ReadOnlyWindowStore); times in ms, both ends included."""
 
-    def fetch(self, key: Any, time_from: int, time_to: int | None = None) -> Any:
-        """Return the value of the window that starts then; with two times, walk (start, value)."""
-        if time_to is None:
-            return self._first(lambda store: store.fetch(key, time_from))
-        return self._walk(lambda store: store.fetch_range(key, time_from, time_to))
+    def fetch(self, key: Any, *place: Any) -> Any:
+        """Return the value of the window that starts then: `(key, start)`.
 
-    def backward_fetch(
-        self, key: Any, time_from: int, time_to: int = _FOREVER
-    ) -> Iterator[tuple[Any, Any]]:
-        """Walk a key's windows from the latest to the earliest."""
-        return self._walk(lambda store: store.fetch_range(key, time_from, time_to, backward=True))
+        Or walk the windows of a key within two times: `(key, from, to)`; or those of all keys from one to another:
+        `(key, key, from, to)`.
+        """
+        if len(place) == 1:
+            return self._first(lambda store: store.fetch(key, *place))
+        return self._walk(lambda store: store.fetch(key, *place))
 
-    def fetch_all(self, time_from: int, time_to: int) -> Iterator[tuple[Any, Any]]:
+    def backward_fetch(self, key: Any, *place: Any) -> KeyValueIterator[Any, Any]:
+        """Walk as `fetch` does, from the latest to the earliest; without an end, all from a time on."""
+        end = (_FOREVER,) if len(place) == 1 else ()
+        return self._walk(lambda store: store.backward_fetch(key, *place, *end))
+
+    def fetch_all(self, time_from: Instant, time_to: Instant) -> KeyValueIterator[Any, Any]:
         """Walk the windows of all keys that start within these times."""
         return self._walk(lambda store: store.fetch_all(time_from, time_to))
 
-    def all(self) -> Iterator[tuple[Any, Any]]:
+    def backward_fetch_all(
+        self, time_from: Instant, time_to: Instant
+    ) -> KeyValueIterator[Any, Any]:
+        """Walk as `fetch_all` does, from the last to the first."""
+        return self._walk(lambda store: store.backward_fetch_all(time_from, time_to))
+
+    def all(self) -> KeyValueIterator[Any, Any]:
         """Walk the windows of all keys."""
         return self._walk(lambda store: store.all())
+
+    def backward_all(self) -> KeyValueIterator[Any, Any]:
+        """Walk the windows of all keys from the last to the first."""
+        return self._walk(lambda store: store.backward_all())
 
 
 class SessionView(StoreView):
     """Values by key and session (Kafka's ReadOnlySessionStore); times in ms, both ends included."""
 
-    def fetch(self, key: Any) -> Iterator[tuple[Any, Any]]:
-        """Walk the sessions of a key."""
-        return self._walk(lambda store: store.fetch(key))
+    def fetch(self, *keys: Any) -> KeyValueIterator[Any, Any]:
+        """Walk the sessions of a key, or of all keys from one to another."""
+        return self._walk(lambda store: store.fetch(*keys))
 
-    def fetch_session(self, key: Any, start: int, end: int) -> Any:
+    def backward_fetch(self, *keys: Any) -> KeyValueIterator[Any, Any]:
+        """Walk as `fetch` does, from the last to the first."""
+        return self._walk(lambda store: store.backward_fetch(*keys))
+
+    def fetch_session(self, key: Any, start: Instant, end: Instant) -> Any:
         """Return the value of the session with these times."""
         return self._first(lambda store: store.fetch_session(key, start, end))
 
-    def find_sessions(
-        self, key: Any, earliest_end: int, latest_start: int
-    ) -> Iterator[tuple[Any, Any]]:
-        """Walk a key's sessions that end not before and start not after these times."""
-        return self._walk(lambda store: store.find_sessions(key, earliest_end, latest_start))
+    def find_sessions(self, *place: Any) -> KeyValueIterator[Any, Any]:
+        """Walk the sessions of a key, `(key, earliest_end, latest_start)`, or of all keys from one to another."""
+        return self._walk(lambda store: store.find_sessions(*place))
 
-    def fetch_all(self) -> Iterator[tuple[Any, Any]]:
+    def backward_find_sessions(self, *place: Any) -> KeyValueIterator[Any, Any]:
+        """Walk as `find_sessions` does, from the last to the first."""
+        return self._walk(lambda store: store.backward_find_sessions(*place))
+
+    def fetch_all(self) -> KeyValueIterator[Any, Any]:
         """Walk the sessions of all keys."""
         return self._walk(lambda store: store.all())
 

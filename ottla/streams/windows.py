@@ -5,11 +5,12 @@ Each is an immutable value in milliseconds; the grace is how long after its end 
 
 from dataclasses import dataclass, replace
 
-from ottla.streams.durations import Duration, milliseconds
+from ottla.streams.durations import Duration, Instant, instant_ms, milliseconds
 from ottla.streams.records import TimeWindow
 from ottla.streams.spelling import SnakeCase
 
 _FOREVER = (1 << 63) - 1
+_DAY_MS = 86_400_000
 
 
 def _check(holds: bool, sentence: str) -> None:
@@ -73,8 +74,9 @@ class UnlimitedWindows(SnakeCase):
         """Return the window that holds all times from 0."""
         return cls()
 
-    def start_on(self, start_ms: int) -> "UnlimitedWindows":
+    def start_on(self, start: Instant) -> "UnlimitedWindows":
         """Return the window that starts at a time."""
+        start_ms = instant_ms(start)
         _check(start_ms >= 0, "a window starts at 0 or later")
         return replace(self, start_ms=start_ms)
 
@@ -152,6 +154,16 @@ class JoinWindows(SnakeCase):
         """Return a window of the same length to both sides that takes late records for a while."""
         grace = milliseconds(after_window_end)
         return replace(cls.of_time_difference_with_no_grace(time_difference), grace_period_ms=grace)
+
+    @classmethod
+    def of(cls, time_difference: Duration) -> "JoinWindows":
+        """Return a window of the same length to both sides that takes late records for a day, as Kafka's of old."""
+        windows = cls.of_time_difference_with_no_grace(time_difference)
+        return windows.grace(max(0, _DAY_MS - windows.size_ms))
+
+    def grace(self, after_window_end: Duration) -> "JoinWindows":
+        """Return the window with another grace."""
+        return replace(self, grace_period_ms=milliseconds(after_window_end))
 
     def before(self, time_difference: Duration) -> "JoinWindows":
         """Return the window with another length into the past."""

@@ -138,16 +138,8 @@ def _join(
     key = options.key or left.key or right.key
     values = options.value or left.value, options.other_value or right.value
     stores = tuple(
-        StoreBuilder(
-            f"{store_name}-store",
-            "join_window",
-            key,
-            value,
-            windows.size_ms + windows.grace_period_ms,
-            windows.size_ms,
-            logging_enabled=options.logging_enabled,
-        )
-        for store_name, value in zip(store_names, values, strict=True)
+        _join_store(f"{store_name}-store", (key, value), windows, options, supplied)
+        for store_name, value, supplied in zip(store_names, values, options.stores, strict=True)
     )
     waiting = None
     if left_outer or right_outer:
@@ -163,6 +155,33 @@ def _join(
     graph.add(OperatorNode(merged, sides, PassThrough()))
     graph.copartition(left.node, right.node)
     return StreamFlow(graph, merged, merged, key, None)
+
+
+def _join_store(
+    name: str,
+    serdes: tuple[Serde[Any] | None, Serde[Any] | None],
+    windows: JoinWindows,
+    options: StreamJoined,
+    supplied: StoreBuilder | None,
+) -> StoreBuilder:
+    retention_ms = windows.size_ms + windows.grace_period_ms
+    if supplied is not None:
+        name = supplied.name
+        has = supplied.kind, supplied.retention_ms, supplied.window_size_ms
+        if has != ("join_window", retention_ms, windows.size_ms):
+            raise TopologyError(
+                f"store {name} does not fit its join: it is to be Stores.persistent_window_store"
+                f"({name!r}, {retention_ms}, {windows.size_ms}, retain_duplicates=True)"
+            )
+    return StoreBuilder(
+        name,
+        "join_window",
+        *serdes,
+        retention_ms,
+        windows.size_ms,
+        logging_enabled=options.logging_enabled,
+        log_config=options.log_config,
+    )
 
 
 def _outer_store(base: str | None, numbered: str, right_outer: bool) -> str:

@@ -47,9 +47,7 @@ def repartition(flow: StreamFlow, options: Repartitioned[Any, Any]) -> StreamFlo
     prefix = options.name or flow.graph.new_name("KSTREAM-REPARTITION-")
     serdes = options.key or flow.key, options.value or flow.value
     names = name_repartition(flow.graph, prefix)
-    node = repartition_node(
-        names, flow.node, serdes, options.partitioner, options.number_of_partitions
-    )
+    node = repartition_node(names, flow.node, serdes, options.partitioner, options.partitions)
     flow.graph.add(node)
     return StreamFlow(flow.graph, names.source, names.source, *serdes)
 

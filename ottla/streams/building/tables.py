@@ -8,6 +8,7 @@ from ottla.streams.arity import with_key
 from ottla.streams.building.flows import StreamFlow, TableFlow, source_table
 from ottla.streams.building.groups import TableGroupFlow
 from ottla.streams.columns import Column, is_sparks
+from ottla.streams.emitting import Suppressed
 from ottla.streams.errors import TopologyError
 from ottla.streams.operators.foreign_key import (
     RESPONSE_SERDE,
@@ -31,9 +32,9 @@ from ottla.streams.operators.tables import (
     ValueTransformer,
 )
 from ottla.streams.operators.views import Entry, Getter, View, mapped_view, store_view
-from ottla.streams.options import Grouped, Materialized, Named, Suppressed, TableJoined, asked
+from ottla.streams.options import Grouped, Materialized, Named, TableJoined, asked
 from ottla.streams.plan import OperatorNode, SinkNode, SourceNode
-from ottla.streams.processor import ProcessorContext
+from ottla.streams.processor import ProcessorContext, StreamPartitioner, supplied_stores
 from ottla.streams.records import ValueAndTimestamp
 from ottla.streams.serdes import Serde, Serdes
 from ottla.streams.stores.builders import StoreBuilder
@@ -164,7 +165,8 @@ def transform_values(
 
             return mapped_view(above, entry).open(context)
 
-        return View((*above.stores, *stores), open_transformer)
+        brought = (each.name for each in supplied_stores(supplier))
+        return View((*above.stores, *stores, *brought), open_transformer)
 
     key = (materialized and materialized.key) or table.key
     value = None if materialized is None else materialized.value
@@ -269,7 +271,7 @@ def join_tables(
         )
     if len(functions) == 1:
         return join(table, other, functions[0], outer, name, materialized)
-    told = TableJoined(name), materialized or Materialized()
+    told = replace(joined or TableJoined(), name=name), materialized or Materialized()
     extractor, joiner = functions
     return join_on_foreign_key(table, other, extractor, joiner, outer[0], told)
 
@@ -365,7 +367,8 @@ def join_on_foreign_key(
     sink = named("-subscription-registration-sink", "KTABLE-SINK-")
     source = named("-subscription-registration-source", "KTABLE-SOURCE-")
     asks = other.key, SUBSCRIPTION_SERDE
-    graph.add(SinkNode(sink, (send_name,), topic, *asks, internal=True))
+    partitioner = _of_keys(joined.other_partitioner)
+    graph.add(SinkNode(sink, (send_name,), topic, *asks, partitioner, internal=True))
     graph.add(SourceNode(source, (sink,), (topic,), None, *asks))
     store_name = named("-subscription-store", "KTABLE-FK-JOIN-SUBSCRIPTION-STATE-STORE-")
     store = StoreBuilder(store_name, "timestamped_key_value", Serdes.bytes(), SUBSCRIPTION_SERDE)
@@ -392,6 +395,13 @@ def join_on_foreign_key(
     response = ResponseJoin(view, joiner, left, this, that)
     graph.add(OperatorNode(response_name, (answer_source,), response, view.stores))
     return _foreign_key_result(table, response_name, options)
+
+
+def _of_keys(partitioner: StreamPartitioner | None) -> StreamPartitioner | None:
+    """Return a partitioner that is shown keys only: values on the way to a table are not its own."""
+    if partitioner is None:
+        return None
+    return lambda topic, key, _value, count: partitioner(topic, key, None, count)
 
 
 def _foreign_key_result(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ottla.streams.operators.views import MayKeep, forward_change
-from ottla.streams.processor import Processor, ProcessorContext
+from ottla.streams.processor import Processor, ProcessorContext, supplied_stores
 from ottla.streams.records import Change, Record
 from ottla.streams.stores.builders import StoreBuilder
 
@@ -132,6 +132,11 @@ class TableTransform(MayKeep):
     supplier: Callable[[], ValueTransformer]
     store: StoreBuilder | None = None
     send_old_values: bool = False
+
+    @property
+    def stores(self) -> tuple[StoreBuilder, ...]:
+        """The stores that the transformer brings along, and that of the result, if it has one."""
+        return (*supplied_stores(self.supplier), *super().stores)
 
     def __call__(self) -> AnyProcessor:
         """Make the processor."""

@@ -37,7 +37,11 @@ class InternalTopic:
 
 
 def changelog_config(store: StoreBuilder) -> dict[str, str]:
-    """Return the settings of a store's changelog: compacted; windows also go with their time."""
+    """Return the settings of a store's changelog: compacted; windows also go with their time; then its own."""
+    return _kept(store) | dict(store.log_config)
+
+
+def _kept(store: StoreBuilder) -> dict[str, str]:
     if store.kind in _BY_TIME:
         retention_ms = store.retention_ms + ADDITIONAL_RETENTION_MS
         return {"cleanup.policy": "compact,delete", "retention.ms": str(retention_ms)}

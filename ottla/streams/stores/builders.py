@@ -1,12 +1,10 @@
-"""How stores are asked for: `Stores.key_value("seen")` and its siblings describe one; a task builds it."""
+"""What a store is to be (`StoreBuilder`), and how a task makes one of that."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from ottla.streams.durations import Duration, milliseconds
 from ottla.streams.serdes import Serde, Serdes, resolve
-from ottla.streams.spelling import SnakeCase
 from ottla.streams.stores.buffers import JoinBuffer, OuterJoinStore, SuppressBuffer
 from ottla.streams.stores.expiring import ExpiringKeyValueStore
 from ottla.streams.stores.key_value import KeyValueStore, TimestampedKeyValueStore
@@ -57,6 +55,12 @@ class StoreBuilder:
     """Whether its updates may wait for a commit, if the application has room for a cache."""
     ttl_ms: int = 0
     """How long a key-value store keeps an entry, in stream time; 0: until it is removed."""
+    log_config: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Options of its changelog's topic, over those that an application gives it."""
+
+    def with_logging_enabled(self, config: Mapping[str, str] | None = None) -> "StoreBuilder":
+        """Return the description of a store with a changelog, whose topic has these options as well."""
+        return replace(self, logging_enabled=True, log_config=dict(config or {}))
 
     def with_logging_disabled(self) -> "StoreBuilder":
         """Return the description of a store without a changelog."""
@@ -176,71 +180,3 @@ _KINDS: dict[str, _Make] = {
     "suppress_buffer": _suppress_buffer,
     "join_buffer": _join_buffer,
 }
-
-
-class Stores(SnakeCase):
-    """The kinds of stores that a processor may ask for."""
-
-    @staticmethod
-    def key_value(
-        name: str,
-        key: Serde[Any] | None = None,
-        value: Serde[Any] | None = None,
-        *,
-        ttl: Duration | None = None,
-    ) -> StoreBuilder:
-        """Describe a store of one value a key; with a `ttl` it forgets what was not put for so long."""
-        ttl_ms = 0 if ttl is None else milliseconds(ttl)
-        return StoreBuilder(name, "key_value", key, value, ttl_ms=ttl_ms)
-
-    @staticmethod
-    def timestamped_key_value(
-        name: str, key: Serde[Any] | None = None, value: Serde[Any] | None = None
-    ) -> StoreBuilder:
-        """Describe a store of one value and its time a key."""
-        return StoreBuilder(name, "timestamped_key_value", key, value)
-
-    @staticmethod
-    def versioned(
-        name: str,
-        history_retention: Duration,
-        key: Serde[Any] | None = None,
-        value: Serde[Any] | None = None,
-    ) -> StoreBuilder:
-        """Describe a store that also answers what a key had some time ago."""
-        retention_ms = milliseconds(history_retention)
-        return StoreBuilder(name, "versioned", key, value, retention_ms=retention_ms)
-
-    @staticmethod
-    def window(
-        name: str,
-        retention: Duration,
-        window_size: Duration,
-        key: Serde[Any] | None = None,
-        value: Serde[Any] | None = None,
-    ) -> StoreBuilder:
-        """Describe a store of one value a key and window."""
-        times = milliseconds(retention), milliseconds(window_size)
-        return StoreBuilder(name, "window", key, value, *times)
-
-    @staticmethod
-    def timestamped_window(
-        name: str,
-        retention: Duration,
-        window_size: Duration,
-        key: Serde[Any] | None = None,
-        value: Serde[Any] | None = None,
-    ) -> StoreBuilder:
-        """Describe a store of one value and its time a key and window."""
-        times = milliseconds(retention), milliseconds(window_size)
-        return StoreBuilder(name, "timestamped_window", key, value, *times)
-
-    @staticmethod
-    def session(
-        name: str,
-        retention: Duration,
-        key: Serde[Any] | None = None,
-        value: Serde[Any] | None = None,
-    ) -> StoreBuilder:
-        """Describe a store of one value a key and session."""
-        return StoreBuilder(name, "session", key, value, retention_ms=milliseconds(retention))

@@ -1,7 +1,7 @@
 """A key-value store that forgets: an entry lives for a while of stream time after it was last put."""
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
 from ottla.streams.serdes import Serde
@@ -71,11 +71,11 @@ class ExpiringKeyValueStore(KeyValueStore[K, V], Generic[K, V]):
             if self._changelog is not None:
                 self._changelog(key, None, None)
 
-    def _scan(self, low: K | None, high: K | None, *, reverse: bool) -> Iterator[tuple[K, V]]:
-        bounds = self._key.to_bytes(low), self._key.to_bytes(high)
-        for key, data in self._held.scan(*bounds, reverse=reverse):
-            if self._is_live(data):
-                yield self._key.deserialize(key), self._value.deserialize(data[_TIME.size :])
+    def _walk(
+        self, low: bytes | None, high: bytes | None, *, reverse: bool
+    ) -> Iterable[tuple[bytes, bytes]]:
+        scanned = self._held.scan(low, high, reverse=reverse)
+        return ((key, data[_TIME.size :]) for key, data in scanned if self._is_live(data))
 
     def restore(self, key: bytes, value: bytes | None, timestamp: int) -> None:
         """Take a record of the changelog back: it was put at the record's time."""

@@ -1,20 +1,23 @@
 """Key-value stores, with and without the time at which a value was set."""
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import Generic, TypeVar
 
 from ottla.streams.records import ValueAndTimestamp
 from ottla.streams.serdes import Serde
+from ottla.streams.spelling import SnakeCase
+from ottla.streams.stores.iterators import KeyValueIterator
 from ottla.streams.stores.ordered import Changelog, MemoryBytes, OrderedBytes
 
 K = TypeVar("K")
 V = TypeVar("V")
+P = TypeVar("P")
 
 _TIME = struct.Struct(">q")
 
 
-class KeyValueStore(Generic[K, V]):
+class KeyValueStore(SnakeCase, Generic[K, V]):
     """One value a key, walked in the order of the keys' bytes (Kafka's KeyValueStore)."""
 
     def __init__(
@@ -65,26 +68,44 @@ class KeyValueStore(Generic[K, V]):
         self.put(key, None)
         return found
 
-    def range(self, low: K | None, high: K | None) -> Iterator[tuple[K, V]]:
+    def range(self, low: K | None, high: K | None) -> KeyValueIterator[K, V]:
         """Walk the keys from `low` to `high`, both included; None is no bound."""
         return self._scan(low, high, reverse=False)
 
-    def reverse_range(self, low: K | None, high: K | None) -> Iterator[tuple[K, V]]:
+    def reverse_range(self, low: K | None, high: K | None) -> KeyValueIterator[K, V]:
         """Walk the keys from `high` down to `low`."""
         return self._scan(low, high, reverse=True)
 
-    def all(self) -> Iterator[tuple[K, V]]:
+    def all(self) -> KeyValueIterator[K, V]:
         """Walk all keys."""
         return self._scan(None, None, reverse=False)
 
-    def reverse_all(self) -> Iterator[tuple[K, V]]:
+    def reverse_all(self) -> KeyValueIterator[K, V]:
         """Walk all keys from the last to the first."""
         return self._scan(None, None, reverse=True)
 
-    def _scan(self, low: K | None, high: K | None, *, reverse: bool) -> Iterator[tuple[K, V]]:
+    def prefix_scan(self, prefix: P, serde: Serde[P] | None = None) -> KeyValueIterator[K, V]:
+        """Walk the keys whose bytes begin with those of `prefix`, by its own serde or the keys' (KIP-614)."""
+        start = (serde or self._key).serialize(prefix)  # type: ignore[arg-type]
+        # Keys with this beginning lie between it and the next text of its length.
+        after = int.from_bytes(b"\0" + start, "big") + 1
+        end = None if after >> (8 * len(start)) else after.to_bytes(len(start), "big")
+        entries = self._walk(start, end, reverse=False)
+        return KeyValueIterator(self._read_entry(*each) for each in entries if each[0] != end)
+
+    def _scan(self, low: K | None, high: K | None, *, reverse: bool) -> KeyValueIterator[K, V]:
         bounds = self._key.to_bytes(low), self._key.to_bytes(high)
-        for key, value in self._held.scan(*bounds, reverse=reverse):
-            yield self._key.deserialize(key), self._value.deserialize(value)
+        return KeyValueIterator(
+            self._read_entry(*each) for each in self._walk(*bounds, reverse=reverse)
+        )
+
+    def _walk(
+        self, low: bytes | None, high: bytes | None, *, reverse: bool
+    ) -> Iterable[tuple[bytes, bytes]]:
+        return self._held.scan(low, high, reverse=reverse)
+
+    def _read_entry(self, key: bytes, data: bytes) -> tuple[K, V]:
+        return self._key.deserialize(key), self._value.deserialize(data)
 
     def restore(self, key: bytes, value: bytes | None, timestamp: int) -> None:
         """Take a record of the changelog back, as it was logged."""

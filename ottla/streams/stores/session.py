@@ -2,10 +2,13 @@
 
 import struct
 from collections.abc import Iterator
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar, overload
 
+from ottla.streams.durations import Instant, instant_ms
 from ottla.streams.records import SessionWindow, Windowed
 from ottla.streams.serdes import Serde
+from ottla.streams.spelling import SnakeCase
+from ottla.streams.stores.iterators import KeyValueIterator
 from ottla.streams.stores.ordered import Changelog, OpenMap, Segments, open_memory
 
 K = TypeVar("K")
@@ -13,9 +16,14 @@ V = TypeVar("V")
 
 _TAIL = struct.Struct(">qq")
 _FOREVER = (1 << 63) - 1
+_ITSELF: Any = object()
 
 
-class SessionStore(Generic[K, V]):
+def _at_any_time(key: Any, to: Any) -> tuple[Any, Any, Any, Any]:
+    return (key, 0, _FOREVER, None) if to is _ITSELF else (key, to, 0, _FOREVER)
+
+
+class SessionStore(SnakeCase, Generic[K, V]):
     """Values by key and session (Kafka's SessionStore); sessions that ended too long ago are gone."""
 
     def __init__(
@@ -48,27 +56,97 @@ class SessionStore(Generic[K, V]):
         """Remove a session."""
         self.put(session, None)
 
-    def fetch_session(self, key: K, start: int, end: int) -> V | None:
+    def fetch_session(self, key: K, start: Instant, end: Instant) -> V | None:
         """Return the value of the session that starts and ends at these times."""
-        stored = self._key.serialize(key) + _TAIL.pack(end, start)
-        return self._value.from_bytes(self._segments.get(end, stored))
+        times = instant_ms(end), instant_ms(start)
+        return self._value.from_bytes(
+            self._segments.get(times[0], self._key.serialize(key) + _TAIL.pack(*times))
+        )
 
+    @overload
+    def find_sessions(self, key: Instant, first: Instant) -> KeyValueIterator[Windowed[K], V]: ...
+    @overload
     def find_sessions(
-        self, key: K, earliest_end: int, latest_start: int
+        self, key: K, first: Instant, second: Instant
+    ) -> KeyValueIterator[Windowed[K], V]: ...
+    @overload
+    def find_sessions(
+        self, key: K | None, first: K | None, second: Instant, third: Instant
+    ) -> KeyValueIterator[Windowed[K], V]: ...
+    def find_sessions(self, key: Any, first: Any, second: Any = None, third: Any = None) -> Any:
+        """Walk sessions that end not before and start not after two times, by their end.
+
+        Those of a key: `(key, earliest_end, latest_start)`; of all keys from one to another, None being no bound:
+        `(key, key, earliest_end, latest_start)`. `(earliest_end, latest_end)` walks all that ended within these times.
+        """
+        if second is None:
+            return KeyValueIterator(self.find_ended(instant_ms(key), instant_ms(first)))
+        return KeyValueIterator(self._sessions((key, first, second, third), backward=False))
+
+    @overload
+    def backward_find_sessions(
+        self, key: K, first: Instant, second: Instant
+    ) -> KeyValueIterator[Windowed[K], V]: ...
+    @overload
+    def backward_find_sessions(
+        self, key: K | None, first: K | None, second: Instant, third: Instant
+    ) -> KeyValueIterator[Windowed[K], V]: ...
+    def backward_find_sessions(self, key: Any, first: Any, second: Any, third: Any = None) -> Any:
+        """Walk as `find_sessions` does, from the last to the first."""
+        return KeyValueIterator(self._sessions((key, first, second, third), backward=True))
+
+    def _sessions(
+        self, place: tuple[Any, Any, Any, Any], *, backward: bool
     ) -> Iterator[tuple[Windowed[K], V]]:
-        """Walk a key's sessions that end not before and start not after these times, by their end."""
-        first = max(0, earliest_end, self._segments.first_visible)
+        low, high, second, third = place
+        if third is None:
+            return self._of_key(low, (instant_ms(high), instant_ms(second)), backward=backward)
+        times = instant_ms(second), instant_ms(third)
+        return self._of_keys((self._key.to_bytes(low), self._key.to_bytes(high)), times, backward)
+
+    def _of_key(
+        self, key: K, times: tuple[int, int], *, backward: bool
+    ) -> Iterator[tuple[Windowed[K], V]]:
+        first, latest_start = max(0, times[0], self._segments.first_visible), times[1]
         prefix = self._key.serialize(key)
         low, high = prefix + _TAIL.pack(first, 0), prefix + _TAIL.pack(_FOREVER, _FOREVER)
-        for segment in self._segments.between(first, _FOREVER, reverse=False):
-            for stored, data in segment.scan(low, high):
+        for segment in self._segments.between(first, _FOREVER, reverse=backward):
+            for stored, data in segment.scan(low, high, reverse=backward):
                 end, start = _TAIL.unpack_from(stored, len(stored) - 16)
                 if stored[:-16] == prefix and start <= latest_start:
                     yield Windowed(key, SessionWindow(start, end)), self._value.deserialize(data)
 
-    def fetch(self, key: K) -> Iterator[tuple[Windowed[K], V]]:
-        """Walk all sessions of a key."""
-        return self.find_sessions(key, 0, _FOREVER)
+    def _of_keys(
+        self, bounds: tuple[bytes | None, bytes | None], times: tuple[int, int], backward: bool
+    ) -> Iterator[tuple[Windowed[K], V]]:
+        low, high = bounds
+        first = max(0, times[0], self._segments.first_visible)
+        found = []
+        for stored, data in self._segments.in_time(first, _FOREVER):
+            end, start = _TAIL.unpack_from(stored, len(stored) - 16)
+            key = stored[:-16]
+            is_within = (low is None or low <= key) and (high is None or key <= high)
+            if first <= end and start <= times[1] and is_within:
+                found.append((key, start, end, data))
+        for key, start, end, data in reversed(found) if backward else found:
+            window = SessionWindow(start, end)
+            yield Windowed(self._key.deserialize(key), window), self._value.deserialize(data)
+
+    @overload
+    def fetch(self, key: K) -> KeyValueIterator[Windowed[K], V]: ...
+    @overload
+    def fetch(self, key: K | None, to: K | None) -> KeyValueIterator[Windowed[K], V]: ...
+    def fetch(self, key: Any, to: Any = _ITSELF) -> Any:
+        """Walk all sessions of a key, or of all keys from one to another; None is no bound."""
+        return KeyValueIterator(self._sessions(_at_any_time(key, to), backward=False))
+
+    @overload
+    def backward_fetch(self, key: K) -> KeyValueIterator[Windowed[K], V]: ...
+    @overload
+    def backward_fetch(self, key: K | None, to: K | None) -> KeyValueIterator[Windowed[K], V]: ...
+    def backward_fetch(self, key: Any, to: Any = _ITSELF) -> Any:
+        """Walk as `fetch` does, from the last to the first."""
+        return KeyValueIterator(self._sessions(_at_any_time(key, to), backward=True))
 
     def find_ended(self, earliest_end: int, latest_end: int) -> Iterator[tuple[Windowed[K], V]]:
         """Walk the sessions of all keys that end within these times, both included, by time."""
@@ -82,9 +160,9 @@ class SessionStore(Generic[K, V]):
             window = SessionWindow(start, end)
             yield Windowed(self._key.deserialize(key), window), self._value.deserialize(data)
 
-    def all(self) -> Iterator[tuple[Windowed[K], V]]:
-        """Walk the sessions of all keys."""
-        return self.find_ended(0, _FOREVER)
+    def all(self) -> KeyValueIterator[Windowed[K], V]:
+        """Walk the sessions of all keys, by their end."""
+        return KeyValueIterator(self.find_ended(0, _FOREVER))
 
     def restore(self, key: bytes, value: bytes | None, timestamp: int) -> None:
         """Take a record of the changelog back, as it was logged."""

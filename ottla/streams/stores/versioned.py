@@ -4,8 +4,10 @@ import struct
 from collections.abc import Iterator
 from typing import Generic, TypeVar
 
-from ottla.streams.records import ValueAndTimestamp, VersionedRecord
+from ottla.streams.durations import Instant, instant_ms
+from ottla.streams.records import VersionedRecord
 from ottla.streams.serdes import Serde
+from ottla.streams.spelling import SnakeCase
 from ottla.streams.stores.ordered import Changelog, MemoryBytes, OrderedBytes
 
 K = TypeVar("K")
@@ -16,7 +18,7 @@ _FOREVER = (1 << 63) - 1
 _TOMBSTONE, _VALUE = b"\0", b"\1"
 
 
-class VersionedKeyValueStore(Generic[K, V]):
+class VersionedKeyValueStore(SnakeCase, Generic[K, V]):
     """Versions of values by key (Kafka's VersionedKeyValueStore); as the store of a table it says
     which updates are older than the latest.
     """
@@ -74,16 +76,18 @@ class VersionedKeyValueStore(Generic[K, V]):
         found = self.get_as_of(key, timestamp)
         return None if self.put(key, None, timestamp) is None else found
 
-    def get(self, key: K) -> ValueAndTimestamp[V] | None:
-        """Return the latest value of a key."""
+    def get(self, key: K, as_of: Instant | None = None) -> VersionedRecord[V] | None:
+        """Return the latest value of a key, or what it had at a time."""
+        if as_of is not None:
+            return self.get_as_of(key, instant_ms(as_of))
         for timestamp, data in self._versions(self._key.serialize(key)):
             if data is None:
                 return None
-            return ValueAndTimestamp(self._value.deserialize(data), timestamp)
+            return VersionedRecord(self._value.deserialize(data), timestamp, None)
         return None
 
     def get_as_of(self, key: K, as_of: int) -> VersionedRecord[V] | None:
-        """Return what a key had at a time; None also if that is before the retained history."""
+        """Return what a key had at a time (ms); None also if that is before the retained history."""
         valid_to: int | None = None
         for timestamp, data in self._versions(self._key.serialize(key)):
             if timestamp <= as_of:
@@ -93,6 +97,20 @@ class VersionedKeyValueStore(Generic[K, V]):
                 return VersionedRecord(self._value.deserialize(data), timestamp, valid_to)
             valid_to = timestamp
         return None
+
+    def versions(
+        self, key: K, time_from: int = 0, time_to: int = _FOREVER
+    ) -> Iterator[VersionedRecord[V]]:
+        """Walk what a key had at any time from one to another (ms), the latest first (KIP-968)."""
+        if time_to < self._latest - self._history_ms:
+            return
+        valid_to: int | None = None
+        for timestamp, data in self._versions(self._key.serialize(key)):
+            if valid_to is not None and valid_to <= time_from:
+                return
+            if timestamp <= time_to and data is not None:
+                yield VersionedRecord(self._value.deserialize(data), timestamp, valid_to)
+            valid_to = timestamp
 
     def _versions(self, key: bytes) -> Iterator[tuple[int, bytes | None]]:
         """Walk the versions of a key, the latest first; None is a tombstone."""

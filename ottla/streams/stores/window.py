@@ -3,10 +3,13 @@
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar, overload
 
+from ottla.streams.durations import Instant, instant_ms
 from ottla.streams.records import TimeWindow, ValueAndTimestamp, Windowed
 from ottla.streams.serdes import Serde
+from ottla.streams.spelling import SnakeCase
+from ottla.streams.stores.iterators import KeyValueIterator
 from ottla.streams.stores.key_value import timestamped
 from ottla.streams.stores.ordered import Changelog, OpenMap, Segments, open_memory
 
@@ -33,7 +36,7 @@ class Keeping:
     open_map: OpenMap = open_memory
 
 
-class WindowStore(Generic[K, V]):
+class WindowStore(SnakeCase, Generic[K, V]):
     """Values by key and window start (Kafka's WindowStore); what is past the retention is gone."""
 
     def __init__(
@@ -84,11 +87,47 @@ class WindowStore(Generic[K, V]):
         if self._changelog is not None:
             self._changelog(stored, data, None)
 
-    def fetch(self, key: K, window_start: int) -> V | None:
-        """Return the value of one window."""
-        stored = self._to_key(key) + _TAIL.pack(window_start, 0)
-        data = self._segments.get(window_start, stored)
-        return None if data is None else self._read(data)
+    @overload
+    def fetch(self, key: K, first: int) -> V | None: ...
+    @overload
+    def fetch(self, key: K, first: Instant, second: Instant) -> KeyValueIterator[int, V]: ...
+    @overload
+    def fetch(
+        self, key: K | None, first: K | None, second: Instant, third: Instant
+    ) -> KeyValueIterator[Windowed[K], V]: ...
+    def fetch(self, key: Any, first: Any, second: Any = None, third: Any = None) -> Any:
+        """Return the value of the window that starts then: `(key, start)`.
+
+        Or walk the windows of a key that start within two times: `(key, from, to)`; or those of all keys from one to
+        another, None being no bound: `(key, key, from, to)`. Keys and times are both included.
+        """
+        if second is None:
+            data = self._segments.get(first, self._to_key(key) + _TAIL.pack(first, 0))
+            return None if data is None else self._read(data)
+        return self._walk((key, first, second, third), backward=False)
+
+    @overload
+    def backward_fetch(
+        self, key: K, first: Instant, second: Instant
+    ) -> KeyValueIterator[int, V]: ...
+    @overload
+    def backward_fetch(
+        self, key: K | None, first: K | None, second: Instant, third: Instant
+    ) -> KeyValueIterator[Windowed[K], V]: ...
+    def backward_fetch(self, key: Any, first: Any, second: Any, third: Any = None) -> Any:
+        """Walk as `fetch` does, from the last to the first."""
+        return self._walk((key, first, second, third), backward=True)
+
+    def _walk(
+        self, place: tuple[Any, Any, Any, Any], *, backward: bool
+    ) -> KeyValueIterator[Any, V]:
+        low, high, second, third = place
+        if third is None:
+            times = instant_ms(high), instant_ms(second)
+            return KeyValueIterator(self.fetch_range(low, *times, backward=backward))
+        times = instant_ms(second), instant_ms(third)
+        bounds = self._key.to_bytes(low), self._key.to_bytes(high)
+        return self._of_keys(times, bounds, backward=backward)
 
     def fetch_range(
         self, key: K, time_from: int, time_to: int, *, backward: bool = False
@@ -105,23 +144,48 @@ class WindowStore(Generic[K, V]):
                 if len(stored) == length and stored.startswith(prefix):
                     yield _TAIL.unpack_from(stored, length - 12)[0], self._value.deserialize(data)
 
-    def fetch_all(self, time_from: int, time_to: int) -> Iterator[tuple[Windowed[K], V]]:
+    def fetch_all(self, time_from: Instant, time_to: Instant) -> KeyValueIterator[Windowed[K], V]:
         """Walk the windows of all keys that start from `time_from` to `time_to`, both included."""
+        return self._of_keys((instant_ms(time_from), instant_ms(time_to)), backward=False)
+
+    def backward_fetch_all(
+        self, time_from: Instant, time_to: Instant
+    ) -> KeyValueIterator[Windowed[K], V]:
+        """Walk as `fetch_all` does, from the last to the first."""
+        return self._of_keys((instant_ms(time_from), instant_ms(time_to)), backward=True)
+
+    def all(self) -> KeyValueIterator[Windowed[K], V]:
+        """Walk the windows of all keys."""
+        return self.fetch_all(0, _FOREVER)
+
+    def backward_all(self) -> KeyValueIterator[Windowed[K], V]:
+        """Walk the windows of all keys from the last to the first."""
+        return self.backward_fetch_all(0, _FOREVER)
+
+    def _of_keys(
+        self,
+        times: tuple[int, int],
+        bounds: tuple[bytes | None, bytes | None] = (None, None),
+        *,
+        backward: bool,
+    ) -> KeyValueIterator[Windowed[K], V]:
+        (time_from, time_to), (low, high) = times, bounds
         first = max(time_from, self._segments.first_visible)
         found = []
         for stored, data in self._segments.in_time(first, time_to):
             start = _TAIL.unpack_from(stored, len(stored) - 12)[0]
-            if first <= start <= time_to:
-                found.append((start, stored[:-12], data))
+            key = stored[:-12]
+            is_within = (low is None or low <= key) and (high is None or key <= high)
+            if first <= start <= time_to and is_within:
+                found.append((start, key, data))
         if self._by_time:
             found.sort()
-        for start, key, data in found:
-            window = TimeWindow(start, min(start + self._window_size_ms, _FOREVER))
-            yield Windowed(self._key.deserialize(key), window), self._value.deserialize(data)
+        return KeyValueIterator(map(self._entry, reversed(found) if backward else found))
 
-    def all(self) -> Iterator[tuple[Windowed[K], V]]:
-        """Walk the windows of all keys."""
-        return self.fetch_all(0, _FOREVER)
+    def _entry(self, found: tuple[int, bytes, bytes]) -> tuple[Windowed[K], V]:
+        start, key, data = found
+        window = TimeWindow(start, min(start + self._window_size_ms, _FOREVER))
+        return Windowed(self._key.deserialize(key), window), self._value.deserialize(data)
 
     def restore(self, key: bytes, value: bytes | None, timestamp: int) -> None:
         """Take a record of the changelog back, as it was logged."""

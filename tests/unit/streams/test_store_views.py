@@ -89,7 +89,7 @@ def test_versions_are_asked_as_of_a_time() -> None:
     builder = Stores.versioned("store", 10_000)
     view: Any = empty_view(builder, _DEFAULTS, 1)
     view.apply(_logged(builder, 0, ("a", "1", 10), ("a", "2", 20)))
-    assert view.get("a") == "2"
+    assert view.get("a").value == "2"
     assert view.get_as_of("a", 15).value == "1"
 
 

@@ -4,7 +4,14 @@ from typing import Any
 
 import pytest
 
-from ottla.streams import Serdes, SessionWindow, Stores, ValueAndTimestamp, Windowed
+from ottla.streams import (
+    Serdes,
+    SessionWindow,
+    Stores,
+    ValueAndTimestamp,
+    VersionedRecord,
+    Windowed,
+)
 from ottla.streams.stores.builders import DefaultSerdes, StoreBuilder
 
 _TEXT = Serdes.string()
@@ -72,5 +79,5 @@ def test_versions_are_restored_with_their_history() -> None:
     restored: Any = builder.build(_DEFAULTS, None)
     for key, data, time in logged:
         restored.restore(key, data, time)
-    assert restored.get("a") == ValueAndTimestamp("3", 30)
+    assert restored.get("a") == VersionedRecord("3", 30, None)
     assert restored.get_as_of("a", 25) == written.get_as_of("a", 25)

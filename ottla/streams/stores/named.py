@@ -1,0 +1,205 @@
+"""`Stores`: the kinds of stores, in the short form of Python and in Kafka's, of a supplier and serdes.
+
+Both describe a store; a task builds it. Where it is kept is the engine's matter: what Kafka calls persistent or in
+memory is the same here.
+
+Not done: an LRU map (`Stores.key_value(…, ttl=…)` forgets by time); stores with headers (KIP-1271: the store of a table
+keeps value and time); stores of one's own (`StateStore`, `StoreSupplier.get`, `DslStoreSuppliers`,
+`RocksDBConfigSetter`).
+"""
+
+from dataclasses import replace
+from typing import Any
+
+from ottla.streams.durations import Duration, milliseconds
+from ottla.streams.errors import TopologyError
+from ottla.streams.serdes import Serde
+from ottla.streams.spelling import SnakeCase
+from ottla.streams.stores.builders import StoreBuilder
+
+_KEY_VALUE = ("key_value", "timestamped_key_value")
+_WINDOW = ("window", "timestamped_window", "join_window")
+
+
+class Stores(SnakeCase):
+    """The kinds of stores that a processor may ask for, or a table be kept in; durations as `"5 min"`."""
+
+    @staticmethod
+    def key_value(
+        name: str,
+        key: Serde[Any] | None = None,
+        value: Serde[Any] | None = None,
+        *,
+        ttl: Duration | None = None,
+    ) -> StoreBuilder:
+        """Describe a store of one value a key; with a `ttl` it forgets what was not put for so long."""
+        ttl_ms = 0 if ttl is None else milliseconds(ttl)
+        return StoreBuilder(name, "key_value", key, value, ttl_ms=ttl_ms)
+
+    @staticmethod
+    def timestamped_key_value(
+        name: str, key: Serde[Any] | None = None, value: Serde[Any] | None = None
+    ) -> StoreBuilder:
+        """Describe a store of one value and its time a key."""
+        return StoreBuilder(name, "timestamped_key_value", key, value)
+
+    @staticmethod
+    def versioned(
+        name: str,
+        history_retention: Duration,
+        key: Serde[Any] | None = None,
+        value: Serde[Any] | None = None,
+    ) -> StoreBuilder:
+        """Describe a store that also answers what a key had some time ago."""
+        retention_ms = milliseconds(history_retention)
+        return StoreBuilder(name, "versioned", key, value, retention_ms=retention_ms)
+
+    @staticmethod
+    def window(
+        name: str,
+        retention: Duration,
+        window_size: Duration,
+        key: Serde[Any] | None = None,
+        value: Serde[Any] | None = None,
+    ) -> StoreBuilder:
+        """Describe a store of one value a key and window."""
+        times = milliseconds(retention), milliseconds(window_size)
+        return StoreBuilder(name, "window", key, value, *times)
+
+    @staticmethod
+    def timestamped_window(
+        name: str,
+        retention: Duration,
+        window_size: Duration,
+        key: Serde[Any] | None = None,
+        value: Serde[Any] | None = None,
+    ) -> StoreBuilder:
+        """Describe a store of one value and its time a key and window."""
+        times = milliseconds(retention), milliseconds(window_size)
+        return StoreBuilder(name, "timestamped_window", key, value, *times)
+
+    @staticmethod
+    def session(
+        name: str,
+        retention: Duration,
+        key: Serde[Any] | None = None,
+        value: Serde[Any] | None = None,
+    ) -> StoreBuilder:
+        """Describe a store of one value a key and session."""
+        return StoreBuilder(name, "session", key, value, retention_ms=milliseconds(retention))
+
+    @staticmethod
+    def persistent_key_value_store(name: str) -> StoreBuilder:
+        """Supply a store of one value a key, for a table or `key_value_store_builder`."""
+        return StoreBuilder(name, "key_value")
+
+    @staticmethod
+    def persistent_timestamped_key_value_store(name: str) -> StoreBuilder:
+        """Supply a store of one value and its time a key."""
+        return StoreBuilder(name, "timestamped_key_value")
+
+    in_memory_key_value_store = persistent_key_value_store
+
+    @staticmethod
+    def persistent_versioned_key_value_store(
+        name: str, history_retention: Duration, segment_interval: Duration | None = None
+    ) -> StoreBuilder:
+        """Supply a store with history; its segments are its own matter."""
+        return Stores.versioned(name, history_retention)
+
+    @staticmethod
+    def persistent_window_store(
+        name: str,
+        retention_period: Duration,
+        window_size: Duration,
+        retain_duplicates: bool = False,
+    ) -> StoreBuilder:
+        """Supply a store of one value a key and window, or of several that are walked and never removed."""
+        times = milliseconds(retention_period), milliseconds(window_size)
+        return StoreBuilder(
+            name, "join_window" if retain_duplicates else "window", None, None, *times
+        )
+
+    @staticmethod
+    def persistent_timestamped_window_store(
+        name: str,
+        retention_period: Duration,
+        window_size: Duration,
+        retain_duplicates: bool = False,
+    ) -> StoreBuilder:
+        """Supply a store of one value and its time a key and window."""
+        if retain_duplicates:
+            raise TopologyError(
+                f"store {name} keeps values with their time, of which a window has one; duplicates are retained "
+                "by persistent_window_store"
+            )
+        return Stores.timestamped_window(name, retention_period, window_size)
+
+    in_memory_window_store = persistent_window_store
+
+    @staticmethod
+    def persistent_session_store(name: str, retention_period: Duration) -> StoreBuilder:
+        """Supply a store of one value a key and session."""
+        return Stores.session(name, retention_period)
+
+    in_memory_session_store = persistent_session_store
+
+    @staticmethod
+    def key_value_store_builder(
+        supplier: StoreBuilder, key: Serde[Any] | None = None, value: Serde[Any] | None = None
+    ) -> StoreBuilder:
+        """Describe a store of one value a key, of what supplies it and its serdes."""
+        return _described(supplier, _KEY_VALUE, "key_value", (key, value))
+
+    @staticmethod
+    def timestamped_key_value_store_builder(
+        supplier: StoreBuilder, key: Serde[Any] | None = None, value: Serde[Any] | None = None
+    ) -> StoreBuilder:
+        """Describe a store of one value and its time a key."""
+        return _described(supplier, _KEY_VALUE, "timestamped_key_value", (key, value))
+
+    @staticmethod
+    def versioned_key_value_store_builder(
+        supplier: StoreBuilder, key: Serde[Any] | None = None, value: Serde[Any] | None = None
+    ) -> StoreBuilder:
+        """Describe a store with history."""
+        return _described(supplier, ("versioned",), "versioned", (key, value))
+
+    @staticmethod
+    def window_store_builder(
+        supplier: StoreBuilder, key: Serde[Any] | None = None, value: Serde[Any] | None = None
+    ) -> StoreBuilder:
+        """Describe a store of windows."""
+        is_plain = getattr(supplier, "kind", None) == "timestamped_window"
+        kind = "window" if is_plain else getattr(supplier, "kind", "")
+        return _described(supplier, _WINDOW, kind, (key, value))
+
+    @staticmethod
+    def timestamped_window_store_builder(
+        supplier: StoreBuilder, key: Serde[Any] | None = None, value: Serde[Any] | None = None
+    ) -> StoreBuilder:
+        """Describe a store of windows whose values have a time."""
+        return _described(supplier, _WINDOW[:2], "timestamped_window", (key, value))
+
+    @staticmethod
+    def session_store_builder(
+        supplier: StoreBuilder, key: Serde[Any] | None = None, value: Serde[Any] | None = None
+    ) -> StoreBuilder:
+        """Describe a store of sessions."""
+        return _described(supplier, ("session",), "session", (key, value))
+
+
+def _described(
+    supplier: StoreBuilder,
+    kinds: tuple[str, ...],
+    kind: str,
+    serdes: tuple[Serde[Any] | None, Serde[Any] | None],
+) -> StoreBuilder:
+    if not isinstance(supplier, StoreBuilder):
+        raise TypeError(
+            "a store is built of what supplies it, such as Stores.persistent_key_value_store(name), "
+            f"not of {supplier!r}; shorter: Stores.key_value(name, key, value)"
+        )
+    if supplier.kind not in kinds:
+        raise TopologyError(f"{supplier.name} is a {supplier.kind} store; {kinds[0]} is wanted")
+    return replace(supplier, kind=kind, key=serdes[0], value=serdes[1])
