@@ -1,8 +1,10 @@
 """The format `ottla` in Spark itself, both ways in one query: what its options promise."""
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import confluent_kafka
+import pyarrow as pa
 import pytest
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
@@ -65,3 +67,17 @@ def test_topics_of_a_pattern_are_copied_with_headers_once_and_the_lag_is_seen(
     found = {(each.topic, each.partition): each.offset for each in answer.result().topic_partitions}
     assert found["birds-2", 0] == 50
     assert found["birds-1", 0] + found["birds-1", 1] == 300
+
+
+def test_workers_do_not_walk_over_all_modules_after_each_task(spark: SparkSession) -> None:
+    """A worker of Spark that has loaded Ottla leaves its modules out of the collection after every task."""
+
+    def count(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import gc
+
+        import ottla.streams.spark  # noqa: F401  what a source, a sink or a stage loads
+
+        yield from (pa.record_batch([[gc.get_freeze_count()]], ["frozen"]) for _ in batches)
+
+    (row,) = spark.range(1).coalesce(1).mapInArrow(count, "frozen long").collect()
+    assert row.frozen > 50_000

@@ -26,5 +26,9 @@ Column expressions run in the JVM where they give what they give in Python (`col
 from ottla.streams.spark.query import StreamsQuery, start
 from ottla.streams.spark.session import register, session
 from ottla.streams.spark.source import OttlaSource
+from ottla.streams.spark.workers import settle
+
+# All of it is loaded now, in whatever process this is.
+settle()
 
 __all__ = ["OttlaSource", "StreamsQuery", "register", "session", "start"]
