@@ -230,18 +230,17 @@ class KafkaStreams(SnakeCase):
     def await_running(self, timeout_s: float = 60.0) -> None:
         """Wait until it is RUNNING; the error that ended it, or TimeoutError."""
         if not self._states.wait_for(State.RUNNING, timeout_s=timeout_s):
-            self._raise_error()
+            if self.error is not None:
+                raise self.error.with_traceback(None) from None
             raise TimeoutError(f"the application is {self.state.name} after {timeout_s:g} s")
 
     def await_termination(self, timeout_s: float | None = None) -> bool:
         """Wait until it ends; return whether it did. Raises the error that ended it."""
         self._states.wait_for(State.NOT_RUNNING, State.ERROR, timeout_s=timeout_s)
-        self._raise_error()
-        return self.state.is_final
-
-    def _raise_error(self) -> None:
         if self.error is not None:
-            raise self.error
+            # Without the frames of the thread that met it.
+            raise self.error.with_traceback(None) from None
+        return self.state.is_final
 
     def progress(self) -> Progress:
         """Return how it gets on."""

@@ -5,6 +5,8 @@ import threading
 import time
 from collections.abc import Callable
 
+from ottla.streams.user_errors import LoggedErrors
+
 
 class State(enum.Enum):
     """Where an application is in its life (KafkaStreams.State); NOT_RUNNING and ERROR are the ends."""
@@ -57,7 +59,8 @@ class StateMachine:
             self._state = state
             self._changed.notify_all()
         if self.listener is not None:
-            self.listener(state, before)
+            with LoggedErrors("The state listener failed; the application goes on."):
+                self.listener(state, before)
         return True
 
     def wait_for(self, *states: State, timeout_s: float | None = None) -> bool:

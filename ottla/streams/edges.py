@@ -24,6 +24,7 @@ from ottla.streams.serdes import Serde, changes, resolve
 from ottla.streams.stores.builders import DefaultSerdes
 from ottla.streams.timestamps import extracting
 from ottla.streams.topology import Sink, Source
+from ottla.streams.user_errors import tell_place
 
 # What serdes raise for what they do not take.
 UNFIT = (
@@ -147,6 +148,7 @@ class Failures:
         except Exception as error:
             if self._handlers.sees_processing and self._unprocessed(node, None, error):
                 return
+            tell_place(error, None, node)
             raise
 
 
@@ -220,6 +222,23 @@ class Writer:
         # Most sinks write to one topic all their life.
         self._topic = task.topic_name(sink.topic) if isinstance(sink.topic, str) else None
 
+    @property
+    def name(self) -> str:
+        """The name of the sink's node."""
+        return self._sink.name
+
+    def refuse(
+        self, topic: str, record: Record[Any, Any], error: Exception, origin: SerializationOrigin
+    ) -> None:
+        """Let the handlers decide about a record that a serde does not take; SerializationError if not to go on."""
+        if self._failures.unwritten(self._sink.name, topic, record, error, origin):
+            return
+        key_serde, value_serde = self._of.get(topic) or self._bound(topic)
+        serde = key_serde if origin is SerializationOrigin.KEY else value_serde
+        raise SerializationError(
+            f"the {origin.value} of a record for {topic} is not what {serde} writes: {error}"
+        ) from error
+
     def _bound(self, topic: str) -> _Serdes:
         key, value = self._serdes
         found = key.of(topic, is_key=True), value.of(topic, is_key=False)
@@ -248,12 +267,8 @@ class Writer:
             origin = SerializationOrigin.VALUE
             value = None if record.value is None else value_serde.serialize(record.value)
         except UNFIT as error:
-            if self._failures.unwritten(sink.name, topic, record, error, origin):
-                return
-            serde = key_serde if origin is SerializationOrigin.KEY else value_serde
-            raise SerializationError(
-                f"the {origin.value} of a record for {topic} is not what {serde} writes: {error}"
-            ) from error
+            self.refuse(topic, record, error, origin)
+            return
         for partition in partitions:
             self._hand_on(
                 ProducedRecord(topic, key, value, record.timestamp, record.headers, partition)

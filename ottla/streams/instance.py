@@ -15,6 +15,7 @@ from ottla.base.errors import ConfigError, OttlaError
 from ottla.streams.app_states import State, StateMachine
 from ottla.streams.errors import StreamsError, TopologyError
 from ottla.streams.progress import Progress
+from ottla.streams.user_errors import UsersErrors
 
 _log = logging.getLogger(__name__)
 
@@ -231,7 +232,10 @@ class Instance:
 
     def _take_failure(self, error: Exception) -> None:
         """Let the handler say what follows."""
-        response = self.handler(error)
+        with UsersErrors(
+            f"The uncaught exception handler failed, at: {error}\nWith:", StreamsError
+        ):
+            response = self.handler(error)
         self._stop_query()
         if response is UncaughtExceptionResponse.REPLACE_THREAD:
             if time.monotonic() - self._started_at > _CALM_S:

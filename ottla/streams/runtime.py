@@ -20,7 +20,7 @@ from ottla.streams.caching import CACHED_KINDS, CachedTable, Place, RecordCache
 from ottla.streams.durations import Duration, Instant, instant_ms, milliseconds
 from ottla.streams.edges import Deliver, Failures, Reader, Writer
 from ottla.streams.errors import StreamsError
-from ottla.streams.handlers import ExceptionHandlers
+from ottla.streams.handlers import ExceptionHandlers, SerializationOrigin
 from ottla.streams.processor import Processor, PunctuationType, TimestampExtractor
 from ottla.streams.raw import ProducedRecord, TopicRecord
 from ottla.streams.records import NO_TIMESTAMP, Record, RecordMetadata
@@ -29,6 +29,7 @@ from ottla.streams.spelling import SnakeCase
 from ottla.streams.stores.builders import DefaultSerdes, StateStore, StoreBuilder
 from ottla.streams.stores.ordered import OpenMap, open_memory
 from ottla.streams.topology import ProcessorNode, Sink, Source, Topology, TopologyNode
+from ottla.streams.user_errors import frames_of, tell_place
 
 __all__ = [
     "NodeContext",
@@ -242,7 +243,12 @@ class _Waiting:
     def fill(self) -> None:
         while self.head is None and self.records:
             raw = self.records.popleft()
-            self.head = self.reader.read(self.place[0], raw)
+            try:
+                self.head = self.reader.read(self.place[0], raw)
+            except Exception as error:
+                place = RecordMetadata(self.place[0], raw.partition, raw.offset)
+                tell_place(error, place, self.reader.name)
+                raise
             self.head_raw = raw
 
 
@@ -362,7 +368,11 @@ class Task:
             else:
                 self._add_processor(node)
         for name, processor in self.processors.items():
-            processor.init(self.contexts[name])
+            try:
+                processor.init(self.contexts[name])
+            except Exception as error:
+                tell_place(error, None, name)
+                raise
 
     def _context(self, node: TopologyNode, stores: frozenset[str]) -> NodeContext:
         if isinstance(node, ProcessorNode) and hasattr(node.supplier, "send_old_values"):
@@ -454,7 +464,12 @@ class Task:
         read, forward = reader.read, self.contexts[reader.name].forward
         schedules = self.punctuators[PunctuationType.STREAM_TIME]
         for raw in records:
-            record = read(topic, raw)
+            try:
+                record = read(topic, raw)
+            except Exception as error:
+                place = RecordMetadata(topic, raw.partition, raw.offset)
+                tell_place(error, place, reader.name)
+                raise
             if record is None:
                 continue
             self._now = time = record.timestamp
@@ -463,6 +478,9 @@ class Task:
             self.raw = raw
             try:
                 forward(record)
+            except Exception as error:
+                self._tell_place(error)
+                raise
             finally:
                 self.metadata = self.raw = None
             if schedules:
@@ -478,8 +496,33 @@ class Task:
         self.raw = raw
         try:
             self.contexts[reader.name].forward(record)
+        except Exception as error:
+            self._tell_place(error)
+            raise
         finally:
             self.metadata = self.raw = None
+
+    def _tell_place(self, error: Exception) -> None:
+        """Note at which record and in which node an error was raised."""
+        names = {id(each): name for name, each in self.processors.items()}
+        node = None
+        for frame in frames_of(error):
+            owner = frame.f_locals.get("self")
+            node = owner.name if isinstance(owner, Writer) else names.get(id(owner), node)
+        tell_place(error, self.metadata, node)
+
+    def take_unwritten(
+        self,
+        sink: Sink,
+        topic: str,
+        record: Record[Any, Any],
+        error: Exception,
+        origin: SerializationOrigin,
+    ) -> None:
+        """Let the handlers see a record that a sink's serdes do not take; SerializationError where they do not go on."""
+        Writer(sink, self.settings.defaults, self._failures, self).refuse(
+            topic, record, error, origin
+        )
 
     def write(self, record: ProducedRecord) -> None:
         """Hand what a sink wrote to the task's caller."""

@@ -20,6 +20,7 @@ from ottla.streams.spelling import SnakeCase
 from ottla.streams.store_views import view_of
 from ottla.streams.stores.builders import DefaultSerdes
 from ottla.streams.topology import Topology
+from ottla.streams.user_errors import shorten
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -231,6 +232,9 @@ class TopologyTestDriver(SnakeCase):
         try:
             self._add(topic, record)
             self._run()
+        except Exception as error:
+            shorten(error)
+            raise
         finally:
             # What was written before an error, dead letters among it, can be read.
             self._collect()
@@ -270,9 +274,13 @@ class TopologyTestDriver(SnakeCase):
     def advance_wall_clock_time(self, advance: Duration) -> None:
         """Move the wall clock; punctuators that are due are called once."""
         self._now += milliseconds(advance)
-        self._task.punctuate_wall_clock_time()
-        self._commit_if_due()
-        self._run()
+        try:
+            self._task.punctuate_wall_clock_time()
+            self._commit_if_due()
+            self._run()
+        except Exception as error:
+            shorten(error)
+            raise
 
     def _commit_if_due(self) -> None:
         due = self._committed + self._task.settings.commit_interval_ms

@@ -21,6 +21,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from ottla.base.errors import ConfigError
 from ottla.client.admin.topics import list_topics
 from ottla.client.brokers import Brokers
+from ottla.streams.errors import TopologyError
 from ottla.streams.processor import PunctuationType
 from ottla.streams.runtime import Task
 from ottla.streams.spark.checkpoint import Checkpoint
@@ -35,6 +36,7 @@ from ottla.streams.spark.ranges import Offsets
 from ottla.streams.spark.shipping import ship
 from ottla.streams.spark.stage_processor import StageProcessor
 from ottla.streams.spark.starting import first_positions, global_topics, starting_offsets
+from ottla.streams.user_errors import UsersErrors
 
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
@@ -106,7 +108,8 @@ def compile_query(
 def _asks_clock(application: Application) -> bool:
     """Tell whether a processor schedules on the wall clock when it starts: one is started to see."""
     settings = replace(application.settings, writes_changelogs=False)
-    task = Task(application.topology, settings, lambda _: None, lambda: 0)
+    with UsersErrors("A processor or a store of the topology cannot begin.", TopologyError):
+        task = Task(application.topology, settings, lambda _: None, lambda: 0)
     asks = any(True for _ in task.punctuators[PunctuationType.WALL_CLOCK_TIME])
     task.close()
     return asks

@@ -5,15 +5,13 @@ something about is the last line of the Python one and where in the user's own f
 """
 
 import re
-from pathlib import Path
 
 from ottla.streams.errors import StreamsError
+from ottla.streams.user_errors import is_users
 
 _TRACEBACK = "Traceback (most recent call last):"
 _FRAME = re.compile(r'\s*File "(?P<file>[^"]+)", line \d+, in ')
 _JAVA_FRAME = re.compile(r"\s*at [\w.$]+\(")
-_OURS = str(Path(__file__).resolve().parents[2])
-_THEIRS = ("/pyspark/", "pyspark.zip/", "/py4j/", "/pyarrow/", "/pandas/", "/lib/python3")
 
 
 class QueryError(StreamsError):
@@ -32,7 +30,7 @@ def explain(text: str) -> str:
     for line in text[start:].splitlines()[1:]:
         frame = _FRAME.match(line)
         if frame and not message:
-            is_shown = _is_users(frame["file"])
+            is_shown = is_users(frame["file"])
         if _JAVA_FRAME.match(line) or line.strip().startswith("SQLSTATE"):
             break
         if line.startswith(" ") and not message:
@@ -41,10 +39,6 @@ def explain(text: str) -> str:
             message.append(_without_tags(line.strip()))
     shown = "\n".join(message).strip() or "unknown error"
     return f"{shown}\n" + "\n".join(frames) if frames else shown
-
-
-def _is_users(file: str) -> bool:
-    return not (file.startswith(_OURS) or any(part in file for part in _THEIRS))
 
 
 def _without_tags(line: str) -> str:

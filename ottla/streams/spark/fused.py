@@ -2,27 +2,33 @@
 
 A task (runtime.py) makes a record of what it reads and hands it from node to node, with its clocks and handlers. Where all
 steps are functions of key and value none of that is seen: here keys and values go from function to function, and
-times and headers stay in the columns that they came in. A record that a serde does not take goes to a task after all,
-which knows what to do; its functions are then called twice.
+times and headers stay in the columns that they came in. A record that a source's serde does not read goes to a task
+after all, and one that a sink's does not write to its handlers, at its place; no function is called twice for a record.
+
+Each step has a code object of its own, named as its node: an error's traceback says where it was raised, and the
+interpreter specializes each step by itself.
 """
 
-from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from ottla.streams.edges import UNFIT
+from ottla.streams.handlers import SerializationOrigin
 from ottla.streams.operators import stateless
-from ottla.streams.raw import ProducedRecord
+from ottla.streams.raw import ProducedRecord, TopicRecord
+from ottla.streams.records import Record, RecordMetadata
 from ottla.streams.runtime import Task
 from ottla.streams.serdes import Serde, resolve
 from ottla.streams.serdes.serde import STRING
 from ottla.streams.spark.envelopes import RECORDS, batch_of, topic_records
 from ottla.streams.spark.layout import Kind
 from ottla.streams.topology import ProcessorNode, Sink, Source, TopologyNode
+from ottla.streams.user_errors import frames_of, tell_place
 from ottla.wire.records.columnar_varints import Integers
 
 Deliver = Callable[[Any, Any], Any]
@@ -36,10 +42,21 @@ class _Written:
     values: list[bytes | None] = field(default_factory=list)
     places: list[int] = field(default_factory=list)
 
-    def cut(self, place: int) -> None:
-        """Forget what came of a record and those behind it."""
-        end = bisect_left(self.places, place)
-        del self.keys[end:], self.values[end:], self.places[end:]
+    def clear(self) -> None:
+        """Forget it, in place: steps hold these very lists."""
+        self.keys.clear()
+        self.values.clear()
+        self.places.clear()
+
+
+@dataclass(frozen=True)
+class _Chain:
+    """What a topic's records go through: its source, the serdes of key and value, and the steps."""
+
+    source: str
+    key: Serde[Any]
+    value: Serde[Any]
+    deliver: Deliver
 
 
 class _Unfused(Exception):
@@ -61,79 +78,105 @@ class PlainTask:
     def __init__(self, kind: Kind, clock: Callable[[], int]) -> None:
         self._kind = kind
         self._produced: list[ProducedRecord] = []
+        # Of which records they came, as far as that is known.
+        self._places: list[int] = []
         settings = kind.application.settings
         self._task = Task(kind.topology, settings, self._produced.append, clock)
         self._written: dict[str, _Written] = {}
         self._place = 0
-        self._chains: dict[str, tuple[Serde[Any], Serde[Any], Deliver]] = {}
+        self._topic = ""
+        self._records = batch_of([])
+        self._rows: list[TopicRecord] | None = None
+        self._chains: dict[str, _Chain] = {}
+        self._nodes: dict[CodeType, str] = {}
         if not settings.exception_handlers.sees_processing:
             self._fuse()
 
     def run(self, topic: str, records: pa.RecordBatch) -> Iterator[Made]:
-        """Return what comes of records (RECORDS) of a topic, in their order."""
+        """Return what comes of records (RECORDS) of a topic, in their order.
+
+        What a function raises is raised, with a note of where.
+        """
+        self._produced.clear()
+        self._places.clear()
+        self._topic, self._records, self._rows = topic, records, None
         chain = self._chains.get(topic)
         times = np.asarray(records.column("timestamp"))
         if chain is None or (len(times) and times.min() < 0):
-            yield from self._gathered(*self._singly(topic, records, range(records.num_rows)))
+            for self._place in range(records.num_rows):
+                self._take()
+            yield from self._gathered()
             return
-        raised = self._fused(chain, records)
-        if raised:
-            yield from self._gathered(*self._singly(topic, records, raised), records)
-        else:
-            yield from self._gathered([], [], records)
-
-    def _singly(
-        self, topic: str, records: pa.RecordBatch, places: Sequence[int]
-    ) -> tuple[list[int], list[ProducedRecord]]:
-        """Let the task take records one by one; return what it wrote, and of which records."""
-        self._produced.clear()
-        found: list[int] = []
-        whole = len(places) == records.num_rows
-        chosen = records if whole else records.take(pa.array(places, pa.int64()))
-        for place, record in zip(places, topic_records(chosen), strict=True):
-            self._task.add(topic, record)
-            self._task.process_next()
-            found += [place] * (len(self._produced) - len(found))
-        return found, list(self._produced)
-
-    def _fused(
-        self, chain: tuple[Serde[Any], Serde[Any], Deliver], records: pa.RecordBatch
-    ) -> list[int]:
-        """Run records through functions; return the places of those at which something was raised."""
         for each in self._written.values():
-            each.cut(0)
-        key_serde, value_serde, deliver = chain
-        read_key, keys = _reading(key_serde, records.column("key"))
-        read_value, values = _reading(value_serde, records.column("value"))
-        raised: list[int] = []
-        place, count = 0, records.num_rows
-        while place < count:
-            try:
-                for place in range(place, count):  # noqa: B020  goes on behind what was raised
-                    key, value = keys[place], values[place]
-                    self._place = place
-                    deliver(
-                        key if key is None or read_key is None else read_key(key),
-                        value if value is None or read_value is None else read_value(value),
-                    )
-                return raised
-            except UNFIT:
-                # A serde's, for the task and its handlers; or a function's, which it raises again.
-                for each in self._written.values():
-                    each.cut(place)
-                raised.append(place)
-                place += 1
-        return raised
+            each.clear()
+        self._fused(chain, records)
+        yield from self._gathered(records)
 
-    def _gathered(
-        self,
-        places: list[int],
-        produced: list[ProducedRecord],
-        records: pa.RecordBatch | None = None,
-    ) -> Iterator[Made]:
+    def _row(self) -> TopicRecord:
+        """Return the record at the place; they are made when the first one is asked for."""
+        if self._rows is None:
+            self._rows = list(topic_records(self._records))
+        return self._rows[self._place]
+
+    def _take(self) -> None:
+        """Let the task take the record at the place."""
+        self._task.add(self._topic, self._row())
+        self._task.process_next()
+        self._note_places()
+
+    def _note_places(self) -> None:
+        self._places += [self._place] * (len(self._produced) - len(self._places))
+
+    def _fused(self, chain: _Chain, records: pa.RecordBatch) -> None:
+        """Run records through functions."""
+        read_key, keys = _reading(chain.key, records.column("key"))
+        read_value, values = _reading(chain.value, records.column("value"))
+        deliver = chain.deliver
+        try:
+            for place in range(records.num_rows):
+                key, value = keys[place], values[place]
+                self._place = place
+                try:
+                    if key is not None and read_key is not None:
+                        key = read_key(key)
+                    if value is not None and read_value is not None:
+                        value = read_value(value)
+                except UNFIT:
+                    self._take()
+                    continue
+                deliver(key, value)
+        except Exception as error:
+            tell_place(error, self._metadata(), self._node_of(error, chain.source))
+            raise
+
+    def _metadata(self) -> RecordMetadata:
+        row = self._row()
+        return RecordMetadata(self._topic, row.partition, row.offset)
+
+    def _node_of(self, error: Exception, source: str) -> str:
+        """Return the innermost of the nodes through whose code an error came."""
+        found = [self._nodes.get(frame.f_code) for frame in frames_of(error)]
+        return next((each for each in reversed(found) if each is not None), source)
+
+    def _unwritten(
+        self, sink: Sink, topic: str, record: tuple[Any, Any], error: Exception, is_key: bool
+    ) -> None:
+        """Let the handlers see what a sink's serde does not take; SerializationError where they do not go on."""
+        row = self._row()
+        with self._task.at((self._metadata(), row, row.timestamp)):
+            self._task.take_unwritten(
+                sink,
+                topic,
+                Record(*record, row.timestamp, row.headers),
+                error,
+                SerializationOrigin.KEY if is_key else SerializationOrigin.VALUE,
+            )
+        self._note_places()
+
+    def _gathered(self, records: pa.RecordBatch | None = None) -> Iterator[Made]:
         """Return by topic what functions wrote of `records`, and what the task wrote."""
         by_topic: dict[str, tuple[list[int], list[ProducedRecord]]] = {}
-        for place, each in zip(places, produced, strict=True):
+        for place, each in zip(self._places, self._produced, strict=True):
             held = by_topic.setdefault(each.topic, ([], []))
             held[0].append(place)
             held[1].append(each)
@@ -167,23 +210,34 @@ class PlainTask:
             except (_Unfused, KeyError):
                 continue
             serdes = resolve(node.key, defaults.key), resolve(node.value, defaults.value)
+            chain = _Chain(node.name, *serdes, deliver)
             for topic in node.topics:
-                self._chains[self._kind.application.topic_name(topic)] = (*serdes, deliver)
+                self._chains[self._kind.application.topic_name(topic)] = chain
 
     def _step(self, node: TopologyNode, children: dict[str, list[TopologyNode]]) -> Deliver:
         """Return what takes a key and a value at a node."""
         if isinstance(node, Sink):
-            return self._sink(node)
+            return self._named(node.name, self._sink(node))
         assert isinstance(node, ProcessorNode)
         below = {each.name: self._step(each, children) for each in children.get(node.name, [])}
         supplier: Any = node.supplier
         if isinstance(supplier, stateless.Branch):
-            return _branching(supplier, below)
+            return self._named(node.name, _branching(supplier, below))
         forward = _forwarding(list(below.values()))
         made = _STEPS.get(type(supplier))
         if made is None:
             raise _Unfused
-        return made(supplier, forward)
+        return self._named(node.name, made(supplier, forward))
+
+    def _named(self, node: str, step: Deliver) -> Deliver:
+        """Return a step with a code object of its own, by which the node is known."""
+        assert isinstance(step, FunctionType), "steps are functions of this module"
+        if step.__code__ in self._nodes:
+            # What passes records on is the step below itself.
+            return step
+        code = step.__code__.replace(co_name=node)
+        self._nodes[code] = node
+        return FunctionType(code, step.__globals__, node, step.__defaults__, step.__closure__)
 
     def _sink(self, sink: Sink) -> Deliver:
         if not isinstance(sink.topic, str) or sink.partitioner is not None or sink.carries_changes:
@@ -199,9 +253,17 @@ class PlainTask:
         add_place = written.places.append
 
         def write(key: Any, value: Any) -> None:
-            key = None if key is None else write_key(key)
-            add_value(None if value is None else write_value(value))
-            add_key(key)
+            try:
+                sent = None if key is None else write_key(key)
+            except UNFIT as error:
+                self._unwritten(sink, topic, (key, value), error, is_key=True)
+                return
+            try:
+                add_value(None if value is None else write_value(value))
+            except UNFIT as error:
+                self._unwritten(sink, topic, (key, value), error, is_key=False)
+                return
+            add_key(sent)
             add_place(self._place)
 
         return write
@@ -325,7 +387,8 @@ def _flat_map_values(operator: stateless.FlatMapValues, forward: Deliver) -> Del
 def _peek(operator: stateless.Peek, forward: Deliver) -> Deliver:
     action = operator.action
     if operator.ends:
-        return action
+        # A frame to be known by: the action may be a builtin.
+        return lambda key, value: action(key, value)
 
     def step(key: Any, value: Any) -> None:
         action(key, value)

@@ -6,20 +6,18 @@ import os
 import signal
 import sys
 import time
-import traceback
-from pathlib import Path
-from types import ModuleType, TracebackType
+from types import ModuleType
 from typing import Any
 
 import click
 
-import ottla
 from ottla.base.errors import ConfigError
 from ottla.streams.app_settings import AT_LEAST_ONCE, EXACTLY_ONCE
 from ottla.streams.app_states import State
 from ottla.streams.builder import StreamsBuilder
 from ottla.streams.pipelines.problems import suggest
 from ottla.streams.topology import Topology
+from ottla.streams.user_errors import UsersErrors
 from ottla.tools import options
 from ottla.tools.output import Output, note
 from ottla.tools.spark import needed
@@ -112,15 +110,14 @@ def load_topology(place: str) -> tuple[Topology, str]:
     # As `python -m` has it: modules of the folder where the command runs.
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
-    with _UsersErrors(module):
-        loaded = _imported(module, place)
+    loaded = _imported(module, place)
     try:
         target = getattr(loaded, name)
     except AttributeError as error:
         told = f"{place!r}: module {module} has no {name}. {_near(module, name)}"
         raise click.UsageError(told) from error
     if callable(target) and not isinstance(target, Topology | StreamsBuilder):
-        with _UsersErrors(f"{name} of {module}"):
+        with UsersErrors(f"{name} of {module} does not load.", ConfigError):
             target = target()
     if isinstance(target, StreamsBuilder):
         target = target.build()
@@ -131,45 +128,15 @@ def load_topology(place: str) -> tuple[Topology, str]:
 
 
 def _imported(module: str, place: str) -> ModuleType:
-    try:
-        return importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
-            # It is there, and what it imports is not.
-            raise
-        raise click.UsageError(f"{place!r}: {error}; looked in {os.getcwd()}, too.") from error
-
-
-class _UsersErrors:
-    """Tells what a user's code raises, and where in it; neither our frames nor Python's."""
-
-    def __init__(self, what: str) -> None:
-        self._what = what
-
-    def __enter__(self) -> None:
-        """Look from here on."""
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Raise ConfigError in its place."""
-        if not isinstance(error, Exception) or isinstance(error, click.UsageError):
-            return
-        told = traceback.TracebackException.from_exception(error)
-        told.stack = traceback.StackSummary.from_list(
-            [frame for frame in told.stack if not _is_installed(frame.filename)]
-        )
-        told.__cause__ = told.__context__ = None
-        whole = "".join(told.format()).strip()
-        raise ConfigError(f"{self._what} does not load.\n{whole}") from error
-
-
-def _is_installed(file: str) -> bool:
-    ours = str(Path(ottla.__file__).parent)
-    return file.startswith(("<frozen ", ours, sys.prefix, sys.base_prefix))
+    with UsersErrors(f"{module} does not load.", ConfigError):
+        try:
+            return importlib.import_module(module)
+        except ModuleNotFoundError as error:
+            missing = error.name
+            if missing is None or not f"{module}.".startswith(f"{missing}."):
+                # It is there, and what it imports is not.
+                raise
+    raise click.UsageError(f"{place!r}: No module named {missing!r}; looked in {os.getcwd()}, too.")
 
 
 def _near(module: str, name: str) -> str:

@@ -2,14 +2,19 @@
 
 import random
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from ottla.streams import Branched, Serdes, StreamsBuilder
-from ottla.streams.errors import DeserializationError
-from ottla.streams.handlers import ExceptionHandlers, LogAndContinueExceptionHandler
+from ottla.streams.errors import DeserializationError, SerializationError
+from ottla.streams.handlers import (
+    ExceptionHandlers,
+    LogAndContinueExceptionHandler,
+    LogAndContinueProductionExceptionHandler,
+)
 from ottla.streams.raw import TopicRecord
 from ottla.streams.runtime import Task, TaskSettings
 from ottla.streams.spark.envelopes import RECORDS, topic_records
@@ -117,3 +122,101 @@ def test_a_record_that_cannot_be_read_ends_it() -> None:
     rows = [TopicRecord(b"k", each, 1) for each in (b"1", b"{")]
     with pytest.raises(DeserializationError, match="in-0 at offset 1"):
         _fused(task, rows)
+
+
+_SKIPS = TaskSettings(
+    "app",
+    exception_handlers=ExceptionHandlers(
+        LogAndContinueExceptionHandler(), production=LogAndContinueProductionExceptionHandler()
+    ),
+)
+
+
+def _json_rows(*values: bytes) -> list[TopicRecord]:
+    return [TopicRecord(b"k", each, 1) for each in values]
+
+
+def test_a_function_that_raises_is_called_once() -> None:
+    """Its error is what ends it, with a note of the record and the node; nothing behind that record is touched."""
+    seen: list[Any] = []
+
+    def divide(value: Any) -> Any:
+        seen.append(value)
+        return 12 // value
+
+    def add(builder: StreamsBuilder) -> None:
+        stream = builder.stream("in", key=_TEXT, value=_JSON).filter(lambda v: v != 9)
+        stream.map_values(divide, named="divide").to("out", key=_TEXT, value=_JSON)
+
+    task = PlainTask(_kind(add, TaskSettings("app")), lambda: 0)
+    assert task._chains
+    with pytest.raises(ZeroDivisionError) as caught:
+        _fused(task, _json_rows(b"1", b"9", b"0", b"3"))
+    assert seen == [1, 0]
+    (note,) = caught.value.__notes__
+    assert note.startswith("Raised at the record of topic in, partition 0, offset 2, in divide.")
+    assert caught.traceback[-1].path == Path(__file__)
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyError, RuntimeError, EOFError])
+def test_whatever_it_raises(error: type[Exception]) -> None:
+    """Also what serdes raise for what they do not take."""
+    seen: list[Any] = []
+
+    def fail(key: Any, value: Any) -> None:
+        seen.append(value)
+        raise error("mine")
+
+    def add(builder: StreamsBuilder) -> None:
+        builder.stream("in", key=_TEXT, value=_JSON).foreach(fail, named="told")
+
+    task = PlainTask(_kind(add, _SKIPS), lambda: 0)
+    with pytest.raises(error, match="mine") as caught:
+        _fused(task, _json_rows(b"1"))
+    assert seen == [1]
+    assert "offset 0, in told." in caught.value.__notes__[0]
+
+
+def test_a_result_that_cannot_be_written_is_left_out_and_nothing_is_called_again() -> None:
+    """What else came of its record is written."""
+    seen: list[Any] = []
+
+    def add(builder: StreamsBuilder) -> None:
+        stream = builder.stream("in", key=_TEXT, value=_JSON).peek(lambda v: seen.append(v))
+        stream.to("text", key=_TEXT, value=_TEXT)
+        stream.to("all", key=_TEXT, value=_JSON)
+
+    kind = _kind(add, _SKIPS)
+    rows = _json_rows(b"1", b'"x"', b"{", b"2")
+    found = _fused(PlainTask(kind, lambda: 0), rows)
+    assert seen == [1, "x", 2]
+    assert found == _taken(kind, rows)
+    assert [place for place, *_ in found["text"]] == [1]
+    assert [place for place, *_ in found["all"]] == [0, 1, 3]
+
+
+def test_a_result_that_cannot_be_written_ends_it_at_its_place() -> None:
+    """With the record, the sink, and what to do."""
+
+    def add(builder: StreamsBuilder) -> None:
+        builder.stream("in", key=_TEXT, value=_JSON).to("text", key=_TEXT, value=_TEXT)
+
+    with pytest.raises(SerializationError) as caught:
+        _fused(PlainTask(_kind(add, TaskSettings("app")), lambda: 0), _json_rows(b'"x"', b"1"))
+    assert "the value of a record for text is not what" in str(caught.value)
+    assert (
+        "offset 1, in KSTREAM-SINK-0000000001. Give the sink the serdes"
+        in caught.value.__notes__[0]
+    )
+
+
+def test_functions_behind_a_record_that_cannot_be_read_are_not_called() -> None:
+    """As nothing comes of them."""
+    seen: list[Any] = []
+
+    def add(builder: StreamsBuilder) -> None:
+        builder.stream("in", key=_TEXT, value=_JSON).foreach(lambda v: seen.append(v))
+
+    with pytest.raises(DeserializationError):
+        _fused(PlainTask(_kind(add, TaskSettings("app")), lambda: 0), _json_rows(b"1", b"{", b"2"))
+    assert seen == [1]
