@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.streams.builder import StreamsBuilder
 from ottla.streams.columns import Column, coalesce, col, lit, struct, when
+from ottla.streams.config import StreamsConfig
 from ottla.streams.dsl import KStream
 from ottla.streams.emitting import BufferConfig, EmitStrategy, Suppressed
 from ottla.streams.errors import (
@@ -76,7 +77,7 @@ from ottla.streams.serdes import SchemaRegistry, Serde, Serdes
 from ottla.streams.stores.builders import StoreBuilder
 from ottla.streams.stores.iterators import KeyValueIterator
 from ottla.streams.stores.named import Stores
-from ottla.streams.test_driver import TopologyTestDriver
+from ottla.streams.test_driver import TestRecord, TopologyTestDriver
 from ottla.streams.timestamps import (
     ExtractRecordMetadataTimestamp,
     FailOnInvalidTimestamp,
@@ -168,10 +169,12 @@ __all__ = [
     "Stores",
     "StreamJoined",
     "StreamsBuilder",
+    "StreamsConfig",
     "StreamsError",
     "StreamsMetadata",
     "Suppressed",
     "TableJoined",
+    "TestRecord",
     "TimeWindow",
     "TimeWindowedCogroupedKStream",
     "TimeWindowedKStream",

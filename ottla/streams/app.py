@@ -18,12 +18,14 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any
 
+from ottla.base.errors import ConfigError
 from ottla.client.admin.topics import list_topics
 from ottla.client.brokers import Brokers
 from ottla.client.transport import ConsumedRecord
 from ottla.streams.app_settings import AppSettings, check_application_id, read_settings
 from ottla.streams.app_states import State, StateListener, StateMachine
 from ottla.streams.changelog_feed import ChangelogFeed
+from ottla.streams.config import keywords
 from ottla.streams.election import Candidate, Election, ElectionSettings
 from ottla.streams.errors import StreamsError, TopologyError
 from ottla.streams.instance import (
@@ -63,13 +65,18 @@ class KafkaStreams(SnakeCase):
     def __init__(
         self,
         topology: Topology,
+        config: Mapping[str, Any] | None = None,
         *,
-        application_id: str,
-        bootstrap_servers: str,
-        processing_guarantee: str = "at_least_once",
-        **config: Any,
+        application_id: str | None = None,
+        bootstrap_servers: str | None = None,
+        **options: Any,
     ) -> None:
-        words = {"processing_guarantee": processing_guarantee, **config}
+        """Take options as keywords (`AppSettings` has them all), or as a mapping of Kafka's names (config.py)."""
+        words = {**keywords(config), **options}
+        application_id = application_id or words.pop("application_id", "")
+        bootstrap_servers = bootstrap_servers or words.pop("bootstrap_servers", "")
+        if not application_id or not bootstrap_servers:
+            raise ConfigError("KafkaStreams needs an application_id and bootstrap_servers.")
         self.application_id = check_application_id(application_id)
         self._topology = topology
         self._bootstrap = bootstrap_servers

@@ -20,6 +20,7 @@ def _sentence(owner: type, name: str) -> str:
     known = [each for each in dir(owner) if not each.startswith("_")]
     wanted = snake_case(name)
     near = [wanted] if wanted in known else difflib.get_close_matches(wanted, known, 1, 0.75)
+    near = near or difflib.get_close_matches(name, known, 1, 0.75)
     hint = f"; did you mean {near[0]}?" if near else ""
     return f"{owner.__name__} has no {name}{hint}"
 

@@ -7,13 +7,17 @@ repartition topics included, when the call returns. Time on the wall moves only 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
 from ottla.base.errors import ApiError
-from ottla.streams.durations import Duration, milliseconds
+from ottla.streams.app_settings import read_settings
+from ottla.streams.config import keywords
+from ottla.streams.durations import Duration, Instant, instant_ms, instant_of, milliseconds
 from ottla.streams.errors import StreamsError
-from ottla.streams.records import Header, Record
+from ottla.streams.handlers import ExceptionHandlers
+from ottla.streams.records import NO_TIMESTAMP, Header, Record
 from ottla.streams.runtime import ProducedRecord, Task, TaskSettings, TopicRecord
 from ottla.streams.serdes import Serde
 from ottla.streams.spelling import SnakeCase
@@ -26,6 +30,53 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 _NOTHING: Any = object()
+
+
+def _settings(settings: TaskSettings | Mapping[str, Any] | None) -> TaskSettings:
+    if settings is None or isinstance(settings, TaskSettings):
+        return settings or TaskSettings("test")
+    words = keywords(settings)
+    words.pop("bootstrap_servers", None)
+    application_id = words.pop("application_id", "test")
+    told = read_settings(words)
+    handlers = told.exception_handlers or ExceptionHandlers()
+    return TaskSettings(
+        application_id,
+        told.defaults,
+        default_timestamp_extractor=told.default_timestamp_extractor,
+        exception_handlers=handlers,
+    )
+
+
+class TestRecord(Record[K, V], Generic[K, V]):
+    """A record as a test writes it: `TestRecord(key, value, headers, time)`, or `TestRecord(value)` without a key.
+
+    Equal to what is read of the same key, value, headers and time in ms; -1 is none yet.
+    """
+
+    __test__ = False
+    __slots__ = ()
+
+    def __new__(
+        cls,
+        key: Any,
+        value: Any = _NOTHING,
+        headers: Sequence[Header] = (),
+        timestamp: Instant = NO_TIMESTAMP,
+    ) -> "TestRecord[K, V]":
+        """Make one."""
+        if value is _NOTHING:
+            key, value = None, key
+        fields = key, value, instant_ms(timestamp), headers
+        return tuple.__new__(cls, fields)
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        return self.key, self.value, self.headers, self.timestamp
+
+    @property
+    def record_time(self) -> datetime | None:
+        """Its time in UTC; None if it has none."""
+        return None if self.timestamp < 0 else instant_of(self.timestamp)
 
 
 class TestInputTopic(SnakeCase, Generic[K, V]):
@@ -49,39 +100,55 @@ class TestInputTopic(SnakeCase, Generic[K, V]):
 
     def pipe_input(
         self,
-        key: K | V | None,
+        key: K | V | Record[Any, Any] | None,
         value: V | None = _NOTHING,
-        timestamp: int | None = None,
+        timestamp: Instant | None = None,
         headers: Sequence[Header] = (),
     ) -> None:
-        """Pipe a key and a value, or a value alone: `pipe_input(value)`."""
+        """Pipe a key and a value, a value alone, `pipe_input(value)`, or a TestRecord."""
+        if value is _NOTHING and isinstance(key, Record):
+            self.pipe_record(key)
+            return
         if value is _NOTHING:
             key, value = None, key
         if timestamp is None:
             timestamp = self._time
             self._time += self._auto_advance_ms
-        key_bytes = self._key.to_bytes(key)  # type: ignore[arg-type]
         self._driver.pipe(
-            self._topic, TopicRecord(key_bytes, self._value.to_bytes(value), timestamp, headers)
+            self._topic,
+            TopicRecord(
+                self._key.to_bytes(key),  # type: ignore[arg-type]
+                self._value.to_bytes(value),
+                instant_ms(timestamp),
+                headers,
+            ),
         )
 
-    def pipe_record(self, record: Record[K, V | None]) -> None:
-        """Pipe a record with its time and headers."""
-        self.pipe_input(record.key, record.value, record.timestamp, record.headers)
+    def pipe_record(self, record: Record[Any, Any]) -> None:
+        """Pipe a record with its headers and its time; one without a time (-1) gets the topic's."""
+        has_time = record.timestamp >= 0 or not isinstance(record, TestRecord)
+        timestamp = record.timestamp if has_time else None
+        self.pipe_input(record.key, record.value, timestamp, record.headers)
+
+    def pipe_record_list(self, records: Iterable[Record[Any, Any]]) -> None:
+        """Pipe records, each with its time and headers."""
+        for each in records:
+            self.pipe_record(each)
 
     def pipe_key_value_list(
         self,
         records: Iterable[tuple[K | None, V | None]],
-        start: int | None = None,
+        start: Instant | None = None,
         advance: Duration = 0,
     ) -> None:
         """Pipe keys and values; from a start each comes `advance` after the one before."""
+        first = None if start is None else instant_ms(start)
         step = milliseconds(advance)
         for number, (key, value) in enumerate(records):
-            self.pipe_input(key, value, None if start is None else start + number * step)
+            self.pipe_input(key, value, None if first is None else first + number * step)
 
     def pipe_value_list(
-        self, values: Iterable[V | None], start: int | None = None, advance: Duration = 0
+        self, values: Iterable[V | None], start: Instant | None = None, advance: Duration = 0
     ) -> None:
         """Pipe values without keys."""
         self.pipe_key_value_list(((None, value) for value in values), start, advance)
@@ -103,14 +170,14 @@ class TestOutputTopic(SnakeCase, Generic[K, V]):
         self._topic = topic
         self._key, self._value = serdes
 
-    def read_record(self) -> Record[K | None, V | None]:
+    def read_record(self) -> TestRecord[K | None, V | None]:
         """Read a record; LookupError if there is none."""
         queue = self._driver.produced(self._topic)
         if not queue:
             raise LookupError(f"topic {self._topic} has no more records")
         raw = queue.popleft()
         key, value = self._key.from_bytes(raw.key), self._value.from_bytes(raw.value)
-        return Record(key, value, raw.timestamp, raw.headers)
+        return TestRecord(key, value, raw.headers, raw.timestamp)
 
     def read_key_value(self) -> tuple[K | None, V | None]:
         """Read a record's key and value."""
@@ -121,7 +188,7 @@ class TestOutputTopic(SnakeCase, Generic[K, V]):
         """Read a record's value."""
         return self.read_record().value
 
-    def read_records_to_list(self) -> list[Record[K | None, V | None]]:
+    def read_records_to_list(self) -> list[TestRecord[K | None, V | None]]:
         """Read all records."""
         return [self.read_record() for _ in range(self.queue_size)]
 
@@ -151,8 +218,11 @@ class TopologyTestDriver(SnakeCase):
     """Runs a topology in this thread. All topics have one partition.
 
     `start` is where the wall clock stands; `emit_interval_ms=1000` looks for closed windows once a second
-    of it, as Kafka does, where 0 looks at every record. `settings` say what else an application may be told;
-    the parameters here come before them.
+    of it, as Kafka does, where 0 looks at every record. `settings` say what else an application may be told: TaskSettings,
+    or a mapping of Kafka's names (config.py), of which those that only Spark understands have no effect; the parameters
+    here come before them.
+
+    Not done: `metrics`; stores with headers.
     """
 
     __test__ = False
@@ -160,23 +230,23 @@ class TopologyTestDriver(SnakeCase):
     def __init__(
         self,
         topology: Topology,
+        settings: TaskSettings | Mapping[str, Any] | None = None,
+        start: Instant = 0,
         *,
         application_id: str | None = None,
-        start: int = 0,
         default_key_serde: Serde[Any] | None = None,
         default_value_serde: Serde[Any] | None = None,
         emit_interval_ms: int = 0,
-        settings: TaskSettings | None = None,
     ) -> None:
-        plain = settings.defaults if settings else DefaultSerdes()
+        known = _settings(settings)
+        plain = known.defaults
         self._defaults = DefaultSerdes(
             default_key_serde or plain.key, default_value_serde or plain.value
         )
-        self._now = self._committed = start
+        self._now = self._committed = instant_ms(start)
         self._offsets: dict[str, int] = {}
         self._produced: dict[str, deque[ProducedRecord]] = {}
         self._pending: deque[ProducedRecord] = deque()
-        known = settings or TaskSettings("test")
         told = replace(
             known,
             application_id=application_id or known.application_id,
@@ -203,12 +273,11 @@ class TopologyTestDriver(SnakeCase):
         topic: str,
         key: Serde[K] | None = None,
         value: Serde[V] | None = None,
-        *,
-        start: int | None = None,
+        start: Instant | None = None,
         auto_advance: Duration = 0,
     ) -> TestInputTopic[K, V]:
         """Return where records are piped in; without a start their time is the wall clock's."""
-        first = self._now if start is None else start
+        first = self._now if start is None else instant_ms(start)
         return TestInputTopic(
             self, topic, self._serdes(topic, key, value), first, milliseconds(auto_advance)
         )
@@ -317,12 +386,17 @@ class TopologyTestDriver(SnakeCase):
 
     # Kafka's names, which say the kind as well.
     get_key_value_store = get_window_store = get_session_store = store
+    get_versioned_key_value_store = store
     get_timestamped_key_value_store = get_timestamped_window_store = get_state_store
 
     @property
     def state_stores(self) -> Mapping[str, Any]:
         """All stores by name, the global ones among them."""
         return self._task.stores
+
+    def get_all_state_stores(self) -> dict[str, Any]:
+        """Return all stores by name, the global ones among them."""
+        return dict(self._task.stores)
 
     def close(self) -> None:
         """End the topology."""

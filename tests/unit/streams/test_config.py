@@ -1,0 +1,117 @@
+"""Options under Kafka's names, for applications and for test drivers."""
+
+import copy
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from ottla.base.errors import ConfigError
+from ottla.streams import (
+    Record,
+    Serdes,
+    StreamsBuilder,
+    StreamsConfig,
+    TestRecord,
+    TopologyTestDriver,
+)
+from ottla.streams.app_settings import read_settings
+from ottla.streams.config import keywords
+from ottla.streams.handlers import (
+    ExceptionHandlers,
+    LogAndContinueExceptionHandler,
+    LogAndContinueProcessingExceptionHandler,
+)
+
+CONFIG: dict[str, Any] = {
+    StreamsConfig.APPLICATION_ID_CONFIG: "app",
+    StreamsConfig.BOOTSTRAP_SERVERS_CONFIG: "127.0.0.1:1",
+    StreamsConfig.DEFAULT_KEY_SERDE_CLASS_CONFIG: Serdes.string,
+    StreamsConfig.DEFAULT_VALUE_SERDE_CLASS_CONFIG: Serdes.long(),
+    StreamsConfig.PROCESSING_GUARANTEE_CONFIG: StreamsConfig.EXACTLY_ONCE_V2,
+    StreamsConfig.DESERIALIZATION_EXCEPTION_HANDLER_CLASS_CONFIG: LogAndContinueExceptionHandler,
+    StreamsConfig.PROCESSING_EXCEPTION_HANDLER_CLASS_CONFIG: (
+        LogAndContinueProcessingExceptionHandler()
+    ),
+    StreamsConfig.ERRORS_DEAD_LETTER_QUEUE_TOPIC_NAME_CONFIG: "dead",
+}
+
+
+def test_kafkas_names_are_keyword_arguments() -> None:
+    """Classes are made, handlers gathered."""
+    words = keywords(CONFIG)
+    assert words.pop("application_id") == "app"
+    assert words.pop("bootstrap_servers") == "127.0.0.1:1"
+    settings = read_settings(words)
+    assert settings.default_key_serde is Serdes.string()
+    assert settings.is_exactly_once
+    assert settings.exception_handlers == ExceptionHandlers(
+        LogAndContinueExceptionHandler(),
+        LogAndContinueProcessingExceptionHandler(),
+        dead_letter_queue_topic_name="dead",
+    )
+
+
+def test_every_name_that_has_a_constant_is_an_option() -> None:
+    """Whoever asks for another constant is told the nearest."""
+    names = [value for name, value in vars(StreamsConfig).items() if name.endswith("_CONFIG")]
+    words = keywords(dict.fromkeys(names))
+    del words["application_id"], words["bootstrap_servers"]
+    read_settings({**words, "processing_guarantee": "at_least_once"})
+    with pytest.raises(AttributeError, match="did you mean NUM_STREAM_THREADS_CONFIG"):
+        StreamsConfig.NUM_STREAM_THREAD_CONFIG  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_handlers_are_told_in_one_way() -> None:
+    """The other would be left out silently."""
+    with pytest.raises(ConfigError, match="not both"):
+        keywords({**CONFIG, "exception_handlers": ExceptionHandlers()})
+
+
+def test_a_driver_takes_the_options_of_its_application() -> None:
+    """As `new TopologyTestDriver(topology, props, initialWallClockTime)`."""
+    builder = StreamsBuilder()
+    builder.stream("in").map_values(lambda v: 12 // v).to("out")
+    start = datetime(1970, 1, 1, 0, 1, tzinfo=UTC)
+    with TopologyTestDriver(builder.build(), CONFIG, start) as driver:
+        topic = driver.create_input_topic("in")
+        topic.pipe_key_value_list([("a", 0), ("b", 4)])
+        found = driver.create_output_topic("out").read_record()
+        assert found == TestRecord("b", 3, timestamp=60_000)
+        assert driver.create_output_topic("dead").read_key_value() == ("a", 0)
+        assert driver.get_all_state_stores() == {}
+
+
+def test_an_option_that_nobody_knows_is_refused() -> None:
+    """In a test as in the application."""
+    with pytest.raises(ConfigError, match="no option qwertz"):
+        TopologyTestDriver(StreamsBuilder().build(), {"qwertz": 1})
+
+
+def test_records_are_piped_in_and_read_as_in_java() -> None:
+    """With headers and times in ms or as datetimes; a value alone has no key."""
+    builder = StreamsBuilder()
+    builder.stream("in").to("out")
+    second = datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)
+    records: list[Record[Any, Any]] = [
+        TestRecord("a", 1, [("h", b"x")], second),
+        TestRecord("b", 2),
+        TestRecord("alone"),
+        Record("c", 3, 7),
+    ]
+    with TopologyTestDriver(builder.build()) as driver:
+        topic = driver.create_input_topic("in", None, None, second, "1 s")
+        topic.pipe_input(records[0])
+        topic.pipe_record_list(records[1:])
+        topic.pipe_value_list(["x"], second)
+        found = driver.create_output_topic("out").read_records_to_list()
+    assert found == [
+        TestRecord("a", 1, [("h", b"x")], 1_000),
+        TestRecord("b", 2, (), 1_000),
+        TestRecord("alone", timestamp=2_000),
+        TestRecord("c", 3, (), 7),
+        TestRecord("x", timestamp=1_000),
+    ]
+    assert found[0].record_time == second
+    assert TestRecord("b").record_time is None
+    assert copy.copy(found[0]) == found[0]
