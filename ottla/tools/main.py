@@ -69,6 +69,8 @@ _STREAMS = LazyGroup(
     "streams",
     {
         "run": Verb("ottla.tools.streams.run", "Run a topology on Spark."),
+        "list": Verb("ottla.tools.streams.list", "List the applications, and their lag."),
+        "describe": Verb("ottla.tools.streams.describe", "Show input, lag and instances."),
         "reset": Verb("ottla.tools.streams.reset", "Begin an application anew (dry run first)."),
     },
     help="Applications of Kafka Streams' kind.",

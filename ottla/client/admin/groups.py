@@ -49,6 +49,10 @@ class Member:
     client_id: str
     host: str
     assignment: tuple[tuple[str, int], ...]
+    said: bytes = b""
+    """What it said when it joined, in the classic protocol: a subscription, where it is of consumers."""
+    told: bytes = b""
+    """What the group's leader told it: an assignment, where it is of consumers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,4 +194,6 @@ def _member(row: DescribedGroupMember, protocol_type: str) -> Member:
         client_id=row.client_id,
         host=row.client_host.lstrip("/"),
         assignment=tuple(sorted(assignment)),
+        said=bytes(row.member_metadata),
+        told=bytes(row.member_assignment),
     )

@@ -13,10 +13,8 @@ from ottla.base.errors import ApiError, ErrorCode, OttlaError
 from ottla.client.admin.offsets import CommittedOffset, commit_offsets
 from ottla.client.brokers import PASSING, Brokers
 from ottla.client.errors import NotReachable, TimedOut
+from ottla.streams.names import PROGRESS
 from ottla.streams.spark.ranges import Offsets
-
-PROGRESS = "ottla-progress"
-"""The metadata of what is committed here."""
 
 _log = logging.getLogger(__name__)
 

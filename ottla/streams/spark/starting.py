@@ -18,9 +18,9 @@ from ottla.client.admin.offsets import (
 )
 from ottla.client.admin.topics import list_topics
 from ottla.client.brokers import Brokers
+from ottla.streams.names import PROGRESS
 from ottla.streams.spark.layout import Layout
 from ottla.streams.spark.ranges import Offsets
-from ottla.streams.spark.shadow_group import PROGRESS
 from ottla.streams.topology import Source
 
 _CLIENT_ID = "ottla-streams"

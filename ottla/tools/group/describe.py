@@ -7,8 +7,9 @@ import click
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.admin import groups, offsets
 from ottla.client.brokers import Brokers
+from ottla.streams.names import PROGRESS
 from ottla.tools import options
-from ottla.tools.output import Output
+from ottla.tools.output import Output, note
 
 _OFFSET_COLUMNS = (
     "group",
@@ -35,11 +36,14 @@ def command(brokers: Brokers, output: Output, names: tuple[str, ...], members: b
         rows = [row for group in found for row in _member_rows(group)]
         output.rows(rows, _MEMBER_COLUMNS, empty="Nobody is in the group.")
         return
-    rows = [row for group in found for row in _offset_rows(brokers, group)]
+    rows = [row for group in found for row in offset_rows(brokers, group)]
     output.rows(rows, _OFFSET_COLUMNS, empty="The group has committed nothing yet.")
+    for name in dict.fromkeys(row["group"] for row in rows if row["metadata"] == PROGRESS):
+        note(f"{name} is an application: `ottla streams describe {name}` shows its instances.")
 
 
-def _offset_rows(brokers: Brokers, group: groups.Group) -> list[dict[str, Any]]:
+def offset_rows(brokers: Brokers, group: groups.Group) -> list[dict[str, Any]]:
+    """Return the partitions that a group has committed or reads, with lag and owner."""
     committed = offsets.committed_offsets(brokers, group.group_id)
     owners = {key: member for member in group.members for key in member.assignment}
     keys = sorted({*committed, *owners})
@@ -61,6 +65,7 @@ def _offset_rows(brokers: Brokers, group: groups.Group) -> list[dict[str, Any]]:
                 "consumer_id": owner.member_id if owner else None,
                 "host": owner.host if owner else None,
                 "client_id": owner.client_id if owner else None,
+                "metadata": committed[key].metadata if key in committed else "",
             }
         )
     return rows

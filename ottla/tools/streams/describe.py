@@ -1,0 +1,72 @@
+"""`ottla streams describe APPLICATION…`: where an application is in its input, and which instances it has."""
+
+from typing import Any
+
+import click
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.client.admin.groups import Group
+from ottla.client.brokers import Brokers
+from ottla.streams.applications import NOT_RUNNING, RUNNING, Instance, instances_of
+from ottla.tools import options
+from ottla.tools.group.describe import offset_rows
+from ottla.tools.moments import render_moment
+from ottla.tools.output import Output, note
+
+_OFFSETS = ("application_id", "topic", "partition", "current_offset", "log_end_offset", "lag")
+_MEMBERS = ("application_id", "instance", "role", "since", "host", "application_server")
+
+
+@click.command("describe")
+@click.argument("names", metavar="APPLICATION…", nargs=-1, required=True)
+@click.option("--members", is_flag=True, help="Show the instances instead of the offsets.")
+@options.connected
+def command(brokers: Brokers, output: Output, names: tuple[str, ...], members: bool) -> None:
+    """Show where an application is in its input, or its instances."""
+    rows: list[dict[str, Any]] = []
+    told = []
+    for name in names:
+        instances = instances_of(brokers, name)
+        offsets = offset_rows(brokers, Group(name, "", "", "", ()))
+        if not instances and not offsets:
+            raise ApiError(
+                ErrorCode.GROUP_ID_NOT_FOUND,
+                f"There is no application {name!r}; `ottla streams list` shows those there are.",
+            )
+        state = RUNNING if instances else NOT_RUNNING
+        told.append(f"{name} is {state}: {_counted(instances)}.")
+        if members:
+            rows += [_member(name, each) for each in instances]
+            continue
+        rows += [
+            {"application_id": name, "state": state, **{key: row[key] for key in _OFFSETS[1:]}}
+            for row in offsets
+        ]
+    if members:
+        output.rows(rows, _MEMBERS, empty="No instance runs.")
+    else:
+        output.rows(rows, _OFFSETS, empty="Nothing is read yet.")
+    for sentence in told:
+        note(sentence)
+
+
+def _counted(instances: list[Instance]) -> str:
+    if not instances:
+        return "no instance; it goes on where it is when one starts"
+    active = sum(each.is_active for each in instances)
+    if not active:
+        return f"{len(instances)} electing the active one"
+    standing_by = len(instances) - active
+    return "1 active instance" + (f", {standing_by} standing by" if standing_by else "")
+
+
+def _member(name: str, instance: Instance) -> dict[str, Any]:
+    told = instance.told
+    return {
+        "application_id": name,
+        "instance": told.instance,
+        "role": "active" if instance.is_active else "standby",
+        "since": render_moment(told.since_ms),
+        "host": instance.client_host,
+        "application_server": told.host,
+    }

@@ -1,0 +1,88 @@
+"""`ottla streams list` and `describe`: the applications of a cluster, their lag, their instances."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from ottla.client.admin.offsets import CommittedOffset, commit_offsets
+from ottla.streams.election import Candidate, Election, ElectionSettings
+from ottla.streams.names import PROGRESS
+from ottla.testing import Cluster
+
+
+@pytest.fixture
+def stopped(ottla_cluster: Cluster) -> str:
+    """An application that has read 4 of 6 words and does not run, beside a group of somebody else's."""
+    ottla_cluster.create_topic("words")
+    producer = Producer({"bootstrap.servers": ottla_cluster.bootstrap})
+    for n in range(6):
+        producer.produce("words", f"{n}")
+    assert producer.flush(10) == 0
+    with ottla_cluster.admin() as brokers:
+        progress = CommittedOffset(4, metadata=PROGRESS)
+        commit_offsets(brokers, "app", {("words", 0): progress})
+        commit_offsets(brokers, "other", {("words", 0): CommittedOffset(1)})
+    return "app"
+
+
+@pytest.fixture
+def running(run: Any, ottla_cluster: Cluster, stopped: str) -> Iterator[str]:
+    """The same while two instances run."""
+    elections = []
+    for number, name in enumerate(("first", "second")):
+        settings = ElectionSettings(ottla_cluster.bootstrap, stopped, heartbeat_interval_ms=50)
+        candidate = Candidate(name, 1_700_000_000_000 + number, f"{name}:80")
+        elections.append(Election(settings, candidate, lambda: None))
+        elections[-1].start()
+        while len(_roles(run, stopped)) != number + 1:
+            continue
+    yield stopped
+    for each in elections:
+        each.stop()
+
+
+def _roles(run: Any, name: str) -> list[tuple[str, str]]:
+    rows = run("streams", "describe", name, "--members", "--output", "json").json
+    roles = [(row["instance"], row["role"]) for row in rows]
+    return roles if any(role == "active" for _, role in roles) else []
+
+
+def test_an_application_that_does_not_run_is_known_by_its_progress(run: Any, stopped: str) -> None:
+    """Other groups are no applications."""
+    done = run("streams", "list")
+    assert done.rows == [["app", "NOT_RUNNING", "0", "2"]]
+    shown = run("streams", "describe", stopped)
+    assert shown.rows == [["app", "words", "0", "4", "6", "2"]]
+    assert "app is NOT_RUNNING: no instance" in shown.errors
+    assert "No instance runs." in run("streams", "describe", stopped, "--members").errors
+
+
+def test_instances_are_shown_with_their_roles(run: Any, running: str) -> None:
+    """The active one first."""
+    (row,) = run("streams", "list", "--output", "json").json
+    assert row == {"application_id": "app", "state": "RUNNING", "instances": 2, "lag": 2}
+    done = run("streams", "describe", running, "--members", "--output", "json")
+    assert _roles(run, running) == [("first", "active"), ("second", "standby")]
+    assert {key: done.json[0][key] for key in ("since", "host", "application_server")} == {
+        "since": "2023-11-14T22:13:20.000Z",
+        "host": "127.0.0.1",
+        "application_server": "first:80",
+    }
+    assert "app is RUNNING: 1 active instance, 1 standing by." in done.errors
+
+
+def test_an_application_that_is_not_there_is_told(run: Any, stopped: str) -> None:
+    """With where to look."""
+    done = run("streams", "describe", "nobody")
+    assert done.code == 1
+    assert "There is no application 'nobody'; `ottla streams list` shows" in done.errors
+
+
+def test_its_group_shows_the_lag_and_points_there(run: Any, stopped: str) -> None:
+    """As every tool of Kafka's: offsets, no members."""
+    done = run("group", "describe", stopped)
+    assert done.rows[0][:6] == ["app", "words", "0", "4", "6", "2"]
+    assert "app is an application: `ottla streams describe app` shows its instances." in done.errors
+    assert run("group", "describe", "other").errors == ""
