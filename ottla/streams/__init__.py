@@ -63,6 +63,19 @@ from ottla.streams.processor import (
     ValueTransformerWithKey,
     ValueTransformerWithKeySupplier,
 )
+from ottla.streams.queries import (
+    KeyQuery,
+    MultiVersionedKeyQuery,
+    QueryableStoreTypes,
+    RangeQuery,
+    StateQueryRequest,
+    StoreQueryParameters,
+    TimestampedKeyQuery,
+    TimestampedRangeQuery,
+    VersionedKeyQuery,
+    WindowKeyQuery,
+    WindowRangeQuery,
+)
 from ottla.streams.records import (
     KeyValue,
     Record,
@@ -73,7 +86,7 @@ from ottla.streams.records import (
     VersionedRecord,
     Windowed,
 )
-from ottla.streams.serdes import SchemaRegistry, Serde, Serdes
+from ottla.streams.serdes import SchemaRegistry, Serde, Serdes, WindowedSerdes
 from ottla.streams.stores.builders import StoreBuilder
 from ottla.streams.stores.iterators import KeyValueIterator
 from ottla.streams.stores.named import Stores
@@ -140,10 +153,12 @@ __all__ = [
     "KStream",
     "KTable",
     "KafkaStreams",
+    "KeyQuery",
     "KeyValue",
     "KeyValueIterator",
     "LogAndSkipOnInvalidTimestamp",
     "Materialized",
+    "MultiVersionedKeyQuery",
     "Named",
     "Printed",
     "Processor",
@@ -151,6 +166,8 @@ __all__ = [
     "ProcessorSupplier",
     "Produced",
     "PunctuationType",
+    "QueryableStoreTypes",
+    "RangeQuery",
     "Record",
     "RecordContext",
     "RecordMetadata",
@@ -165,7 +182,9 @@ __all__ = [
     "SessionWindows",
     "SlidingWindows",
     "State",
+    "StateQueryRequest",
     "StoreBuilder",
+    "StoreQueryParameters",
     "Stores",
     "StreamJoined",
     "StreamsBuilder",
@@ -179,6 +198,8 @@ __all__ = [
     "TimeWindowedCogroupedKStream",
     "TimeWindowedKStream",
     "TimeWindows",
+    "TimestampedKeyQuery",
+    "TimestampedRangeQuery",
     "TimestampedRecord",
     "Topology",
     "TopologyError",
@@ -189,9 +210,13 @@ __all__ = [
     "ValueAndTimestamp",
     "ValueTransformerWithKey",
     "ValueTransformerWithKeySupplier",
+    "VersionedKeyQuery",
     "VersionedRecord",
     "WallclockTimestampExtractor",
+    "WindowKeyQuery",
+    "WindowRangeQuery",
     "Windowed",
+    "WindowedSerdes",
     "coalesce",
     "col",
     "explain",

@@ -7,6 +7,11 @@
 
 Of several instances with one application id one is active and the others stand by (election.py). Stores are read from
 their changelogs (store_views.py): what a micro-batch wrote is there some ten milliseconds after its commit.
+
+Not done: `pause` and `resume` (close it; it goes on where it was), `addStreamThread` and `removeStreamThread` (cores are
+Spark's: `master`), `cleanUp` (`ottla streams reset`), `queryMetadataForKey` (every instance answers for all keys),
+`metrics`, `metadataForLocalThreads` and `allLocalStorePartitionLags` (`progress()` tells rate and lag; Spark's own UI the rest),
+`setGlobalStateRestoreListener` and `setStandbyUpdateListener` (state comes with Spark's checkpoint), `clientInstanceIds`.
 """
 
 import sys
@@ -16,7 +21,7 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 from ottla.base.errors import ConfigError
 from ottla.client.admin.topics import list_topics
@@ -36,6 +41,7 @@ from ottla.streams.instance import (
 )
 from ottla.streams.names import changelog_name
 from ottla.streams.progress import Progress, ProgressLine
+from ottla.streams.queries import StateQueryRequest, StateQueryResult, StoreQueryParameters
 from ottla.streams.runtime import Task, TaskSettings, TopicRecord
 from ottla.streams.spark.compile import QuerySettings
 from ottla.streams.spark.engine import SparkEngine, SparkSettings
@@ -45,6 +51,9 @@ from ottla.streams.stream_time import StreamTime
 from ottla.streams.topology import Sink, Source, Topology
 
 __all__ = ["KafkaStreams", "State", "StreamsMetadata", "UncaughtExceptionResponse"]
+
+
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -253,6 +262,14 @@ class KafkaStreams(SnakeCase):
         """Return how it gets on."""
         return self._instance.progress()
 
+    def streams_metadata_for_store(self, name: str) -> tuple[StreamsMetadata, ...]:
+        """Return the instances that answer for a store: all of them, the active one first."""
+        return tuple(each for each in self.metadata() if name in each.state_store_names)
+
+    def metadata_for_all_streams_clients(self) -> tuple[StreamsMetadata, ...]:
+        """Return all instances, the active one first."""
+        return self.metadata()
+
     def metadata(self) -> tuple[StreamsMetadata, ...]:
         """Return all instances, the active one first (Kafka's metadataForAllStreamsClients)."""
         topology = self._topology
@@ -272,12 +289,22 @@ class KafkaStreams(SnakeCase):
             for each in sorted(instances, key=lambda one: one.instance != active)
         )
 
-    def store(self, name: str, *, with_timestamps: bool = False, timeout_s: float = 60.0) -> Any:
+    def store(
+        self,
+        name: str | StoreQueryParameters,
+        *,
+        with_timestamps: bool = False,
+        timeout_s: float = 60.0,
+    ) -> Any:
         """Return a store to read from: get, range, all; fetch and fetch_all of windows and sessions.
 
-        The first call reads the changelog up to its end, which takes as long as that is; later ones return at once.
+        By its name or by Kafka's StoreQueryParameters. The first call reads the changelog up to its end, which takes as long as that is; later ones return at once.
         StreamsError names the stores there are.
         """
+        if isinstance(name, StoreQueryParameters):
+            timed = name.queryable_store_type.with_timestamps
+            whole = self.store(name.store_name, with_timestamps=timed, timeout_s=timeout_s)
+            return name.narrow(whole)
         deadline = time.monotonic() + timeout_s
         self.await_running(timeout_s)
         with self._lock:
@@ -287,6 +314,11 @@ class KafkaStreams(SnakeCase):
             feed, view = self._views[place]
         feed.await_caught_up(max(0.0, deadline - time.monotonic()))
         return view
+
+    def query(self, request: StateQueryRequest[R], timeout_s: float = 60.0) -> StateQueryResult[R]:
+        """Put a query to a store (KIP-796, queries.py); waits as `store` does."""
+        view = self.store(request.store_name, timeout_s=timeout_s)
+        return request.answer(view, is_global=request.store_name in self._topology.global_stores)
 
     def _open_view(self, name: str, *, with_timestamps: bool) -> tuple[ChangelogFeed, StoreView]:
         topology = self._topology

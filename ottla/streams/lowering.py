@@ -101,7 +101,7 @@ def _lower_sink(node: SinkNode, topology: Topology) -> None:
 @_lower.register
 def _lower_global_store(node: GlobalStoreNode, topology: Topology) -> None:
     source = _source(node.source, is_global=True)
-    topology.add_global_store(node.store, source, node.processor, node.supplier)
+    topology.add_global(node.store, source, node.processor, node.supplier)
 
 
 @_lower.register

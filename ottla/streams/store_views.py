@@ -33,7 +33,8 @@ class StoreView(SnakeCase):
 
     def __init__(self, name: str, stores: Sequence[Any], *, with_timestamps: bool = False) -> None:
         self.name = name
-        self._stores = stores
+        self.stores = stores
+        """The store of each partition."""
         self._lock = threading.Lock()
         self._with_timestamps = with_timestamps
 
@@ -42,7 +43,7 @@ class StoreView(SnakeCase):
         for start in range(0, len(changes), _STEP):
             with self._lock:
                 for partition, key, value, timestamp in changes[start : start + _STEP]:
-                    self._stores[partition].restore(key, value, timestamp)
+                    self.stores[partition].restore(key, value, timestamp)
 
     def update(self, change: Callable[[], None]) -> None:
         """Let something else change the stores while nobody reads."""
@@ -55,24 +56,31 @@ class StoreView(SnakeCase):
 
     def _first(self, ask: Callable[[Any], Any]) -> Any:
         with self._lock:
-            found = (ask(store) for store in self._stores)
+            found = (ask(store) for store in self.stores)
             return self._plain(next((each for each in found if each is not None), None))
 
     def _walk(self, ask: Ask) -> KeyValueIterator[Any, Any]:
         """Return what a walk through all stores finds now."""
         with self._lock:
-            found = [entry for store in self._stores for entry in ask(store)]
+            found = [entry for store in self.stores for entry in ask(store)]
         return KeyValueIterator((key, self._plain(value)) for key, value in found)
+
+    def of_partition(self, partition: int) -> "StoreView":
+        """Return the view of one partition alone."""
+        kind, timed = type(self), self._with_timestamps
+        view = kind(self.name, [self.stores[partition]], with_timestamps=timed)
+        view._lock = self._lock
+        return view
 
     @property
     def partitions(self) -> range:
         """The partitions that it holds, each from a store of its own."""
-        return range(len(self._stores))
+        return range(len(self.stores))
 
     def ask(self, partition: int, question: Callable[[Any], T]) -> T:
         """Return what the store of one partition answers while nothing changes it."""
         with self._lock:
-            return question(self._stores[partition])
+            return question(self.stores[partition])
 
 
 class KeyValueView(StoreView):
@@ -107,7 +115,7 @@ class KeyValueView(StoreView):
     def approximate_num_entries(self) -> int:
         """Return the number of keys."""
         with self._lock:
-            return sum(store.approximate_num_entries() for store in self._stores)
+            return sum(store.approximate_num_entries() for store in self.stores)
 
 
 class VersionedView(StoreView):

@@ -17,6 +17,7 @@ from ottla.streams.config import keywords
 from ottla.streams.durations import Duration, Instant, instant_ms, instant_of, milliseconds
 from ottla.streams.errors import StreamsError
 from ottla.streams.handlers import ExceptionHandlers
+from ottla.streams.queries import StateQueryRequest, StateQueryResult, StoreQueryParameters
 from ottla.streams.records import NO_TIMESTAMP, Header, Record
 from ottla.streams.runtime import ProducedRecord, Task, TaskSettings, TopicRecord
 from ottla.streams.serdes import Serde
@@ -28,6 +29,7 @@ from ottla.streams.user_errors import shorten
 
 K = TypeVar("K")
 V = TypeVar("V")
+R = TypeVar("R")
 
 _NOTHING: Any = object()
 
@@ -375,14 +377,22 @@ class TopologyTestDriver(SnakeCase):
         """Return a store by name; LookupError if there is none."""
         return self._task.stores[name]
 
-    def store(self, name: str, *, with_timestamps: bool = False) -> Any:
+    def store(self, name: str | StoreQueryParameters, *, with_timestamps: bool = False) -> Any:
         """Return a store to read from, as `KafkaStreams.store` does; StreamsError names the stores there are."""
+        if isinstance(name, StoreQueryParameters):
+            timed = name.queryable_store_type.with_timestamps
+            return name.narrow(self.store(name.store_name, with_timestamps=timed))
         topology = self._task.topology
         builder = topology.stores.get(name) or topology.global_stores.get(name)
         if builder is None:
             known = ", ".join(sorted(self._task.stores)) or "none"
             raise StreamsError(f"there is no store {name}; the topology has: {known}")
         return view_of(builder, [self._task.stores[name]], with_timestamps=with_timestamps)
+
+    def query(self, request: StateQueryRequest[R]) -> StateQueryResult[R]:
+        """Put a query to a store, as `KafkaStreams.query` does (KIP-796, queries.py)."""
+        is_global = request.store_name in self._task.topology.global_stores
+        return request.answer(self.store(request.store_name), is_global=is_global)
 
     # Kafka's names, which say the kind as well.
     get_key_value_store = get_window_store = get_session_store = store

@@ -13,6 +13,7 @@ from ottla.streams.arity import with_context
 from ottla.streams.description import DescribedNode, TopologyDescription, describe
 from ottla.streams.drawing import Box, Line, draw
 from ottla.streams.errors import TopologyError
+from ottla.streams.options import Consumed
 from ottla.streams.processor import (
     StreamPartitioner,
     Supplier,
@@ -93,6 +94,10 @@ class Topology(SnakeCase):
         offset_reset: str | None = None,
     ) -> "Topology":
         """Add a source of one or more topics, or of one pattern of topics."""
+        if name in ("earliest", "latest"):
+            raise TopologyError(
+                f"a source is added with its name first, then offset_reset={name!r}"
+            )
         if len(topics) == 1 and isinstance(topics[0], re.Pattern):
             places: tuple[tuple[str, ...], str | None] = ((), topics[0].pattern)
         else:
@@ -130,6 +135,12 @@ class Topology(SnakeCase):
         carries_changes: bool = False,
     ) -> "Topology":
         """Add a sink; a function of the value, of key and value, or of these and the context, may give the topic."""
+        wrong = next((each for each in parents if not isinstance(each, str)), None)
+        if wrong is not None:
+            raise TopologyError(
+                f"a sink is added with its name, its topic and its parents; {wrong!r} is told by its name: key=, "
+                "value= or partitioner="
+            )
         target = topic if isinstance(topic, str) else with_context(topic, "a topic name extractor")
         self._add_child(Sink(name, target, parents, key, value, partitioner, carries_changes))
         return self
@@ -175,14 +186,41 @@ class Topology(SnakeCase):
     def add_global_store(
         self,
         builder: StoreBuilder,
-        source: Source,
+        source_name: str,
+        topic: str,
         processor_name: str,
         supplier: Supplier,
+        consumed: Consumed[Any, Any] | None = None,
     ) -> "Topology":
         """Add a store that a processor fills from a whole topic and that every processor may read.
 
-        `source` names the one topic; its records are taken as they come, before all others.
+        Its records are taken as they come, before all others; without `consumed` they are read by the store's serdes.
         """
+        source = _source_of(builder, source_name, topic, consumed)
+        return self.add_global(builder, source, processor_name, supplier)
+
+    def add_read_only_state_store(
+        self,
+        builder: StoreBuilder,
+        source_name: str,
+        topic: str,
+        processor_name: str,
+        supplier: Supplier,
+        consumed: Consumed[Any, Any] | None = None,
+    ) -> "Topology":
+        """Add a store that a processor fills from a topic, a task its own partition; the topic is its changelog (KIP-813).
+
+        Whoever else reads it is connected with `connect_processor_and_state_stores`.
+        """
+        self.add(_source_of(builder, source_name, topic, consumed))
+        self.add_processor(processor_name, supplier, source_name)
+        return self.add_state_store(builder.with_logging_disabled(), processor_name)
+
+    def add_global(
+        self, builder: StoreBuilder, source: Source, processor_name: str, supplier: Supplier
+    ) -> "Topology":
+        """Add a global store whose source is described already."""
+        check_supplier(supplier, f"processor {processor_name}")
         if len(source.topics) != 1:
             raise TopologyError(f"the global store {builder.name} is filled from one topic")
         if builder.name in self.stores or builder.name in self.global_stores:
@@ -284,6 +322,15 @@ class Topology(SnakeCase):
         )
 
 
+def _source_of(
+    builder: StoreBuilder, name: str, topic: str, consumed: Consumed[Any, Any] | None
+) -> Source:
+    told = consumed or Consumed(builder.key, builder.value)
+    places = (_topic_name(topic),), None
+    extractor, reset = told.timestamp_extractor, told.offset_reset
+    return Source(name, *places, told.key, told.value, extractor, reset)
+
+
 def _kind(node: TopologyNode) -> str:
     if isinstance(node, ProcessorNode):
         return "processor"
@@ -292,5 +339,12 @@ def _kind(node: TopologyNode) -> str:
 
 def _topic_name(topic: str | re.Pattern[str]) -> str:
     if not isinstance(topic, str):
-        raise TopologyError("a source reads topics by their names or by one pattern, not by both")
+        if isinstance(topic, re.Pattern):
+            raise TopologyError(
+                "a source reads topics by their names or by one pattern, not by both"
+            )
+        raise TopologyError(
+            f"a source is added with its name and its topics; {topic!r} is told by its name: key=, value=, "
+            "timestamp_extractor= or offset_reset="
+        )
     return topic

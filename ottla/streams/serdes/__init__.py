@@ -1,11 +1,11 @@
 """Serdes: how keys and values become bytes and come back, as Kafka's own serializers write them.
 
-`string`, `bytes`, `integer`, `long` and `double` are byte for byte Kafka's. `json` takes plain values and classes;
+`string`, `bytes`, numbers, `boolean`, `uuid`, `void` and lists of them are byte for byte Kafka's. `json` takes plain values and classes;
 `avro` and `protobuf` write plain, or in a schema registry's wire format. A serde never sees None: a missing key or
 value, and so a tombstone, is None on both sides.
 """
 
-from ottla.streams.serdes.named import Serdes
+from ottla.streams.serdes.named import Serdes, WindowedSerdes
 from ottla.streams.serdes.registry import Schema, SchemaReference, SchemaRegistry
 from ottla.streams.serdes.serde import Serde, changes, over_default, resolve
 
@@ -15,6 +15,7 @@ __all__ = [
     "SchemaRegistry",
     "Serde",
     "Serdes",
+    "WindowedSerdes",
     "changes",
     "over_default",
     "resolve",

@@ -1,19 +1,28 @@
 """Kafka's serdes by name; those that need a library import it when they are asked for."""
 
+import builtins
 import struct
-from collections.abc import Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar, overload
+from uuid import UUID
 
+from ottla.streams.durations import Duration, milliseconds
 from ottla.streams.records import SessionWindow, TimeWindow, Windowed
 from ottla.streams.serdes.doors import open_door
 from ottla.streams.serdes.json_values import json_serde
+from ottla.streams.serdes.lists import list_serde
 from ottla.streams.serdes.registry import Registry
 from ottla.streams.serdes.serde import (
+    BOOLEAN,
     BYTES,
     DOUBLE,
+    FLOAT,
     INTEGER,
     LONG,
+    SHORT,
     STRING,
+    UUIDS,
+    VOID,
     Serde,
     made_of,
     read_long,
@@ -25,6 +34,16 @@ K = TypeVar("K")
 
 _LONG = struct.Struct(">q")
 _TWO_LONGS = struct.Struct(">qq")
+
+
+_BY_TYPE: dict[type, Serde[Any]] = {
+    str: STRING,
+    bytes: BYTES,
+    int: LONG,
+    float: DOUBLE,
+    bool: BOOLEAN,
+    UUID: UUIDS,
+}
 
 
 class Serdes(SnakeCase):
@@ -54,6 +73,57 @@ class Serdes(SnakeCase):
     def double() -> Serde[float]:
         """Return the serde of 64-bit floating-point numbers, big-endian."""
         return DOUBLE
+
+    @staticmethod
+    def short() -> Serde[int]:
+        """Return the serde of 16-bit numbers, big-endian."""
+        return SHORT
+
+    @staticmethod
+    def float() -> Serde[builtins.float]:
+        """Return the serde of 32-bit floating-point numbers, big-endian; Python's have 64 bits (`double`)."""
+        return FLOAT
+
+    @staticmethod
+    def boolean() -> Serde[bool]:
+        """Return the serde of True and False, a byte each."""
+        return BOOLEAN
+
+    @staticmethod
+    def uuid() -> Serde[UUID]:
+        """Return the serde of UUIDs, as their text."""
+        return UUIDS
+
+    @staticmethod
+    def void() -> Serde[None]:
+        """Return the serde of keys or values that are always None."""
+        return VOID
+
+    @staticmethod
+    def list_serde(inner: Serde[T]) -> Serde[list[T | None]]:
+        """Return the serde of lists whose entries another serde writes."""
+        return list_serde(inner)
+
+    byte_array = byte_buffer = bytes
+
+    @overload
+    @staticmethod
+    def serde_from(kind: type[T]) -> Serde[T]: ...
+    @overload
+    @staticmethod
+    def serde_from(
+        kind: Callable[[T], builtins.bytes], deserializer: Callable[[builtins.bytes], T]
+    ) -> Serde[T]: ...
+    @staticmethod
+    def serde_from(kind: Any, deserializer: Any = None) -> Serde[Any]:
+        """Return the serde of a type, or of a function that writes and one that reads; TypeError for other types."""
+        if deserializer is not None:
+            return Serde(kind, deserializer)
+        found = _BY_TYPE.get(kind)
+        if found is None:
+            known = ", ".join(each.__name__ for each in _BY_TYPE)
+            raise TypeError(f"there is a serde of {known}; of {kind!r} take Serdes.json(…) or avro")
+        return found
 
     @staticmethod
     def json(kind: type[T] | None = None) -> Serde[T]:
@@ -104,6 +174,26 @@ class Serdes(SnakeCase):
     def session_windowed(key: Serde[K]) -> Serde[Windowed[K]]:
         """Return the serde of keys in sessions: the key, then the session's end and start."""
         return made_of(_session_windowed, key)
+
+
+class WindowedSerdes(SnakeCase):
+    """Serdes of keys in windows; `Serdes.time_windowed` and `session_windowed` are the same."""
+
+    @staticmethod
+    def time_windowed_serde_from(
+        inner: Serde[K] | type[K], window_size: Duration
+    ) -> Serde[Windowed[K]]:
+        """Return the serde of keys of a type, or of a serde, in time windows of a size."""
+        return Serdes.time_windowed(_serde(inner), milliseconds(window_size))
+
+    @staticmethod
+    def session_windowed_serde_from(inner: Serde[K] | type[K]) -> Serde[Windowed[K]]:
+        """Return the serde of keys of a type, or of a serde, in sessions."""
+        return Serdes.session_windowed(_serde(inner))
+
+
+def _serde(inner: Serde[K] | type[K]) -> Serde[K]:
+    return inner if isinstance(inner, Serde) else Serdes.serde_from(inner)
 
 
 def _time_windowed(key: Serde[K], window_size_ms: int) -> Serde[Windowed[K]]:

@@ -7,6 +7,7 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
+from uuid import UUID
 
 from ottla.streams.records import Change
 
@@ -94,6 +95,43 @@ BYTES: Serde[bytes] = Serde(bytes, bytes, "bytes")
 INTEGER: Serde[int] = Serde(_INT.pack, _read_int, "integer")
 LONG: Serde[int] = Serde(_LONG.pack, read_long, "long")
 DOUBLE: Serde[float] = Serde(_DOUBLE.pack, _read_double, "double")
+
+
+_SHORT = struct.Struct(">h")
+_FLOAT = struct.Struct(">f")
+
+
+def _read_short(data: bytes) -> int:
+    found: int = _SHORT.unpack(data)[0]
+    return found
+
+
+def _read_float(data: bytes) -> float:
+    found: float = _FLOAT.unpack(data)[0]
+    return found
+
+
+def _write_boolean(value: bool) -> bytes:
+    return b"\1" if value else b"\0"
+
+
+def _read_boolean(data: bytes) -> bool:
+    if data not in (b"\0", b"\1"):
+        raise ValueError(f"a boolean is one byte, 0 or 1, not {data!r}")
+    return data == b"\1"
+
+
+def _no_bytes(value: Any) -> Any:
+    raise ValueError(f"nothing but None is written and read here, not {value!r}")
+
+
+SHORT: Serde[int] = Serde(_SHORT.pack, _read_short, "short")
+FLOAT: Serde[float] = Serde(_FLOAT.pack, _read_float, "float")
+BOOLEAN: Serde[bool] = Serde(_write_boolean, _read_boolean, "boolean")
+UUIDS: Serde[UUID] = Serde(
+    lambda value: str(value).encode(), lambda data: UUID(data.decode()), "uuid"
+)
+VOID: Serde[None] = Serde(_no_bytes, _no_bytes, "void")
 
 
 def changes(value: Serde[T]) -> Serde[Change[T]]:

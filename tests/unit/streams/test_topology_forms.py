@@ -1,0 +1,97 @@
+"""A topology of processors: stores that are filled from topics, and what stands in a wrong place."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ottla.streams import (
+    AutoOffsetReset,
+    Consumed,
+    Processor,
+    Record,
+    Serdes,
+    Stores,
+    Topology,
+    TopologyError,
+    TopologyTestDriver,
+)
+
+
+class Filling(Processor[str, str, Any, Any]):
+    """Puts what it takes into a store."""
+
+    def process(self, record: Record[str, str]) -> None:
+        """Put."""
+        self.context.get_state_store("names").put(record.key, record.value)
+
+
+class Naming(Processor[str, str, str, str]):
+    """Looks values up."""
+
+    def process(self, record: Record[str, str]) -> None:
+        """Look up."""
+        name = self.context.get_state_store("names").get(record.value)
+        self.context.forward(record.with_value(name))
+
+
+def named(add: Callable[[Topology], object], *, connects: bool) -> tuple[list[str], set[str]]:
+    """Return what is read behind a store that is filled from a topic, and all topics written."""
+    topology = Topology()
+    text = Serdes.string()
+    topology.add_source("Source", "in", key=text, value=text).add_processor(
+        "Name", Naming, "Source"
+    )
+    add(topology)
+    if connects:
+        topology.connect_processor_and_state_stores("Name", "names")
+    topology.add_sink("Sink", "out", "Name", key=text, value=text)
+    with TopologyTestDriver(topology) as driver:
+        driver.create_input_topic("names", text, text).pipe_input("a", "Ann")
+        driver.create_input_topic("in", text, text).pipe_input("x", "a")
+        written = driver.produced_topic_names
+        return driver.create_output_topic("out", text, text).read_values_to_list(), written
+
+
+def test_a_global_store_is_filled_from_a_topic() -> None:
+    """It is open to every processor; its own serdes read the topic."""
+    store = Stores.key_value("names", Serdes.string(), Serdes.string())
+    found = named(
+        lambda t: t.add_global_store(store, "Names", "names", "Fill", Filling), connects=False
+    )
+    assert found == (["Ann"], {"out"})
+
+
+def test_a_read_only_store_is_filled_from_a_topic() -> None:
+    """The topic is its changelog (KIP-813); whoever reads it is connected."""
+    store = Stores.key_value("names", Serdes.string(), Serdes.string())
+    consumed = Consumed.with_(Serdes.string(), Serdes.string())
+    found = named(
+        lambda t: t.add_read_only_state_store(store, "Names", "names", "Fill", Filling, consumed),
+        connects=True,
+    )
+    assert found == (["Ann"], {"out"})
+
+
+@pytest.mark.parametrize(
+    ("add", "sentence"),
+    [
+        (
+            lambda t: t.add_source("Source", Serdes.string(), Serdes.string(), "in"),
+            "Serdes.string is told by its name: key=",
+        ),
+        (
+            lambda t: t.add_source(AutoOffsetReset.latest(), "Source", "in"),
+            "its name first, then offset_reset='latest'",
+        ),
+        (
+            lambda t: t.add_sink("Sink", "out", Serdes.string(), Serdes.string(), "Source"),
+            "Serdes.string is told by its name: key=",
+        ),
+        (lambda t: t.add_processor("P", Filling(), "Source"), "each task has one of its own"),
+    ],
+)
+def test_what_stands_where_java_has_it_is_told_its_name(add: Any, sentence: str) -> None:
+    """Instead of being taken for a topic or a parent."""
+    with pytest.raises(TopologyError, match=sentence):
+        add(Topology())
