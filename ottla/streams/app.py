@@ -27,7 +27,12 @@ from ottla.base.errors import ConfigError
 from ottla.client.admin.topics import list_topics
 from ottla.client.brokers import Brokers
 from ottla.client.transport import ConsumedRecord
-from ottla.streams.app_settings import AppSettings, check_application_id, read_settings
+from ottla.streams.app_settings import (
+    AppSettings,
+    check_application_id,
+    check_state_dir,
+    read_settings,
+)
 from ottla.streams.app_states import State, StateListener, StateMachine
 from ottla.streams.changelog_feed import ChangelogFeed
 from ottla.streams.config import keywords
@@ -185,11 +190,15 @@ class KafkaStreams(SnakeCase):
             )
 
     def start(self) -> None:
-        """Start and return; TopologyError names the source topics that are missing."""
+        """Start and return.
+
+        TopologyError names the source topics that are missing, ConfigError a state_dir that cannot be written.
+        """
         if self.state is not State.CREATED:
             raise StreamsError(
                 f"an application starts once, this one is {self.state.name}; make another"
             )
+        check_state_dir(self._settings.state_dir)
         self._check_topics()
         self._instance.start(self._elector)
         wanted = self._settings.shows_progress
@@ -214,6 +223,10 @@ class KafkaStreams(SnakeCase):
         return "STANDBY" if is_standby else self.state.name
 
     def _check_topics(self) -> None:
+        if not any(isinstance(node, Source) for node in self._topology.nodes.values()):
+            raise TopologyError(
+                "the topology reads nothing: give it a source, with builder.stream(…) or table(…)"
+            )
         wanted = {
             topic
             for node in self._topology.nodes.values()

@@ -15,6 +15,17 @@ from ottla.streams.stores.builders import DefaultSerdes
 
 AT_LEAST_ONCE = "at_least_once"
 EXACTLY_ONCE = "exactly_once_v2"
+# The least that numbers may be.
+_LEAST = {
+    "commit_interval_ms": 0,
+    "max_records": 1,
+    "replication_factor": -1,
+    "session_timeout_ms": 1,
+    "heartbeat_interval_ms": 1,
+    "emit_interval_ms": 0,
+    "tick_interval_ms": 1,
+    "num_stream_threads": 1,
+}
 
 
 def _default_state_dir() -> str:
@@ -92,6 +103,7 @@ def read_settings(words: Mapping[str, Any]) -> AppSettings:
             near = difflib.get_close_matches(name.replace(".", "_"), known, n=1)
             hint = f"is {near[0]} meant?" if near else f"there are: {', '.join(known)}."
             raise ConfigError(f"There is no option {name} of KafkaStreams; {hint}")
+    _check_numbers(words)
     settings = AppSettings(**words)
     if settings.processing_guarantee not in (AT_LEAST_ONCE, EXACTLY_ONCE):
         raise ConfigError(
@@ -99,6 +111,31 @@ def read_settings(words: Mapping[str, Any]) -> AppSettings:
             f"{AT_LEAST_ONCE} or {EXACTLY_ONCE}."
         )
     return settings
+
+
+def _check_numbers(words: Mapping[str, Any]) -> None:
+    for name, least in _LEAST.items():
+        value = words.get(name, least)
+        if name == "num_stream_threads" and value is None:
+            continue
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise ConfigError(f"{name} cannot be {value!r}: give a whole number from {least} on.")
+
+
+def check_state_dir(state_dir: str) -> None:
+    """Make the folder where checkpoints are, unless it is a URL; ConfigError where it cannot be written."""
+    if "://" in state_dir:
+        return
+    try:
+        os.makedirs(state_dir, exist_ok=True)
+        is_open = os.access(state_dir, os.W_OK | os.X_OK)
+        reason = "it is not ours to write"
+    except OSError as error:
+        is_open, reason = False, error.strerror or str(error)
+    if not is_open:
+        raise ConfigError(
+            f"state_dir cannot be {state_dir!r} ({reason}): name a folder that can be written."
+        )
 
 
 def check_application_id(application_id: str) -> str:

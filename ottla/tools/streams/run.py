@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import time
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -61,7 +62,9 @@ def command(
 ) -> None:
     """Run the topology that a module has under a name, or that its function of that name builds."""
     given: dict[str, Any] = {name: value for name, value in words.items() if value is not None}
-    given.update({name: int(text) if _is_number(text) else text for name, text in config.items()})
+    # Kafka's names of options have dots.
+    told = {name.replace(".", "_"): text for name, text in config.items()}
+    given.update({name: int(text) if _is_number(text) else text for name, text in told.items()})
     topology, module = load_topology(place)
     if words.get("master"):
         given["py_files"] = [_file_of(module)]
@@ -117,7 +120,7 @@ def load_topology(place: str) -> tuple[Topology, str]:
         told = f"{place!r}: module {module} has no {name}. {_near(module, name)}"
         raise click.UsageError(told) from error
     if callable(target) and not isinstance(target, Topology | StreamsBuilder):
-        with UsersErrors(f"{name} of {module} does not load.", ConfigError):
+        with UsersErrors(f"The function {name} of {module} failed.", ConfigError):
             target = target()
     if isinstance(target, StreamsBuilder):
         target = target.build()
@@ -136,7 +139,10 @@ def _imported(module: str, place: str) -> ModuleType:
             if missing is None or not f"{module}.".startswith(f"{missing}."):
                 # It is there, and what it imports is not.
                 raise
-    raise click.UsageError(f"{place!r}: No module named {missing!r}; looked in {os.getcwd()}, too.")
+    here = [each.stem for each in Path.cwd().glob("*.py")]
+    raise click.UsageError(
+        f"{place!r}: No module named {missing!r}; looked in {os.getcwd()}, too. {suggest(module, here)}"
+    )
 
 
 def _near(module: str, name: str) -> str:

@@ -1,11 +1,15 @@
 """The options of an application: known ones, and words about the others."""
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from ottla.base.errors import ConfigError
 from ottla.streams.app_settings import (
     AppSettings,
     check_application_id,
+    check_state_dir,
     checkpoint_of,
     read_settings,
 )
@@ -39,3 +43,34 @@ def test_an_application_id_can_name_topics_and_folders(name: str) -> None:
     assert check_application_id("my_app-1.2") == "my_app-1.2"
     with pytest.raises(ConfigError, match="it names topics"):
         check_application_id(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "least"),
+    [
+        ("commit_interval_ms", "abc", 0),
+        ("commit_interval_ms", -1, 0),
+        ("max_records", 0, 1),
+        ("session_timeout_ms", 1.5, 1),
+        ("num_stream_threads", True, 1),
+    ],
+)
+def test_numbers_are_numbers(name: str, value: Any, least: int) -> None:
+    """Before Spark starts, which would say it in words of its own."""
+    with pytest.raises(
+        ConfigError, match=f"{name} cannot be .*: give a whole number from {least} on"
+    ):
+        read_settings({name: value})
+    assert read_settings({"num_stream_threads": None, "commit_interval_ms": 0}).max_records > 0
+
+
+def test_a_state_dir_that_cannot_be_is_refused(tmp_path: Path) -> None:
+    """A folder that is not there is made; a URL is left to Spark."""
+    check_state_dir(str(tmp_path / "a" / "b"))
+    assert (tmp_path / "a" / "b").is_dir()
+    check_state_dir("hdfs://nowhere/state")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(
+        ConfigError, match=r"state_dir cannot be .*Not a directory.*: name a folder"
+    ):
+        check_state_dir(str(tmp_path / "file" / "state"))

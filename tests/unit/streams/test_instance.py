@@ -237,3 +237,22 @@ def test_states_change_only_as_kafkas_do() -> None:
 def test_responses_have_kafkas_names(response: UncaughtExceptionResponse) -> None:
     """StreamThreadExceptionResponse."""
     assert response.name in ("REPLACE_THREAD", "SHUTDOWN_CLIENT", "SHUTDOWN_APPLICATION")
+
+
+def test_a_handler_that_raises_ends_the_instance_with_both_errors() -> None:
+    """The thread does not die of it: all is let go of, and whoever waits is told."""
+    world = _World()
+    world.instance.handler = lambda error: UncaughtExceptionResponse[str(error)]
+    world.start()
+    world.fail(world.await_query())
+    assert world.states.wait_for(State.ERROR, timeout_s=_PATIENCE_S)
+    assert world.instance.stop(_PATIENCE_S)
+    lines = str(world.instance.error).splitlines()
+    assert lines[:3] == [
+        "The uncaught exception handler failed, at: poison",
+        "With:",
+        "KeyError: 'poison'",
+    ]
+    assert "test_instance.py" in lines[3]
+    assert not world.engine.is_open
+    assert not world.elector.is_in

@@ -46,7 +46,11 @@ def test_a_topology_is_found(module: str, name: str) -> None:
         ("told_topology:nothing", r"has no nothing\. There are: build, builder, topology\."),
         ("told_topology:topologie", r"has no topologie\. Did you mean topology\?"),
         ("told_topology:number", "is int"),
-        ("not_there:topology", "No module named"),
+        (
+            "not_there:topology",
+            r"No module named 'not_there'; looked in .* There are: told_topology\.",
+        ),
+        ("told_topolgy:topology", r"No module named .* Did you mean told_topology\?"),
     ],
 )
 def test_what_is_wrong_is_said(module: str, place: str, message: str) -> None:
