@@ -35,6 +35,7 @@ from ottla.streams.grouped import (
 )
 from ottla.streams.kstream import BranchedKStream
 from ottla.streams.ktable import GlobalKTable, KGroupedTable, KTable
+from ottla.streams.mock_context import MockProcessorContext
 from ottla.streams.options import (
     AutoOffsetReset,
     Branched,
@@ -54,6 +55,7 @@ from ottla.streams.processor import (
     ContextualProcessor,
     FixedKeyProcessor,
     FixedKeyProcessorSupplier,
+    FixedKeyRecord,
     Processor,
     ProcessorContext,
     ProcessorSupplier,
@@ -144,6 +146,7 @@ __all__ = [
     "FailOnInvalidTimestamp",
     "FixedKeyProcessor",
     "FixedKeyProcessorSupplier",
+    "FixedKeyRecord",
     "GlobalKTable",
     "Grouped",
     "JoinWindows",
@@ -158,6 +161,7 @@ __all__ = [
     "KeyValueIterator",
     "LogAndSkipOnInvalidTimestamp",
     "Materialized",
+    "MockProcessorContext",
     "MultiVersionedKeyQuery",
     "Named",
     "Printed",

@@ -9,9 +9,11 @@ Of several instances with one application id one is active and the others stand 
 their changelogs (store_views.py): what a micro-batch wrote is there some ten milliseconds after its commit.
 
 Not done: `pause` and `resume` (close it; it goes on where it was), `addStreamThread` and `removeStreamThread` (cores are
-Spark's: `master`), `cleanUp` (`ottla streams reset`), `queryMetadataForKey` (every instance answers for all keys),
-`metrics`, `metadataForLocalThreads` and `allLocalStorePartitionLags` (`progress()` tells rate and lag; Spark's own UI the rest),
-`setGlobalStateRestoreListener` and `setStandbyUpdateListener` (state comes with Spark's checkpoint), `clientInstanceIds`.
+Spark's: `master`), `cleanUp` (`ottla streams reset`), `queryMetadataForKey` and `KeyQueryMetadata` (every instance answers for all
+keys), `HostInfo` (`StreamsMetadata.host` is the text of `application_server`), `metrics` (`StreamsMetrics`), `metadataForLocalThreads`
+(`ThreadMetadata`, `TaskMetadata`) and `allLocalStorePartitionLags` (`LagInfo`): `progress()` tells rate and lag, Spark's own UI the
+rest. `setGlobalStateRestoreListener` (`StateRestoreListener`) and `setStandbyUpdateListener`: state comes with Spark's checkpoint.
+`clientInstanceIds`, `CloseOptions` (an instance that closes leaves its group).
 """
 
 import sys

@@ -8,8 +8,8 @@ or an object: a serde, a handler, an extractor.
 
 Not done: options of Kafka's clients, threads, standby tasks and RocksDB (`num.standby.replicas`, `max.task.idle.ms`,
 `poll.ms`, `rocksdb.config.setter`, `metrics.*`, prefixes like `consumer.`): Spark reads, writes and keeps state in its own
-way; `max_records`, `spark_settings`, `source_options` and `sink_options` are for that. `topology.optimization`: topologies run as
-they are written. `processor.wrapper.class`: a supplier may be wrapped where it is handed over.
+way (nor a `KafkaClientSupplier`, a `GroupProtocol` or a task assignor); `max_records`, `spark_settings`, `source_options` and `sink_options` are for that. `topology.optimization`: topologies run as
+they are written, and `TopologyConfig` says nothing else. `dsl.store.format` (`DslStoreFormat`): stores have no headers.
 """
 
 from collections.abc import Mapping

@@ -24,11 +24,48 @@ class DescribedNode:
 
 
 @dataclass(frozen=True)
+class NodeDescription:
+    """A node and its neighbours, by their names; what it is not has no topics and no stores."""
+
+    name: str
+    predecessors: tuple[str, ...]
+    successors: tuple[str, ...]
+    topic_set: tuple[str, ...] = ()
+    """The topics of a source."""
+    topic_pattern: str | None = None
+    """The pattern of a source's topics."""
+    stores: tuple[str, ...] = ()
+    """The stores of a processor."""
+    topic: str | None = None
+    """The topic of a sink."""
+    topic_name_extractor: str | None = None
+    """The name of the function that gives a sink's topics."""
+
+
+@dataclass(frozen=True)
+class Subtopology:
+    """Nodes that share a path or a store, in the order of the text."""
+
+    id: int
+    nodes: tuple[NodeDescription, ...]
+
+
+@dataclass(frozen=True)
+class GlobalStore:
+    """What fills a global store."""
+
+    id: int
+    source: NodeDescription
+    processor: NodeDescription
+
+
+@dataclass(frozen=True)
 class TopologyDescription:
-    """The text of a topology; `str()` gives it."""
+    """The text of a topology, which `str()` gives, and its parts."""
 
     text: str
-    subtopology_count: int
+    subtopologies: tuple[Subtopology, ...]
+    global_stores: tuple[GlobalStore, ...]
 
     def __str__(self) -> str:
         return self.text
@@ -107,15 +144,35 @@ def _text(placed: _Placed) -> str:
     return f"Processor: {node.name} (stores: [{listed}])\n{below}\n{above}"
 
 
+def _described(placed: _Placed) -> NodeDescription:
+    node, names = placed.node, tuple(placed.node.names)
+    above = tuple(each.node.name for each in placed.predecessors)
+    below = tuple(each.node.name for each in placed.successors)
+    if node.kind == "source":
+        return NodeDescription(node.name, above, below, names, node.other)
+    if node.kind == "sink":
+        topic = names[0] if names else None
+        return NodeDescription(
+            node.name, above, below, topic=topic, topic_name_extractor=node.other
+        )
+    return NodeDescription(node.name, above, below, stores=names)
+
+
 def describe(groups: Sequence[Sequence[DescribedNode]]) -> TopologyDescription:
     """Return the text of sub-topologies, in their order."""
     parts = ["Topologies:\n "]
+    subtopologies, global_stores = [], []
     for number, nodes in enumerate(groups):
-        lines = "".join(f"    {_text(placed)}\n" for placed in _place(nodes))
+        places = _place(nodes)
+        described = [_described(each) for each in places]
+        lines = "".join(f"    {_text(placed)}\n" for placed in places)
         if any(node.is_global for node in nodes):
             parts.append(
                 f"  Sub-topology: {number} for global store (will not generate tasks)\n{lines}"
             )
+            first, *others = sorted(described, key=lambda each: bool(each.predecessors))
+            global_stores.append(GlobalStore(number, first, others[0]))
         else:
             parts.append(f"  Sub-topology: {number}\n{lines}\n")
-    return TopologyDescription("".join(parts), len(groups))
+            subtopologies.append(Subtopology(number, tuple(described)))
+    return TopologyDescription("".join(parts), tuple(subtopologies), tuple(global_stores))

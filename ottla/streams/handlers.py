@@ -2,6 +2,8 @@
 
 Each handler says whether the application goes on without the record or fails, and may write records in its
 place. With a dead-letter topic the handlers here put the source record there, with Kafka's headers about the error.
+
+Not done: `RETRY` of a production handler (the client retries by itself), `taskId` of an error's context.
 """
 
 import enum

@@ -1,4 +1,8 @@
-"""The Processor API: what a user's processor is, and what its context does for it."""
+"""The Processor API: what a user's processor is, and what its context does for it.
+
+Not done: of Kafka's context `taskId` (a `TaskId`), `stateDir`, `metrics`, `appConfigs` and `appConfigsWithPrefix`: what a processor
+needs is handed to it where it is made (`process(lambda: P(config))`). `ProcessorWrapper`: a supplier is wrapped where it is handed over.
+"""
 
 import enum
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -124,6 +128,9 @@ ContextualProcessor = Processor
 
 ContextualFixedKeyProcessor = FixedKeyProcessor
 """Kafka's fixed-key processor that keeps its context: here each does."""
+
+FixedKeyRecord = Record
+"""What a fixed-key processor takes and forwards: a record; forwarding it under another key is an error."""
 
 Supplier = Callable[[], Processor[Any, Any, Any, Any]]
 """Makes a new processor at each call; a processor class is one, and so is a ProcessorSupplier."""

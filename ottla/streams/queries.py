@@ -6,8 +6,8 @@
 A query is put to the store of each partition. What they answer is read from changelogs, so that every instance
 answers for all partitions, with what was committed.
 
-Not done: positions (`Position`, `PositionBound.at`, `getPosition`): a read waits for the changelog's end only when a
-store is first asked; `enable_execution_info` has no effect; queries of one's own are functions of what `app.store` returns.
+Not done: positions (`Position`, `PositionBound.at`, `getPosition`) and `getExecutionInfo`: a read waits for the changelog's end only when a
+store is first asked. `QueryableStoreType` and `Query` of one's own: functions of what `app.store` returns.
 """
 
 import enum

@@ -8,7 +8,6 @@ Not done: transactions and restoring, which belong to whoever drives the task; s
 """
 
 import heapq
-import itertools
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,7 +20,13 @@ from ottla.streams.durations import Duration, Instant, instant_ms, milliseconds
 from ottla.streams.edges import Deliver, Failures, Reader, Writer
 from ottla.streams.errors import StreamsError
 from ottla.streams.handlers import ExceptionHandlers, SerializationOrigin
-from ottla.streams.processor import Processor, PunctuationType, TimestampExtractor
+from ottla.streams.processor import (
+    FixedKeyProcessor,
+    Processor,
+    PunctuationType,
+    TimestampExtractor,
+)
+from ottla.streams.punctuators import Punctuators, Schedule
 from ottla.streams.raw import ProducedRecord, TopicRecord
 from ottla.streams.records import NO_TIMESTAMP, Record, RecordMetadata
 from ottla.streams.serdes import resolve
@@ -68,64 +73,7 @@ class TaskSettings:
         return self.partitions_of.get(topic, self.partitions)
 
 
-class Schedule:
-    """A punctuator: whose it is, when it is due next, and what is called."""
-
-    def __init__(
-        self, node: str, punctuation: PunctuationType, due: int, interval_ms: int, callback: Any
-    ) -> None:
-        self.node = node
-        self.punctuation = punctuation
-        self.due = due
-        self.interval_ms = interval_ms
-        self.callback: Callable[[int], Any] = callback
-        self.is_cancelled = False
-
-    def cancel(self) -> None:
-        """Do not call it any more."""
-        self.is_cancelled = True
-
-    def advance(self, now: int) -> None:
-        """Set the next time; those that were missed are left out, as in Kafka."""
-        missed = max(0, (now - self.due) // self.interval_ms)
-        self.due += (missed + 1) * self.interval_ms
-
-
-class Punctuators:
-    """The punctuators of one clock; of those due at once the one that was added first comes first."""
-
-    def __init__(self) -> None:
-        self._heap: list[tuple[int, int, Schedule]] = []
-        self._numbers = itertools.count()
-
-    def __iter__(self) -> Iterator[Schedule]:
-        """Walk those that are not cancelled, as they are due."""
-        return (each for _, _, each in sorted(self._heap) if not each.is_cancelled)
-
-    def __len__(self) -> int:
-        """Return how many there are, cancelled ones among them."""
-        return len(self._heap)
-
-    def add(self, schedule: Schedule) -> None:
-        """Add one."""
-        heapq.heappush(self._heap, (schedule.due, next(self._numbers), schedule))
-
-    def replace(self, schedules: Iterable[Schedule]) -> None:
-        """Have these and no others."""
-        self._heap.clear()
-        for each in schedules:
-            self.add(each)
-
-    def run(self, now: int, call: Callable[[str, Callable[[int], Any], int], None]) -> None:
-        """Call those that are due, each through `call`: with its node, its function and the time."""
-        while self._heap and self._heap[0][0] <= now:
-            _, _, schedule = heapq.heappop(self._heap)
-            if schedule.is_cancelled:
-                continue
-            call(schedule.node, schedule.callback, now)
-            if not schedule.is_cancelled:
-                schedule.advance(now)
-                self.add(schedule)
+_ANY_KEY: Any = object()
 
 
 class NodeContext(SnakeCase):
@@ -134,7 +82,7 @@ class NodeContext(SnakeCase):
     def __init__(self, task: "Task", name: str, stores: frozenset[str]) -> None:
         self._task = task
         self._name = name
-        self._stores = stores
+        self.stores = stores
         self._children: dict[str, Deliver] = {}
         self._deliveries: tuple[Deliver, ...] = ()
         self.application_id = task.settings.application_id
@@ -185,9 +133,9 @@ class NodeContext(SnakeCase):
 
     def get_state_store(self, name: str) -> Any:
         """Return a store that is connected to this processor, or a global one."""
-        if name in self._stores or name in self._task.topology.global_stores:
+        if name in self.stores or name in self._task.topology.global_stores:
             return self._task.stores[name]
-        known = ", ".join(sorted(self._stores)) or "none"
+        known = ", ".join(sorted(self.stores)) or "none"
         raise StreamsError(
             f"processor {self._name} is not connected to store {name}; its stores are: {known}"
         )
@@ -216,6 +164,34 @@ class NodeContext(SnakeCase):
             yield
         finally:
             task.metadata, task.raw = before
+
+
+class _FixedKeyContext(NodeContext):
+    """What a fixed-key processor sees: what it forwards has the key of what it takes."""
+
+    _key: Any = _ANY_KEY
+
+    def keeping(self, process: Deliver) -> Deliver:
+        """Return what processes a record while only its key may be forwarded."""
+
+        def take(record: Record[Any, Any]) -> None:
+            self._key = record.key
+            try:
+                process(record)
+            finally:
+                # Punctuators forward records that they kept, under keys of their own.
+                self._key = _ANY_KEY
+
+        return take
+
+    def forward(self, record: Record[Any, Any], child: str | None = None) -> None:
+        """Send a record to all children, or to one by its name; StreamsError if it has another key."""
+        if self._key is not _ANY_KEY and record.key is not self._key and record.key != self._key:
+            raise StreamsError(
+                f"{self._name} keeps keys, and forwards {record.key!r} for a record of {self._key!r}; "
+                "a Processor in `process` may change them"
+            )
+        super().forward(record, child)
 
 
 class _TableContext(NodeContext):
@@ -402,7 +378,11 @@ class Task:
 
     def _add_processor(self, node: ProcessorNode) -> None:
         processor = self.processors[node.name] = node.supplier()
-        self._connect(node.name, node.parents, self._failures.guard(node.name, processor.process))
+        process: Deliver = processor.process
+        if isinstance(processor, FixedKeyProcessor):
+            context = _FixedKeyContext(self, node.name, self.contexts[node.name].stores)
+            self.contexts[node.name], process = context, context.keeping(process)
+        self._connect(node.name, node.parents, self._failures.guard(node.name, process))
 
     def _connect(self, name: str, parents: Sequence[str], deliver: Deliver) -> None:
         for parent in parents:

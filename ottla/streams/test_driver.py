@@ -2,6 +2,8 @@
 
 Nothing is started and nothing waits: a record that is piped in has been through the whole topology, its
 repartition topics included, when the call returns. Time on the wall moves only when it is told to.
+
+Not done: `metrics`.
 """
 
 from collections import deque
@@ -222,10 +224,7 @@ class TopologyTestDriver(SnakeCase):
     `start` is where the wall clock stands; `emit_interval_ms=1000` looks for closed windows once a second
     of it, as Kafka does, where 0 looks at every record. `settings` say what else an application may be told: TaskSettings,
     or a mapping of Kafka's names (config.py), of which those that only Spark understands have no effect; the parameters
-    here come before them.
-
-    Not done: `metrics`; stores with headers.
-    """
+    here come before them."""
 
     __test__ = False
 

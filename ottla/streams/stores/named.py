@@ -3,9 +3,9 @@
 Both describe a store; a task builds it. Where it is kept is the engine's matter: what Kafka calls persistent or in
 memory is the same here.
 
-Not done: an LRU map (`Stores.key_value(…, ttl=…)` forgets by time); stores with headers (KIP-1271: the store of a table
-keeps value and time); stores of one's own (`StateStore`, `StoreSupplier.get`, `DslStoreSuppliers`,
-`RocksDBConfigSetter`).
+Not done: `lruMap` (`Stores.key_value(…, ttl=…)` forgets by time); stores with headers (`…WithHeaders`, KIP-1271: the store of a table
+keeps value and time); stores of one's own (`StateStore`, `StateStoreContext`, `StateRestoreCallback`, `CommitCallback`,
+`StoreSupplier.get`, `DslStoreSuppliers`, `StateSerdes`, `RocksDBConfigSetter`: a processor keeps what it wants in a key-value store).
 """
 
 from dataclasses import replace

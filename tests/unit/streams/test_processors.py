@@ -9,7 +9,9 @@ import pytest
 from ottla.streams import (
     ContextualProcessor,
     FailOnInvalidTimestamp,
+    FixedKeyProcessor,
     LogAndSkipOnInvalidTimestamp,
+    MockProcessorContext,
     Processor,
     ProcessorContext,
     ProcessorSupplier,
@@ -26,6 +28,7 @@ from ottla.streams import (
     UsePartitionTimeOnInvalidTimestamp,
     WallclockTimestampExtractor,
 )
+from ottla.streams.mock_context import CapturedForward
 from ottla.streams.raw import TopicRecord
 from ottla.streams.runtime import TaskSettings
 from ottla.streams.stores.builders import StoreBuilder
@@ -211,3 +214,51 @@ def test_an_object_of_one_method_is_told_to_hand_it_over() -> None:
     with pytest.raises(TypeError, match=r"hand over its method: UpperCase\(\)\.apply"):
         stream.map_values(UpperCase())  # type: ignore[call-overload]
     stream.map_values(UpperCase().apply)
+
+
+def test_a_processor_is_tested_alone_with_a_mocked_context() -> None:
+    """What it forwards, schedules and commits is kept; stores and times are given (KIP-267)."""
+    context = MockProcessorContext()
+    context.add_state_store(Stores.key_value("counts"))
+    context.set_record_metadata("in", 1, 2)
+    context.set_current_stream_time_ms(5)
+    processor = Counting()
+    processor.init(context)
+    processor.process(Record("a", "x", 0))
+    assert context.forwarded() == [CapturedForward(Record("a", 1, 0))]
+    assert context.get_state_store("counts").get("a") == 1
+    scheduled = processor.context.schedule("1 s", PunctuationType.STREAM_TIME, print, start=7)
+    scheduled.cancel()
+    (kept,) = context.scheduled_punctuators
+    assert (kept.interval, kept.start_time, kept.cancelled) == (1_000, 7, True)
+    processor.context.commit()
+    processor.context.forward(Record("a", 2, 0), "child")
+    assert (len(context.forwarded("child")), len(context.forwarded("other"))) == (2, 1)
+    assert context.committed
+    context.reset_commit()
+    context.reset_forwards()
+    assert (context.committed, context.forwarded()) == (False, [])
+    assert processor.context.record_metadata == ("in", 1, 2)
+    assert processor.context.current_stream_time_ms() == 5
+    with pytest.raises(StreamsError, match="call add_state_store before init"):
+        context.get_state_store("other")
+
+
+class Renaming(FixedKeyProcessor[str, Any, Any]):
+    """Changes keys, which it must not."""
+
+    def process(self, record: Record[str, Any]) -> None:
+        """Forward under the key that the value says."""
+        self.context.forward(record.with_key(record.value))
+
+
+def test_a_fixed_key_processor_keeps_keys() -> None:
+    """What comes below it is not brought together by key again."""
+    builder = StreamsBuilder()
+    builder.stream("in").process_values(Renaming).to("out")
+    with TopologyTestDriver(builder.build()) as driver:
+        topic = driver.create_input_topic("in")
+        topic.pipe_input("a", "a")
+        with pytest.raises(StreamsError, match="keeps keys, and forwards 'b' for a record of 'a'"):
+            topic.pipe_input("a", "b")
+        assert driver.create_output_topic("out").read_key_values_to_list() == [("a", "a")]

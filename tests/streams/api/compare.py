@@ -1,0 +1,239 @@
+"""Compares names: which of Kafka Streams' are ours in snake_case, and where the others are told of.
+
+A class of Kafka's has one or more of ours (`OURS`). Where a name of it is missing there, `docs/streams.md` says what is written
+instead (`SAID`: the Java name stands in its table), or a module's header says that it is not done (`NOT_DONE`: in the text after
+"Not done:"). Classes without one of ours are told of in the same two ways.
+"""
+
+import dataclasses
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ottla import streams
+from ottla.streams import (
+    config,
+    description,
+    handlers,
+    options,
+    processor,
+    queries,
+    records,
+    store_views,
+)
+from ottla.streams.mock_context import CapturedForward, CapturedPunctuator, MockProcessorContext
+from ottla.streams.runtime import NodeContext, Schedule
+from ottla.streams.serdes import named
+from ottla.streams.spelling import snake_case
+from ottla.streams.stores import key_value, session, versioned, window
+from ottla.streams.stores.builders import StoreBuilder
+from ottla.streams.test_driver import TestInputTopic, TestOutputTopic, TestRecord
+from tests.streams.api.record import NAMES
+
+ROOT = Path(__file__).parents[3]
+
+
+def java_names() -> dict[str, list[str]]:
+    """Return Kafka's names by class, without the packages of those classes."""
+    found: dict[str, list[str]] = {}
+    for line in NAMES.read_text(encoding="utf-8").splitlines():
+        kind, _, names = line.partition(":")
+        # The old API of processors has classes of the same names.
+        old = kind in ("processor.ProcessorContext", "processor.MockProcessorContext")
+        if not (old or kind.startswith("processor.MockProcessorContext$")):
+            found.setdefault(re.sub(r"^[a-z.]+\.", "", kind), []).extend(names.split())
+    return found
+
+
+def python_names(kind: Any) -> set[str]:
+    """Return the public names of a class of ours, fields among them."""
+    fields = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
+    own = getattr(kind, "__annotations__", {})
+    return {*dir(kind), *own, *(each.name for each in fields)}
+
+
+def forms(name: str) -> Iterator[str]:
+    """Yield what a name of Kafka's may be called here: a getter is an attribute, and a time says its unit."""
+    plain = snake_case(name)
+    yield from (name, plain, plain.removeprefix("get_"), plain.removeprefix("is_"), f"{plain}_ms")
+
+
+def module_headers() -> str:
+    """Return all that modules of streams say is not done."""
+    texts = (path.read_text(encoding="utf-8") for path in (ROOT / "ottla/streams").rglob("*.py"))
+    return "\n".join(part.split('"""')[0] for text in texts for part in text.split("Not done:")[1:])
+
+
+def page_table() -> str:
+    """Return the table for those who come from Java."""
+    page = (ROOT / "docs/streams.md").read_text(encoding="utf-8")
+    return page.split("## Coming from Java")[1].split("\n## ")[0]
+
+
+OURS: dict[str, tuple[Any, ...]] = {
+    **{
+        name: (getattr(streams, name),)
+        for name in java_names()
+        if isinstance(vars(streams).get(name), type)
+    },
+    "KafkaStreams": (streams.KafkaStreams,),
+    "KafkaStreams$State": (streams.State,),
+    "StreamsMetadata": (streams.StreamsMetadata,),
+    "TopologyDescription": (description.TopologyDescription,),
+    "TopologyDescription$GlobalStore": (description.GlobalStore,),
+    "TopologyDescription$Subtopology": (description.Subtopology,),
+    **{
+        f"TopologyDescription${kind}": (description.NodeDescription,)
+        for kind in ("Node", "Processor", "Sink", "Source")
+    },
+    "AutoOffsetReset": (options.AutoOffsetReset,),
+    "ContextualFixedKeyProcessor": (processor.FixedKeyProcessor,),
+    "ContextualProcessor": (processor.Processor,),
+    "ConnectedStoreProvider": (processor.ProcessorSupplier,),
+    "Cancellable": (Schedule,),
+    "DefaultProductionExceptionHandler": (handlers.DefaultProductionExceptionHandler,),
+    "ErrorHandlerContext": (handlers.ErrorHandlerContext,),
+    "FailureReason": (queries.FailureReason,),
+    "FixedKeyProcessorContext": (NodeContext, streams.ProcessorContext),
+    "FixedKeyRecord": (records.Record,),
+    "KeyValueStore": (key_value.KeyValueStore,),
+    "MockProcessorContext": (MockProcessorContext(),),
+    "MockProcessorContext$CapturedForward": (CapturedForward,),
+    "MockProcessorContext$CapturedPunctuator": (CapturedPunctuator,),
+    "PositionBound": (queries.PositionBound,),
+    "ProcessingContext": (streams.ProcessorContext,),
+    "ProcessorContext": (NodeContext, streams.ProcessorContext),
+    "QueryResult": (queries.QueryResult,),
+    "QueryableStoreTypes": (queries.QueryableStoreTypes,),
+    "ReadOnlyKeyValueStore": (key_value.KeyValueStore, store_views.KeyValueView),
+    "ReadOnlySessionStore": (session.SessionStore, store_views.SessionView),
+    "ReadOnlyWindowStore": (window.WindowStore, store_views.WindowView),
+    "RecordContext": (processor.RecordContext,),
+    "ResultOrder": (queries.ResultOrder,),
+    "Serdes": (named.Serdes,),
+    "SessionStore": (session.SessionStore,),
+    "StateQueryRequest$InStore": (queries.InStore,),
+    "StateQueryResult": (queries.StateQueryResult,),
+    "StoreBuilder": (StoreBuilder,),
+    "StreamsConfig": (config.StreamsConfig,),
+    "Suppressed$BufferConfig": (streams.BufferConfig,),
+    "TestInputTopic": (TestInputTopic,),
+    "TestOutputTopic": (TestOutputTopic,),
+    "TestRecord": (TestRecord,),
+    "TimestampedKeyValueStore": (key_value.TimestampedKeyValueStore,),
+    "TimestampedWindowStore": (window.TimestampedWindowStore,),
+    "VersionedKeyValueStore": (versioned.VersionedKeyValueStore,),
+    "Window": (records.TimeWindow, records.SessionWindow),
+    "WindowStore": (window.WindowStore,),
+    "WindowedSerdes": (named.WindowedSerdes,),
+    **{
+        f"{kind}ExceptionHandler$Result": (handlers.Result,)
+        for kind in ("Deserialization", "Processing", "Production")
+    },
+    **{
+        f"{kind}ExceptionHandler$Response": (handlers.Response,)
+        for kind in ("Deserialization", "Processing", "Production")
+    },
+    **{
+        name: (getattr(handlers, name),)
+        for name in java_names()
+        if name.startswith("LogAnd") and name.endswith("ExceptionHandler")
+    },
+    "ProductionExceptionHandler$SerializationExceptionOrigin": (handlers.SerializationOrigin,),
+}
+
+
+# Where the form differs: names, as regular expressions, and the word of the table under which it is told.
+SAID: dict[str, str] = {
+    "Aggregator|ForeachAction|Initializer|KeyValueMapper|Merger|Predicate|Reducer": "`Aggregator`",
+    "ValueJoiner(WithKey)?|ValueMapper(WithKey)?": "`ValueMapper`",
+    "Punctuator|TimestampExtractor|TopicNameExtractor|StreamPartitioner": "`Punctuator`",
+    r"KafkaStreams\$StateListener": "`StateListener`",
+    "StreamsUncaughtExceptionHandler": "`StreamsUncaughtExceptionHandler`",
+    r".*\$StreamThreadExceptionResponse": "`StreamThreadExceptionResponse`",
+    "(KeyValue|Window|Session|Versioned)BytesStoreSupplier|StoreSupplier": "`StoreSupplier`",
+    r"Materialized\$StoreType|BuiltInDslStoreSuppliers.*": "`BuiltInDslStoreSuppliers`",
+    "Windows|JoinWindows.windowsFor": "`Windows` is a word",
+    r"Suppressed\$(Eager|Strict)BufferConfig": "`StrictBufferConfig`",
+    r"EmitStrategy\$StrategyType|EmitStrategy.(log|type)": "`EmitStrategy.StrategyType`",
+    r"(Time|Session)Windowed(S|Des)erializer|WindowedSerdes\$.*": "`TimeWindowedSerializer`",
+    "Transformer(Supplier)?|ValueTransformer(Supplier)?": "`ValueTransformer`",
+    "ForeachProcessor": "`ForeachProcessor`",
+    "To": "To.child",
+    "WindowStoreIterator|VersionedRecordIterator": "`WindowStoreIterator`",
+    "VersionedKeyValueStore.PUT_RETURN_CODE_.*": "PUT_RETURN_CODE_NOT_PUT",
+    r"Topology\$AutoOffsetReset": "`Topology.AutoOffsetReset`",
+    "(Deserialization|Processing|Production)ExceptionHandler": "`ProductionExceptionHandler`",
+    # What a handler answered before Kafka had responses.
+    r".*HandlerResponse": "`Response.resume()`",
+    ".*ExceptionHandler.configure": "`configure`",
+    "TopologyException|StreamsException|.*Exception": "`StreamsError`",
+    "QueryableStoreTypes.*|Query": "QueryableStoreType",
+    # Getters of what the caller itself said.
+    "StateQueryRequest.(executionInfoEnabled|getPositionBound|isAllPartitions)": "withQuery",
+    "WindowRangeQuery.getTime(From|To)|StoreQueryParameters.staleStoresEnabled": "withQuery",
+    "Joined.gracePeriod": "a getter",
+    "ValueAndTimestamp.makeAllowNullable": "a getter",
+}
+
+# What is not done: names, as regular expressions, and the word of a module's header.
+NOT_DONE: dict[str, str] = {
+    ".*WithHeaders.*|ValueTimestampHeaders|HeadersBytesStore(Supplier)?": "`…WithHeaders`",
+    "Stores.lruMap": "`lruMap`",
+    "StateStore|StateStoreContext|StateSerdes|(Batching)?StateRestoreCallback": "`StateSerdes`",
+    "VersionedBytesStore|TimestampedBytesStore|CommitCallback": "`CommitCallback`",
+    "Dsl(KeyValue|Session|Window)Params|DslStoreSuppliers": "`DslStoreSuppliers`",
+    "DslStoreFormat": "`DslStoreFormat`",
+    "RocksDBConfigSetter": "`RocksDBConfigSetter`",
+    "(Mock)?Process(ing|or)Context.(taskId|stateDir|metrics|appConfigs.*)|TaskId": "`taskId`",
+    "MockProcessorContext.(getStateStoreContext|recordCollector)": "`StateStoreContext`",
+    "ErrorHandlerContext.taskId": "`taskId` of an error",
+    "Production.*(RETRY|retry)": "`RETRY`",
+    "ProcessorWrapper|Wrapped(FixedKey)?ProcessorSupplier": "`ProcessorWrapper`",
+    "InternalFixedKeyRecordFactory": "`ProcessorWrapper`",
+    "Position|PositionBound.(at|position)|QueryConfig": "`PositionBound.at`",
+    "QueryResult.(addExec|for|notUp|setPos|getExec|getPos).*": "`getExecutionInfo`",
+    "StateQueryResult.(addResult|getPosition|setGlobalResult)": "`getPosition`",
+    "FailureReason.(NOT_ACTIVE|NOT_PRESENT|NOT_UP_TO_BOUND|STORE_EXCEPTION)": "`PositionBound.at`",
+    "QueryableStoreType": "`QueryableStoreType`",
+    "StreamsConfig.*": "options of Kafka's clients",
+    "TopologyConfig.*": "`TopologyConfig`",
+    "KafkaClientSupplier|GroupProtocol": "`KafkaClientSupplier`",
+    "KafkaStreams.(addStreamThread|removeStreamThread)": "`addStreamThread`",
+    "KafkaStreams.(pause|resume|isPaused)": "`pause`",
+    "KafkaStreams.cleanUp": "`cleanUp`",
+    "KafkaStreams.queryMetadataForKey|KeyQueryMetadata": "`KeyQueryMetadata`",
+    "HostInfo|StreamsMetadata.(hostInfo|port|standby.*|topicPartitions)": "`HostInfo`",
+    "(KafkaStreams|TopologyTestDriver).metrics|StreamsMetrics": "`metrics`",
+    "KafkaStreams.metadataForLocalThreads|ThreadMetadata|TaskMetadata": "`ThreadMetadata`",
+    "KafkaStreams.allLocalStorePartitionLags|LagInfo": "`LagInfo`",
+    "KafkaStreams.setGlobalStateRestoreListener|StateRestoreListener": "`StateRestoreListener`",
+    "KafkaStreams.setStandbyUpdateListener|StandbyUpdateListener.*": "`setStandbyUpdateListener`",
+    "KafkaStreams.clientInstanceIds|ClientInstanceIds": "`clientInstanceIds`",
+    r"(KafkaStreams\$)?CloseOptions.*": "`CloseOptions`",
+    r"KafkaStreams\$State..*": "`pause`",
+}
+
+
+def missing() -> Iterator[str]:
+    """Yield each class, and each name of a class, that is not ours in snake_case."""
+    for kind, names in sorted(java_names().items()):
+        if kind not in OURS:
+            yield kind
+            continue
+        for name in sorted(set(names)):
+            known = (python_names(each) for each in OURS[kind])
+            if not all(known_names.intersection(forms(name)) for known_names in known):
+                yield f"{kind}.{name}"
+
+
+def told_by(name: str, told: dict[str, str]) -> str | None:
+    """Return the word under which a name is told of."""
+    return next((word for known, word in told.items() if re.fullmatch(known, name)), None)
+
+
+if __name__ == "__main__":
+    for each in missing():
+        where = told_by(each, SAID) or told_by(each, NOT_DONE)
+        print(f"{each}: {where or 'MISSING'}")

@@ -1,0 +1,61 @@
+"""Writes the public names of Kafka Streams' API, as `javap` tells them of the jars, to kafka-streams.txt.
+
+`python -m tests.streams.api.record JAR...` takes kafka-streams, kafka-streams-test-utils and kafka-clients; needs a JDK.
+A line is a class and its methods and constants, without what all objects have and what only Kafka's own code calls.
+"""
+
+import re
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+NAMES = Path(__file__).with_name("kafka-streams.txt")
+_PACKAGE = "org.apache.kafka.streams."
+_SERDES = "org.apache.kafka.common.serialization.Serdes"
+_CLASS = re.compile(r"public .*?(?:class|interface|enum) ([\w.$]+)")
+_METHOD = re.compile(r"  public (?:.*\s)?(\w+)\(")
+_CONSTANT = re.compile(r"  public static final .*?(\w+);")
+_OF_ALL = {"equals", "hashCode", "toString", "valueOf", "values", "compareTo"}
+# What users do not write: what makes assignments, configures, and adapts stores to RocksDB.
+_INTERNAL = re.compile(r"internals|assignment|\$\d+$|Facade|Delegating|InternalConfig|MockTime")
+
+
+def _classes(jar: Path) -> Iterator[str]:
+    with zipfile.ZipFile(jar) as file:
+        for name in sorted(file.namelist()):
+            found = name.removesuffix(".class").replace("/", ".")
+            wanted = found.startswith(_PACKAGE) or found == _SERDES
+            if name.endswith(".class") and wanted and not _INTERNAL.search(found):
+                yield found
+
+
+def read(jars: list[Path]) -> dict[str, list[str]]:
+    """Return the public names of each public class."""
+    classes = [name for jar in jars for name in _classes(jar)]
+    path = ":".join(map(str, jars))
+    command = ["javap", "-public", "-cp", path, *classes]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    found: dict[str, list[str]] = {}
+    names: list[str] = []
+    for line in done.stdout.splitlines():
+        kind = _CLASS.match(line)
+        if kind or line.startswith(("class", "interface", "abstract", "final", "enum", "Compiled")):
+            names = found.setdefault(kind.group(1).removeprefix(_PACKAGE), []) if kind else []
+            continue
+        member = _METHOD.match(line) or _CONSTANT.match(line)
+        if member and member.group(1) not in (*_OF_ALL, *names) and "$" not in member.group(1):
+            names.append(member.group(1))
+    return found
+
+
+def main(jars: list[str]) -> None:
+    """Write the file."""
+    found = read([Path(jar) for jar in jars])
+    lines = (f"{kind}: {' '.join(sorted(names))}" for kind, names in sorted(found.items()))
+    NAMES.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
