@@ -5,21 +5,21 @@ operators below the table hear of a key once a commit, with the value that the k
 added and removed in between is not heard of at all.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ottla.streams.raw import TopicRecord
-from ottla.streams.records import Change, Record, RecordMetadata
+from ottla.streams.records import Change, Header, Record, RecordMetadata
 from ottla.streams.stores.ordered import Changelog, OpenMap, OrderedBytes
 
 CACHED_KINDS = ("timestamped_key_value", "timestamped_window", "session")
 # What Kafka counts for an entry besides its key and value, about.
 _ENTRY_BYTES = 96
 
-Place = tuple[RecordMetadata | None, TopicRecord | None, int]
-"""The record that is being processed: where it was read, as it was read, and its time."""
+Place = tuple[RecordMetadata | None, TopicRecord | None, int, Sequence[Header]]
+"""The record that is being processed: where it was read, as it was read, its time and its headers."""
 Forward = Callable[[Record[Any, Any]], None]
 
 
@@ -87,6 +87,8 @@ class CachedTable:
         self._last: _Update | None = None
         self.existed = False
         """Whether the key that was just written had a value."""
+        self.has_listeners = False
+        """Whether operators hear of its changes: they need not hear of what was added and removed again."""
 
     def opening(self, open_map: OpenMap) -> OpenMap:
         """Return how the store opens its maps: so that the cache knows what was there."""
@@ -122,7 +124,7 @@ class CachedTable:
         self._last = None
         for key, update in updates.items():
             self._cache.size_bytes -= _size(key, update)
-            if update.value is None and not update.existed:
+            if self.has_listeners and update.value is None and not update.existed:
                 continue
             with self._cache.task.at(update.place):
                 if self._changelog is not None:
@@ -136,8 +138,10 @@ class CachedTable:
         change: Change[Any] = record.value
         if change.new_value is None and not self._keeps_time:
             record = record.with_timestamp(update.place[2])
-        changed = Change(change.new_value, update.old_value, change.is_latest)
-        update.forward(record.with_value(changed))
+        # What an aggregation starts with was never the value of a key.
+        old_value = update.old_value if update.existed else None
+        changed = Change(change.new_value, old_value, change.is_latest)
+        update.forward(record.with_value(changed).with_headers(update.place[3]))
 
 
 def _size(key: bytes, update: _Update) -> int:

@@ -28,7 +28,7 @@ from ottla.streams.processor import (
 )
 from ottla.streams.punctuators import Punctuators, Schedule
 from ottla.streams.raw import ProducedRecord, TopicRecord
-from ottla.streams.records import NO_TIMESTAMP, Record, RecordMetadata
+from ottla.streams.records import NO_TIMESTAMP, Header, Record, RecordMetadata
 from ottla.streams.serdes import resolve
 from ottla.streams.spelling import SnakeCase
 from ottla.streams.stores.builders import DefaultSerdes, StateStore, StoreBuilder
@@ -102,6 +102,19 @@ class NodeContext(SnakeCase):
 
     def forward(self, record: Record[Any, Any], child: str | None = None) -> None:
         """Send a record to all children, or to one by its name."""
+        task = self._task
+        if record.timestamp == task.now and record.headers is task.headers:
+            self._send(record, child)
+            return
+        # What is written below, tombstones of tables among it, has the time of the record that is forwarded.
+        before = task.now, task.headers
+        task.now, task.headers = record.timestamp, record.headers
+        try:
+            self._send(record, child)
+        finally:
+            task.now, task.headers = before
+
+    def _send(self, record: Record[Any, Any], child: str | None) -> None:
         if child is None:
             for deliver in self._deliveries:
                 deliver(record)
@@ -200,6 +213,7 @@ class _TableContext(NodeContext):
     def __init__(self, task: "Task", name: str, stores: frozenset[str], table: CachedTable) -> None:
         super().__init__(task, name, stores)
         self._table = table
+        table.has_listeners = True
 
     def forward(self, record: Record[Any, Any], child: str | None = None) -> None:
         """Let the cache send a change to all children once it is written."""
@@ -251,7 +265,10 @@ class Task:
         self.punctuators = {each: Punctuators() for each in PunctuationType}
         self._output = output
         self._failures = Failures(settings.exception_handlers, self)
-        self._now = NO_TIMESTAMP
+        self.now = NO_TIMESTAMP
+        """The time of the record that is being processed, or of the punctuation."""
+        self.headers: Sequence[Header] = ()
+        """The headers of the record that is being processed."""
         self.commit_requested = False
         """Whether a processor asked for a commit since the last one."""
         self._cache = RecordCache(settings.statestore_cache_max_bytes, self)
@@ -277,21 +294,23 @@ class Task:
         if not (builder.caching_enabled and self.settings.statestore_cache_max_bytes > 0):
             return False
         # What is emitted on close needs no cache: each result is emitted once.
-        return not builder.by_time and builder.name not in self.topology.global_stores
+        # Versions have no cache: each of them counts.
+        is_plain = not builder.by_time and builder.kind != "versioned"
+        return is_plain and builder.name not in self.topology.global_stores
 
     def place(self) -> Place:
-        """Return which record is being processed: where it was read, as it was read, and its time."""
-        return self.metadata, self.raw, self._now
+        """Return which record is being processed: where and as it was read, its time and headers."""
+        return self.metadata, self.raw, self.now, self.headers
 
     @contextmanager
     def at(self, place: Place) -> Iterator[None]:
         """Go on as if that record were being processed."""
         before = self.place()
-        self.metadata, self.raw, self._now = place
+        self.metadata, self.raw, self.now, self.headers = place
         try:
             yield
         finally:
-            self.metadata, self.raw, self._now = before
+            self.metadata, self.raw, self.now, self.headers = before
 
     def commit(self) -> None:
         """Let what waits in caches go on; whoever drives the task then keeps what it wrote."""
@@ -327,9 +346,13 @@ class Task:
             return None
         topic = self._changelog_topic(builder)
 
+        # As in Kafka Streams 4.3 what a join keeps of a stream has the headers of its records.
+        keeps_headers = builder.kind == "join_window"
+
         def log(key: bytes, value: bytes | None, timestamp: int | None) -> None:
-            time = self._now if timestamp is None else timestamp
-            self._output(ProducedRecord(topic, key, value, time, ()))
+            time = self.now if timestamp is None else timestamp
+            headers = self.headers if keeps_headers else ()
+            self._output(ProducedRecord(topic, key, value, time, headers))
 
         return log
 
@@ -452,7 +475,8 @@ class Task:
                 raise
             if record is None:
                 continue
-            self._now = time = record.timestamp
+            self.now = time = record.timestamp
+            self.headers = record.headers
             self.stream_time = max(self.stream_time, time)
             self.metadata = RecordMetadata(topic, raw.partition, raw.offset)
             self.raw = raw
@@ -469,10 +493,8 @@ class Task:
     def _deliver(
         self, reader: Reader, topic: str, record: Record[Any, Any], raw: TopicRecord
     ) -> None:
-        self.metadata, self._now = (
-            RecordMetadata(topic, raw.partition, raw.offset),
-            record.timestamp,
-        )
+        self.metadata = RecordMetadata(topic, raw.partition, raw.offset)
+        self.now, self.headers = record.timestamp, record.headers
         self.raw = raw
         try:
             self.contexts[reader.name].forward(record)
@@ -531,15 +553,15 @@ class Task:
     def punctuate_stream_time(self) -> None:
         """Call the punctuators that are due by stream time."""
         if self.stream_time != NO_TIMESTAMP:
-            self._now = self.stream_time
+            self.now, self.headers = self.stream_time, ()
             self.punctuators[PunctuationType.STREAM_TIME].run(
                 self.stream_time, self._failures.punctuate
             )
 
     def punctuate_wall_clock_time(self) -> None:
         """Call the punctuators that are due by the wall clock."""
-        self._now = self.clock()
-        now = self._now
+        self.now = now = self.clock()
+        self.headers = ()
         self.punctuators[PunctuationType.WALL_CLOCK_TIME].run(now, self._failures.punctuate)
 
     def close(self) -> None:

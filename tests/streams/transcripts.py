@@ -8,6 +8,8 @@ from tests.streams.recorded.topologies import SCENARIOS
 
 _RECORDED = Path(__file__).parent / "recorded" / "transcripts"
 TRANSCRIPTS = Path(os.environ.get("OTTLA_TRANSCRIPTS", _RECORDED))
+FOUND = Path(__file__).parent / "recorded" / "found"
+FOUND_NAMES = sorted(each.stem for each in FOUND.glob("*.txt"))
 NAMES = sorted([*SCENARIOS, "processor_api"])
 # Changelogs that are Kafka's own business, of stores that nobody asks.
 _HIDDEN = (
@@ -23,7 +25,17 @@ _HIDDEN = (
 
 def transcript(name: str) -> tuple[str, list[tuple[str, list[str]]]]:
     """Return the description, and each event with the lines that it wrote."""
-    described, _, events = (TRANSCRIPTS / f"{name}.txt").read_text().partition("events\n")
+    return _read((TRANSCRIPTS / f"{name}.txt").read_text())
+
+
+def found_transcript(name: str) -> tuple[str, str, list[tuple[str, list[str]]]]:
+    """Return the same of an input that once differed, behind the scenario's line."""
+    first, _, text = (FOUND / f"{name}.txt").read_text().partition("\n")
+    return first.removeprefix("scenario "), *_read(text)
+
+
+def _read(text: str) -> tuple[str, list[tuple[str, list[str]]]]:
+    described, _, events = text.partition("events\n")
     steps: list[tuple[str, list[str]]] = []
     for each in events.splitlines():
         if each.startswith("< "):
@@ -44,7 +56,16 @@ def _text(data: bytes | None) -> str:
 def line(record: ProducedRecord) -> str:
     """Return a record as a transcript shows it."""
     text = f"< {record.topic} {_text(record.key)} {record.timestamp} {_text(record.value)}"
-    return text + _errors(record)
+    return text + _headers(record) + _errors(record)
+
+
+def _headers(record: ProducedRecord) -> str:
+    shown = [
+        f"{name}={'-' if data is None else data.decode()}"
+        for name, data in record.headers
+        if not name.startswith("__streams.errors.")
+    ]
+    return f" {{{','.join(shown)}}}" if shown else ""
 
 
 def _errors(record: ProducedRecord) -> str:

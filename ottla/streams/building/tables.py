@@ -31,11 +31,18 @@ from ottla.streams.operators.tables import (
     TableTransform,
     ValueTransformer,
 )
-from ottla.streams.operators.views import Entry, Getter, View, mapped_view, store_view
+from ottla.streams.operators.views import (
+    Entry,
+    FunctionGetter,
+    Getter,
+    View,
+    mapped_view,
+    store_view,
+)
 from ottla.streams.options import Grouped, Materialized, Named, TableJoined, asked
 from ottla.streams.plan import OperatorNode, SinkNode, SourceNode
 from ottla.streams.processor import ProcessorContext, StreamPartitioner, supplied_stores
-from ottla.streams.records import ValueAndTimestamp
+from ottla.streams.records import NO_TIMESTAMP, ValueAndTimestamp
 from ottla.streams.serdes import Serde, Serdes
 from ottla.streams.stores.builders import StoreBuilder
 
@@ -158,12 +165,16 @@ def transform_values(
         def open_transformer(context: ProcessorContext) -> Getter:
             transformer = supplier()
             transformer.init(context)
+            read = above.open(context)
 
-            def entry(key: Any, found: Entry) -> Entry | None:
-                value = transformer.transform(key, found.value)
-                return None if value is None else ValueAndTimestamp(value, found.timestamp)
+            def get(key: Any) -> Entry | None:
+                # It is asked for keys that the table does not have as well: it may have a value for them.
+                found = read.get(key)
+                value = transformer.transform(key, None if found is None else found.value)
+                timestamp = NO_TIMESTAMP if found is None else found.timestamp
+                return None if value is None else ValueAndTimestamp(value, timestamp)
 
-            return mapped_view(above, entry).open(context)
+            return FunctionGetter(get)
 
         brought = (each.name for each in supplied_stores(supplier))
         return View((*above.stores, *stores, *brought), open_transformer)

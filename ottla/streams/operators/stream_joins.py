@@ -140,8 +140,10 @@ class _StreamJoinProcessor(AnyProcessor):
         """Forward what waited until its window and the grace were over."""
         waiting = self._waiting
         due = waiting.min_time + self._after + self._grace
-        # With nothing waiting Kafka's sum overflows and goes on: that look counts for the interval.
-        if waiting.min_time != _FOREVER and due >= waiting.stream_time:
+        # With nothing waiting Kafka's sum overflows, if anything is added, and goes on: that look counts
+        # for the interval.
+        overflows = due > _FOREVER
+        if not overflows and due >= waiting.stream_time:
             return
         now = self.context.current_system_time_ms()
         if now < waiting.next_emit_ms:

@@ -40,7 +40,7 @@ class MayKeep:
 
 
 @dataclass
-class _Function:
+class FunctionGetter:
     """A getter that is a function."""
 
     get: Callable[[Any], Entry | None]
@@ -62,7 +62,7 @@ def window_view(name: str) -> View:
 
     def open_store(context: ProcessorContext) -> Getter:
         store = context.store(name)
-        return _Function(lambda windowed: store.fetch(windowed.key, windowed.window.start))
+        return FunctionGetter(lambda windowed: store.fetch(windowed.key, windowed.window.start))
 
     return View((name,), open_store)
 
@@ -77,7 +77,7 @@ def session_view(name: str) -> View:
             value = store.fetch_session(windowed.key, *windowed.window)
             return None if value is None else ValueAndTimestamp(value, windowed.window.end)
 
-        return _Function(get)
+        return FunctionGetter(get)
 
     return View((name,), open_store)
 
@@ -92,7 +92,7 @@ def mapped_view(parent: View, change: Callable[[Any, Entry], Entry | None]) -> V
             entry = above.get(key)
             return None if entry is None else change(key, entry)
 
-        return _Function(get)
+        return FunctionGetter(get)
 
     return View(parent.stores, open_parent)
 

@@ -163,7 +163,7 @@ class PlainTask:
     ) -> None:
         """Let the handlers see what a sink's serde does not take; SerializationError where they do not go on."""
         row = self._row()
-        with self._task.at((self._metadata(), row, row.timestamp)):
+        with self._task.at((self._metadata(), row, row.timestamp, row.headers)):
             self._task.take_unwritten(
                 sink,
                 topic,

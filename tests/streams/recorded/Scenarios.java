@@ -1,9 +1,10 @@
 /*
  * Apache Kafka Streams' own TopologyTestDriver over scripted events, for record.py.
  *
- * Standard input: a line "scenario NAME", then events: "pipe TOPIC KEY TIMESTAMP VALUE" ("-" is null) or
- * "clock MILLISECONDS". Standard output: the description of the topology, then each event and below it what
- * was written, a line a record: "< TOPIC KEY TIMESTAMP VALUE".
+ * Standard input: a line "scenario NAME", maybe with parameters "a=1 b=2" (Shapes.java), then events: "pipe TOPIC
+ * KEY TIMESTAMP VALUE" ("-" is null), maybe with headers "h=v,i=w" behind it, or "clock MILLISECONDS"; a line "play"
+ * plays it at once. Standard output: the description of the topology, then each event and below it what
+ * was written, a line a record: "< TOPIC KEY TIMESTAMP VALUE", and its headers "{h=v}" if it has any.
  */
 
 import java.io.BufferedReader;
@@ -23,6 +24,8 @@ import java.util.regex.Pattern;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.errors.SerializationException;
 import org.apache.kafka.common.header.Header;
+import org.apache.kafka.common.header.Headers;
+import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.Serde;
 import org.apache.kafka.common.serialization.Serdes;
@@ -52,6 +55,8 @@ import org.apache.kafka.streams.test.TestRecord;
 public class Scenarios {
     static final Map<String, Consumer<StreamsBuilder>> ALL = new HashMap<>();
     static final Map<String, Consumer<Topology>> TOPOLOGIES = new HashMap<>();
+    /** The parameters of the scenario that is played. */
+    static final Map<String, String> given = new HashMap<>();
 
     static Duration ms(long count) {
         return Duration.ofMillis(count);
@@ -374,11 +379,37 @@ public class Scenarios {
         return found.toString();
     }
 
+    static String headers(TestRecord<byte[], byte[]> record) {
+        StringBuilder found = new StringBuilder();
+        for (Header each : record.headers()) {
+            if (!each.key().startsWith("__streams.errors.")) {
+                String value = each.value() == null ? "-" : new String(each.value(), StandardCharsets.UTF_8);
+                found.append(found.length() == 0 ? " {" : ",").append(each.key()).append("=").append(value);
+            }
+        }
+        return found.length() == 0 ? "" : found.append("}").toString();
+    }
+
+    static Headers headers(String[] words) {
+        RecordHeaders found = new RecordHeaders();
+        for (String each : words.length > 5 ? words[5].split(",") : new String[0]) {
+            String[] parts = each.split("=");
+            found.add(parts[0], read(parts[1]) == null ? null : parts[1].getBytes(StandardCharsets.UTF_8));
+        }
+        return found;
+    }
+
     static String read(String word) {
         return word.equals("-") ? null : word;
     }
 
-    static void play(String name, List<String> events) {
+    static void play(String line, List<String> events) {
+        String[] told = line.split(" ");
+        String name = told[0];
+        given.clear();
+        for (int each = 1; each < told.length; each++) {
+            given.put(told[each].split("=")[0], told[each].split("=")[1]);
+        }
         Properties config = new Properties();
         config.put(StreamsConfig.APPLICATION_ID_CONFIG, "test");
         config.put(StreamsConfig.BOOTSTRAP_SERVERS_CONFIG, "nowhere:1");
@@ -386,7 +417,7 @@ public class Scenarios {
         config.put(StreamsConfig.DEFAULT_VALUE_SERDE_CLASS_CONFIG, Serdes.String().getClass());
         config.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, 0);
         config.put(StreamsConfig.STATE_DIR_CONFIG, System.getProperty("java.io.tmpdir") + "/scenarios");
-        if (name.startsWith("cached_")) {
+        if (name.startsWith("cached_") || "1".equals(given.get("cache"))) {
             config.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, 1 << 20);
         }
         if (name.startsWith("failing_")) {
@@ -395,7 +426,7 @@ public class Scenarios {
             config.put(StreamsConfig.PRODUCTION_EXCEPTION_HANDLER_CLASS_CONFIG, Continuing.class);
             config.put(StreamsConfig.ERRORS_DEAD_LETTER_QUEUE_TOPIC_NAME_CONFIG, "out-dead");
         }
-        if (name.endsWith("_throttled")) {
+        if (name.endsWith("_throttled") || "1".equals(given.get("throttled"))) {
             config.put("__emit.interval.ms.kstreams.outer.join.spurious.results.fix__", 1000L);
             config.put("__emit.interval.ms.kstreams.windowed.aggregation__", 1000L);
         }
@@ -408,7 +439,7 @@ public class Scenarios {
             ALL.get(name).accept(builder);
             topology = builder.build(config);
         }
-        System.out.println("scenario " + name);
+        System.out.println("scenario " + line);
         System.out.print(topology.describe().toString().replaceAll("extractor class: [^)]*", "extractor class: function"));
         System.out.println("events");
         try (TopologyTestDriver driver = new TopologyTestDriver(topology, config, Instant.ofEpochMilli(0))) {
@@ -419,7 +450,7 @@ public class Scenarios {
                     driver.advanceWallClockTime(ms(Long.parseLong(words[1])));
                 } else {
                     TestInputTopic<String, String> topic = driver.createInputTopic(words[1], new StringSerializer(), new StringSerializer());
-                    topic.pipeInput(read(words[2]), read(words[4]), Long.parseLong(words[3]));
+                    topic.pipeInput(new TestRecord<>(read(words[2]), read(words[4]), headers(words), Long.parseLong(words[3])));
                 }
                 for (String topic : new TreeSet<>(driver.producedTopicNames())) {
                     boolean internal = topic.matches(".*(SUBSCRIPTION|SUPPRESS|OUTERSHARED|shared-join|subscription|last-store|Buffer).*");
@@ -427,7 +458,7 @@ public class Scenarios {
                         continue;
                     }
                     for (TestRecord<byte[], byte[]> record : driver.createOutputTopic(topic, new ByteArrayDeserializer(), new ByteArrayDeserializer()).readRecordsToList()) {
-                        System.out.println("< " + topic + " " + text(record.key()) + " " + record.timestamp() + " " + text(record.value()) + errors(record));
+                        System.out.println("< " + topic + " " + text(record.key()) + " " + record.timestamp() + " " + text(record.value()) + headers(record) + errors(record));
                     }
                 }
             }
@@ -501,6 +532,7 @@ public class Scenarios {
         joins();
         processors();
         configured();
+        Shapes.register();
         BufferedReader input = new BufferedReader(new InputStreamReader(System.in));
         if (arguments.length > 0 && arguments[0].equals("names")) {
             new TreeSet<>(ALL.keySet()).forEach(System.out::println);
@@ -516,10 +548,21 @@ public class Scenarios {
                 }
                 name = line.substring(9);
                 events = new ArrayList<>();
+            } else if (line.equals("play")) {
+                try {
+                    play(name, events);
+                } catch (Exception error) {
+                    System.out.println("failed " + error);
+                    System.out.println("end");
+                }
+                System.out.flush();
+                name = null;
             } else {
                 events.add(line);
             }
         }
-        play(name, events);
+        if (name != null) {
+            play(name, events);
+        }
     }
 }

@@ -4,9 +4,13 @@ Runs Scenarios.java (Kafka Streams' own TopologyTestDriver, fetched with Maven) 
 here from a seed: late, out of order, without key, tombstones, at the same time. Writes a transcript
 a scenario; test_recorded.py replays them on our driver, without Java. To look further than the committed
 ones: `… record SEED FOLDER`, then `OTTLA_TRANSCRIPTS=FOLDER pytest tests/streams/test_recorded.py`.
+
+compare.py looks for differences among topologies and inputs that nobody wrote. What it finds is put into a file of
+the folder `found`, a line "scenario …" and the events; `… record found` writes Kafka's answers between them.
 """
 
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -18,6 +22,7 @@ from tests.streams.recorded.topologies import SCENARIOS
 
 KAFKA = "4.3.0"
 TRANSCRIPTS = Path(__file__).parent / "transcripts"
+FOUND = Path(__file__).parent / "found"
 _EVENTS = 70
 # Seeds that found a difference stay.
 _SEEDS = {"sliding_on_close": "s1", "stream_table_grace": "s1"}
@@ -27,7 +32,7 @@ def events(name: str, seed: str) -> list[str]:
     """Return the scripted events of a scenario."""
     own = _SEEDS.get(name, seed) if seed == "events" else seed
     rng = random.Random(f"{own} of {name}")
-    topics = _topics(name)
+    topics = topics_of(name)
     now, lines = 0, []
     for _ in range(_EVENTS):
         now += rng.choice((0, 0, 1, 1, 2, 3, 5, 9 if rng.random() < 0.5 else 25))
@@ -40,7 +45,8 @@ def events(name: str, seed: str) -> list[str]:
     return lines
 
 
-def _topics(name: str) -> list[str]:
+def topics_of(name: str) -> list[str]:
+    """Return the topics that a scenario reads."""
     if name == "pattern":
         return ["in", "in-two"]
     if name in ("table_join_chain", "rekeyed_joined_twice"):
@@ -49,39 +55,54 @@ def _topics(name: str) -> list[str]:
     return ["in", "other"] if any(each in name for each in two) and "self" not in name else ["in"]
 
 
-def run(names: list[str], seed: str) -> str:
-    """Run scenarios on Kafka Streams; return what was printed."""
+def compiled(scratch: str) -> list[str]:
+    """Compile the Java programs into a folder; return the command that runs them."""
     folder = java.jars(
         f"org.apache.kafka:kafka-streams-test-utils:{KAFKA}", "org.slf4j:slf4j-nop:1.7.36"
     )
-    source = Path(__file__).with_name("Scenarios.java")
-    script = (
-        "\n".join("\n".join([f"scenario {name}", *events(name, seed)]) for name in names) + "\n"
-    )
+    class_path = f"{scratch}:{folder}/*"
+    sources = sorted(str(each) for each in Path(__file__).parent.glob("*.java"))
+    compiler = ["javac", "-nowarn", "-cp", class_path, "-d", scratch, *sources]
+    subprocess.run(compiler, check=True, capture_output=True)
+    return ["java", "-Xmx512m", f"-Djava.io.tmpdir={scratch}", "-cp", class_path, "Scenarios"]
+
+
+def run(script: str) -> list[str]:
+    """Run scenarios on Kafka Streams; return what each printed."""
     with tempfile.TemporaryDirectory() as scratch:
-        class_path = f"{scratch}:{folder}/*"
-        compiler = ["javac", "-nowarn", "-cp", class_path, "-d", scratch, str(source)]
-        subprocess.run(compiler, check=True, capture_output=True)
-        program = [
-            "java",
-            "-Xmx512m",
-            f"-Djava.io.tmpdir={scratch}",
-            "-cp",
-            class_path,
-            "Scenarios",
-        ]
+        program = compiled(scratch)
         done = subprocess.run(program, input=script, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-500:] + done.stderr[-3000:]
-    return done.stdout
+    return [f"scenario {each}" for each in re.split(r"^scenario ", done.stdout, flags=re.M)[1:]]
+
+
+def record_found() -> None:
+    """Write Kafka's answers into the files of what compare.py found."""
+    files = sorted(FOUND.glob("*.txt"))
+    scripts = [script_of(each.read_text()) for each in files]
+    for each, text in zip(files, run("\n".join([*scripts, ""])), strict=True):
+        each.write_text(text.removesuffix("end\n"))
+
+
+def script_of(text: str) -> str:
+    """Return the scenario and the events of a transcript, without its answers."""
+    lines = text.splitlines()
+    events = [each for each in lines if each.startswith(("pipe ", "clock "))]
+    return "\n".join([lines[0], *events])
 
 
 def main(seed: str = "events", folder: str = str(TRANSCRIPTS)) -> None:
-    """Record every scenario."""
+    """Record every scenario, or `found`."""
+    if seed == "found":
+        record_found()
+        return
     names = sorted([*SCENARIOS, *CONFIGURED, "processor_api"])
     target = Path(folder)
     target.mkdir(exist_ok=True)
-    for part in run(names, seed).split("scenario ")[1:]:
-        name, _, text = part.partition("\n")
+    script = "\n".join("\n".join([f"scenario {name}", *events(name, seed)]) for name in names)
+    for each in run(f"{script}\n"):
+        first, _, text = each.partition("\n")
+        name = first.removeprefix("scenario ")
         (target / f"{name}.txt").write_text(text.removesuffix("end\n"))
 
 

@@ -1,0 +1,185 @@
+"""A topology that is made of letters, one an operator, for compare.py: the twin of Chain.java."""
+
+from collections.abc import Callable
+from typing import Any
+
+from ottla.streams import (
+    Branched,
+    BufferConfig,
+    Consumed,
+    KStream,
+    KTable,
+    Processor,
+    Record,
+    StreamsBuilder,
+    Suppressed,
+)
+from tests.streams.recorded import shapes
+from tests.streams.recorded.shapes import Given, append, first, last, merged, pair, reduced, text
+from tests.streams.recorded.topologies import Twice, foreign_key, from_in
+from tests.streams.recorded.topologies import pair as show_pair
+
+OF_STREAMS = "fnmvklqzdMBbGJLOcraWSDTi"
+OF_TABLES = "1235AHUXYstogRC"
+
+
+class Delayed(Processor[Any, Any, Any, Any]):
+    """Forwards each record as an earlier one, and again with a header."""
+
+    def process(self, record: Record[Any, Any]) -> None:
+        """Forward two."""
+        self.context.forward(record.with_timestamp(max(0, record.timestamp - 7)))
+        headers = [*record.headers, ("delayed", b"1")]
+        self.context.forward(record.with_value(f"{text(record.value)}d").with_headers(headers))
+
+
+class _Filling:
+    def init(self, context: Any) -> None:
+        """Nothing is needed."""
+
+    def transform(self, _key: Any, value: Any) -> str:
+        """Give tombstones a value as well."""
+        return "none" if value is None else value + "*"
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def _extracted(record: Any) -> int:
+    return -1 if record.value == "y" else int(record.timestamp // 2)
+
+
+class _Chain:
+    def __init__(self, builder: StreamsBuilder, given: Given) -> None:
+        self._b = builder
+        self._given = given
+        self._step = 0
+        self.now: Any = None
+        source = given.get("source", "stream")
+        if source == "stream":
+            self.now = from_in(builder)
+        elif source == "extracted":
+            consumed: Consumed[Any, Any] = Consumed(name="source", timestamp_extractor=_extracted)
+            self.now = builder.stream("in", consumed)
+        else:
+            self.now = shapes.table_of(builder, given, "in")
+
+    def add(self, letter: str) -> None:
+        """Add an operator."""
+        self._step += 1
+        if letter in OF_STREAMS:
+            self.now = self._of_stream(letter, self.stream())
+        else:
+            table = self.now if isinstance(self.now, KTable) else self.now.to_table()
+            self.now = self._of_table(letter, table)
+
+    def stream(self) -> KStream[Any, Any]:
+        """Return what there is as a stream."""
+        found: KStream[Any, Any] = self.now
+        return self.now.to_stream() if isinstance(self.now, KTable) else found
+
+    def _kept(self) -> str | None:
+        is_kept = self._given.number("kept") >> self._step & 1
+        return f"store{self._step}" if is_kept else None
+
+    def _other(self, kind: str) -> Any:
+        topic = f"{kind}{self._step}"
+        if kind == "table":
+            return self._b.table(topic)
+        return self._b.global_table(topic) if kind == "global" else self._b.stream(topic)
+
+    def _of_stream(self, letter: str, s: KStream[Any, Any]) -> Any:
+        windows = self._given.join_windows()
+        made: dict[str, Callable[[], Any]] = {
+            "f": lambda: s.filter(lambda v: v != "b"),
+            "n": lambda: s.filter_not(lambda k, v: k == "c"),
+            "m": lambda: s.map(lambda k, v: (v, k)),
+            "v": lambda: s.map_values(lambda v: None if v is None else v + "!"),
+            "k": lambda: s.select_key(lambda k, v: first(v)),
+            "l": lambda: s.flat_map_values(lambda v: [] if v is None else [v, v + v]),
+            "q": s.repartition,
+            "z": lambda: s.process_values(Twice),
+            "d": lambda: s.process(Delayed),
+            "M": lambda: s.merge(self._other("merged")),
+            "B": lambda: s.join(self._other("table"), show_pair),
+            "b": lambda: s.left_join(self._other("table"), show_pair),
+            "G": lambda: s.left_join(self._other("global"), lambda k, v: v, show_pair),
+            "J": lambda: s.join(self._other("joined"), show_pair, windows),
+            "L": lambda: s.left_join(self._other("joined"), show_pair, windows),
+            "O": lambda: s.outer_join(self._other("joined"), show_pair, windows),
+            "i": lambda: self._split(s),
+            "W": lambda: self._windowed(self._grouped(s, self._given.time_windows()).count()),
+            "S": lambda: self._windowed(
+                s.group_by_key()
+                .windowed_by(self._given.session_windows())
+                .aggregate(str, append, merged)
+            ),
+            "D": lambda: self._windowed(
+                self._grouped(s, self._given.sliding_windows()).reduce(reduced)
+            ),
+            "c": lambda: s.group_by_key().count(self._kept()).map_values(lambda v: f"n{v}"),
+            "r": lambda: s.group_by_key().reduce(reduced, self._kept()),
+            "a": lambda: s.group_by(first).aggregate(str, append, self._kept()),
+            "T": lambda: s.to_table(self._kept()),
+        }
+        return made[letter]()
+
+    def _split(self, s: KStream[Any, Any]) -> KStream[Any, Any]:
+        topic = f"out-a{self._step}"
+        branched: Branched[Any] = Branched.with_consumer(lambda branch: branch.to(topic))
+        s.split().branch(lambda k, v: k == "a", branched)
+        return s.peek(lambda v: None)
+
+    def _grouped(self, s: KStream[Any, Any], windows: Any) -> Any:
+        return s.group_by_key().windowed_by(windows).emit_strategy(self._given.emitted())
+
+    def _windowed(self, table: KTable[Any, Any]) -> KStream[Any, Any]:
+        return table.to_stream().map(
+            lambda k, v: (k.key, None if v is None else f"{k.window.start}:{v}")
+        )
+
+    def _of_table(self, letter: str, t: KTable[Any, Any]) -> Any:
+        kept = self._kept()
+        limit = self._given.number("wait", 5)
+        unbounded, two = BufferConfig.unbounded(), BufferConfig.max_records(2)
+        made: dict[str, Callable[[], Any]] = {
+            "1": lambda: t.filter(lambda v: "b" not in v, kept),
+            "2": lambda: t.filter_not(lambda v: v == "c", kept),
+            "3": lambda: t.map_values(lambda v: last(v + "'"), kept),
+            "5": lambda: t.transform_values(_Filling, materialized=kept),
+            "A": lambda: t.join(self._other("table"), pair, kept),
+            "H": lambda: t.left_join(self._other("table"), pair, kept),
+            "U": lambda: t.outer_join(self._other("table"), pair, kept),
+            "X": lambda: t.join(self._other("table"), foreign_key, pair, materialized=kept),
+            "Y": lambda: t.left_join(self._other("table"), foreign_key, pair, materialized=kept),
+            "s": lambda: t.suppress(Suppressed.until_time_limit(limit, unbounded)),
+            "t": lambda: t.suppress(Suppressed.until_time_limit(limit, two)),
+            "o": lambda: t.to_stream().to_table(),
+        }
+        return made[letter]() if letter in made else self._group(letter, t, kept)
+
+    def _group(self, letter: str, t: KTable[Any, Any], kept: str | None) -> Any:
+        group = t.group_by(lambda k, v: (first(v), None if v == "a" else v))
+        if letter == "g":
+            return group.count().map_values(lambda v: f"n{v}")
+        if letter == "R":
+            return group.reduce(
+                lambda o, v: _plus(None, v, o), lambda o, v: _minus(None, v, o), kept
+            )
+        return group.aggregate(str, _plus, _minus, kept)
+
+
+def _plus(_key: Any, value: Any, total: Any) -> str | None:
+    return None if value == "x" else shapes.plus(None, value, total)
+
+
+def _minus(_key: Any, value: Any, total: Any) -> str | None:
+    return None if value.endswith("c") else shapes.minus(None, value, total)
+
+
+def build_chain(b: StreamsBuilder, given: Given) -> None:
+    """Make the topology of the letters that are told."""
+    chain = _Chain(b, given)
+    for letter in given.get("ops"):
+        chain.add(letter)
+    chain.stream().to("out")

@@ -1,0 +1,21 @@
+"""All scenarios that are made of parameters, by name: what Shapes.register lists."""
+
+from collections.abc import Callable
+
+from ottla.streams import StreamsBuilder, Topology
+from tests.streams.recorded.chain import build_chain
+from tests.streams.recorded.commands import build_commands
+from tests.streams.recorded.shapes import SHAPES, Given
+
+SHAPED: dict[str, Callable[[StreamsBuilder, Given], None]] = {
+    **SHAPES,
+    "chain": build_chain,
+    "commands": build_commands,
+}
+
+
+def build_shaped(name: str, given: Given) -> Topology:
+    """Return the topology of a name and its parameters."""
+    builder = StreamsBuilder()
+    SHAPED[name](builder, given)
+    return builder.build()

@@ -1,0 +1,267 @@
+"""Topologies that are made of parameters, for compare.py: the twin of Shapes.java.
+
+A scenario's line gives them as words: `chain ops=fc3g source=table kept=5`.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ottla.streams import (
+    BufferConfig,
+    EmitStrategy,
+    Grouped,
+    Joined,
+    JoinWindows,
+    KTable,
+    Materialized,
+    Serdes,
+    SessionWindows,
+    SlidingWindows,
+    Stores,
+    StreamsBuilder,
+    Suppressed,
+    TimeWindows,
+)
+from tests.streams.recorded.topologies import foreign_key, from_in, grouped, out
+from tests.streams.recorded.topologies import pair as show_pair
+
+TEXT = Serdes.string()
+
+
+class Given:
+    """The parameters of a scenario."""
+
+    def __init__(self, words: Mapping[str, str]) -> None:
+        self._words = words
+
+    def get(self, name: str, otherwise: str = "") -> str:
+        """Return a parameter."""
+        return self._words.get(name, otherwise)
+
+    def number(self, name: str, otherwise: int = 0) -> int:
+        """Return a parameter that is a number."""
+        return int(self._words.get(name, otherwise))
+
+    def time_windows(self) -> TimeWindows:
+        """Return tumbling or hopping windows."""
+        windows = TimeWindows.of_size_and_grace(self.number("size", 10), self.number("grace"))
+        return windows.advance_by(self.number("advance", self.number("size", 10)))
+
+    def sliding_windows(self) -> SlidingWindows:
+        """Return sliding windows."""
+        return SlidingWindows.of_time_difference_and_grace(
+            self.number("size", 10), self.number("grace")
+        )
+
+    def session_windows(self) -> SessionWindows:
+        """Return sessions."""
+        return SessionWindows.of_inactivity_gap_and_grace(
+            self.number("size", 10), self.number("grace")
+        )
+
+    def join_windows(self) -> JoinWindows:
+        """Return the window of a join."""
+        size = self.number("size", 10)
+        windows = JoinWindows.of_time_difference_and_grace(size, self.number("grace"))
+        return windows.before(self.number("before", size)).after(self.number("after", size))
+
+    def emitted(self) -> EmitStrategy:
+        """Return when windows are emitted."""
+        is_on_close = self.get("close") == "1"
+        return EmitStrategy.on_window_close() if is_on_close else EmitStrategy.on_window_update()
+
+    def kept(self, name: str) -> Materialized[Any, Any]:
+        """Return a store's name, and how long it is kept if that is told."""
+        kept = Materialized.as_(name)
+        return kept.with_retention(self.number("retention")) if self.get("retention") else kept
+
+
+def first(value: str | None) -> str | None:
+    """Return the first letter."""
+    return value[0] if value else None
+
+
+def last(value: str) -> str:
+    """Return a value that does not grow without end."""
+    return value[-12:]
+
+
+def text(value: Any) -> str:
+    """Return a value as Java's string addition shows it."""
+    return "null" if value is None else str(value)
+
+
+def append(_key: Any, value: Any, total: Any) -> str | None:
+    """Add a value to an aggregate; one takes it away."""
+    return None if value == "x" else last(f"{text(total)}.{text(value)}")
+
+
+def reduced(one: Any, two: Any) -> str | None:
+    """Make one value of two; one takes it away."""
+    return None if two == "x" else last(f"{text(one)}.{text(two)}")
+
+
+def merged(_key: Any, one: Any, two: Any) -> str:
+    """Make one aggregate of two."""
+    return last(text(one) + text(two))
+
+
+def pair(left: Any, right: Any) -> str | None:
+    """Join two values; one has no result."""
+    return None if right == "x" else last(f"{text(left)}+{text(right)}")
+
+
+def plus(_key: Any, value: Any, total: Any) -> str:
+    """Add an entry to a group."""
+    return last(f"{text(total)}+{text(value)}")
+
+
+def minus(_key: Any, value: Any, total: Any) -> str:
+    """Take an entry out of a group."""
+    return last(f"{text(total)}-{text(value)}")
+
+
+def _folded(given: Given, stream: Any, *merger: Any) -> Any:
+    stream = stream.emit_strategy(given.emitted())
+    if given.get("fold") == "count":
+        return stream.count(given.kept("kept"))
+    if given.get("fold") == "reduce":
+        return stream.reduce(reduced, given.kept("kept"))
+    return stream.aggregate(str, append, *merger, given.kept("kept"))
+
+
+def _windows(b: StreamsBuilder, given: Given) -> None:
+    group = from_in(b).group_by_key()
+    if given.get("kind") == "session":
+        table = _folded(given, group.windowed_by(given.session_windows()), merged)
+    elif given.get("kind") == "sliding":
+        table = _folded(given, group.windowed_by(given.sliding_windows()))
+    else:
+        table = _folded(given, group.windowed_by(given.time_windows()))
+    then = given.get("then")
+    if then == "suppress":
+        table = table.suppress(Suppressed.until_window_closes(BufferConfig.unbounded()))
+    told = table.map_values(str)
+    if then == "limit":
+        room = BufferConfig.max_records(2)
+        out(table.suppress(Suppressed.until_time_limit(given.number("wait", 5), room)))
+    elif then == "filter":
+        out(told.filter(lambda v: "b" not in v and v != "2"))
+    elif then == "group":
+        group_ = told.group_by(lambda k, v: (str(k)[1], v), Grouped.with_(TEXT, TEXT))
+        out(group_.aggregate(str, plus, minus, Materialized.with_(TEXT, TEXT)))
+    else:
+        out(table)
+
+
+def _cogroups(b: StreamsBuilder, given: Given) -> None:
+    def other(_key: Any, value: Any, total: Any) -> str | None:
+        return None if value == "x" else last(f"{text(total)}/{text(value)}")
+
+    first_of = grouped(b).cogroup(append)
+    both = first_of.cogroup(b.stream("other").group_by(lambda k, v: k), other)
+    kept = given.kept("kept")
+    if given.get("kind") == "session":
+        out(both.windowed_by(given.session_windows()).aggregate(str, merged, kept))
+    elif given.get("kind") == "sliding":
+        out(both.windowed_by(given.sliding_windows()).aggregate(str, materialized=kept))
+    elif given.get("kind") == "time":
+        out(both.windowed_by(given.time_windows()).aggregate(str, materialized=kept))
+    else:
+        out(both.aggregate(str, materialized=kept))
+
+
+def _how(given: Given, left: Any) -> Callable[..., Any]:
+    """Return the kind of join that is told."""
+    kinds = {"left": left.left_join, "outer": getattr(left, "outer_join", None)}
+    found: Callable[..., Any] = kinds.get(given.get("how"), left.join)
+    return found
+
+
+def _stream_joins(b: StreamsBuilder, given: Given) -> None:
+    left, right = from_in(b), b.stream("other")
+    both = _how(given, left)(right, show_pair, given.join_windows())
+    if given.get("then") == "count":
+        out(both.group_by_key().windowed_by(given.time_windows()).count())
+    elif given.get("then") == "join":
+        both.outer_join(b.stream("third"), show_pair, given.join_windows()).to("out")
+    else:
+        both.to("out")
+
+
+def table_of(b: StreamsBuilder, given: Given, topic: str) -> KTable[Any, Any]:
+    """Return the table of a topic, of the kind that is told."""
+    kind = given.get(topic)
+    if kind == "versioned":
+        store = Stores.versioned(f"{topic}-kept", given.number("history", 10))
+        return b.table(topic, materialized=Materialized.as_(store))
+    if kind == "filtered":
+        return b.table(topic).filter(lambda v: v != "b")
+    if kind == "folded":
+        return b.stream(topic).group_by_key().aggregate(str, append)
+    if kind == "mapped":
+        return b.table(topic).map_values(lambda v: f"{v}'", f"{topic}-kept")
+    return b.table(topic)
+
+
+def _stream_tables(b: StreamsBuilder, given: Given) -> None:
+    joined: Joined[Any, Any] = Joined()
+    if given.get("wait"):
+        joined = joined.with_grace_period(given.number("wait"))
+    stream, table = None, table_of(b, given, "other")
+    stream = from_in(b)
+    _how(given, stream)(table, show_pair, joined).to("out")
+
+
+def _global_joins(b: StreamsBuilder, given: Given) -> None:
+    table = b.global_table("other", materialized="all")
+
+    def key(key: Any, value: Any) -> Any:
+        if given.get("key") == "value":
+            return None if value == "x" else value
+        return key
+
+    _how(given, from_in(b))(table, key, show_pair).to("out")
+
+
+def _table_joins(b: StreamsBuilder, given: Given) -> None:
+    kept: Any = {"1": "kept", "": None}.get(given.get("kept"), "")
+    if kept == "":
+        kept = Materialized.as_(Stores.versioned("kept", given.number("history", 10)))
+    left, right = table_of(b, given, "in"), table_of(b, given, "other")
+    functions = [foreign_key, pair] if given.get("by") == "foreign" else [pair]
+    both = _how(given, left)(right, *functions, materialized=kept)
+    then = given.get("then")
+    if then == "filter":
+        out(both.filter(lambda v: "c" not in v))
+    elif then == "group":
+        out(both.group_by(lambda v: (first(v), v)).aggregate(str, plus, minus))
+    elif then == "join":
+        out(both.outer_join(b.table("third"), pair))
+    else:
+        out(both)
+
+
+def _suppresses(b: StreamsBuilder, given: Given) -> None:
+    table = table_of(b, given, "in")
+    room = BufferConfig.max_bytes(given.number("bytes", 1_000_000))
+    if given.get("records"):
+        room = BufferConfig.max_records(given.number("records"))
+    waiting = table.suppress(Suppressed.until_time_limit(given.number("wait", 5), room))
+    if given.get("then") == "group":
+        out(waiting.group_by(lambda v: (first(v), v)).count())
+    elif given.get("then") == "join":
+        out(waiting.left_join(b.table("other"), pair))
+    else:
+        out(waiting)
+
+
+SHAPES: dict[str, Callable[[StreamsBuilder, Given], None]] = {
+    "windows": _windows,
+    "cogroups": _cogroups,
+    "stream_joins": _stream_joins,
+    "stream_tables": _stream_tables,
+    "global_joins": _global_joins,
+    "table_joins": _table_joins,
+    "suppresses": _suppresses,
+}
