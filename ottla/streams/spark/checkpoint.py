@@ -134,6 +134,6 @@ def _refusal(location: str, before: list[str], now: list[str]) -> str:
     return (
         f"The topology is not the one that {location} belongs to; its state would be misread:\n"
         f"{shown}{more}\n"
-        "Start with another application_id or checkpoint, which begins anew; or run the topology as it "
+        "Begin anew, with `ottla streams reset` or another application_id; or run the topology as it "
         "was until its input is worked off."
     )

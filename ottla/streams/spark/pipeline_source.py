@@ -28,6 +28,7 @@ from pyspark.sql.types import (
 
 from ottla.client.brokers import Brokers
 from ottla.client.fetcher import Fetcher
+from ottla.streams.names import PROGRESS
 from ottla.streams.spark.envelopes import RECORDS, as_arrow, open_sealed
 from ottla.streams.spark.options import SparkOptions, Use
 from ottla.streams.spark.ranges import JsonOffsets, OffsetRange, Offsets, from_json, to_json
@@ -111,6 +112,8 @@ def pipeline_source(format_name: str, reading: Reading) -> type[OttlaSource]:
 
 class PipelineReader(StreamReader):
     """Plans micro-batches, and reads them as envelopes."""
+
+    _progress_mark = PROGRESS
 
     def __init__(self, options: SparkOptions, reading: Reading) -> None:
         super().__init__(options, _READ)

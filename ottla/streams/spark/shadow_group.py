@@ -2,8 +2,8 @@
 
 Nothing is ever read from there: the checkpoint alone knows where the query goes on. So what cannot be committed is told
 in the log and tried again later, and never holds up the query for long. The group has no members; its offsets are
-committed from outside, as a tool does that resets them, but with a mark: they are no wish of where to start
-(starting.py).
+committed from outside, as a tool does that resets them; those of an application with a mark, as they are no wish of
+where to start (starting.py).
 """
 
 import logging
@@ -13,7 +13,6 @@ from ottla.base.errors import ApiError, ErrorCode, OttlaError
 from ottla.client.admin.offsets import CommittedOffset, commit_offsets
 from ottla.client.brokers import PASSING, Brokers
 from ottla.client.errors import NotReachable, TimedOut
-from ottla.streams.names import PROGRESS
 from ottla.streams.spark.ranges import Offsets
 
 _log = logging.getLogger(__name__)
@@ -28,11 +27,17 @@ _INTERVAL_S = 0.5
 
 
 class ShadowGroup:
-    """Commits what it is told to a group; without a group's name it does nothing. For one thread."""
+    """Commits what it is told to a group; without a group's name it does nothing. For one thread.
 
-    def __init__(self, bootstrap: str, group_id: str | None, client_id: str) -> None:
+    `mark` is the metadata of the offsets.
+    """
+
+    def __init__(
+        self, bootstrap: str, group_id: str | None, client_id: str, mark: str = ""
+    ) -> None:
         self._brokers = Brokers(bootstrap, timeout_s=_TIMEOUT_S, client_id=client_id)
         self._group_id = group_id
+        self._mark = mark
         self._committed: Offsets = {}
         self._next_at = 0.0
         self._is_failing = False
@@ -47,7 +52,7 @@ class ShadowGroup:
         ):
             return
         news = {
-            key: CommittedOffset(offset, metadata=PROGRESS)
+            key: CommittedOffset(offset, metadata=self._mark)
             for key, offset in offsets.items()
             if self._committed.get(key) != offset
         }

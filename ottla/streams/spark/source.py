@@ -173,6 +173,9 @@ class StreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerAvailabl
     Lives as long as the query, in the planner process; the connections it keeps stay there.
     """
 
+    # The metadata of the offsets that show the progress.
+    _progress_mark = ""
+
     def __init__(self, options: SparkOptions, columns: Sequence[str]) -> None:
         super().__init__(options, columns)
         self._positions: Positions | None = None
@@ -275,7 +278,9 @@ class StreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerAvailabl
             return
         if self._shadow is None:
             options = self._options
-            self._shadow = ShadowGroup(options.bootstrap, options.group_id, options.client_id)
+            self._shadow = ShadowGroup(
+                options.bootstrap, options.group_id, options.client_id, self._progress_mark
+            )
         known = self._connected().known
         real = {key: offset for key, offset in offsets.items() if key in known}
         self._shadow.follow(real, at_once=at_once)

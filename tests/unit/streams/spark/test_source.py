@@ -301,7 +301,7 @@ def test_progress_is_shown_again_soon_after_a_broker_has_restarted(
 ) -> None:
     """Not only after the rest that follows a failure which somebody must see to; the log is not filled meanwhile."""
     monkeypatch.setattr(shadow_group, "_SHORT_REST_S", 0.0)
-    group = shadow_group.ShadowGroup(flights.bootstrap, "shown", "client")
+    group = shadow_group.ShadowGroup(flights.bootstrap, "shown", "client", "ours")
     with monkeypatch.context() as away:
         away.setattr(shadow_group, "commit_offsets", _refuse)
         for _ in range(3):
@@ -309,7 +309,8 @@ def test_progress_is_shown_again_soon_after_a_broker_has_restarted(
     group.follow({("flights", 0): 7})
     group.close()
     with flights.admin() as brokers:
-        assert committed_offsets(brokers, "shown")["flights", 0].offset == 7
+        found = committed_offsets(brokers, "shown")["flights", 0]
+        assert (found.offset, found.metadata) == (7, "ours")
     assert len([each for each in caplog.records if "shadow" in each.name]) == 1
 
 
