@@ -191,7 +191,11 @@ class Election:
             return
         self._member.look_again(is_lost=isinstance(error, ApiError) and error.code in _LOST)
         if self.is_active and self._member.is_expired():
-            _log.warning("The instance is no longer the active one: %s", error)
+            _log.warning(
+                "Nothing was heard of the brokers for a session's time-out: %s. Another instance may be the active "
+                "one by now; this one takes part again when they answer.",
+                error,
+            )
             self._tell(None, is_active=False)
         self._stopping.wait(_PAUSE_S)
 

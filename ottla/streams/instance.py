@@ -203,7 +203,13 @@ class Instance:
     def _stand_by(self) -> None:
         assert self._elector is not None
         if self._query is not None:
-            _log.warning("Another instance is the active one now: the queries here are stopped.")
+            is_other = self._elector.is_decided
+            why = (
+                "Another instance is the active one now"
+                if is_other
+                else "No instance is the active one now"
+            )
+            _log.warning("%s: the queries here are stopped.", why)
             self._states.move(State.REBALANCING)
             self._stop_query()
         if self._elector.is_decided:

@@ -256,7 +256,11 @@ class TopologyTestDriver(SnakeCase):
         )
         topology.check_copartitioning(told.partitions_of)
         self._refusals: dict[str, Callable[[ProducedRecord], ApiError | None]] = {}
-        self._task = Task(topology, told, self._write, lambda: self._now)
+        try:
+            self._task = Task(topology, told, self._write, lambda: self._now)
+        except Exception as error:
+            shorten(error)
+            raise
 
     def __enter__(self) -> "TopologyTestDriver":
         return self

@@ -108,6 +108,8 @@ def test_a_processor_that_cannot_begin_is_named() -> None:
     topology.add_processor("divide", lambda: _Broken("init"), "read")
     with pytest.raises(ZeroDivisionError) as caught:
         TopologyTestDriver(topology)
+    files = [Path(each.filename).name for each in traceback.extract_tb(caught.value.__traceback__)]
+    assert set(files) == {_HERE}
     assert caught.value.__notes__ == [
         "Raised outside of a record, in divide. Mend the function and start again."
     ]
