@@ -1,9 +1,8 @@
 """One stage of a pipeline as Spark's transformWithState runs it: a slot's rows in, rows out, pages in its state."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd  # type: ignore[import-untyped]
 from pyspark.sql.streaming.stateful_processor import (
     MapState,
     StatefulProcessor,
@@ -12,6 +11,9 @@ from pyspark.sql.streaming.stateful_processor import (
 
 from ottla.streams.spark.envelopes import SCHEMA, Envelope
 from ottla.streams.spark.shipping import Shipment
+
+if TYPE_CHECKING:
+    import pandas as pd  # type: ignore[import-untyped]
 
 _COLUMNS = SCHEMA.names
 
@@ -48,9 +50,12 @@ class StageProcessor(StatefulProcessor):
         self._pages = StatePages(handle.getMapState("pages", "name string", "page binary"))
 
     def handleInputRows(
-        self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any
-    ) -> Iterator[pd.DataFrame]:
+        self, key: Any, rows: "Iterator[pd.DataFrame]", timerValues: Any
+    ) -> "Iterator[pd.DataFrame]":
         """Handle the envelopes of one slot."""
+        # Only here, where Spark has imported it: the processes that plan would take a second longer to start.
+        import pandas as pd
+
         slot = int(key[0])
         frames = [frame[_COLUMNS[1:]] for frame in rows]
         arrived = (

@@ -6,6 +6,7 @@ a payload that refers to the joined bytes, ready for a gathering write. Who send
 numbers and retries.
 """
 
+import functools
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -29,8 +30,14 @@ _HEADER_OVERHEAD_BYTES = 6
 # Rows that are joined at once: Arrow's binary arrays end at 2 GiB.
 _GROUP_BYTES = 64 * 1024 * 1024
 
-_EMPTY = pa.scalar(b"", pa.binary())
-_NO_ATTRIBUTES = pa.scalar(b"\x00", pa.binary())
+_EMPTY = b""
+_NO_ATTRIBUTES = b"\x00"
+
+
+@functools.cache
+def _scalar(value: bytes) -> pa.Scalar:
+    # Not when this module is imported: pyarrow's first value imports pandas, which takes a second.
+    return pa.scalar(value, pa.binary())
 
 
 @dataclass(frozen=True)
@@ -173,7 +180,11 @@ def _offsets_of(binaries: pa.Array) -> Integers:
 
 def _join(rows: Rows, offset_deltas: Integers, timestamp_deltas: Integers) -> pa.Array:
     """Return the encoded records, their length in front, as one binary array."""
-    parts = [_NO_ATTRIBUTES, encode_varints(timestamp_deltas), encode_varints(offset_deltas)]
+    parts = [
+        _scalar(_NO_ATTRIBUTES),
+        encode_varints(timestamp_deltas),
+        encode_varints(offset_deltas),
+    ]
     if rows.keys is None:
         parts.append(pa.scalar(b"\x01", pa.binary()))
     else:
@@ -187,7 +198,7 @@ def _join(rows: Rows, offset_deltas: Integers, timestamp_deltas: Integers) -> pa
     lengths = np.zeros(len(rows.values), np.int64)
     for part in parts:
         lengths += len(part.as_py()) if isinstance(part, pa.Scalar) else _lengths(part)
-    return pc.binary_join_element_wise(encode_varints(lengths), *parts, _EMPTY)
+    return pc.binary_join_element_wise(encode_varints(lengths), *parts, _scalar(_EMPTY))
 
 
 def _sized(binaries: pa.Array) -> list[pa.Array]:
@@ -208,7 +219,7 @@ def _header_parts(headers: pa.Array) -> tuple[pa.Array, Integers]:
     if names.null_count:
         raise ValueError("a header has no name")
     values = pairs.field("value").cast(pa.binary())
-    each = pc.binary_join_element_wise(*_sized(names), *_sized(values), _EMPTY)
+    each = pc.binary_join_element_wise(*_sized(names), *_sized(values), _scalar(_EMPTY))
     # Consecutive headers lie side by side, so that those of a row are one range of bytes.
     bounds = np.zeros(len(headers) + 1, np.int64)
     np.cumsum(counts, out=bounds[1:])
