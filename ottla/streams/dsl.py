@@ -133,15 +133,36 @@ class KStream(StreamOperators[K, V], Generic[K, V]):
         value: Serde[V] | None = None,
         name: str | None = None,
     ) -> "KGroupedStream[K2, V]": ...
+    @overload
     def group_by(
-        self, selector: Any, grouped: Grouped[Any, V] | None = None, **options: Any
-    ) -> "KGroupedStream[Any, V]":
+        self: "KStream[K, V2 | None]",
+        selector: Of1[V2 | None, K2],
+        grouped: Grouped[K2, V2] | None = None,
+        *,
+        key: Serde[K2] | None = None,
+        value: Serde[V2] | None = None,
+        name: str | None = None,
+    ) -> "KGroupedStream[K2, V2]": ...
+    @overload
+    def group_by(
+        self: "KStream[K, V2 | None]",
+        selector: Of2[K, V2 | None, K2],
+        grouped: Grouped[K2, V2] | None = None,
+        *,
+        key: Serde[K2] | None = None,
+        value: Serde[V2] | None = None,
+        name: str | None = None,
+    ) -> "KGroupedStream[K2, V2]": ...
+    def group_by(
+        self, selector: Any, grouped: Grouped[Any, Any] | None = None, **options: Any
+    ) -> "KGroupedStream[Any, Any]":
         """Group the records by a new key."""
         told = grouped or Grouped(**options)
         flow = streams.select_key(self.flow, selector, told.name)
         flow = replace(flow, key=told.key, value=told.value or self.flow.value)
         return KGroupedStream(Grouping(GroupFlow(flow, told.name)))
 
+    @overload
     def group_by_key(
         self,
         grouped: Grouped[K, V] | None = None,
@@ -149,7 +170,24 @@ class KStream(StreamOperators[K, V], Generic[K, V]):
         key: Serde[K] | None = None,
         value: Serde[V] | None = None,
         name: str | None = None,
-    ) -> "KGroupedStream[K, V]":
+    ) -> "KGroupedStream[K, V]": ...
+    @overload
+    def group_by_key(
+        self: "KStream[K, V2 | None]",
+        grouped: Grouped[K, V2] | None = None,
+        *,
+        key: Serde[K] | None = None,
+        value: Serde[V2] | None = None,
+        name: str | None = None,
+    ) -> "KGroupedStream[K, V2]": ...
+    def group_by_key(
+        self,
+        grouped: Grouped[Any, Any] | None = None,
+        *,
+        key: Serde[Any] | None = None,
+        value: Serde[Any] | None = None,
+        name: str | None = None,
+    ) -> "KGroupedStream[Any, Any]":
         """Group the records by their key."""
         told = grouped or Grouped(key, value, name)
         serdes = told.key or self.flow.key, told.value or self.flow.value

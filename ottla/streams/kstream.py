@@ -6,7 +6,7 @@ from typing import Any, Generic, Self, TypeVar, overload
 from ottla.streams.arity import with_key
 from ottla.streams.building import streams
 from ottla.streams.building.flows import StreamFlow
-from ottla.streams.functions import K, Of1, Of2, V
+from ottla.streams.functions import V2, K, Of1, Of2, V
 from ottla.streams.operators import stateless
 from ottla.streams.options import Branched, Name, Printed, Produced, Repartitioned, name_of
 from ottla.streams.processor import StreamPartitioner, Supplier, TopicNameExtractor
@@ -85,6 +85,7 @@ class StreamOperators(SnakeCase, Generic[K, V]):
         options = Repartitioned(key, value, name, number_of_partitions, partitioner)
         return type(self)(streams.repartition(self.flow, repartitioned or options))
 
+    @overload
     def to(
         self,
         topic: str | TopicNameExtractor,
@@ -92,6 +93,27 @@ class StreamOperators(SnakeCase, Generic[K, V]):
         *,
         key: Serde[K] | None = None,
         value: Serde[V] | None = None,
+        partitioner: StreamPartitioner | None = None,
+        named: Name = None,
+    ) -> None: ...
+    @overload
+    def to(
+        self: "StreamOperators[K, V2 | None]",
+        topic: str | TopicNameExtractor,
+        produced: Produced[K, V2] | None = None,
+        *,
+        key: Serde[K] | None = None,
+        value: Serde[V2] | None = None,
+        partitioner: StreamPartitioner | None = None,
+        named: Name = None,
+    ) -> None: ...
+    def to(
+        self,
+        topic: str | TopicNameExtractor,
+        produced: Produced[Any, Any] | None = None,
+        *,
+        key: Serde[Any] | None = None,
+        value: Serde[Any] | None = None,
         partitioner: StreamPartitioner | None = None,
         named: Name = None,
     ) -> None:

@@ -20,6 +20,7 @@ VIn = TypeVar("VIn", contravariant=True)
 KOut = TypeVar("KOut", covariant=True)
 VOut = TypeVar("VOut", covariant=True)
 KFixed = TypeVar("KFixed")
+VFixed = TypeVar("VFixed")
 
 
 class PunctuationType(enum.Enum):
@@ -129,7 +130,7 @@ ContextualProcessor = Processor
 ContextualFixedKeyProcessor = FixedKeyProcessor
 """Kafka's fixed-key processor that keeps its context: here each does."""
 
-FixedKeyRecord = Record
+FixedKeyRecord = Record[KFixed, VFixed]
 """What a fixed-key processor takes and forwards: a record; forwarding it under another key is an error."""
 
 Supplier = Callable[[], Processor[Any, Any, Any, Any]]
@@ -206,8 +207,19 @@ class TimestampedRecord(NamedTuple):
     headers: Sequence[Header] = ()
 
 
-TimestampExtractor = Callable[[TimestampedRecord], int] | Callable[[TimestampedRecord, int], int]
-"""Gives the time of a record; a negative one drops it.
+class ExtractsTime(Protocol):
+    """What a class of extractors makes."""
+
+    def __call__(self, record: TimestampedRecord, partition_time: int, /) -> int:
+        """Return the time of a record, in ms; a negative one drops it."""
+
+
+TimestampExtractor = (
+    Callable[[TimestampedRecord], int]
+    | Callable[[TimestampedRecord, int], int]
+    | type[ExtractsTime]
+)
+"""Gives the time of a record; a negative one drops it. The class of one does as well.
 
 One of two arguments is also told the largest time that its partition had so far, -1 before the first.
 """

@@ -13,7 +13,7 @@ from typing import Any
 
 from ottla.streams.arity import takes_two
 from ottla.streams.errors import StreamsError
-from ottla.streams.processor import TimestampedRecord, TimestampExtractor
+from ottla.streams.processor import TimestampedRecord
 
 _log = logging.getLogger(__name__)
 
@@ -30,12 +30,14 @@ class ExtractRecordMetadataTimestamp:
     """Takes the time that the record has on its topic; subclasses say what an invalid one means."""
 
     def __call__(self, record: TimestampedRecord, partition_time: int) -> int:
+        """Return what `extract` does."""
+        return self.extract(record, partition_time)
+
+    def extract(self, record: TimestampedRecord, partition_time: int) -> int:
         """Return the record's time."""
         if record.timestamp < 0:
             return self.on_invalid_timestamp(record, record.timestamp, partition_time)
         return record.timestamp
-
-    extract = __call__
 
     def on_invalid_timestamp(
         self, record: TimestampedRecord, record_timestamp: int, partition_time: int
@@ -87,11 +89,9 @@ class WallclockTimestampExtractor:
     """Gives each record the time at which it is read, also in a test driver."""
 
     def __call__(self, record: TimestampedRecord, partition_time: int) -> int:
+        """Return what `extract` does."""
+        return self.extract(record, partition_time)
+
+    def extract(self, record: TimestampedRecord, partition_time: int) -> int:
         """Return now."""
         return time.time_ns() // 1_000_000
-
-    extract = __call__
-
-
-AnyExtractor = TimestampExtractor | type[ExtractRecordMetadataTimestamp]
-"""An extractor, or the class of one."""

@@ -4,10 +4,34 @@ import re
 
 import pytest
 
-from ottla.streams import KGroupedStream, KGroupedTable, KStream, KTable, StreamsBuilder
+from ottla.streams import (
+    BranchedKStream,
+    CogroupedKStream,
+    KGroupedStream,
+    KGroupedTable,
+    KStream,
+    KTable,
+    ProcessorContext,
+    SessionWindowedKStream,
+    StreamsBuilder,
+    TimeWindowedKStream,
+    Topology,
+)
 from tests.streams.page import PAGE, Example, examples, play
 
 EXAMPLES = examples()
+
+# What only builders and engines ask, and getters, which need no example.
+OF_ENGINES = {
+    "add",
+    "add_global",
+    "as_of",
+    "check_copartitioning",
+    "default_serdes",
+    "subtopologies",
+}
+OF_ENGINES |= {"emit_interval_ms", "application_id", "record_metadata", "key_serde", "value_serde"}
+OF_ENGINES |= {"connected", "copartitioned", "global_stores", "internal_topics", "nodes", "stores"}
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=[each.code.split("\n")[0] for each in EXAMPLES])
@@ -23,11 +47,26 @@ def test_most_examples_say_what_happens() -> None:
     assert not silent
 
 
-@pytest.mark.parametrize("kind", [StreamsBuilder, KStream, KTable, KGroupedStream, KGroupedTable])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        StreamsBuilder,
+        KStream,
+        KTable,
+        KGroupedStream,
+        KGroupedTable,
+        CogroupedKStream,
+        TimeWindowedKStream,
+        SessionWindowedKStream,
+        BranchedKStream,
+        Topology,
+        ProcessorContext,
+    ],
+)
 def test_every_operator_has_an_example(kind: type) -> None:
     """A new operator comes with one."""
     code = "\n".join(each.code for each in EXAMPLES)
     operators = {name for name in dir(kind) if not name.startswith("_")}
-    operators -= {"queryable_store_name", "plan", "build", "add_state_store", "add_global_store"}
+    operators -= {"queryable_store_name", "plan", "build", *OF_ENGINES}
     missing = [name for name in sorted(operators) if not re.search(rf"\.{name}\(", code)]
     assert not missing, f"{PAGE.name} has no example of {missing}"

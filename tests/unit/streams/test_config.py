@@ -1,6 +1,7 @@
 """Options under Kafka's names, for applications and for test drivers."""
 
 import copy
+import dataclasses
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,7 +16,7 @@ from ottla.streams import (
     TestRecord,
     TopologyTestDriver,
 )
-from ottla.streams.app_settings import read_settings
+from ottla.streams.app_settings import AppSettings, read_settings
 from ottla.streams.config import keywords
 from ottla.streams.handlers import (
     ExceptionHandlers,
@@ -55,9 +56,10 @@ def test_kafkas_names_are_keyword_arguments() -> None:
 def test_every_name_that_has_a_constant_is_an_option() -> None:
     """Whoever asks for another constant is told the nearest."""
     names = [value for name, value in vars(StreamsConfig).items() if name.endswith("_CONFIG")]
-    words = keywords(dict.fromkeys(names))
+    words = keywords({**dict.fromkeys(names, 1), **CONFIG, "state.dir": "/state"})
     del words["application_id"], words["bootstrap_servers"]
-    read_settings({**words, "processing_guarantee": "at_least_once"})
+    fields = {each.name for each in dataclasses.fields(AppSettings)}
+    assert set(words) <= fields
     with pytest.raises(AttributeError, match="did you mean NUM_STREAM_THREADS_CONFIG"):
         StreamsConfig.NUM_STREAM_THREAD_CONFIG  # type: ignore[attr-defined]  # noqa: B018
 

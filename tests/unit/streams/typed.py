@@ -4,19 +4,25 @@ What must be told as an error is marked with `type: ignore`, which --strict want
 """
 
 from typing import assert_type
+from uuid import UUID
 
 from ottla.streams import (
+    AutoOffsetReset,
     Consumed,
     FixedKeyProcessor,
+    Grouped,
     JoinWindows,
     KStream,
     KTable,
     Materialized,
     Processor,
+    Produced,
+    Serde,
     Serdes,
     SessionWindows,
     StreamsBuilder,
     TimeWindows,
+    WallclockTimestampExtractor,
     Windowed,
     col,
 )
@@ -45,6 +51,27 @@ def what_is_told(stream: KStream[str, int]) -> None:
     assert_type(stream.group_by_key().reduce(lambda a, b: a + b), KTable[str, int])
     assert_type(stream.group_by_key().aggregate(float, lambda v, a: a + v), KTable[str, float])
     assert_type(stream.group_by_key().aggregate(int, lambda k, v, a: a + v), KTable[str, int])
+
+
+def what_may_be_none(stream: KStream[str, str | None]) -> None:
+    """Serdes never see None, and aggregations leave it out."""
+    stream.to("out", Produced.with_(Serdes.string(), Serdes.string()))
+    stream.to("out", value=Serdes.string())
+    assert_type(stream.group_by_key(value=Serdes.string()).count(), KTable[str, int])
+    grouped = stream.group_by(lambda k, v: len(k), Grouped.with_(Serdes.integer(), Serdes.string()))
+    assert_type(grouped.reduce(lambda one, two: one + two), KTable[int, str])
+
+
+def what_stores_and_options_are_of() -> None:
+    """Serdes by their types, cogroups by window, extractors and suppliers as classes."""
+    assert_type(Serdes.serde_from(int), Serde[int])
+    assert_type(Serdes.list_serde(Serdes.uuid()), Serde[list[UUID | None]])
+    windowed = amounts.group_by_key().cogroup(lambda value, total: f"{total}{value}")
+    found = windowed.windowed_by(TimeWindows.of("1 min")).aggregate(str)
+    assert_type(found, KTable[Windowed[str], str])
+    reset = AutoOffsetReset.latest()
+    consumed = Consumed.with_(Serdes.string(), Serdes.long(), WallclockTimestampExtractor, reset)
+    assert_type(builder.stream("x", consumed), KStream[str, int])
 
 
 def what_is_windowed_or_joined() -> None:

@@ -1,0 +1,160 @@
+"""Tutorials of Kafka Streams with processors, stores and joins of one's own do here what they do there."""
+
+from typing import Any
+
+import pytest
+
+from ottla.streams import (
+    KeyQuery,
+    QueryableStoreTypes,
+    Serdes,
+    StateQueryRequest,
+    StoreQueryParameters,
+    TopologyTestDriver,
+    WindowedSerdes,
+)
+from tests.streams import kafka_tutorials as tutorials
+
+TEXT, LONG, INTEGER, DOUBLE = Serdes.string(), Serdes.long(), Serdes.integer(), Serdes.double()
+JSON = Serdes.json(dict)
+MINUTE_MS = 60_000
+
+
+def test_words_are_counted_by_a_processor() -> None:
+    """All counts come once a second of the stream's time."""
+    with TopologyTestDriver(tutorials.word_count_processor()) as driver:
+        lines = driver.create_input_topic("streams-plaintext-input", TEXT, TEXT)
+        lines.pipe_input("k", "b a b", 0)
+        lines.pipe_input("k", "b", 1_000)
+        out = driver.create_output_topic("streams-wordcount-processor-output", TEXT, TEXT)
+        expected = [("a", "1"), ("b", "2"), ("a", "1"), ("b", "3")]
+        assert out.read_key_values_to_list() == expected
+
+
+def test_duplicates_are_dropped_for_a_while() -> None:
+    """Seen again within the window they are dropped, later they are new."""
+    with TopologyTestDriver(tutorials.deduplication()) as driver:
+        events = driver.create_input_topic("events", TEXT, JSON)
+        for event, time in (("x", 0), ("x", 1), ("y", 2), ("x", 11 * MINUTE_MS)):
+            events.pipe_input("k", {"id": event, "time": time}, time)
+        out = driver.create_output_topic("unique", TEXT, JSON)
+        found = [each["time"] for each in out.read_values_to_list() if each is not None]
+        assert found == [0, 2, 11 * MINUTE_MS]
+
+
+def test_a_stream_waits_for_its_table() -> None:
+    """What has no partner yet is joined when the clock looks again."""
+    with TopologyTestDriver(tutorials.custom_join()) as driver:
+        users = driver.create_input_topic("users-topic", TEXT, TEXT)
+        clicks = driver.create_input_topic("clicks", TEXT, TEXT)
+        out = driver.create_output_topic("enriched", TEXT, TEXT)
+        users.pipe_input("a", "Ann")
+        clicks.pipe_key_value_list([("a", "home"), ("b", "shop")])
+        assert out.read_key_values_to_list() == [("a", "home by Ann")]
+        users.pipe_input("b", "Bob")
+        driver.advance_wall_clock_time("1 min")
+        assert out.read_key_values_to_list() == [("b", "shop by Bob")]
+        assert list(driver.get_key_value_store("waiting").all()) == []
+
+
+def test_charts_keep_the_most_played_songs() -> None:
+    """A song that is played again takes the place of itself."""
+    with TopologyTestDriver(tutorials.music_charts()) as driver:
+        songs = driver.create_input_topic("song-feed", LONG, JSON)
+        for number, name in enumerate("abcdefg"):
+            songs.pipe_input(number, {"name": name, "genre": "punk"})
+        plays = driver.create_input_topic("play-events", TEXT, JSON)
+        for number in (0, 1, 2, 3, 4, 5, 6, 3, 3, 5):
+            plays.pipe_input("uk", {"song_id": number, "duration": 40_000})
+        plays.pipe_input("uk", {"song_id": 0, "duration": 10})
+        kind = QueryableStoreTypes.key_value_store()
+        asked = StoreQueryParameters.from_name_and_type("top-five-songs-by-genre", kind)
+        top = driver.store(asked).get("punk")
+    assert [each["plays"] for each in top] == [3, 2, 1, 1, 1]
+    assert [each["song"] for each in top[:2]] == ["d", "f"]
+
+
+def test_topics_are_chosen_by_record(capsys: pytest.CaptureFixture[str]) -> None:
+    """By its value and by the topic it came from."""
+    with TopologyTestDriver(tutorials.dynamic_topics()) as driver:
+        for topic, sort, amount in (
+            ("orders-eu", "special", 500),
+            ("orders-us", "plain", 5),
+            ("orders-us", "plain", -1),
+        ):
+            order = {"sort": sort, "amount": amount}
+            driver.create_input_topic(topic, TEXT, JSON).pipe_input("k", order)
+        assert driver.produced_topic_names == {"special-orders-eu", "regular", "wrong"}
+    assert capsys.readouterr().out.splitlines()[0].startswith("[orders]: k, {'sort': 'special'")
+
+
+def test_averages_of_sliding_windows_come_once() -> None:
+    """When the window is closed."""
+    with TopologyTestDriver(tutorials.temperatures()) as driver:
+        temperatures = driver.create_input_topic("temps", TEXT, DOUBLE)
+        for value, time in ((10.0, 0), (20.0, 30_000), (0.0, 10 * MINUTE_MS)):
+            temperatures.pipe_input("s", value, time)
+        serde = WindowedSerdes.time_windowed_serde_from(str, "1 min")
+        found = driver.create_output_topic("averages", serde, DOUBLE).read_key_values_to_map()
+    starts = {key.window.start: value for key, value in found.items() if key is not None}
+    assert starts == {0: 15.0, 1: 20.0, 9 * MINUTE_MS: 0.0}
+
+
+def test_logins_of_all_applications_meet() -> None:
+    """One table of several streams."""
+    with TopologyTestDriver(tutorials.logins()) as driver:
+        for number in "1231":
+            topic = driver.create_input_topic(f"app-{number}", TEXT, JSON)
+            topic.pipe_input("game", {"user": f"u{number}"}, 5)
+        driver.create_input_topic("app-2", TEXT, JSON).pipe_input("other", {"user": "x"}, 10)
+        out = driver.create_output_topic("login-rollup", TEXT, JSON)
+        assert out.read_key_values_to_map()["game"] == {"u1": 2, "u2": 1, "u3": 1}
+
+
+def test_purchases_find_their_albums() -> None:
+    """By foreign key, also when the album comes later."""
+    with TopologyTestDriver(tutorials.music_interest()) as driver:
+        driver.create_input_topic("track-purchases", LONG, JSON).pipe_input(7, {"album": 5})
+        album = {"genre": "rock", "artist": "them"}
+        driver.create_input_topic("albums", LONG, JSON).pipe_input(5, album)
+        out = driver.create_output_topic("music-interest", LONG, JSON)
+        assert out.read_key_value() == (7, {**album, "album": 5})
+        request = StateQueryRequest.in_store("interest-store").with_query(KeyQuery.with_key(7))
+        only = driver.query(request).get_only_partition_result()
+        assert only is not None
+        assert only.get_result() == {**album, "album": 5}
+
+
+def test_entries_of_a_table_grow_old() -> None:
+    """Nothing came for two minutes: a tombstone takes the entry out."""
+    with TopologyTestDriver(tutorials.table_ttl()) as driver:
+        table = driver.create_input_topic("table", TEXT, TEXT)
+        table.pipe_input("a", "x", 0)
+        table.pipe_input("b", "y", 2 * MINUTE_MS)
+        table.pipe_input("b", "z", 2 * MINUTE_MS + 15_000)
+        assert driver.get_key_value_store("table-store").get("a") is None
+        assert driver.get_key_value_store("table-store").get("b") == "z"
+
+
+def test_impressions_are_joined_with_clicks() -> None:
+    """By the ad, within five minutes of the times in the values."""
+    with TopologyTestDriver(tutorials.clicks_and_impressions()) as driver:
+        shows: Any = driver.create_input_topic("impressions", TEXT, JSON)
+        clicks: Any = driver.create_input_topic("clicks", TEXT, JSON)
+        shows.pipe_input("s", {"ad": 1, "time": 0})
+        clicks.pipe_input("c", {"ad": 1, "time": MINUTE_MS})
+        shows.pipe_input("s", {"ad": 2, "time": MINUTE_MS})
+        clicks.pipe_input("c", {"ad": 9, "time": 20 * MINUTE_MS})
+        shows.pipe_input("s", {"ad": 3, "time": 20 * MINUTE_MS})
+        out = driver.create_output_topic("results", TEXT, JSON)
+        expected = [("1", {"ad": "1", "clicked": True}), ("2", {"ad": "2", "clicked": False})]
+        assert out.read_key_values_to_list() == expected
+
+
+def test_changes_of_a_table_are_told_by_their_size() -> None:
+    """With a store that belongs to the topology."""
+    with TopologyTestDriver(tutorials.differences()) as driver:
+        levels = driver.create_input_topic("levels", TEXT, INTEGER)
+        levels.pipe_key_value_list([("a", 5), ("a", 7), ("a", 7)])
+        out = driver.create_output_topic("changes", TEXT, INTEGER)
+        assert out.read_key_values_to_list() == [("a", 5), ("a", 2), ("a", None)]
