@@ -81,3 +81,15 @@ def test_workers_do_not_walk_over_all_modules_after_each_task(spark: SparkSessio
 
     (row,) = spark.range(1).coalesce(1).mapInArrow(count, "frozen long").collect()
     assert row.frozen > 50_000
+
+
+def test_workers_are_handed_large_rows_in_small_batches(spark: SparkSession) -> None:
+    """A batch for a worker ends at 2 MiB, before Spark's 10 000 rows: memory of that size is kept for the next one."""
+
+    def sizes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from (pa.record_batch([[each.nbytes]], ["size"]) for each in batches)
+
+    rows = spark.range(0, 8000, 1, 1).selectExpr("repeat('x', 1000) AS value")
+    found = [row.size for row in rows.mapInArrow(sizes, "size long").collect()]
+    assert len(found) >= 4
+    assert max(found) < 2.1 * 1024 * 1024
