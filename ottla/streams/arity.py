@@ -55,6 +55,16 @@ def with_context(function: Callable[..., Any], what: str) -> Callable[..., Any]:
     return without_context
 
 
+def check_arity(function: Any, count: int, what: str) -> None:
+    """TypeError for what is no function, TopologyError for one of another number of arguments."""
+    if not callable(function):
+        example = "lambda: …" if count == 0 else "lambda one, two: …"
+        raise TypeError(f"{what} is a function, {example}, not {function!r}")
+    needed, taken = _accepts(function, count)
+    if needed > count or (taken is not None and taken < count):
+        raise TopologyError(f"{what} takes {count or 'no'} arguments, this one takes {needed}")
+
+
 def takes_two(function: Callable[..., Any], what: str) -> bool:
     """Tell whether a function has to be given a second argument."""
     _check_function(function, what)

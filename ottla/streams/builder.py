@@ -14,7 +14,7 @@ from ottla.streams.ktable import GlobalKTable, KTable
 from ottla.streams.lowering import lower
 from ottla.streams.operators.tables import TableSource
 from ottla.streams.operators.views import global_view
-from ottla.streams.options import Consumed, Kept, Materialized, asked
+from ottla.streams.options import Consumed, Kept, Materialized, asked, of_kind
 from ottla.streams.plan import (
     GlobalStoreNode,
     Graph,
@@ -50,7 +50,8 @@ class StreamsBuilder(SnakeCase):
         name: str | None = None,
     ) -> KStream[K, V]:
         """Read a topic, several topics, or all topics that match a pattern, as a stream."""
-        options = consumed or Consumed(key, value, timestamp, offset_reset, name)
+        given = of_kind(consumed, Consumed, "how a topic is read")
+        options = given or Consumed(key, value, timestamp, offset_reset, name)
         named = self._graph.named(options.name, "KSTREAM-SOURCE-")
         node = _source(named, topics, options)
         self._graph.add(replace(node, mergeable=True))
@@ -69,7 +70,7 @@ class StreamsBuilder(SnakeCase):
     ) -> KTable[K, V]:
         """Read a topic as a table: the last record of each key counts."""
         graph, given = self._graph, Consumed(key, value, timestamp, None, name)
-        options, kept = _told(consumed, materialized, given)
+        options, kept = _told(topic, consumed, materialized, given)
         store_name = kept.name or graph.new_store_name(f"{topic}-")
         source = graph.named(options.name, "KSTREAM-SOURCE-", "-source")
         named = graph.named(options.name, "KTABLE-SOURCE-")
@@ -95,7 +96,7 @@ class StreamsBuilder(SnakeCase):
     ) -> GlobalKTable[K, V]:
         """Read all partitions of a topic as a table that every task has whole."""
         graph, given = self._graph, Consumed(key, value, timestamp, None, name)
-        options, kept = _told(consumed, materialized, given)
+        options, kept = _told(topic, consumed, materialized, given)
         store_name = kept.name or graph.new_store_name(f"{topic}-")
         store = kept.builder("timestamped_key_value", store_name)
         if store.kind == "versioned":
@@ -155,7 +156,14 @@ def _source(name: str, topics: Topics, options: Consumed[Any, Any]) -> SourceNod
     if isinstance(topics, re.Pattern):
         places: tuple[tuple[str, ...], str | None] = ((), topics.pattern)
     else:
-        places = (topics,) if isinstance(topics, str) else tuple(topics), None
+        listed = (
+            (topics,) if isinstance(topics, str) or not isinstance(topics, Iterable) else topics
+        )
+        places = tuple(listed), None
+        if not places[0] or not all(isinstance(each, str) for each in places[0]):
+            raise TopologyError(
+                f"a stream reads a topic, several topics or all that match a pattern, not {topics!r}"
+            )
     extractor, reset = options.timestamp_extractor, options.offset_reset
     if reset not in (None, "earliest", "latest"):
         raise TopologyError(f"a source starts at earliest or latest, not at {reset!r}")
@@ -163,13 +171,16 @@ def _source(name: str, topics: Topics, options: Consumed[Any, Any]) -> SourceNod
 
 
 def _told(
+    topic: str,
     consumed: Consumed[K, V] | Materialized[K, V] | None,
     materialized: Kept[K, V],
     given: Consumed[K, V],
 ) -> tuple[Consumed[K, V], Materialized[K, V]]:
     """Return how a table is read and kept; a Materialized may stand in the first place, as in Kafka Streams."""
+    if not isinstance(topic, str):
+        raise TopologyError(f"a table is read from one topic, not from {topic!r}")
     if isinstance(consumed, Materialized):
         consumed, materialized = None, consumed
     kept = asked(materialized, None)[1] or Materialized()
-    options = consumed or given
+    options = of_kind(consumed, Consumed, "how a topic is read") or given
     return replace(options, key=options.key or kept.key, value=options.value or kept.value), kept

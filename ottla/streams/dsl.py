@@ -27,6 +27,7 @@ from ottla.streams.options import (
     StreamJoined,
     asked,
     name_of,
+    of_kind,
 )
 from ottla.streams.processor import Processor
 from ottla.streams.serdes import Serde
@@ -157,7 +158,7 @@ class KStream(StreamOperators[K, V], Generic[K, V]):
         self, selector: Any, grouped: Grouped[Any, Any] | None = None, **options: Any
     ) -> "KGroupedStream[Any, Any]":
         """Group the records by a new key."""
-        told = grouped or Grouped(**options)
+        told = of_kind(grouped, Grouped, "a group") or Grouped(**options)
         flow = streams.select_key(self.flow, selector, told.name)
         flow = replace(flow, key=told.key, value=told.value or self.flow.value)
         return KGroupedStream(Grouping(GroupFlow(flow, told.name)))
@@ -189,7 +190,7 @@ class KStream(StreamOperators[K, V], Generic[K, V]):
         name: str | None = None,
     ) -> "KGroupedStream[Any, Any]":
         """Group the records by their key."""
-        told = grouped or Grouped(key, value, name)
+        told = of_kind(grouped, Grouped, "a group") or Grouped(key, value, name)
         serdes = told.key or self.flow.key, told.value or self.flow.value
         flow = replace(self.flow, key=serdes[0], value=serdes[1])
         return KGroupedStream(Grouping(GroupFlow(flow, told.name)))

@@ -9,6 +9,7 @@ from ottla.streams.building import groups
 from ottla.streams.building.groups import Grouping, WindowSpec
 from ottla.streams.durations import Duration, milliseconds
 from ottla.streams.emitting import EmitStrategy
+from ottla.streams.errors import TopologyError
 from ottla.streams.functions import K, Of2, Of3, R, V
 from ottla.streams.ktable import KTable
 from ottla.streams.operators.windowed import OnLate
@@ -17,9 +18,17 @@ from ottla.streams.records import Windowed
 from ottla.streams.spelling import SnakeCase
 from ottla.streams.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
 
+# What people ask of groups, and tables have.
+_OF_TABLES = frozenset(
+    ("to_stream", "to", "filter", "filter_not", "map_values", "suppress", "join", "left_join")
+)
+_NOT_YET = (_OF_TABLES, "count, reduce or aggregate it first: that makes a table, which has {}")
+
 
 class KGroupedStream(SnakeCase, Generic[K, V]):
     """A stream by the key of a group."""
+
+    _elsewhere = (_NOT_YET,)
 
     def __init__(self, grouping: Grouping) -> None:
         self.grouping = grouping
@@ -73,19 +82,32 @@ class KGroupedStream(SnakeCase, Generic[K, V]):
     ) -> "TimeWindowedKStream[K, V]": ...
     def windowed_by(self, windows: groups.AnyWindows) -> Any:
         """Aggregate by window as well."""
+        _check_windows(windows)
         is_session = isinstance(windows, SessionWindows)
         kind = SessionWindowedKStream if is_session else TimeWindowedKStream
         return kind(replace(self.grouping, spec=WindowSpec(windows)))
 
 
+def _check_windows(windows: Any) -> None:
+    if not isinstance(windows, TimeWindows | UnlimitedWindows | SlidingWindows | SessionWindows):
+        raise TopologyError(
+            "a stream is windowed by TimeWindows.of(size), SlidingWindows, SessionWindows or UnlimitedWindows, "
+            f"not by {windows!r}"
+        )
+
+
 class _WindowedKStream(SnakeCase, Generic[K, V]):
     """What streams by key and window share."""
+
+    _elsewhere = (_NOT_YET,)
 
     def __init__(self, grouping: Grouping) -> None:
         self._grouping = grouping
 
     def emit_strategy(self, strategy: EmitStrategy) -> Self:
         """Emit each update, or each window once when it closes."""
+        if not isinstance(strategy, EmitStrategy):
+            raise TypeError(f"write EmitStrategy.on_window_close(), not {strategy!r}")
         return type(self)(self._grouping.emitting(on_close=strategy.on_close))
 
     def on_late(self, callback: OnLate) -> Self:
@@ -213,6 +235,7 @@ class CogroupedKStream(SnakeCase, Generic[K, R]):
     ) -> "TimeWindowedCogroupedKStream[K, R]": ...
     def windowed_by(self, windows: groups.AnyWindows) -> Any:
         """Aggregate by window as well."""
+        _check_windows(windows)
         is_session = isinstance(windows, SessionWindows)
         kind = SessionWindowedCogroupedKStream if is_session else TimeWindowedCogroupedKStream
         return kind(self._parts, WindowSpec(windows))

@@ -8,7 +8,15 @@ from ottla.streams.building import streams
 from ottla.streams.building.flows import StreamFlow
 from ottla.streams.functions import V2, K, Of1, Of2, V
 from ottla.streams.operators import stateless
-from ottla.streams.options import Branched, Name, Printed, Produced, Repartitioned, name_of
+from ottla.streams.options import (
+    Branched,
+    Name,
+    Printed,
+    Produced,
+    Repartitioned,
+    name_of,
+    of_kind,
+)
 from ottla.streams.processor import StreamPartitioner, Supplier, TopicNameExtractor
 from ottla.streams.serdes import Serde
 from ottla.streams.spelling import SnakeCase
@@ -18,6 +26,20 @@ S = TypeVar("S", bound="StreamOperators[Any, Any]")
 
 class StreamOperators(SnakeCase, Generic[K, V]):
     """What a stream can do and stay a stream of the same keys and values."""
+
+    _elsewhere = (
+        (
+            frozenset(("count", "reduce", "aggregate", "windowed_by", "cogroup")),
+            "group it first, group_by_key().{0}(…) or group_by(…).{0}(…)",
+        ),
+        (frozenset(("suppress",)), "tables wait, streams do not"),
+        (frozenset(("through",)), "write to(topic) and read builder.stream(topic)"),
+        (frozenset(("transform", "flat_transform")), "a Processor does it, process(…)"),
+        (
+            frozenset(("transform_values", "flat_transform_values")),
+            "a FixedKeyProcessor does it, process_values(…)",
+        ),
+    )
 
     def __init__(self, flow: StreamFlow) -> None:
         self.flow = flow
@@ -83,7 +105,8 @@ class StreamOperators(SnakeCase, Generic[K, V]):
     ) -> Self:
         """Send the stream through an internal topic, by key."""
         options = Repartitioned(key, value, name, number_of_partitions, partitioner)
-        return type(self)(streams.repartition(self.flow, repartitioned or options))
+        told = of_kind(repartitioned, Repartitioned, "a repartition topic") or options
+        return type(self)(streams.repartition(self.flow, told))
 
     @overload
     def to(
@@ -119,11 +142,14 @@ class StreamOperators(SnakeCase, Generic[K, V]):
     ) -> None:
         """Write the stream to a topic, or to the one a function of the record names."""
         options = Produced(key, value, partitioner, name_of(named))
-        streams.to(self.flow, topic, produced or options)
+        streams.to(
+            self.flow, topic, of_kind(produced, Produced, "how a topic is written") or options
+        )
 
     def print(self, printed: Printed | None = None) -> None:
         """Print each record and end the stream; where it runs on a cluster, in the executors' logs."""
-        streams.print_records(self.flow, printed or Printed())
+        told = of_kind(printed, Printed, "how records are printed")
+        streams.print_records(self.flow, told or Printed())
 
 
 class BranchedKStream(SnakeCase, Generic[S, K, V]):
@@ -158,7 +184,8 @@ class BranchedKStream(SnakeCase, Generic[S, K, V]):
         return self._branches
 
     def _add(self, predicate: Any, branched: Branched[S] | str | None) -> None:
-        options = Branched(branched) if isinstance(branched, str) else branched or Branched()
+        told = Branched(branched) if isinstance(branched, str) else branched
+        options: Branched[Any] = of_kind(told, Branched, "a branch") or Branched()
         flow = streams.branch(self._flow, self._splitter, predicate, options.name)
         stream: S | None = self._make(flow)
         if options.consumer is not None and stream is not None:

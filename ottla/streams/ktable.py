@@ -10,6 +10,7 @@ from ottla.streams.building.flows import TableFlow
 from ottla.streams.building.groups import TableGroupFlow
 from ottla.streams.durations import Duration
 from ottla.streams.emitting import BufferConfig, Suppressed
+from ottla.streams.errors import TopologyError
 from ottla.streams.functions import K2, V2, K, Of1, Of2, Of3, R, V
 from ottla.streams.operators.tables import ValueTransformer
 from ottla.streams.operators.views import View
@@ -22,6 +23,7 @@ from ottla.streams.options import (
     TableJoined,
     asked,
     name_of,
+    of_kind,
 )
 from ottla.streams.serdes import Serde
 from ottla.streams.spelling import SnakeCase
@@ -43,8 +45,27 @@ class GlobalKTable(SnakeCase, Generic[K, V]):
         return self.store_name
 
 
+# What people ask of tables, and streams have.
+_OF_STREAMS = (
+    "to map flat_map flat_map_values select_key peek foreach split branch merge repartition print process "
+    "process_values through group_by_key"
+)
+
+
 class KTable(SnakeCase, Generic[K, V]):
     """A table: the latest value of each key; None removes an entry."""
+
+    _elsewhere = (
+        (
+            frozenset(_OF_STREAMS.split()),
+            "its changes are a stream, to_stream().{}(…)",
+        ),
+        (
+            frozenset(("count", "reduce", "aggregate")),
+            "group its entries first, group_by(lambda key, value: (new_key, value)).{}(…)",
+        ),
+        (frozenset(("windowed_by", "cogroup")), "streams have windows, tables have none"),
+    )
 
     def __init__(self, flow: TableFlow) -> None:
         self.flow = flow
@@ -100,7 +121,10 @@ class KTable(SnakeCase, Generic[K, V]):
         """
         if isinstance(suppressed, str):
             if suppressed != "until_window_closes":
-                raise ValueError(f"not a way to suppress: {suppressed!r}")
+                raise ValueError(
+                    f"not a way to suppress: {suppressed!r}; write 'until_window_closes', or "
+                    "Suppressed.until_time_limit(…)"
+                )
             suppressed = Suppressed.until_window_closes(buffer)
         if idle_timeout is not None:
             suppressed = suppressed.with_idle_timeout(idle_timeout, on_late)
@@ -179,7 +203,8 @@ class KTable(SnakeCase, Generic[K, V]):
         self, selector: Any, grouped: Grouped[Any, Any] | None = None, **options: Any
     ) -> "KGroupedTable[Any, Any]":
         """Group the entries by a new key, each with a new value."""
-        return KGroupedTable(tables.group_by(self.flow, selector, grouped or Grouped(**options)))
+        told = of_kind(grouped, Grouped, "a group") or Grouped(**options)
+        return KGroupedTable(tables.group_by(self.flow, selector, told))
 
     @overload
     def join(
@@ -211,7 +236,8 @@ class KTable(SnakeCase, Generic[K, V]):
     ) -> "KTable[K, R]": ...
     def join(self, other: Any, *arguments: Any, **options: Any) -> "KTable[K, Any]":
         """Join with a table: `(other, joiner)` by key, `(other, extractor, joiner)` by foreign key."""
-        return KTable(tables.join_tables(self.flow, other.flow, (False, False), arguments, options))
+        sides = self.flow, _flow_of(other)
+        return KTable(tables.join_tables(*sides, (False, False), arguments, options))
 
     @overload
     def left_join(
@@ -243,7 +269,8 @@ class KTable(SnakeCase, Generic[K, V]):
     ) -> "KTable[K, R]": ...
     def left_join(self, other: Any, *arguments: Any, **options: Any) -> "KTable[K, Any]":
         """Join as `join` does; entries of this table without a partner are joined with None."""
-        return KTable(tables.join_tables(self.flow, other.flow, (True, False), arguments, options))
+        sides = self.flow, _flow_of(other)
+        return KTable(tables.join_tables(*sides, (True, False), arguments, options))
 
     def outer_join(
         self,
@@ -254,7 +281,17 @@ class KTable(SnakeCase, Generic[K, V]):
     ) -> "KTable[K, R]":
         """Join by key; entries of either table without a partner are joined with None."""
         told = {"materialized": materialized, "named": named}
-        return KTable(tables.join_tables(self.flow, other.flow, (True, True), (joiner,), told))
+        sides = self.flow, _flow_of(other)
+        return KTable(tables.join_tables(*sides, (True, True), (joiner,), told))
+
+
+def _flow_of(other: Any) -> TableFlow:
+    if not isinstance(other, KTable):
+        raise TopologyError(
+            f"a table is joined with a table, not with a {type(other).__name__}; a stream joins a table or a "
+            "global table from its own side"
+        )
+    return other.flow
 
 
 class KGroupedTable(SnakeCase, Generic[K, V]):

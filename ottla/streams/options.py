@@ -11,11 +11,12 @@ from ottla.streams.durations import Duration, milliseconds
 from ottla.streams.errors import TopologyError
 from ottla.streams.functions import K, V
 from ottla.streams.processor import StreamPartitioner, TimestampExtractor
-from ottla.streams.serdes import Serde
+from ottla.streams.serdes import Serde, check_serdes
 from ottla.streams.spelling import SnakeCase
 from ottla.streams.stores.builders import StoreBuilder
 
 T = TypeVar("T")
+OptionT = TypeVar("OptionT")
 
 
 @dataclass(frozen=True)
@@ -38,8 +39,25 @@ Name = Named | str | None
 
 
 def name_of(named: "Named | str | None") -> str | None:
-    """Return the name itself."""
-    return named.name if isinstance(named, Named) else named
+    """Return the name itself; TypeError for another option, which has no place there."""
+    if named is None or isinstance(named, str):
+        return named
+    if not isinstance(named, Named):
+        raise TypeError(f"an operator is named by a text or Named.as_(…), not by {_shown(named)}")
+    return named.name
+
+
+def _shown(option: Any) -> str:
+    kind = type(option).__name__
+    return f"a {kind}" if isinstance(option, SnakeCase) else repr(option)
+
+
+def of_kind(option: OptionT | None, kind: type[OptionT], what: str) -> OptionT | None:
+    """Return an option; TypeError for one of another kind."""
+    if option is not None and not isinstance(option, kind):
+        name = kind.__name__
+        raise TypeError(f"{what} is told with a {name}, as in {name}.as_(…), not {_shown(option)}")
+    return option
 
 
 @dataclass(frozen=True)
@@ -48,6 +66,9 @@ class _WithSerdes(SnakeCase, Generic[K, V]):
 
     key: Serde[K] | None = None
     value: Serde[V] | None = None
+
+    def __post_init__(self) -> None:
+        check_serdes(self.key, self.value)
 
     def _changed(self, **changes: Any) -> Self:
         changed: Self = replace(cast(Any, self), **changes)
@@ -103,7 +124,7 @@ class Consumed(_WithSerdes[K, V]):
         """Return how to read with these serdes; or with nothing but an extractor, or where to start."""
         if isinstance(key, str):
             return Consumed(offset_reset=key)
-        if callable(key):
+        if callable(key) and value is None:
             return Consumed(timestamp_extractor=key)
         return Consumed(key, value, timestamp_extractor, reset)
 
@@ -401,6 +422,9 @@ class Materialized(SnakeCase, Generic[K, V]):
     log_config: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Options of its changelog's topic, over those that an application gives it."""
 
+    def __post_init__(self) -> None:
+        check_serdes(self.key, self.value)
+
     @classmethod
     def as_(cls, store: str | StoreBuilder) -> "Materialized[Any, Any]":
         """Return a table whose store has this name, or is this one."""
@@ -485,7 +509,7 @@ def asked(materialized: Option, named: Option) -> tuple[str | None, Materialized
     if isinstance(materialized, Named) or isinstance(named, Materialized):
         raise TypeError("an operator has one name, and its table is kept one way")
     kept = Materialized.as_(materialized) if isinstance(materialized, str) else materialized
-    return name_of(named), kept
+    return name_of(named), of_kind(kept, Materialized, "how a table is kept")
 
 
 @dataclass(frozen=True)

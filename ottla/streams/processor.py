@@ -7,7 +7,7 @@ needs is handed to it where it is made (`process(lambda: P(config))`). `Processo
 import enum
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 from ottla.streams.durations import Duration, Instant
 from ottla.streams.errors import TopologyError
@@ -107,6 +107,12 @@ class Processor(Generic[KIn, VIn, KOut, VOut]):
 
     stores: tuple[StoreBuilder, ...] | list[StoreBuilder] = ()
     context: ProcessorContext
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            hint = "; call super().init(context) in its init" if name == "context" else ""
+            raise AttributeError(f"{type(self).__name__} has no {name}{hint}")
 
     def init(self, context: ProcessorContext) -> None:
         """Start: called once before the first record. Call `super().init(context)` when overriding."""

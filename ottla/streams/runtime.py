@@ -76,6 +76,14 @@ class TaskSettings:
 _ANY_KEY: Any = object()
 
 
+def _check_record(name: str, record: Any) -> None:
+    if not isinstance(record, Record):
+        raise TypeError(
+            f"{name} forwards {record!r}: write forward(Record(key, value, timestamp)), or "
+            "forward(record.with_value(…))"
+        ) from None
+
+
 class NodeContext(SnakeCase):
     """What one processor sees of its task."""
 
@@ -103,7 +111,12 @@ class NodeContext(SnakeCase):
     def forward(self, record: Record[Any, Any], child: str | None = None) -> None:
         """Send a record to all children, or to one by its name."""
         task = self._task
-        if record.timestamp == task.now and record.headers is task.headers:
+        try:
+            is_same = record.timestamp == task.now and record.headers is task.headers
+        except AttributeError:
+            _check_record(self._name, record)
+            raise
+        if is_same:
             self._send(record, child)
             return
         # What is written below, tombstones of tables among it, has the time of the record that is forwarded.

@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 # Words that Python keeps for itself.
@@ -22,6 +22,9 @@ def _sentence(owner: type, name: str) -> str:
     near = [wanted] if wanted in known else difflib.get_close_matches(wanted, known, 1, 0.75)
     near = near or difflib.get_close_matches(name, known, 1, 0.75)
     hint = f"; did you mean {near[0]}?" if near else ""
+    for names, told in getattr(owner, "_elsewhere", ()):
+        if wanted in names:
+            return f"{owner.__name__} has no {name}: {told.format(wanted)}"
     return f"{owner.__name__} has no {name}{hint}"
 
 
@@ -35,7 +38,12 @@ class _Spelled(type):
 
 
 class SnakeCase(metaclass=_Spelled):
-    """A type with Kafka Streams' names in snake_case; a missing one is told with the name that was meant."""
+    """A type with Kafka Streams' names in snake_case; a missing one is told with the name that was meant.
+
+    `_elsewhere` has names that people look for here, and where they are.
+    """
+
+    _elsewhere: ClassVar[tuple[tuple[frozenset[str], str], ...]] = ()
 
     if not TYPE_CHECKING:
 

@@ -239,6 +239,10 @@ class TopologyTestDriver(SnakeCase):
         default_value_serde: Serde[Any] | None = None,
         emit_interval_ms: int = 0,
     ) -> None:
+        if not isinstance(topology, Topology):
+            raise TypeError(
+                f"a driver runs a Topology, which builder.build() returns; not a {type(topology).__name__}"
+            )
         known = _settings(settings)
         plain = known.defaults
         self._defaults = DefaultSerdes(

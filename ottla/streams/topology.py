@@ -22,7 +22,7 @@ from ottla.streams.processor import (
     check_supplier,
     supplied_stores,
 )
-from ottla.streams.serdes import Serde
+from ottla.streams.serdes import Serde, check_serdes
 from ottla.streams.spelling import SnakeCase
 from ottla.streams.stores.builders import StoreBuilder
 
@@ -102,6 +102,7 @@ class Topology(SnakeCase):
             places: tuple[tuple[str, ...], str | None] = ((), topics[0].pattern)
         else:
             places = tuple(_topic_name(each) for each in topics), None
+        check_serdes(key, value)
         source = Source(name, *places, key, value, timestamp_extractor, offset_reset)
         self.add(source)
         return self
@@ -141,6 +142,7 @@ class Topology(SnakeCase):
                 f"a sink is added with its name, its topic and its parents; {wrong!r} is told by its name: key=, "
                 "value= or partitioner="
             )
+        check_serdes(key, value)
         target = topic if isinstance(topic, str) else with_context(topic, "a topic name extractor")
         self._add_child(Sink(name, target, parents, key, value, partitioner, carries_changes))
         return self

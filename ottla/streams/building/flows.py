@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ottla.streams.errors import TopologyError
 from ottla.streams.operators.views import View, store_view
 from ottla.streams.plan import Graph, OperatorNode, RepartitionNode
 from ottla.streams.processor import StreamPartitioner, Supplier
@@ -23,6 +24,11 @@ class StreamFlow:
     key: Serde[Any] | None
     value: Serde[Any] | None
     repartition_required: bool = False
+
+    def check_same(self, other: "StreamFlow | TableFlow") -> None:
+        """TopologyError for what another builder made."""
+        if other.graph is not self.graph:
+            raise TopologyError("these come of two builders; make both of one StreamsBuilder")
 
     def then(self, name: str, operator: Supplier, **changes: Any) -> "StreamFlow":
         """Add an operator and return the stream that it makes."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ottla.streams.arity import with_key
+from ottla.streams.arity import check_arity, with_key
 from ottla.streams.building.flows import (
     StreamFlow,
     TableFlow,
@@ -56,6 +56,7 @@ def no_initializer() -> None:
 
 def reducing(reducer: Callable[[Any, Any], Any]) -> Aggregator:
     """Return the aggregator of a reducer: the first value starts."""
+    check_arity(reducer, 2, "a reducer")
     return lambda _key, value, aggregate: value if aggregate is None else reducer(aggregate, value)
 
 
@@ -254,6 +255,7 @@ class Grouping:
         self, initializer: Initializer, aggregator: Any, merger: Any, told: Told
     ) -> TableFlow:
         """Fold the values of each key."""
+        check_arity(initializer, 0, "an initializer")
         merges = None if merger is None else with_key(merger, 3, "a merger")
         fold = Fold(initializer, with_key(aggregator, 3, "an aggregator"), merges)
         return self._add(Aggregation.of("KSTREAM-AGGREGATE-", told), fold)
@@ -314,6 +316,8 @@ class TableGroupFlow:
 
     def reduce(self, adder: Any, subtractor: Any, told: Told) -> TableFlow:
         """Combine the values of each group."""
+        check_arity(adder, 2, "an adder")
+        check_arity(subtractor, 2, "a subtractor")
 
         def add(_key: Any, value: Any, aggregate: Any) -> Any:
             return adder(aggregate, value)
@@ -327,6 +331,7 @@ class TableGroupFlow:
     def aggregate(self, folds: tuple[Initializer, Any, Any], told: Told) -> TableFlow:
         """Fold the values of each group."""
         initializer, adder, subtractor = folds
+        check_arity(initializer, 0, "an initializer")
         adds, subtracts = with_key(adder, 3, "an adder"), with_key(subtractor, 3, "a subtractor")
         asked = Aggregation.of("KTABLE-AGGREGATE-", told)
         return aggregate_table(self, asked, (initializer, adds, subtracts), None)
@@ -379,6 +384,7 @@ def aggregate_cogroup(
     spec: WindowSpec | None,
 ) -> TableFlow:
     """Add the aggregations of several grouped streams into one table."""
+    check_arity(initializer, 0, "an initializer")
     graph = parts[0][0].flow.graph
     prefix = "COGROUPKSTREAM-AGGREGATE-"
     asked = Aggregation.of(prefix, told)

@@ -52,6 +52,8 @@ def join(
     words: Mapping[str, Any],
 ) -> StreamFlow:
     """Add a join with a stream, a table or, by its view, a global table."""
+    if isinstance(other, StreamFlow | TableFlow):
+        flow.check_same(other)
     if isinstance(other, StreamFlow):
         joiner, windows, told = _told(_STREAM, arguments, words)
         joins_two = with_key(joiner, 3, "a joiner")

@@ -29,6 +29,7 @@ def select_key(flow: StreamFlow, mapper: Any, name: str | None) -> StreamFlow:
 
 def merge(flow: StreamFlow, other: StreamFlow, name: str | None) -> StreamFlow:
     """Add the step where two streams meet."""
+    flow.check_same(other)
     named = flow.graph.named(name, "KSTREAM-MERGE-")
     flow.graph.add(OperatorNode(named, (flow.node, other.node), PassThrough()))
     required = flow.repartition_required or other.repartition_required

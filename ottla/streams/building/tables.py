@@ -280,6 +280,8 @@ def join_tables(
             "tables are joined with (table, joiner) by key, or with (table, extractor, joiner) by a foreign "
             "key; Named, Materialized and TableJoined may come after"
         )
+    if other.graph is not table.graph:
+        raise TopologyError("these come of two builders; make both of one StreamsBuilder")
     if len(functions) == 1:
         return join(table, other, functions[0], outer, name, materialized)
     told = replace(joined or TableJoined(), name=name), materialized or Materialized()

@@ -7,7 +7,7 @@ value, and so a tombstone, is None on both sides.
 
 from ottla.streams.serdes.named import Serdes, WindowedSerdes
 from ottla.streams.serdes.registry import Schema, SchemaReference, SchemaRegistry
-from ottla.streams.serdes.serde import Serde, changes, over_default, resolve
+from ottla.streams.serdes.serde import Serde, changes, check_serdes, over_default, resolve
 
 __all__ = [
     "Schema",
@@ -17,6 +17,7 @@ __all__ = [
     "Serdes",
     "WindowedSerdes",
     "changes",
+    "check_serdes",
     "over_default",
     "resolve",
 ]

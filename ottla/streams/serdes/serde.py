@@ -49,6 +49,19 @@ class Serde(Generic[T]):
         return f"Serdes.{self.name}"
 
 
+def check_serdes(*serdes: Any) -> None:
+    """TypeError for what is no serde, with what to write; None stands for the default."""
+    for each in serdes:
+        if each is None or isinstance(each, Serde):
+            continue
+        name = getattr(each, "__name__", repr(each))
+        if isinstance(each, type):
+            hint = f"Serdes.serde_from({name}) or Serdes.json({name})"
+        else:
+            hint = f"Serdes.{name}()" if callable(each) else "one of Serdes"
+        raise TypeError(f"a serde is wanted, not {name}: write {hint}")
+
+
 def resolve(serde: Serde[Any] | None, default: Serde[Any]) -> Serde[Any]:
     """Return the serde that is used where `serde` was given and `default` is the default."""
     if serde is None:

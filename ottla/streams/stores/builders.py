@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from ottla.streams.serdes import Serde, Serdes, resolve
+from ottla.streams.serdes import Serde, Serdes, check_serdes, resolve
 from ottla.streams.stores.buffers import JoinBuffer, OuterJoinStore, SuppressBuffer
 from ottla.streams.stores.expiring import ExpiringKeyValueStore
 from ottla.streams.stores.key_value import KeyValueStore, TimestampedKeyValueStore
@@ -57,6 +57,9 @@ class StoreBuilder:
     """How long a key-value store keeps an entry, in stream time; 0: until it is removed."""
     log_config: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Options of its changelog's topic, over those that an application gives it."""
+
+    def __post_init__(self) -> None:
+        check_serdes(self.key, self.value)
 
     def with_logging_enabled(self, config: Mapping[str, str] | None = None) -> "StoreBuilder":
         """Return the description of a store with a changelog, whose topic has these options as well."""
