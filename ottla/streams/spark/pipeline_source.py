@@ -38,6 +38,7 @@ from ottla.streams.spark.sink import StreamSink, Written
 from ottla.streams.spark.source import OttlaSource, RangeTask, StreamReader
 from ottla.streams.spark.tasks import wall_clock_ms
 from ottla.streams.spark.time_order import TimeOrder
+from ottla.streams.spark.workers import settle_after_work
 from ottla.wire.records.columnar import ColumnDecoder
 from ottla.wire.records.columnar_arrays import HEADERS_TYPE
 
@@ -132,6 +133,7 @@ class PipelineReader(StreamReader):
                 topic, count = wanted.topic, partition.counts.get(wanted.topic, 0)
                 for records in self._fetch(fetcher, wanted):
                     yield as_arrow(entry.take(topic, wanted.partition, records, count))
+        settle_after_work()
 
     def _fetch(self, fetcher: Fetcher, wanted: OffsetRange) -> Iterator[pa.RecordBatch]:
         if wanted.topic == CLOCK_TOPIC:

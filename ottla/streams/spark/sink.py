@@ -35,6 +35,7 @@ from ottla.streams.spark.exactly_once import (
 )
 from ottla.streams.spark.options import SparkOptions
 from ottla.streams.spark.refusals import Refusals
+from ottla.streams.spark.workers import settle_after_work
 from ottla.wire.records.columnar_arrays import HEADERS_TYPE
 from ottla.wire.records.columnar_encoding import Rows
 from ottla.wire.records.columnar_partitioner import partitions_of
@@ -100,6 +101,7 @@ class _Sink:
             if letters is not None:
                 router.send(letters)
                 sender.flush()
+            settle_after_work()
             return sender.records_sent
 
 

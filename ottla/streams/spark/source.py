@@ -55,6 +55,7 @@ from ottla.streams.spark.ranges import (
 )
 from ottla.streams.spark.shadow_group import ShadowGroup
 from ottla.streams.spark.sink import BatchSink, StreamSink
+from ottla.streams.spark.workers import settle_after_work
 from ottla.wire.records.columnar import ColumnDecoder
 
 _HEADERS = ArrayType(
@@ -146,6 +147,7 @@ class _RangeReader:
         ):
             decoder = ColumnDecoder(wanted.topic, wanted.partition, self._names)
             yield from fetcher.fetch(decoder, wanted.start, wanted.end)
+        settle_after_work()
 
     def _tasks(self, ranges: Sequence[OffsetRange]) -> list[InputPartition]:
         cut = split(

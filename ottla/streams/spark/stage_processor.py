@@ -11,6 +11,7 @@ from pyspark.sql.streaming.stateful_processor import (
 
 from ottla.streams.spark.envelopes import SCHEMA, Envelope
 from ottla.streams.spark.shipping import Shipment
+from ottla.streams.spark.workers import settle_after_work
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]
@@ -69,3 +70,4 @@ class StageProcessor(StatefulProcessor):
 
     def close(self) -> None:
         """Let go of nothing: Spark closes the state."""
+        settle_after_work()

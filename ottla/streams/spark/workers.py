@@ -5,6 +5,7 @@ Ottla in memory that is a walk over 100 000 objects, none of which is garbage: 5
 stage, and for the processes that plan and commit a micro-batch as well.
 """
 
+import functools
 import gc
 import sys
 
@@ -16,3 +17,9 @@ def settle() -> None:
     spec = getattr(sys.modules.get("__main__"), "__spec__", None)
     if spec is not None and spec.name == _WORKER:
         gc.freeze()
+
+
+@functools.cache
+def settle_after_work() -> None:
+    """Do so again, once, at the end of a first task: the first values that Arrow is given have it import pandas."""
+    settle()

@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from ottla.streams.spark.workers import settle
+from ottla.streams.spark.workers import settle, settle_after_work
 
 
 @pytest.fixture(autouse=True)
@@ -37,3 +37,16 @@ def test_the_program_of_a_user_is_left_alone(monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.setitem(sys.modules, "__main__", program)
         settle()
         assert gc.get_freeze_count() == 0
+
+
+def test_what_a_first_task_has_loaded_is_left_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrow imports pandas at its first values; what later tasks leave is garbage like any other."""
+    worker = ModuleType("__main__")
+    worker.__spec__ = ModuleSpec("pyspark.daemon", None)
+    monkeypatch.setitem(sys.modules, "__main__", worker)
+    settle_after_work.cache_clear()
+    settle_after_work()
+    assert gc.get_freeze_count() > 0
+    gc.unfreeze()
+    settle_after_work()
+    assert gc.get_freeze_count() == 0
