@@ -43,5 +43,7 @@ def explain(text: str) -> str:
 
 def _without_tags(line: str) -> str:
     """Return a line without the names that Spark puts before and the Java classes in it."""
+    # What the client and the brokers say are sentences already.
+    line = re.sub(r"^ottla\.(?:client|base)\.errors\.\w+: ", "", line)
     line = re.sub(r"^(?:[\w$]+\.)+(?=\w+(?:Error|Exception)\b)", "", line)
     return re.sub(r"\s*SQLSTATE: \w+\s*$", "", line)

@@ -8,6 +8,8 @@ from typing import Any
 import click
 
 from ottla.client.bootstrap import DEFAULT_BOOTSTRAP
+from ottla.client.brokers import Brokers
+from ottla.streams.pipelines.model import TopicSource
 from ottla.streams.progress import ProgressLine
 from ottla.tools import options
 from ottla.tools.output import Output, note
@@ -49,6 +51,10 @@ def command(
         str(Path(checkpoint or pipeline.checkpoint or f"ottla-checkpoints/{pipeline.name}")),
         once,
     )
+    if any(isinstance(each, TopicSource) for each in pipeline.sources.values()):
+        with Brokers(settings.bootstrap) as brokers:
+            # Before Spark is started for nothing.
+            brokers.any_connection()
     spark = needed.open_session(pipeline.name, pipeline.settings)
     with running.start(pipeline, spark, settings) as run:
         note(f"Running: {', '.join(run.sinks)}; progress is kept in {settings.checkpoint}.")

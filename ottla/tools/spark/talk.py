@@ -14,12 +14,13 @@ from collections.abc import Iterable, Iterator
 import click
 
 # Java's warnings about what Spark uses; what PySpark's workers tell of each step of theirs; that a query ended, whose
-# cause the verb tells.
+# cause the verb tells; the same as a line of JSON.
 _NOISE = re.compile(
     r"WARNING: (Using incubator modules|A (terminally deprecated|restricted) method|Use --enable-native"
     r"|Restricted methods|sun\.misc\.Unsafe|.*sun\.misc\.Unsafe|Please consider reporting)"
     r"|(Starting )?Streaming TransformWithState\w* Python worker"
     r"|[\d:]+ ERROR MicroBatchExecution: Query .* terminated with error$"
+    r"|\{\"ts\": .*\"logger\": \"SQLQueryContextLogger\""
 )
 _ERASE = "\r\x1b[2K"
 _DRAIN_S = 0.5

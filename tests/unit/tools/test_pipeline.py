@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from ottla.tools.spark import needed
 from ottla.tools.spark.tasks import bar
 
 _GOOD = dedent(
@@ -112,6 +113,16 @@ def test_a_file_that_cannot_run_is_not_run(run: Any, file: Path) -> None:
         assert (done.code, done.out) == (1, b"")
         assert "7:18: error: sink alerts: there is no source or step lat." in done.errors
         assert f"ottla: {file} cannot run: 1 error\n" in done.errors
+
+
+def test_without_a_broker_spark_is_not_started(
+    run: Any, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten seconds earlier than Spark would say it, and with what to do."""
+    monkeypatch.setattr(needed, "open_session", lambda *_: pytest.fail("Spark was started"))
+    done = run("pipeline", "run", str(file), "--bootstrap", "127.0.0.1:1")
+    assert done.code == 1
+    assert "nothing listens on 127.0.0.1:1: start a broker with `ottla up`" in done.errors
 
 
 @pytest.mark.parametrize(

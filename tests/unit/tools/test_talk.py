@@ -18,11 +18,12 @@ def test_noise_is_left_out() -> None:
         "Streaming TransformWithStateInPandas Python worker Completed execution of UDF: <x>.\n",
         "\n",
         "20:49:04 ERROR MicroBatchExecution: Query x [id = 1, runId = 2] terminated with error\n",
+        '{"ts": "2026", "level": "ERROR", "logger": "SQLQueryContextLogger", "msg": "[DIVIDE_BY_ZERO]"}\n',
         "17:37:17 ERROR Executor: something\n",
         "\n",
         "WARNING: the user's own\n",
     ]
-    assert list(worth_telling(lines)) == lines[6:]
+    assert list(worth_telling(lines)) == lines[7:]
 
 
 def test_children_are_heard_and_what_was_before_comes_back(

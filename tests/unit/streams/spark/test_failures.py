@@ -45,3 +45,12 @@ def test_what_did_not_happen_in_python_is_told_in_a_line() -> None:
     """Spark's own errors keep their first line."""
     text = "[CANNOT_LOAD] The checkpoint is gone. SQLSTATE: 42K03\n\tat org.apache.A.b(C.scala:1)\n"
     assert explain(text) == "[CANNOT_LOAD] The checkpoint is gone."
+
+
+def test_what_the_client_says_is_a_sentence() -> None:
+    """Without the name of its class."""
+    text = (
+        "x\nTraceback (most recent call last):\n"
+        "ottla.client.errors.NotReachable: nothing listens on 127.0.0.1:1\n"
+    )
+    assert explain(text) == "nothing listens on 127.0.0.1:1"
