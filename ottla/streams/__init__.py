@@ -110,10 +110,13 @@ from ottla.streams.windows import (
 )
 
 if TYPE_CHECKING:
-    from ottla.streams.app import KafkaStreams, State, StreamsMetadata, UncaughtExceptionResponse
-    from ottla.streams.spark.explaining import explain
+    from ottla.streams.app import KafkaStreams as KafkaStreams
+    from ottla.streams.app import State as State
+    from ottla.streams.app import StreamsMetadata as StreamsMetadata
+    from ottla.streams.app import UncaughtExceptionResponse as UncaughtExceptionResponse
+    from ottla.streams.spark.explaining import explain as explain
 
-# Imported when they are asked for: whoever tests a topology needs no Spark.
+# Imported when they are asked for by name, not by a star: whoever tests a topology needs no Spark.
 _ON_SPARK = {
     "KafkaStreams": "ottla.streams.app",
     "State": "ottla.streams.app",
@@ -155,7 +158,6 @@ __all__ = [
     "KGroupedTable",
     "KStream",
     "KTable",
-    "KafkaStreams",
     "KeyQuery",
     "KeyValue",
     "KeyValueIterator",
@@ -185,7 +187,6 @@ __all__ = [
     "SessionWindowedKStream",
     "SessionWindows",
     "SlidingWindows",
-    "State",
     "StateQueryRequest",
     "StoreBuilder",
     "StoreQueryParameters",
@@ -194,7 +195,6 @@ __all__ = [
     "StreamsBuilder",
     "StreamsConfig",
     "StreamsError",
-    "StreamsMetadata",
     "Suppressed",
     "TableJoined",
     "TestRecord",
@@ -208,7 +208,6 @@ __all__ = [
     "Topology",
     "TopologyError",
     "TopologyTestDriver",
-    "UncaughtExceptionResponse",
     "UnlimitedWindows",
     "UsePartitionTimeOnInvalidTimestamp",
     "ValueAndTimestamp",
@@ -223,7 +222,6 @@ __all__ = [
     "WindowedSerdes",
     "coalesce",
     "col",
-    "explain",
     "lit",
     "struct",
     "when",

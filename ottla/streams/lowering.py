@@ -1,7 +1,9 @@
 """From a plan to the topology that a task runs: each step becomes its nodes and stores."""
 
+import re
 from functools import singledispatch
 
+from ottla.streams.errors import TopologyError
 from ottla.streams.operators.stateless import Filter
 from ottla.streams.plan import (
     GlobalStoreNode,
@@ -18,12 +20,32 @@ from ottla.streams.topology import Source, Topology
 
 def lower(plan: Plan) -> Topology:
     """Return the topology of a plan."""
+    _check_stores(plan)
     topology = Topology()
     for node in plan.nodes:
         _lower(node, topology)
     topology.copartitioned.extend(plan.copartitioned)
     topology.check_copartitioning({})
     return topology
+
+
+def _check_stores(plan: Plan) -> None:
+    """TopologyError where two tables are kept in one store; only the parts of a cogroup share theirs."""
+    owners: dict[str, str] = {}
+    for node in plan.nodes:
+        is_table = isinstance(node, OperatorNode) and hasattr(node.operator, "send_old_values")
+        store = getattr(getattr(node, "operator", None), "store", None) if is_table else None
+        if store is None or _COGROUPED.search(node.name):
+            continue
+        owner = owners.setdefault(store.name, node.name)
+        if owner != node.name:
+            raise TopologyError(
+                f"store {store.name} is kept by {owner} already; give the table of {node.name} a store of "
+                "another name"
+            )
+
+
+_COGROUPED = re.compile(r"^COGROUPKSTREAM-AGGREGATE-|-cogroup-agg-\d+$")
 
 
 @singledispatch

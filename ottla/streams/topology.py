@@ -2,6 +2,8 @@
 
 `StreamsBuilder.build()` makes one of a plan; the Processor API makes one by hand. Nodes that share a path
 or a store form a sub-topology.
+
+Not done: a read-only store is not asked from outside (`app.store`), as it has no changelog of its own; a global one is.
 """
 
 import re

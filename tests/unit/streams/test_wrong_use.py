@@ -112,6 +112,17 @@ def test_what_a_builder_does_not_take_is_told(
         write(builder)
 
 
+def test_two_tables_are_not_kept_in_one_store(builder: StreamsBuilder) -> None:
+    """Each would read what the other one wrote; the parts of a cogroup do share theirs."""
+    one, two = (builder.stream(topic).group_by_key() for topic in ("one", "two"))
+    one.cogroup(lambda v, a: a + v).cogroup(two, lambda v, a: a - v).aggregate(int, "both")
+    builder.build()
+    one.count("counts")
+    two.count("counts")
+    with pytest.raises(TopologyError, match=r"store counts is kept by KSTREAM-AGG.*another name"):
+        builder.build()
+
+
 class Forgetful(Processor[Any, Any, Any, Any]):
     """Does not keep its context."""
 
