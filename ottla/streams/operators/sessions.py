@@ -54,7 +54,7 @@ class _SessionAggregateProcessor(ClosesWhenIdle):
         self._stream_time = max(self._stream_time, time)
         close_time = self._close_time()
         self._note_arrival()
-        touched = list(self._store.find_sessions(record.key, time - gap, time + gap))
+        touched = list(self._store.walk(record.key, time - gap, time + gap))
         aggregate = self._operator.initializer()
         start = end = time
         for session, value in touched:

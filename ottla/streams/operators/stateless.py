@@ -38,6 +38,13 @@ class Filter:
         return _Stateless(step)
 
 
+def no_pair(made: Any) -> TypeError:
+    """Return the error of a mapper that makes something else than a key and a value."""
+    return TypeError(
+        f"a mapper makes a pair, (key, value) or KeyValue.pair(key, value), not {made!r}"
+    )
+
+
 @dataclass(frozen=True)
 class Map:
     """Makes one key and value of one key and value."""
@@ -48,7 +55,11 @@ class Map:
         """Make the processor."""
 
         def step(record: Record[Any, Any], forward: Callable[..., None]) -> None:
-            key, value = self.mapper(record.key, record.value)
+            made = self.mapper(record.key, record.value)
+            try:
+                key, value = made
+            except (TypeError, ValueError):
+                raise no_pair(made) from None
             forward(Record(key, value, record.timestamp, record.headers))
 
         return _Stateless(step)
@@ -94,7 +105,11 @@ class FlatMap:
         """Make the processor."""
 
         def step(record: Record[Any, Any], forward: Callable[..., None]) -> None:
-            for key, value in self.mapper(record.key, record.value) or ():
+            for made in self.mapper(record.key, record.value) or ():
+                try:
+                    key, value = made
+                except (TypeError, ValueError):
+                    raise no_pair(made) from None
                 forward(Record(key, value, record.timestamp, record.headers))
 
         return _Stateless(step)

@@ -358,7 +358,11 @@ def _map(operator: stateless.Map, forward: Deliver) -> Deliver:
     mapper = operator.mapper
 
     def step(key: Any, value: Any) -> None:
-        key, value = mapper(key, value)
+        made = mapper(key, value)
+        try:
+            key, value = made
+        except (TypeError, ValueError):
+            raise stateless.no_pair(made) from None
         forward(key, value)
 
     return step
@@ -368,7 +372,11 @@ def _flat_map(operator: stateless.FlatMap, forward: Deliver) -> Deliver:
     mapper = operator.mapper
 
     def step(key: Any, value: Any) -> None:
-        for each_key, each in mapper(key, value) or ():
+        for made in mapper(key, value) or ():
+            try:
+                each_key, each = made
+            except (TypeError, ValueError):
+                raise stateless.no_pair(made) from None
             forward(each_key, each)
 
     return step

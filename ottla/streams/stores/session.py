@@ -100,14 +100,15 @@ class SessionStore(SnakeCase, Generic[K, V]):
     ) -> Iterator[tuple[Windowed[K], V]]:
         low, high, second, third = place
         if third is None:
-            return self._of_key(low, (instant_ms(high), instant_ms(second)), backward=backward)
+            return self.walk(low, instant_ms(high), instant_ms(second), backward=backward)
         times = instant_ms(second), instant_ms(third)
         return self._of_keys((self._key.to_bytes(low), self._key.to_bytes(high)), times, backward)
 
-    def _of_key(
-        self, key: K, times: tuple[int, int], *, backward: bool
+    def walk(
+        self, key: K, earliest_end: int, latest_start: int, *, backward: bool = False
     ) -> Iterator[tuple[Windowed[K], V]]:
-        first, latest_start = max(0, times[0], self._segments.first_visible), times[1]
+        """Walk a key's sessions that end not before and start not after these times, as plain tuples."""
+        first = max(0, earliest_end, self._segments.first_visible)
         prefix = self._key.serialize(key)
         low, high = prefix + _TAIL.pack(first, 0), prefix + _TAIL.pack(_FOREVER, _FOREVER)
         for segment in self._segments.between(first, _FOREVER, reverse=backward):

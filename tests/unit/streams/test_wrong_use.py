@@ -123,6 +123,24 @@ def test_two_tables_are_not_kept_in_one_store(builder: StreamsBuilder) -> None:
         builder.build()
 
 
+@pytest.mark.parametrize(
+    ("write", "made"),
+    [
+        (lambda s: s.map(lambda k, v: v), "not 7"),
+        (lambda s: s.flat_map(lambda k, v: (k, v)), "not 'key'"),
+    ],
+)
+def test_a_mapper_that_makes_no_pair_is_told(
+    builder: StreamsBuilder, stream: Any, write: Any, made: str
+) -> None:
+    """At its first record."""
+    write(stream).to("out")
+    with TopologyTestDriver(builder.build()) as driver:
+        topic = driver.create_input_topic("stream")
+        with pytest.raises(TypeError, match=f"a mapper makes a pair.*{made}"):
+            topic.pipe_input("key", 7)
+
+
 class Forgetful(Processor[Any, Any, Any, Any]):
     """Does not keep its context."""
 

@@ -1,0 +1,147 @@
+"""Forms of the API that reach to the edges of a task do on Spark what they do in a test driver."""
+
+import threading
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from ottla.client.table import read_table
+from ottla.streams import (
+    KafkaStreams,
+    KeyQuery,
+    Processor,
+    ProcessorSupplier,
+    QueryableStoreTypes,
+    Record,
+    RecordContext,
+    Serdes,
+    StateQueryRequest,
+    StoreBuilder,
+    StoreQueryParameters,
+    Stores,
+    StreamsBuilder,
+    StreamsConfig,
+    TimestampedRecord,
+    Topology,
+)
+from ottla.streams.raw import TopicRecord
+from ottla.streams.spark.query import start
+from ottla.testing.cluster import Cluster
+from tests.spark import scenarios
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+
+_TEXT = Serdes.string()
+_PAUSE = threading.Event()
+
+
+class Known(Processor[str, str, str, str]):
+    """Forwards what begins like something that it knows."""
+
+    def process(self, record: Record[str, str]) -> None:
+        """Look for it by its beginning."""
+        store = self.context.get_state_store("known")
+        with store.prefix_scan(record.value[:1]) as entries:
+            before = [key for key, _ in entries]
+        store.put(record.value, record.key)
+        self.context.forward(record.with_value("+".join([*before, record.value])))
+
+
+class KnownSupplier(ProcessorSupplier[str, str, str, str]):
+    """Brings the store."""
+
+    def get(self) -> Known:
+        """Make one."""
+        return Known()
+
+    def stores(self) -> Iterable[StoreBuilder]:
+        """Name it."""
+        supplier = Stores.persistent_key_value_store("known")
+        return [Stores.key_value_store_builder(supplier, _TEXT, _TEXT)]
+
+
+def _after(record: TimestampedRecord, partition_time: int) -> int:
+    return max(record.timestamp, partition_time + 1)
+
+
+def _by_source(key: str, value: str, context: RecordContext) -> str:
+    return f"{context.topic}-out"
+
+
+def _both(_topic: str, _key: str, value: str, _count: int) -> set[int]:
+    return set() if value == "none" else {0, 1}
+
+
+def _topology() -> Topology:
+    builder = StreamsBuilder()
+    stream = builder.stream("forms", key=_TEXT, value=_TEXT, timestamp=_after)
+    stream.process(KnownSupplier()).to("forms-known", key=_TEXT, value=_TEXT)
+    stream.filter(lambda v: v != "none").to(_by_source, key=_TEXT, value=_TEXT)
+    stream.to("forms-both", key=_TEXT, value=_TEXT, partitioner=_both)
+    return builder.build()
+
+
+def _rows(broker: Cluster, topic: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = read_table(topic, bootstrap=broker.bootstrap).to_pylist()
+    return rows
+
+
+def test_the_edges_of_a_task_are_those_of_the_driver(
+    spark: SparkSession, broker: Cluster, tmp_path: Path
+) -> None:
+    """Times by partition, topics by context, several partitions or none, stores of suppliers and their prefixes."""
+    for topic in ("forms", "forms-known", "forms-out"):
+        broker.create_topic(topic, partitions=1, config={"retention.ms": "-1"})
+    broker.create_topic("forms-both", partitions=2, config={"retention.ms": "-1"})
+    values = ("ab", "b", "ac", "none")
+    records = [TopicRecord(b"k", each.encode(), 1_000_000) for each in values]
+    scenarios.produce(broker.bootstrap, {"forms": records})
+    folder = str(tmp_path)
+    words: Any = {"application_id": "forms", "bootstrap": broker.bootstrap, "checkpoint": folder}
+    with start(_topology(), spark, **words) as query:
+        query.process_all_available()
+    known = _rows(broker, "forms-known")
+    assert [row["value"] for row in known] == [b"ab", b"b", b"ab+ac", b"none"]
+    out = _rows(broker, "forms-out")
+    times = [row["timestamp"].timestamp() for row in out]
+    assert [round(each * 1000) - 1_000_000 for each in times] == [0, 1, 2]
+    assert [row["value"] for row in out] == [b"ab", b"b", b"ac"]
+    both = [(row["partition"], row["value"]) for row in _rows(broker, "forms-both")]
+    assert sorted(both) == [(n, each) for n in (0, 1) for each in (b"ab", b"ac", b"b")]
+
+
+def test_an_application_answers_queries_that_are_values(
+    spark: SparkSession, broker: Cluster, tmp_path: Path
+) -> None:
+    """By options under Kafka's names; each partition for itself, and a store by its kind."""
+    broker.create_topic("queried", partitions=2, config={"retention.ms": "-1"})
+    records = [TopicRecord(key, b"x", 1_000_000) for key in (b"a", b"b", b"a")]
+    scenarios.produce(broker.bootstrap, {"queried": records})
+    builder = StreamsBuilder()
+    builder.stream("queried", key=_TEXT, value=_TEXT).group_by_key().count("counts")
+    config = {
+        StreamsConfig.APPLICATION_ID_CONFIG: "queried-app",
+        StreamsConfig.BOOTSTRAP_SERVERS_CONFIG: broker.bootstrap,
+        StreamsConfig.STATE_DIR_CONFIG: str(tmp_path),
+        "spark": spark,
+    }
+    request = StateQueryRequest.in_store("counts").with_query(KeyQuery.with_key("a"))
+    kind = QueryableStoreTypes.timestamped_key_value_store()
+    with KafkaStreams(builder.build(), config) as app:
+        counts = app.store("counts")
+        deadline = time.monotonic() + 60
+        while counts.get("a") != 2:
+            assert time.monotonic() < deadline, "the second record is not counted"
+            _PAUSE.wait(0.05)
+        result = app.query(request)
+        only = result.get_only_partition_result()
+        assert only is not None
+        assert (only.get_result(), len(result.get_partition_results())) == (2, 2)
+        asked = StoreQueryParameters.from_name_and_type("counts", kind)
+        assert app.store(asked).get("b") == (1, 1_000_000)
+        (own,) = app.streams_metadata_for_store("counts")
+        assert own == app.metadata_for_all_streams_clients()[0]
