@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from ottla.streams.raw import TopicRecord
 from ottla.streams.records import Change, Header, Record, RecordMetadata
+from ottla.streams.serdes import Serde
 from ottla.streams.stores.ordered import Changelog, OpenMap, OrderedBytes
 
 CACHED_KINDS = ("timestamped_key_value", "timestamped_window", "session")
@@ -37,14 +38,13 @@ class Surroundings(Protocol):
 class _Update:
     """The last update of a key since the last commit."""
 
-    existed: bool
-    """Whether the key had a value at the last commit."""
+    committed: bytes | None
+    """What the key had at the last commit."""
     value: bytes | None
     timestamp: int
     place: Place
     forward: Forward | None = None
     record: Record[Any, Any] | None = None
-    old_value: Any = None
 
 
 class RecordCache:
@@ -56,9 +56,11 @@ class RecordCache:
         self._max_bytes = max_bytes
         self._tables: dict[str, CachedTable] = {}
 
-    def table(self, name: str, kind: str, changelog: Changelog | None) -> "CachedTable":
-        """Return the cache of a table's store."""
-        found = self._tables[name] = CachedTable(self, kind, changelog)
+    def table(
+        self, name: str, kind: str, changelog: Changelog | None, value: Serde[Any]
+    ) -> "CachedTable":
+        """Return the cache of a table's store, whose values have this serde."""
+        found = self._tables[name] = CachedTable(self, kind, changelog, value)
         return found
 
     def find(self, name: str) -> "CachedTable | None":
@@ -79,14 +81,19 @@ class RecordCache:
 class CachedTable:
     """The cache of one table: its updates since the last commit, the last one last."""
 
-    def __init__(self, cache: RecordCache, kind: str, changelog: Changelog | None) -> None:
+    def __init__(
+        self, cache: RecordCache, kind: str, changelog: Changelog | None, value: Serde[Any]
+    ) -> None:
         self._cache = cache
         self._keeps_time = kind == "session"
         self._changelog = changelog
+        self._value = value
         self._updates: dict[bytes, _Update] = {}
         self._last: _Update | None = None
-        self.existed = False
-        """Whether the key that was just written had a value."""
+        self.before: bytes | None = None
+        """What the key that was just written had before."""
+        self.sends_old_values = False
+        """Whether the operators below ask for the values that keys had at the last commit."""
         self.has_listeners = False
         """Whether operators hear of its changes: they need not hear of what was added and removed again."""
 
@@ -99,22 +106,19 @@ class CachedTable:
         place = self._cache.task.place()
         time = place[2] if timestamp is None else timestamp
         before = self._updates.pop(key, None)
-        existed = self.existed if before is None else before.existed
-        update = self._last = _Update(existed, value, time, place)
+        committed = self.before if before is None else before.committed
+        update = self._last = _Update(committed, value, time, place)
         if before is not None:
             self._cache.size_bytes -= _size(key, before)
-            update.old_value, update.record = before.old_value, before.record
+            update.record = before.record
         self._cache.size_bytes += _size(key, update)
         self._updates[key] = update
-        self.existed = False
+        self.before = None
 
     def forward(self, record: Record[Any, Any], forward: Forward) -> None:
         """Take the change that the table's operator forwards after a write."""
         update = self._last
         assert update is not None, "a table writes before it forwards"
-        change: Change[Any] = record.value
-        if update.record is None:
-            update.old_value = change.old_value
         update.record, update.forward = record, forward
         self._cache.make_room(self)
 
@@ -124,7 +128,7 @@ class CachedTable:
         self._last = None
         for key, update in updates.items():
             self._cache.size_bytes -= _size(key, update)
-            if self.has_listeners and update.value is None and not update.existed:
+            if self.has_listeners and update.value is None and update.committed is None:
                 continue
             with self._cache.task.at(update.place):
                 if self._changelog is not None:
@@ -138,10 +142,16 @@ class CachedTable:
         change: Change[Any] = record.value
         if change.new_value is None and not self._keeps_time:
             record = record.with_timestamp(update.place[2])
-        # What an aggregation starts with was never the value of a key.
-        old_value = update.old_value if update.existed else None
-        changed = Change(change.new_value, old_value, change.is_latest)
+        changed = Change(change.new_value, self._old_value(update), change.is_latest)
         update.forward(record.with_value(changed).with_headers(update.place[3]))
+
+    def _old_value(self, update: _Update) -> Any:
+        """Return what the key had at the last commit, which is not what its last update found there."""
+        committed = update.committed if self.sends_old_values else None
+        if committed is None:
+            return None
+        # Other tables than those of sessions keep a value behind its time.
+        return self._value.deserialize(committed if self._keeps_time else committed[8:])
 
 
 def _size(key: bytes, update: _Update) -> int:
@@ -149,7 +159,7 @@ def _size(key: bytes, update: _Update) -> int:
 
 
 class _Noting:
-    """A map that notes whether a key had a value before it is written."""
+    """A map that notes what a key had before it is written."""
 
     def __init__(self, table: CachedTable, held: OrderedBytes) -> None:
         self._table = table
@@ -161,7 +171,7 @@ class _Noting:
 
     def put(self, key: bytes, value: bytes | None) -> None:
         """Set the value of a key; None removes it."""
-        self._table.existed = self._held.get(key) is not None
+        self._table.before = self._held.get(key)
         self._held.put(key, value)
 
     def scan(

@@ -180,6 +180,10 @@ class Graph:
             raise TopologyError(f"only windows close; there is none in {chain}")
         return max(self.window_grace_ms(each, (name, *path)) for each in node.parents)
 
+    def is_versioned(self, name: str) -> bool:
+        """Return whether a table's changes come from a versioned store."""
+        return _is_versioned(self._nodes, name)
+
     def copartition(self, *steps: str) -> None:
         """Say that steps are brought together by key."""
         self._copartitioned.append(steps)

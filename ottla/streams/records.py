@@ -17,6 +17,7 @@ NewV = TypeVar("NewV")
 Header = tuple[str, bytes | None]
 
 NO_TIMESTAMP = -1
+_FOREVER = (1 << 63) - 1
 
 
 class KeyValue(NamedTuple, Generic[K, V]):
@@ -119,6 +120,11 @@ class TimeWindow(NamedTuple):
     def overlap(self, other: "TimeWindow") -> bool:
         """Return whether there is a time that both hold."""
         return self.start < other.end and other.start < self.end
+
+    @classmethod
+    def of_size(cls, start: int, size_ms: int) -> "TimeWindow":
+        """Return the window of a size from a start: one without end ends with time."""
+        return cls(start, min(start + size_ms, _FOREVER))
 
 
 class SessionWindow(NamedTuple):

@@ -116,8 +116,9 @@ class NodeContext(SnakeCase):
         except AttributeError:
             _check_record(self._name, record)
             raise
-        if is_same:
-            self._send(record, child)
+        if is_same and child is None:
+            for deliver in self._deliveries:
+                deliver(record)
             return
         # What is written below, tombstones of tables among it, has the time of the record that is forwarded.
         before = task.now, task.headers
@@ -299,7 +300,8 @@ class Task:
     def _open_store(self, builder: StoreBuilder, open_map: OpenMap) -> None:
         log, defaults = self._changelog(builder), self.settings.defaults
         if self._is_cached(builder):
-            cached = self._cache.table(builder.name, builder.kind, log)
+            value = resolve(builder.value, defaults.value)
+            cached = self._cache.table(builder.name, builder.kind, log, value)
             log, open_map = cached.log, cached.opening(open_map)
         self.stores[builder.name] = builder.build(defaults, log, open_map, lambda: self.stream_time)
 
@@ -393,6 +395,7 @@ class Task:
             if builder is not None and builder.name in stores and builder.kind in CACHED_KINDS:
                 table = self._cache.find(builder.name)
                 if table is not None:
+                    table.sends_old_values = node.supplier.send_old_values
                     return _TableContext(self, node.name, stores, table)
         return NodeContext(self, node.name, stores)
 

@@ -1,10 +1,14 @@
 """What runs in stages over state pages, as on Spark, does what Apache Kafka Streams did, record for record."""
 
+import random
+
 import pytest
 
 from ottla.streams.runtime import ProducedRecord
 from ottla.streams.spark.layout import Application
-from tests.streams.playing import record_of, settings_of, topology_of
+from tests.streams.playing import driver_of, play_event, record_of, settings_of, topology_of
+from tests.streams.recorded import inputs
+from tests.streams.recorded.shaped import SHAPED
 from tests.streams.staged import StagedRun
 from tests.streams.transcripts import (
     FOUND_NAMES,
@@ -15,6 +19,7 @@ from tests.streams.transcripts import (
     transcript,
 )
 
+_SHAPED_NAMES = sorted(SHAPED)
 TOPICS = {"in": 1, "in-two": 1, "other": 1, "third": 1}
 
 
@@ -62,3 +67,14 @@ def test_inputs_that_once_differed_are_answered_as_in_kafka(name: str) -> None:
     scenario, _, steps = found_transcript(name)
     if "cache=1" not in scenario:
         _replay(scenario, steps)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_topologies_that_nobody_wrote_do_what_they_do_on_the_driver(seed: int) -> None:
+    """Operators in any order over records out of a seed, as recorded/compare.py plays them on Kafka."""
+    rng = random.Random(seed)
+    scenario, events = inputs.scenario(rng.choice(_SHAPED_NAMES), rng)
+    # Caches flush once a micro-batch.
+    uncached = scenario.replace(" cache=1", "")
+    with driver_of(uncached) as driver:
+        _replay(uncached, [(each, play_event(driver, each)) for each in events])

@@ -204,6 +204,10 @@ def group_by(table: TableFlow, selector: Any, grouped: Grouped[Any, Any]) -> Tab
 def suppress(table: TableFlow, suppressed: Suppressed) -> TableFlow:
     """Add the step in which changes wait."""
     graph, asked = table.graph, suppressed
+    if graph.is_versioned(table.name):
+        raise TopologyError(
+            "only changes of tables without versions can wait: suppress behind to_stream().to_table()"
+        )
     name = asked.name or graph.new_name("KTABLE-SUPPRESS-")
     until_close = asked.wait_ms is None
     wait_ms = graph.window_grace_ms(table.name) if asked.wait_ms is None else asked.wait_ms

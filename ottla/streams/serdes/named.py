@@ -202,7 +202,7 @@ def _time_windowed(key: Serde[K], window_size_ms: int) -> Serde[Windowed[K]]:
 
     def read(data: bytes) -> Windowed[K]:
         start = read_long(data[-8:])
-        return Windowed(key.deserialize(data[:-8]), TimeWindow(start, start + window_size_ms))
+        return Windowed(key.deserialize(data[:-8]), TimeWindow.of_size(start, window_size_ms))
 
     return Serde(write, read, f"time_windowed({key!r})")
 

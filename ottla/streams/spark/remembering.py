@@ -64,12 +64,13 @@ class TaskMemory:
     def remember(self) -> bytes:
         """Return all that is remembered."""
         task = self._task
+        later = self._schedules_later()
         return pack(
             {
                 "stream_time": task.stream_time,
                 "stores": {name: store.remember() for name, store in task.stores.items()},
                 "fields": self._changed_fields(),
-                "schedules": self._schedules(),
+                "schedules": self._schedules(later),
             }
         )
 
@@ -93,16 +94,28 @@ class TaskMemory:
             return None
         return target.getvalue()
 
-    def _schedules(self) -> list[tuple[Any, ...]]:
-        names = {part: name for name, part in self._parts.items() if name[0] == "schedule"}
+    def _schedules_later(self) -> dict[tuple[Any, ...], bytes]:
+        """Name the punctuators that were added since `init`, for fields that hold one; return their functions."""
+        # Anew each time: one that was cancelled since then has no name, and is kept by value.
+        for name in [each for each in self._parts if each[0] == "later"]:
+            del self._names[id(self._parts.pop(name))]
+        found: dict[tuple[Any, ...], bytes] = {}
+        for each in (each for kind in PunctuationType for each in self._task.punctuators[kind]):
+            callback = None if id(each) in self._names else self._pickled_by_value(each.callback)
+            if callback is not None:
+                name = "later", len(found)
+                found[name] = callback
+                self._parts[name], self._names[id(each)] = each, name
+        return found
+
+    def _schedules(self, later: dict[tuple[Any, ...], bytes]) -> list[tuple[Any, ...]]:
         found: list[tuple[Any, ...]] = []
         for punctuation in PunctuationType:
             for each in self._task.punctuators[punctuation]:
-                name = names.get(each)
-                callback = None if name else self._pickled_by_value(each.callback)
-                if name or callback:
+                name = self._names.get(id(each))
+                if name is not None:
                     known = each.node, punctuation.name, each.due, each.interval_ms
-                    found.append((name, callback, *known))
+                    found.append((name, later.get(name), *known))
         return found
 
     def recall(self, remembered: bytes) -> None:
@@ -111,19 +124,21 @@ class TaskMemory:
         task.stream_time = known["stream_time"]
         for name, store in known["stores"].items():
             task.stores[name].recall(store)
-        for (name, field), pickled in known["fields"].items():
-            setattr(task.processors[name], field, self._unpickled(pickled))
         found: dict[PunctuationType, list[Schedule]] = {each: [] for each in PunctuationType}
         for name, callback, node, punctuation, due, interval_ms in known["schedules"]:
             clock = PunctuationType[punctuation]
-            if name is None:
+            if name not in self._parts:
                 made = Schedule(node, clock, due, interval_ms, self._unpickled(callback))
+                self._parts[name] = made
+                self._names[id(made)] = name
             else:
                 made = self._parts[name]
                 made.due = due
             found[clock].append(made)
         for clock, schedules in found.items():
             task.punctuators[clock].replace(schedules)
+        for (name, field), pickled in known["fields"].items():
+            setattr(task.processors[name], field, self._unpickled(pickled))
 
     def _unpickled(self, pickled: bytes) -> Any:
         return _Unpickler(io.BytesIO(pickled), self._parts).load()

@@ -184,7 +184,7 @@ class WindowStore(SnakeCase, Generic[K, V]):
 
     def _entry(self, found: tuple[int, bytes, bytes]) -> tuple[Windowed[K], V]:
         start, key, data = found
-        window = TimeWindow(start, min(start + self._window_size_ms, _FOREVER))
+        window = TimeWindow.of_size(start, self._window_size_ms)
         return Windowed(self._key.deserialize(key), window), self._value.deserialize(data)
 
     def restore(self, key: bytes, value: bytes | None, timestamp: int) -> None:

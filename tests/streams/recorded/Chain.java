@@ -28,7 +28,7 @@ class Chain {
             chain.stream = b.stream("in");
         } else if (source.equals("extracted")) {
             chain.stream = b.stream("in", Consumed.<String, String>as("source").withTimestampExtractor(
-                (record, before) -> "y".equals(record.value()) ? -1 : record.timestamp() / 2));
+                (record, before) -> "y".equals(record.value()) ? -1 : "c".equals(record.value()) ? before : record.timestamp() / 2));
         } else {
             chain.table = Shapes.table(b, "in");
         }

@@ -104,6 +104,7 @@ class Commands extends ContextualProcessor<String, String, String, String> {
             case "get": return kept.get(key);
             case "range": return kept.range(word(words, 1), word(words, 2));
             case "rrange": return kept.reverseRange(word(words, 1), word(words, 2));
+            case "prefix": return kept.prefixScan(words[1], Shapes.TEXT.serializer());
             case "all": return kept.all();
             default: return kept.reverseAll();
         }
@@ -117,6 +118,7 @@ class Commands extends ContextualProcessor<String, String, String, String> {
             case "get": return kept.get(key);
             case "range": return kept.range(word(words, 1), word(words, 2));
             case "rrange": return kept.reverseRange(word(words, 1), word(words, 2));
+            case "prefix": return kept.prefixScan(words[1], Shapes.TEXT.serializer());
             case "all": return kept.all();
             default: return kept.reverseAll();
         }
@@ -128,7 +130,11 @@ class Commands extends ContextualProcessor<String, String, String, String> {
             case "get": return kept.fetch(key, number(words, 1));
             case "fetch": return kept.fetch(key, number(words, 1), number(words, 2));
             case "bfetch": return kept.backwardFetch(key, number(words, 1), number(words, 2));
+            case "kfetch": return kept.fetch(word(words, 1), word(words, 2), number(words, 3), number(words, 4));
+            case "bkfetch": return kept.backwardFetch(word(words, 1), word(words, 2), number(words, 3), number(words, 4));
             case "fall": return kept.fetchAll(number(words, 1), number(words, 2));
+            case "bfall": return kept.backwardFetchAll(number(words, 1), number(words, 2));
+            case "ball": return kept.backwardAll();
             default: return kept.all();
         }
     }
@@ -139,6 +145,12 @@ class Commands extends ContextualProcessor<String, String, String, String> {
             case "rm": return nothing(() -> kept.remove(new Windowed<>(key, new SessionWindow(number(words, 1), number(words, 2)))));
             case "get": return kept.fetchSession(key, number(words, 1), number(words, 2));
             case "find": return kept.findSessions(key, number(words, 1), number(words, 2));
+            case "bfind": return kept.backwardFindSessions(key, number(words, 1), number(words, 2));
+            case "kfind": return kept.findSessions(word(words, 1), word(words, 2), number(words, 3), number(words, 4));
+            case "bkfind": return kept.backwardFindSessions(word(words, 1), word(words, 2), number(words, 3), number(words, 4));
+            case "kfetch": return kept.fetch(word(words, 1), word(words, 2));
+            case "bkfetch": return kept.backwardFetch(word(words, 1), word(words, 2));
+            case "bfetch": return kept.backwardFetch(key);
             default: return kept.fetch(key);
         }
     }

@@ -64,6 +64,10 @@ public class Shapes {
         return windows.advanceBy(time("advance", number("size", 10)));
     }
 
+    static UnlimitedWindows unlimitedWindows() {
+        return UnlimitedWindows.of().startOn(java.time.Instant.ofEpochMilli(number("size", 10)));
+    }
+
     static SlidingWindows slidingWindows() {
         return SlidingWindows.ofTimeDifferenceAndGrace(time("size", 10), time("grace", 0));
     }
@@ -109,6 +113,7 @@ public class Shapes {
     static void windows(StreamsBuilder b) {
         KGroupedStream<String, String> grouped = Scenarios.grouped(b);
         KTable<? extends Object, ? extends Object> table = is("kind", "session") ? sessions(grouped.windowedBy(sessionWindows()))
+            : is("kind", "unlimited") ? windowed(grouped.windowedBy(unlimitedWindows()))
             : windowed(is("kind", "sliding") ? grouped.windowedBy(slidingWindows()) : grouped.windowedBy(timeWindows()));
         if (is("then", "suppress")) {
             Suppressed<?> last = Suppressed.untilWindowCloses(Suppressed.BufferConfig.unbounded());
@@ -231,7 +236,9 @@ public class Shapes {
         KTable<String, String> table = table(b, "in");
         Suppressed.EagerBufferConfig room = is("records", null) ? Suppressed.BufferConfig.maxBytes(number("bytes", 1000000))
             : Suppressed.BufferConfig.maxRecords(number("records", 2));
-        KTable<String, String> last = table.suppress(Suppressed.untilTimeLimit(time("wait", 5), room));
+        Suppressed<String> until = is("full", "1") ? Suppressed.untilTimeLimit(time("wait", 5), room.shutDownWhenFull())
+            : Suppressed.untilTimeLimit(time("wait", 5), room);
+        KTable<String, String> last = table.suppress(until);
         if (is("then", "group")) {
             Scenarios.out(last.groupBy((k, v) -> new KeyValue<>(first(v), v)).count());
         } else if (is("then", "join")) {

@@ -45,8 +45,10 @@ class _Filling:
         """Nothing is open."""
 
 
-def _extracted(record: Any) -> int:
-    return -1 if record.value == "y" else int(record.timestamp // 2)
+def _extracted(record: Any, before: int) -> int:
+    if record.value == "y":
+        return -1
+    return before if record.value == "c" else int(record.timestamp // 2)
 
 
 class _Chain:

@@ -103,6 +103,7 @@ def _key_value(kept: Any, name: str, key: str, arguments: list[Any]) -> Any:
         "get": lambda: kept.get(key),
         "range": kept.range,
         "rrange": kept.reverse_range,
+        "prefix": lambda prefix: kept.prefix_scan(prefix, TEXT),
         "all": kept.all,
         "rall": kept.reverse_all,
     }
@@ -113,16 +114,16 @@ def _window(kept: Any, name: str, key: str, arguments: list[Any]) -> Any:
     asked: dict[str, Callable[..., Any]] = {
         "put": lambda value, start: kept.put(key, value, start),
         "get": lambda start: kept.fetch(key, start),
-        "fetch": lambda low, high: _windows(kept.fetch_range(key, low, high)),
-        "bfetch": lambda low, high: _windows(kept.fetch_range(key, low, high, backward=True)),
+        "fetch": lambda low, high: kept.fetch(key, low, high),
+        "bfetch": lambda low, high: kept.backward_fetch(key, low, high),
+        "kfetch": kept.fetch,
+        "bkfetch": kept.backward_fetch,
+        "bfall": kept.backward_fetch_all,
+        "ball": kept.backward_all,
         "fall": kept.fetch_all,
         "all": kept.all,
     }
     return asked[name](*arguments)
-
-
-def _windows(found: Any) -> Any:
-    return iter(list(found))
 
 
 def _session(kept: Any, name: str, key: str, arguments: list[Any]) -> Any:
@@ -134,7 +135,13 @@ def _session(kept: Any, name: str, key: str, arguments: list[Any]) -> Any:
         "rm": lambda start, end: kept.remove(at(start, end)),
         "get": lambda start, end: kept.fetch_session(key, start, end),
         "find": lambda low, high: kept.find_sessions(key, low, high),
+        "bfind": lambda low, high: kept.backward_find_sessions(key, low, high),
+        "kfind": kept.find_sessions,
+        "bkfind": kept.backward_find_sessions,
         "fetch": lambda: kept.fetch(key),
+        "bfetch": lambda: kept.backward_fetch(key),
+        "kfetch": kept.fetch,
+        "bkfetch": kept.backward_fetch,
     }
     return asked[name](*arguments)
 

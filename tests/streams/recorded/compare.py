@@ -48,9 +48,7 @@ class Java(AbstractContextManager["Java"]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait()
+        self._process.communicate()
         self._scratch.cleanup()
 
     def play(self, scenario: Scenario) -> list[str]:

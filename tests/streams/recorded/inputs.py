@@ -56,18 +56,20 @@ def _cached(cache: str) -> dict[str, object]:
 
 
 def _window_scenario(rng: random.Random, unit: int) -> Made:
-    kind = rng.choice(("time", "time", "sliding", "session"))
+    kind = rng.choice(("time", "time", "sliding", "session", "unlimited"))
     told = _windows(rng, unit, is_sliding=kind != "time")
     fold = rng.choice(("count", "reduce", "aggregate"))
-    is_on_close = rng.random() < 0.4
+    is_on_close = rng.random() < 0.4 and kind != "unlimited"
     then = "" if is_on_close else rng.choice(("", "suppress", "limit", "filter", "group"))
+    if kind == "unlimited" and then == "suppress":
+        then = ""
     cache = _maybe(rng, "1")
     if rng.random() < 0.2:
         told["retention"] = (int(str(told["size"])) * 2 + int(str(told["grace"]))) * 2
     told |= {
         "close": "1" if is_on_close else "",
         "then": then,
-        **_cached(cache),
+        **_cached("" if kind == "unlimited" else cache),
         "throttled": _maybe(rng, "1"),
     }
     return _line("windows", kind=kind, fold=fold, **told), ["in"]
@@ -127,7 +129,12 @@ def _suppress_scenario(rng: random.Random, unit: int) -> Made:
     then = rng.choice(("", "", "group", "join"))
     bound = rng.choice(({"records": 2}, {"records": 1}, {"bytes": 100}, {"bytes": 150}, {}))
     kind = rng.choice(("", "filtered", "folded", "mapped"))
-    told = {"in": kind, "wait": rng.choice((0, 1, 5, 20)) * unit, "cache": _maybe(rng, "1")}
+    told: dict[str, object] = {
+        "in": kind,
+        "wait": rng.choice((0, 1, 5, 20)) * unit,
+        "cache": _maybe(rng, "1"),
+    }
+    told["full"] = _maybe(rng, "1")
     line = _line("suppresses", then=then, **bound, **told)
     return line, ["in"] + ["other"] * (then == "join")
 
@@ -190,7 +197,9 @@ def scenario(name: str, rng: random.Random) -> Made:
 def _command_scenario(rng: random.Random, unit: int) -> Made:
     kind = rng.choice(("key_value", "timestamped", "window", "session", "versioned"))
     told: dict[str, object] = {"retention": rng.choice((5, 20, 40)) * unit, "size": 3 * unit}
-    line = _line("commands", kind=kind, **(told | _cached(_maybe(rng, "1"))))
+    # Kafka's cached session stores fail where they are walked backwards.
+    cache = "" if kind == "session" else _maybe(rng, "1")
+    line = _line("commands", kind=kind, **(told | _cached(cache)))
     now, lines = 0, []
     for _ in range(rng.choice((10, 30))):
         now += rng.choice(_STEPS) * unit
@@ -209,14 +218,18 @@ def _command(rng: random.Random, kind: str, now: int, unit: int) -> str:
         ticks = f"tick,{rng.choice(('stream', 'wall'))},{rng.choice((3, 10, 100))}"
         return rng.choice((ticks, "stop"))
     pair = f"{times[0]},{times[1]}"
-    walks = [f"range,{keys[0]},{keys[1]}", f"rrange,{keys[0]},{keys[1]}", "all", "rall"]
+    span = f"{keys[0]},{keys[1]}"
+    walks = ["prefix,a", f"range,{keys[0]},{keys[1]}", f"rrange,{keys[0]},{keys[1]}", "all", "rall"]
     asked = {
         "key_value": [f"put,{value}"] * 4 + [f"pia,{value}", "del", "get", *walks],
         "timestamped": [f"put,{value},{now}"] * 4 + ["del", "get", *walks],
         "window": [f"put,{value},{times[0]}"] * 6
-        + [f"get,{times[0]}", f"fetch,{pair}", f"bfetch,{pair}", f"fall,{pair}", "all"],
+        + [f"get,{times[0]}", f"fetch,{pair}", f"bfetch,{pair}", f"fall,{pair}", "all"]
+        + ["ball", f"bfall,{pair}", f"kfetch,{span},{pair}", f"bkfetch,{span},{pair}"],
         "session": [f"put,{value},{pair}"] * 6
-        + [f"rm,{pair}", f"get,{pair}", f"find,{pair}", "fetch"],
+        + [f"rm,{pair}", f"get,{pair}", f"find,{pair}", "fetch", "bfetch"]
+        + [f"{each},{span},{pair}" for each in ("kfind", "bkfind")]
+        + [f"bfind,{pair}", f"kfetch,{span}", f"bkfetch,{span}"],
         "versioned": [f"put,{value},{times[0]}"] * 5
         + [f"del,{times[0]}", "get", f"asof,{times[0]}", f"asof,{times[1]}"],
     }

@@ -21,6 +21,7 @@ from ottla.streams import (
     StreamsBuilder,
     Suppressed,
     TimeWindows,
+    UnlimitedWindows,
 )
 from tests.streams.recorded.topologies import foreign_key, from_in, grouped, out
 from tests.streams.recorded.topologies import pair as show_pair
@@ -136,6 +137,9 @@ def _windows(b: StreamsBuilder, given: Given) -> None:
         table = _folded(given, group.windowed_by(given.session_windows()), merged)
     elif given.get("kind") == "sliding":
         table = _folded(given, group.windowed_by(given.sliding_windows()))
+    elif given.get("kind") == "unlimited":
+        windows = UnlimitedWindows.of().start_on(given.number("size", 10))
+        table = _folded(given, group.windowed_by(windows))
     else:
         table = _folded(given, group.windowed_by(given.time_windows()))
     then = given.get("then")
@@ -247,6 +251,8 @@ def _suppresses(b: StreamsBuilder, given: Given) -> None:
     room = BufferConfig.max_bytes(given.number("bytes", 1_000_000))
     if given.get("records"):
         room = BufferConfig.max_records(given.number("records"))
+    if given.get("full") == "1":
+        room = room.shut_down_when_full()
     waiting = table.suppress(Suppressed.until_time_limit(given.number("wait", 5), room))
     if given.get("then") == "group":
         out(waiting.group_by(lambda v: (first(v), v)).count())

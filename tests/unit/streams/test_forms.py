@@ -7,6 +7,7 @@ import pytest
 
 from ottla.streams import (
     Branched,
+    BufferConfig,
     Consumed,
     Grouped,
     Joined,
@@ -24,6 +25,7 @@ from ottla.streams import (
     StreamJoined,
     StreamsBuilder,
     StreamsError,
+    Suppressed,
     TableJoined,
     Topology,
     TopologyError,
@@ -128,6 +130,14 @@ def test_a_join_of_another_form_is_told_its_form(build: Build, sentence: str) ->
     """The error says what to write."""
     with pytest.raises(TopologyError, match=sentence):
         built(build)
+
+
+def test_changes_of_a_table_of_versions_cannot_wait() -> None:
+    """As in Kafka Streams, also where the versions are those of a table further up."""
+    kept = Materialized.as_(Stores.versioned("kept", 10))
+    table = StreamsBuilder().table("in", materialized=kept).filter(lambda v: v)
+    with pytest.raises(TopologyError, match="tables without versions"):
+        table.suppress(Suppressed.until_time_limit(5, BufferConfig.unbounded()))
 
 
 def test_where_a_source_starts_is_one_of_two_words() -> None:
