@@ -174,11 +174,12 @@ def test_a_record_that_cannot_be_read_ends_is_set_aside_or_is_left_out(
     with failing, pytest.raises(StreamsError) as caught:
         failing.await_termination(PATIENCE_S)
     assert failing.state is State.ERROR
-    (told,) = str(caught.value).splitlines()
+    told, advice = str(caught.value).splitlines()
     assert told.startswith(
         "DeserializationError: the record of numbers-0 at offset 1 is not what Serdes.string and "
         "Serdes.json read: "
     )
+    assert "Give the source the serdes that the topic was written with." in advice
     goes_on = LogAndContinueExceptionHandler()
     with app(ExceptionHandlers(goes_on, dead_letter_queue_topic_name="dead")) as second:
         _await(second, lambda: _values(broker, "doubled") == [b"2", b"4"])
@@ -307,5 +308,5 @@ def test_a_checkpoint_of_another_topology_is_refused_with_what_to_do(
     lines = str(caught.value).splitlines()
     assert any(line.startswith("  -") and "to all-repartition" in line for line in lines)
     assert any(line.startswith("  +") and "to others-repartition" in line for line in lines)
-    assert "another application_id or checkpoint" in lines[-1]
+    assert "with `ottla streams reset` or another application_id" in lines[-1]
     assert "run the topology as it was" in lines[-1]

@@ -131,16 +131,19 @@ class PlainTask:
         """Run records through functions."""
         read_key, keys = _reading(chain.key, records.column("key"))
         read_value, values = _reading(chain.value, records.column("value"))
-        deliver = chain.deliver
+        deliver, count = chain.deliver, records.num_rows
         try:
-            for place in range(records.num_rows):
-                key, value = keys[place], values[place]
+            if read_key is None and read_value is None:
+                for place in range(count):
+                    self._place = place
+                    deliver(keys[place], values[place])
+                return
+            for place in range(count):
                 self._place = place
+                key, value = keys[place], values[place]
                 try:
-                    if key is not None and read_key is not None:
-                        key = read_key(key)
-                    if value is not None and read_value is not None:
-                        value = read_value(value)
+                    key = key if key is None or read_key is None else read_key(key)
+                    value = value if value is None or read_value is None else read_value(value)
                 except UNFIT:
                     self._take()
                     continue
