@@ -9,10 +9,9 @@ from dataclasses import dataclass
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.admin.groups import Member, describe_group, list_groups
-from ottla.client.admin.offsets import committed_offsets
+from ottla.client.admin.offsets import PROGRESS, committed_offsets
 from ottla.client.brokers import Brokers
 from ottla.streams.election import PROTOCOL_TYPE, Candidate, Verdict, group_of
-from ottla.streams.names import PROGRESS
 
 _DRIVERS = group_of("")
 RUNNING, NOT_RUNNING = "RUNNING", "NOT_RUNNING"

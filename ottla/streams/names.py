@@ -2,9 +2,6 @@
 
 import re
 
-PROGRESS = "ottla-progress"
-"""The metadata of offsets that show an application's progress in the group of its name."""
-
 # A user's own topic may well end in -topic: foreign-key joins name theirs at length.
 _INTERNAL = re.compile(
     r".*-(?:changelog|repartition|subscription-(?:registration|response)-topic"

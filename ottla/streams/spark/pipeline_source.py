@@ -26,9 +26,9 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from ottla.client.admin.offsets import PROGRESS
 from ottla.client.brokers import Brokers
 from ottla.client.fetcher import Fetcher
-from ottla.streams.names import PROGRESS
 from ottla.streams.spark.envelopes import RECORDS, as_arrow, open_sealed
 from ottla.streams.spark.options import SparkOptions, Use
 from ottla.streams.spark.ranges import JsonOffsets, OffsetRange, Offsets, from_json, to_json

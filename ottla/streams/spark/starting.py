@@ -12,13 +12,13 @@ import re
 from ottla.client.admin.offsets import (
     EARLIEST,
     LATEST,
+    PROGRESS,
     READ_COMMITTED,
     committed_offsets,
     list_offsets,
 )
 from ottla.client.admin.topics import list_topics
 from ottla.client.brokers import Brokers
-from ottla.streams.names import PROGRESS
 from ottla.streams.spark.layout import Layout
 from ottla.streams.spark.ranges import Offsets
 from ottla.streams.topology import Source

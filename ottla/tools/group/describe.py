@@ -7,7 +7,6 @@ import click
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.admin import groups, offsets
 from ottla.client.brokers import Brokers
-from ottla.streams.names import PROGRESS
 from ottla.tools import options
 from ottla.tools.output import Output, note
 
@@ -38,7 +37,7 @@ def command(brokers: Brokers, output: Output, names: tuple[str, ...], members: b
         return
     rows = [row for group in found for row in offset_rows(brokers, group)]
     output.rows(rows, _OFFSET_COLUMNS, empty="The group has committed nothing yet.")
-    for name in dict.fromkeys(row["group"] for row in rows if row["metadata"] == PROGRESS):
+    for name in dict.fromkeys(row["group"] for row in rows if row["metadata"] == offsets.PROGRESS):
         note(f"{name} is an application: `ottla streams describe {name}` shows its instances.")
 
 

@@ -54,7 +54,8 @@ def test_talking_to_a_cluster_needs_no_event_loop() -> None:
     """asyncio would cost a quarter of a command's time."""
     code = (
         "import sys, ottla.tools.topic.describe, ottla.tools.group.reset, ottla.tools.topic.config;"
-        "print([m for m in ('asyncio', 'rich', 'confluent_kafka', 'ottla.wire.api_keys')"
+        "import ottla.tools.group.describe;"
+        "print([m for m in ('asyncio', 'rich', 'confluent_kafka', 'ottla.wire.api_keys', 'ottla.streams')"
         " if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

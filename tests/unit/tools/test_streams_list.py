@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from ottla.client.admin.offsets import CommittedOffset, commit_offsets
+from ottla.client.admin.offsets import PROGRESS, CommittedOffset, commit_offsets
 from ottla.streams.election import Candidate, Election, ElectionSettings
-from ottla.streams.names import PROGRESS
 from ottla.testing import Cluster
 
 
