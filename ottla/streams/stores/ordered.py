@@ -176,21 +176,26 @@ class Segments:
     def put(self, time: int, key: bytes, value: bytes | None) -> bool:
         """Set a key of a time; return whether that time was live."""
         if time > self._latest:
+            before = self._oldest
             self._set_latest(time)
+            if self._oldest > before:
+                self._drop_old()
         segment = time // self._interval_ms
         if segment < self._oldest:
             return False
         held = self._segments.get(segment)
         if held is None:
             held = self._open(segment)
-            for each in [each for each in self._segments if each < self._oldest]:
-                self._segments.pop(each).clear()
-                if self._by_time:
-                    self._times.pop(each).clear()
         held.put(key, value)
         if self._by_time:
             self._times[segment].put(_TIME.pack(time) + key, None if value is None else b"")
         return True
+
+    def _drop_old(self) -> None:
+        for each in [each for each in self._segments if each < self._oldest]:
+            self._segments.pop(each).clear()
+            if self._by_time:
+                self._times.pop(each).clear()
 
     def _open(self, segment: int) -> OrderedBytes:
         held = self._segments[segment] = self._open_map(str(segment))

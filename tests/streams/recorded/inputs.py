@@ -64,7 +64,7 @@ def _window_scenario(rng: random.Random, unit: int) -> Made:
     if kind == "unlimited" and then == "suppress":
         then = ""
     cache = _maybe(rng, "1")
-    if rng.random() < 0.2:
+    if rng.random() < 0.2 and kind != "unlimited":
         told["retention"] = (int(str(told["size"])) * 2 + int(str(told["grace"]))) * 2
     told |= {
         "close": "1" if is_on_close else "",
