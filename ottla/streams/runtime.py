@@ -427,6 +427,11 @@ class Task:
         for parent in parents:
             self.contexts[parent].add_child(name, deliver)
 
+    @property
+    def source_topics(self) -> set[str]:
+        """The names and the patterns of topics that sources read."""
+        return {*self._readers, *(pattern.pattern for pattern, _ in self._patterns)}
+
     def reads(self, topic: str) -> bool:
         """Return whether a source reads a topic."""
         return self._reader(topic) is not None

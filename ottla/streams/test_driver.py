@@ -306,7 +306,8 @@ class TopologyTestDriver(SnakeCase):
     def pipe(self, topic: str, record: TopicRecord) -> None:
         """Pipe a record's bytes into a topic and let the topology run until nothing is left to do."""
         if not self._task.reads(topic):
-            raise ValueError(f"no source reads topic {topic}")
+            read = ", ".join(sorted(self._task.source_topics)) or "none"
+            raise ValueError(f"no source reads topic {topic}; those that are read: {read}")
         try:
             self._add(topic, record)
             self._run()

@@ -1,5 +1,6 @@
 """TopologyTestDriver: records in, records out, virtual time, stores and errors."""
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -205,3 +206,15 @@ def test_late_records_are_told_to_who_asks() -> None:
         topic.pipe_input("a", 1, 25)
         topic.pipe_input("a", 2, 3)
     assert [each.value for each in late] == [2]
+
+
+def test_a_topic_that_nothing_reads_is_told_with_those_that_are_read() -> None:
+    """A slip of the pen is seen at once."""
+    builder = StreamsBuilder()
+    builder.stream("orders").to("out")
+    builder.stream(re.compile("users-.*")).to("out")
+    with (
+        TopologyTestDriver(builder.build()) as driver,
+        pytest.raises(ValueError, match=r"topic order; those that are read: orders, users-\.\*"),
+    ):
+        driver.create_input_topic("order").pipe_input("k", 1)
