@@ -439,6 +439,7 @@ def _task_settings(application_id: str, settings: AppSettings) -> TaskSettings:
         settings.defaults,
         emit_interval_ms=settings.emit_interval_ms,
         default_timestamp_extractor=settings.default_timestamp_extractor,
+        statestore_cache_max_bytes=settings.statestore_cache_max_bytes,
         **words,
     )
 

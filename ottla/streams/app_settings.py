@@ -48,6 +48,8 @@ class AppSettings:
     default_value_serde: Serde[Any] = field(default_factory=Serdes.json)
     default_timestamp_extractor: TimestampExtractor | None = None
     """Gives the time of records of sources that have no extractor of their own."""
+    statestore_cache_max_bytes: int = 0
+    """How much the caches of a task's tables hold, so that of a key only its last update in a micro-batch is emitted; 0: all are."""
     replication_factor: int = -1
     """Of internal topics; -1: as the brokers say."""
     session_timeout_ms: int = 10_000

@@ -1,7 +1,7 @@
 """StreamsBuilder: where a topology starts; it makes streams and tables of topics."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -147,8 +147,8 @@ class StreamsBuilder(SnakeCase):
         """Return the logical plan of what was built."""
         return self._graph.plan()
 
-    def build(self) -> Topology:
-        """Return the topology of what was built."""
+    def build(self, config: Mapping[str, Any] | None = None) -> Topology:
+        """Return the topology of what was built; a config, as Kafka's takes one for its optimizer, changes nothing."""
         return lower(self.plan())
 
 

@@ -7,9 +7,10 @@ Keyword arguments say the same: `application_id="app"`. Where Kafka's value is t
 or an object: a serde, a handler, an extractor.
 
 Not done: options of Kafka's clients, threads, standby tasks and RocksDB (`num.standby.replicas`, `max.task.idle.ms`,
-`poll.ms`, `rocksdb.config.setter`, `metrics.*`, prefixes like `consumer.`): Spark reads, writes and keeps state in its own
-way (nor a `KafkaClientSupplier`, a `GroupProtocol` or a task assignor); `max_records`, `spark_settings`, `source_options` and `sink_options` are for that. `topology.optimization`: topologies run as
-they are written, and `TopologyConfig` says nothing else. `dsl.store.format` (`DslStoreFormat`): stores have no headers.
+`poll.ms`, `rocksdb.config.setter`, `metrics.*`, prefixes like `consumer.`; `KafkaClientSupplier`, `GroupProtocol`, task assignors):
+Spark reads, writes and keeps state in its own way; `max_records`, `spark_settings`, `source_options` and `sink_options` are for that.
+`topology.optimization` is taken and changes nothing: topologies run as they are written, and `TopologyConfig` says nothing else.
+`dsl.store.format` (`DslStoreFormat`): stores have no headers.
 """
 
 from collections.abc import Mapping
@@ -37,10 +38,14 @@ class StreamsConfig(SnakeCase):
     PROCESSING_GUARANTEE_CONFIG = "processing.guarantee"
     PRODUCTION_EXCEPTION_HANDLER_CLASS_CONFIG = "production.exception.handler"
     REPLICATION_FACTOR_CONFIG = "replication.factor"
+    STATESTORE_CACHE_MAX_BYTES_CONFIG = "statestore.cache.max.bytes"
     STATE_DIR_CONFIG = "state.dir"
+    TOPOLOGY_OPTIMIZATION_CONFIG = "topology.optimization"
 
     AT_LEAST_ONCE = "at_least_once"
     EXACTLY_ONCE_V2 = "exactly_once_v2"
+    NO_OPTIMIZATION = "none"
+    OPTIMIZE = "all"
 
 
 _HANDLERS = {
@@ -53,13 +58,29 @@ _HANDLERS = {
 _MADE = ("default_key_serde", "default_value_serde")
 
 
+# A consumer's option that many programs set to what is so anyway.
+_STARTS = ("auto_offset_reset", "consumer_auto_offset_reset")
+
+
+def _check_start(name: str, value: Any) -> None:
+    if value != "earliest":
+        raise ConfigError(
+            f"{name} cannot be {value!r}: a source says itself that it starts at the end, with "
+            "builder.stream(topic, offset_reset='latest')."
+        )
+
+
 def keywords(config: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return options under their names in Python; ConfigError where handlers are told in two ways."""
     words: dict[str, Any] = {}
     handlers: dict[str, Any] = {}
     for name, value in (config or {}).items():
         known = name.replace(".", "_")
-        if known in _HANDLERS:
+        if known == "topology_optimization":
+            continue
+        if known in _STARTS:
+            _check_start(name, value)
+        elif known in _HANDLERS:
             handlers[_HANDLERS[known]] = value() if isinstance(value, type) else value
         else:
             words[known] = value() if known in _MADE and callable(value) else value

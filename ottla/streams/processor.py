@@ -22,6 +22,15 @@ VOut = TypeVar("VOut", covariant=True)
 KFixed = TypeVar("KFixed")
 VFixed = TypeVar("VFixed")
 
+if TYPE_CHECKING:
+    # Defaults come with Python 3.13; type checkers know this package by themselves.
+    from typing_extensions import TypeVar as TypeVarWithDefault
+
+    KForward = TypeVarWithDefault("KForward", default=Any)
+    VForward = TypeVarWithDefault("VForward", default=Any)
+else:
+    KForward, VForward = TypeVar("KForward"), TypeVar("VForward")
+
 
 class PunctuationType(enum.Enum):
     """The clock of a punctuator (Kafka's PunctuationType)."""
@@ -37,8 +46,11 @@ class Cancellable(Protocol):
         """Do not call it any more."""
 
 
-class ProcessorContext(Protocol):
-    """What a processor may ask of the task it runs in; all times are in milliseconds."""
+class ProcessorContext(Protocol[KForward, VForward]):
+    """What a processor may ask of the task it runs in; all times are in milliseconds.
+
+    Its types are those of the key and value that are forwarded; any without them.
+    """
 
     @property
     def application_id(self) -> str:
@@ -64,7 +76,7 @@ class ProcessorContext(Protocol):
     def record_metadata(self) -> RecordMetadata | None:
         """Where the current record was read; None in a punctuator."""
 
-    def forward(self, record: Record[Any, Any], child: str | None = None) -> None:
+    def forward(self, record: Record[KForward, VForward], child: str | None = None) -> None:
         """Send a record to all children, or to one by its name."""
 
     def schedule(
@@ -135,6 +147,9 @@ ContextualProcessor = Processor
 
 ContextualFixedKeyProcessor = FixedKeyProcessor
 """Kafka's fixed-key processor that keeps its context: here each does."""
+
+FixedKeyProcessorContext = ProcessorContext
+"""The context of a fixed-key processor: what it forwards keeps its key."""
 
 FixedKeyRecord = Record[KFixed, VFixed]
 """What a fixed-key processor takes and forwards: a record; forwarding it under another key is an error."""

@@ -48,6 +48,7 @@ def _settings(settings: TaskSettings | Mapping[str, Any] | None) -> TaskSettings
         application_id,
         told.defaults,
         default_timestamp_extractor=told.default_timestamp_extractor,
+        statestore_cache_max_bytes=told.statestore_cache_max_bytes,
         exception_handlers=handlers,
     )
 

@@ -56,7 +56,7 @@ class ProcessorNode:
 
 @dataclass(frozen=True)
 class Sink:
-    """Writes what its parents forward to a topic, or to the one that `topic` gives for a record."""
+    """Writes what its parents forward to a topic, or to the one that `topic` gives of key, value and context."""
 
     name: str
     topic: str | TopicNameExtractor

@@ -41,7 +41,7 @@ def _renamed(name: str, node: Any, topology: Topology) -> Any:
     if isinstance(node.topic, str):
         return replace(node, topic=f"{name}.{node.topic}")
     extractor = node.topic
-    return replace(node, topic=lambda key, value: f"{name}.{extractor(key, value)}")
+    return replace(node, topic=lambda *place: f"{name}.{extractor(*place)}")
 
 
 def topics_of(name: str) -> dict[str, int]:

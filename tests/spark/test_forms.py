@@ -117,16 +117,19 @@ def test_the_edges_of_a_task_are_those_of_the_driver(
 def test_an_application_answers_queries_that_are_values(
     spark: SparkSession, broker: Cluster, tmp_path: Path
 ) -> None:
-    """By options under Kafka's names; each partition for itself, and a store by its kind."""
-    broker.create_topic("queried", partitions=2, config={"retention.ms": "-1"})
+    """By options under Kafka's names, a cache among them; each partition for itself, and a store by its kind."""
+    for topic in ("queried", "queried-out"):
+        broker.create_topic(topic, partitions=2, config={"retention.ms": "-1"})
     records = [TopicRecord(key, b"x", 1_000_000) for key in (b"a", b"b", b"a")]
     scenarios.produce(broker.bootstrap, {"queried": records})
     builder = StreamsBuilder()
-    builder.stream("queried", key=_TEXT, value=_TEXT).group_by_key().count("counts")
+    counted = builder.stream("queried", key=_TEXT, value=_TEXT).group_by_key().count("counts")
+    counted.to_stream().to("queried-out", key=_TEXT)
     config = {
         StreamsConfig.APPLICATION_ID_CONFIG: "queried-app",
         StreamsConfig.BOOTSTRAP_SERVERS_CONFIG: broker.bootstrap,
         StreamsConfig.STATE_DIR_CONFIG: str(tmp_path),
+        StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG: 1_000_000,
         "spark": spark,
     }
     request = StateQueryRequest.in_store("counts").with_query(KeyQuery.with_key("a"))
@@ -145,3 +148,7 @@ def test_an_application_answers_queries_that_are_values(
         assert app.store(asked).get("b") == (1, 1_000_000)
         (own,) = app.streams_metadata_for_store("counts")
         assert own == app.metadata_for_all_streams_clients()[0]
+    # One update a key: the two of `a` came in one micro-batch.
+    written = {row["key"]: int.from_bytes(row["value"]) for row in _rows(broker, "queried-out")}
+    assert written == {b"a": 2, b"b": 1}
+    assert len(_rows(broker, "queried-out")) == 2

@@ -2,6 +2,7 @@
 
 import re
 
+from ottla import streams
 from tests.streams.api.compare import (
     NOT_DONE,
     OURS,
@@ -20,6 +21,14 @@ def test_each_name_of_kafka_streams_is_here_or_told_of() -> None:
     """The names are those that javap tells of Kafka's jars (api/record.py)."""
     silent = [each for each in MISSING if not (told_by(each, SAID) or told_by(each, NOT_DONE))]
     assert silent == [], "build these, or say in docs/streams.md or a header what to do instead"
+
+
+def test_classes_are_imported_from_one_place() -> None:
+    """`from ottla.streams import` any class that is written in a program; the others are what methods return or take."""
+    others = {"ConnectedStoreProvider", "ProcessingContext", "Window"}
+    others |= {"ReadOnlyKeyValueStore", "ReadOnlySessionStore", "ReadOnlyWindowStore"}
+    wanted = {each for each in OURS if "$" not in each} - others
+    assert sorted(each for each in wanted if not hasattr(streams, each)) == []
 
 
 def test_what_is_written_otherwise_stands_on_the_page() -> None:

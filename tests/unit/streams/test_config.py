@@ -64,6 +64,32 @@ def test_every_name_that_has_a_constant_is_an_option() -> None:
         StreamsConfig.NUM_STREAM_THREAD_CONFIG  # type: ignore[attr-defined]  # noqa: B018
 
 
+def test_programs_for_kafka_set_options_that_are_so_anyway() -> None:
+    """A start that would be another one is told where it belongs."""
+    config: dict[str, Any] = {
+        StreamsConfig.TOPOLOGY_OPTIMIZATION_CONFIG: StreamsConfig.OPTIMIZE,
+        "auto.offset.reset": "earliest",
+    }
+    assert keywords(config) == {}
+    assert str(StreamsBuilder().build(config).describe()).startswith("Topologies:")
+    with pytest.raises(ConfigError, match=r"builder\.stream\(topic, offset_reset='latest'\)"):
+        keywords({"auto.offset.reset": "latest"})
+
+
+def test_a_cache_of_tables_is_an_option() -> None:
+    """A driver commits each record, as Kafka's does: that only the last update of a key is emitted shows on Spark."""
+    builder = StreamsBuilder()
+    builder.stream("in").group_by_key().count().to_stream().to("out")
+    config = {StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG: 1_000_000}
+    with TopologyTestDriver(builder.build(), config) as driver:
+        topic = driver.create_input_topic("in")
+        with pytest.raises(ValueError, match="no source reads topic on; those that are read: in"):
+            driver.create_input_topic("on").pipe_input("a", 1)
+        topic.pipe_key_value_list([("a", 1), ("a", 1)])
+        found = driver.create_output_topic("out", value=Serdes.long()).read_values_to_list()
+        assert found == [1, 2]
+
+
 def test_handlers_are_told_in_one_way() -> None:
     """The other would be left out silently."""
     with pytest.raises(ConfigError, match="not both"):

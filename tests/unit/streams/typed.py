@@ -12,11 +12,14 @@ from ottla.streams import (
     FixedKeyProcessor,
     Grouped,
     JoinWindows,
+    KeyValueStore,
     KStream,
     KTable,
     Materialized,
     Processor,
+    ProcessorContext,
     Produced,
+    Record,
     Serde,
     Serdes,
     SessionWindows,
@@ -97,6 +100,21 @@ def what_is_windowed_or_joined() -> None:
 
 class Lengths(Processor[object, str, str, int]):
     """Takes any key."""
+
+
+class Counts(Processor[str, str, str, int]):
+    """Writes its context and its store with their types, as in Java."""
+
+    def init(self, context: ProcessorContext[str, int]) -> None:
+        """Open."""
+        super().init(context)
+        self.store: KeyValueStore[str, int] = context.get_state_store("counts")
+
+    def process(self, record: Record[str, str]) -> None:
+        """Count."""
+        assert_type(self.store.get(record.key), int | None)
+        for entry in self.store.all():
+            assert_type(entry.value, int)
 
 
 class Halves(FixedKeyProcessor[str, int, float]):
