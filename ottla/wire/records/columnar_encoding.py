@@ -20,6 +20,7 @@ from ottla.base.buffers import Buffer
 from ottla.wire.records import batch
 from ottla.wire.records.columnar_varints import Integers, encode_varints
 from ottla.wire.records.compression import compress
+from ottla.wire.records.spans import varint
 
 _PREFIX = struct.Struct(">qiibI")
 _REST = struct.Struct(">hiqqqhii")
@@ -30,14 +31,23 @@ _HEADER_OVERHEAD_BYTES = 6
 # Rows that are joined at once: Arrow's binary arrays end at 2 GiB.
 _GROUP_BYTES = 64 * 1024 * 1024
 
-_EMPTY = b""
-_NO_ATTRIBUTES = b"\x00"
-
 
 @functools.cache
-def _scalar(value: bytes) -> pa.Scalar:
+def _separator() -> pa.Scalar:
     # Not when this module is imported: pyarrow's first value imports pandas, which takes a second.
-    return pa.scalar(value, pa.binary())
+    return pa.scalar(b"", pa.binary())
+
+
+class _Part(NamedTuple):
+    """A piece of each row's bytes, or of all rows the same; and how long it is."""
+
+    data: pa.Array | bytes
+    lengths: Integers | int
+
+
+# The varints of 0 and of -1.
+_ZERO = _Part(b"\x00", 1)
+_NULL = _Part(b"\x01", 1)
 
 
 @dataclass(frozen=True)
@@ -151,7 +161,7 @@ def _encode_group(
     base_timestamps = rows.timestamps[starts]
     timestamp_deltas = rows.timestamps - np.repeat(base_timestamps, counts)
     newest = np.maximum.reduceat(rows.timestamps, starts)
-    joined = _join(rows, offset_deltas, timestamp_deltas)
+    joined = _encode(rows, offset_deltas, timestamp_deltas)
     positions = _offsets_of(joined)
     data = memoryview(joined.buffers()[2] or b"")
     for index, (start, end) in enumerate(bounds):
@@ -178,36 +188,51 @@ def _offsets_of(binaries: pa.Array) -> Integers:
     return offsets[binaries.offset : binaries.offset + len(binaries) + 1].astype(np.int64)
 
 
-def _join(rows: Rows, offset_deltas: Integers, timestamp_deltas: Integers) -> pa.Array:
+def _encode(rows: Rows, offset_deltas: Integers, timestamp_deltas: Integers) -> pa.Array:
     """Return the encoded records, their length in front, as one binary array."""
-    parts = [
-        _scalar(_NO_ATTRIBUTES),
-        encode_varints(timestamp_deltas),
-        encode_varints(offset_deltas),
-    ]
-    if rows.keys is None:
-        parts.append(pa.scalar(b"\x01", pa.binary()))
-    else:
-        parts += _sized(rows.keys)
+    # Attributes come first, of which there are none.
+    parts = [_ZERO, _varints(timestamp_deltas), _varints(offset_deltas)]
+    parts += [_NULL] if rows.keys is None else _sized(rows.keys)
     parts += _sized(rows.values)
     if rows.headers is None:
-        parts.append(pa.scalar(b"\x00", pa.binary()))
+        parts.append(_ZERO)
     else:
         headers, counts = _header_parts(rows.headers)
-        parts += [encode_varints(counts), headers]
+        parts += [_varints(counts), _Part(headers, _lengths(headers))]
     lengths = np.zeros(len(rows.values), np.int64)
     for part in parts:
-        lengths += len(part.as_py()) if isinstance(part, pa.Scalar) else _lengths(part)
-    return pc.binary_join_element_wise(encode_varints(lengths), *parts, _scalar(_EMPTY))
+        lengths += part.lengths
+    return _join([_varints(lengths), *parts])
 
 
-def _sized(binaries: pa.Array) -> list[pa.Array]:
+def _join(parts: list[_Part]) -> pa.Array:
+    """Return the parts of each row side by side; at least one part is an array."""
+    merged: list[pa.Array | bytes] = []
+    for part, _ in parts:
+        if isinstance(part, bytes) and merged and isinstance(merged[-1], bytes):
+            merged[-1] += part
+        else:
+            merged.append(part)
+    columns = [pa.scalar(each, pa.binary()) if isinstance(each, bytes) else each for each in merged]
+    return pc.binary_join_element_wise(*columns, _separator())
+
+
+def _varints(values: Integers) -> _Part:
+    """Return the varint of each number; one for all where they do not differ, which is much less to do."""
+    if len(values) and (values == values[0]).all():
+        alone = varint(int(values[0]))
+        return _Part(alone, len(alone))
+    encoded = encode_varints(values)
+    return _Part(encoded, _lengths(encoded))
+
+
+def _sized(binaries: pa.Array) -> list[_Part]:
     """Return the length, -1 for null, and the bytes."""
-    lengths = _lengths(binaries)
+    lengths = sizes = _lengths(binaries)
     if binaries.null_count:
-        lengths[pc.is_null(binaries).to_numpy(zero_copy_only=False)] = -1
+        sizes = np.where(pc.is_null(binaries).to_numpy(zero_copy_only=False), -1, lengths)
         binaries = binaries.fill_null(b"")
-    return [encode_varints(lengths), binaries]
+    return [_varints(sizes), _Part(binaries, lengths)]
 
 
 def _header_parts(headers: pa.Array) -> tuple[pa.Array, Integers]:
@@ -219,7 +244,7 @@ def _header_parts(headers: pa.Array) -> tuple[pa.Array, Integers]:
     if names.null_count:
         raise ValueError("a header has no name")
     values = pairs.field("value").cast(pa.binary())
-    each = pc.binary_join_element_wise(*_sized(names), *_sized(values), _scalar(_EMPTY))
+    each = _join([*_sized(names), *_sized(values)])
     # Consecutive headers lie side by side, so that those of a row are one range of bytes.
     bounds = np.zeros(len(headers) + 1, np.int64)
     np.cumsum(counts, out=bounds[1:])
