@@ -156,6 +156,8 @@ class ColumnSender:
         self._pipelines: dict[Address, Pipeline] = {}
         self._asked: dict[Pipeline, deque[_Lane]] = {}
         self._lanes: dict[tuple[str, int], _Lane] = {}
+        # The leaders of partitions that have not been written to.
+        self._leaders: dict[tuple[str, int], int] = {}
         self._identity: Sender | None = None
         self.records_sent = 0
 
@@ -297,8 +299,7 @@ class ColumnSender:
 
     def _connect(self, lane: _Lane) -> Pipeline:
         if lane.leader is None:
-            key = lane.topic, lane.partition
-            lane.leader = self._brokers.address(self._brokers.leaders([key])[key])
+            lane.leader = self._brokers.address(self._leader_of(lane))
         known = self._pipelines.get(lane.leader)
         if known is not None and known.is_open:
             return known
@@ -312,6 +313,16 @@ class ColumnSender:
         self._pipelines[lane.leader] = opened
         self._asked[opened] = deque()
         return opened
+
+    def _leader_of(self, lane: _Lane) -> int:
+        key = lane.topic, lane.partition
+        if key not in self._leaders:
+            # Of the whole topic: where it has many partitions, asking for each takes longer than writing.
+            for each in self._brokers.topic(lane.topic).partitions:
+                self._leaders[lane.topic, each.partition_index] = each.leader_id
+        # Once: a lane that comes back has failed, and nothing known is to be trusted.
+        known = self._leaders.pop(key, -1)
+        return known if known >= 0 else self._brokers.leaders([key])[key]
 
     @property
     def _version_max(self) -> int:

@@ -120,6 +120,34 @@ def test_the_leader_is_followed(new_broker: Callable[..., Any]) -> None:
     assert "Produce" in new.names()
 
 
+def test_a_leader_that_moves_before_the_first_batch_is_followed(
+    new_broker: Callable[..., Any],
+) -> None:
+    """The leaders of a topic are learned together; one that is not the leader any more is found out by writing."""
+    old, new = new_broker(node_id=0), new_broker(node_id=1)
+    old.peers = new.peers = [old, new]
+    topic = Topic("t", partitions=2).serve_from(old, new)
+    with Brokers(old.bootstrap) as brokers, ColumnSender(brokers, SMALL) as sender:
+        sender.send("t", 0, _rows(0, 100))
+        sender.flush()
+        topic.leader = 1
+        sender.send("t", 1, _rows(100, 200))
+        sender.flush()
+    assert topic.values(1) == _values(100, 200)
+    assert "Produce" in new.names()
+
+
+def test_the_leaders_of_a_topic_are_asked_for_once(broker: Any) -> None:
+    """Writing to fifty partitions takes one question, not fifty with fifty answers each."""
+    Topic("t", partitions=50).serve_from(broker)
+    with Brokers(broker.bootstrap) as brokers, ColumnSender(brokers, SMALL) as sender:
+        for partition in range(50):
+            sender.send("t", partition, _rows(0, 1))
+        sender.flush()
+        assert sender.records_sent == 50
+    assert broker.names().count("Metadata") == 1
+
+
 def test_an_error_that_does_not_pass_is_raised(broker: Any, topic: Topic) -> None:
     """A batch that is too large will not get smaller; the message says what helps."""
     topic.failures["Produce"] = [ErrorCode.MESSAGE_TOO_LARGE]
