@@ -33,6 +33,7 @@ class StreamOperators(SnakeCase, Generic[K, V]):
             "group it first, group_by_key().{0}(…) or group_by(…).{0}(…)",
         ),
         (frozenset(("suppress",)), "tables wait, streams do not"),
+        (frozenset(("branch", "default_branch")), "split it first, split().{}(…)"),
         (frozenset(("through",)), "write to(topic) and read builder.stream(topic)"),
         (frozenset(("transform", "flat_transform")), "a Processor does it, process(…)"),
         (

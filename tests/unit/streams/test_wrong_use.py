@@ -45,6 +45,7 @@ def stream(builder: StreamsBuilder) -> Any:
         (KStream, "count", r"group it first, group_by_key\(\)\.count\(…\)"),
         (KStream, "windowedBy", r"group_by_key\(\)\.windowed_by\(…\)"),
         (KStream, "transformValues", r"process_values\(…\)"),
+        (KStream, "branch", r"split\(\)\.branch\(…\)"),
         (KStream, "through", r"write to\(topic\)"),
         (KGroupedStream, "to_stream", "that makes a table, which has to_stream"),
     ],
