@@ -243,6 +243,7 @@ TimestampExtractor = (
 """Gives the time of a record; a negative one drops it. The class of one does as well.
 
 One of two arguments is also told the largest time that its partition had so far, -1 before the first.
+On Spark that begins anew with every micro-batch.
 """
 
 

@@ -34,7 +34,7 @@ class Chain {
         }
         for (char each : Scenarios.given.get("ops").toCharArray()) {
             chain.step++;
-            if ("fnmvklqzdMBbGJLOcraWSDTi".indexOf(each) >= 0) {
+            if ("fnmvklqzdPMBbGJLOcraWSDTi".indexOf(each) >= 0) {
                 chain.ofStream(each);
             } else {
                 chain.ofTable(each);
@@ -72,6 +72,26 @@ class Chain {
         }
     }
 
+    /** Lets records pass, and forwards more of them on both clocks. */
+    static class Ticking extends ContextualProcessor<String, String, String, String> {
+        int seen;
+
+        @Override
+        public void init(org.apache.kafka.streams.processor.api.ProcessorContext<String, String> context) {
+            super.init(context);
+            context.schedule(Shapes.time("wait", 5), org.apache.kafka.streams.processor.PunctuationType.STREAM_TIME,
+                now -> context.forward(new Record<>("a", "s" + seen, Math.max(0, now - 1))));
+            context.schedule(Scenarios.ms(100), org.apache.kafka.streams.processor.PunctuationType.WALL_CLOCK_TIME,
+                now -> context.forward(new Record<>("b", seen % 2 == 0 ? null : "w", now)));
+        }
+
+        @Override
+        public void process(Record<String, String> record) {
+            seen++;
+            context().forward(record);
+        }
+    }
+
     <K> void windowed(KTable<Windowed<String>, K> made) {
         stream = made.toStream().map((k, v) -> new KeyValue<>(k.key(), v == null ? null : k.window().start() + ":" + v));
     }
@@ -88,6 +108,7 @@ class Chain {
             case 'q': stream = in.repartition(); break;
             case 'z': stream = in.processValues(Scenarios.Twice::new); break;
             case 'd': stream = in.process(Delayed::new); break;
+            case 'P': stream = in.process(Ticking::new); break;
             case 'M': stream = in.merge(builder.stream("merged" + step)); break;
             case 'B': stream = in.join(builder.<String, String>table("table" + step), Scenarios::pair); break;
             case 'b': stream = in.leftJoin(builder.<String, String>table("table" + step), Scenarios::pair); break;

@@ -132,6 +132,29 @@ public class Shapes {
         }
     }
 
+    /** Joins of two tables by key and window. */
+    @SuppressWarnings("unchecked")
+    static void windowTables(StreamsBuilder b) {
+        KTable<Object, String> left = (KTable<Object, String>) (KTable<?, ?>) windowTable(Scenarios.grouped(b), "left");
+        KTable<Object, String> right = (KTable<Object, String>) (KTable<?, ?>) windowTable(
+            b.<String, String>stream("other").groupByKey(Grouped.with(TEXT, TEXT)), "right");
+        if (is("filter", "1")) {
+            left = left.filter((k, v) -> !v.endsWith("b"));
+        }
+        if (is("then", "suppress")) {
+            Suppressed<?> last = Suppressed.untilWindowCloses(Suppressed.BufferConfig.unbounded());
+            right = right.suppress((Suppressed<Object>) last);
+        }
+        Scenarios.out(is("how", "outer") ? left.outerJoin(right, Shapes::pair)
+            : is("how", "left") ? left.leftJoin(right, Shapes::pair) : left.join(right, Shapes::pair));
+    }
+
+    static KTable<Windowed<String>, String> windowTable(KGroupedStream<String, String> group, String name) {
+        return is("kind", "session") ? group.windowedBy(sessionWindows()).aggregate(() -> "", Shapes::append, Shapes::merge, kept(name))
+            : is("kind", "sliding") ? group.windowedBy(slidingWindows()).aggregate(() -> "", Shapes::append, kept(name))
+            : group.windowedBy(timeWindows()).aggregate(() -> "", Shapes::append, kept(name));
+    }
+
     /** Two or three streams in one aggregation. */
     static void cogroup(StreamsBuilder b) {
         CogroupedKStream<String, String> both = Scenarios.grouped(b).<String>cogroup(Shapes::append)
@@ -251,6 +274,7 @@ public class Shapes {
     static void register() {
         Map<String, java.util.function.Consumer<StreamsBuilder>> all = new HashMap<>();
         all.put("windows", Shapes::windows);
+        all.put("window_tables", Shapes::windowTables);
         all.put("cogroups", Shapes::cogroup);
         all.put("stream_joins", Shapes::streamJoin);
         all.put("stream_tables", Shapes::streamTable);

@@ -10,6 +10,7 @@ from ottla.streams import (
     KStream,
     KTable,
     Processor,
+    PunctuationType,
     Record,
     StreamsBuilder,
     Suppressed,
@@ -19,7 +20,7 @@ from tests.streams.recorded.shapes import Given, append, first, last, merged, pa
 from tests.streams.recorded.topologies import Twice, foreign_key, from_in
 from tests.streams.recorded.topologies import pair as show_pair
 
-OF_STREAMS = "fnmvklqzdMBbGJLOcraWSDTi"
+OF_STREAMS = "fnmvklqzdPMBbGJLOcraWSDTi"
 OF_TABLES = "1235AHUXYstogRC"
 
 
@@ -31,6 +32,31 @@ class Delayed(Processor[Any, Any, Any, Any]):
         self.context.forward(record.with_timestamp(max(0, record.timestamp - 7)))
         headers = [*record.headers, ("delayed", b"1")]
         self.context.forward(record.with_value(f"{text(record.value)}d").with_headers(headers))
+
+
+class _Ticking(Processor[Any, Any, Any, Any]):
+    """Lets records pass, and forwards more of them on both clocks."""
+
+    def __init__(self, wait_ms: int) -> None:
+        self._wait_ms = wait_ms
+        self._seen = 0
+
+    def init(self, context: Any) -> None:
+        """Schedule both."""
+        super().init(context)
+        context.schedule(self._wait_ms, PunctuationType.STREAM_TIME, self._by_record)
+        context.schedule(100, PunctuationType.WALL_CLOCK_TIME, self._by_clock)
+
+    def _by_record(self, now: int) -> None:
+        self.context.forward(Record("a", f"s{self._seen}", max(0, now - 1)))
+
+    def _by_clock(self, now: int) -> None:
+        self.context.forward(Record("b", "w" if self._seen % 2 else None, now))
+
+    def process(self, record: Record[Any, Any]) -> None:
+        """Count a record."""
+        self._seen += 1
+        self.context.forward(record)
 
 
 class _Filling:
@@ -102,6 +128,7 @@ class _Chain:
             "q": s.repartition,
             "z": lambda: s.process_values(Twice),
             "d": lambda: s.process(Delayed),
+            "P": lambda: s.process(lambda: _Ticking(self._given.number("wait", 5))),
             "M": lambda: s.merge(self._other("merged")),
             "B": lambda: s.join(self._other("table"), show_pair),
             "b": lambda: s.left_join(self._other("table"), show_pair),

@@ -75,6 +75,14 @@ def _window_scenario(rng: random.Random, unit: int) -> Made:
     return _line("windows", kind=kind, fold=fold, **told), ["in"]
 
 
+def _window_table_scenario(rng: random.Random, unit: int) -> Made:
+    kind = rng.choice(("time", "sliding", "session"))
+    told = _windows(rng, unit, is_sliding=kind != "time") | _cached(_maybe(rng, "1"))
+    told |= {"filter": _maybe(rng, "1"), "then": _maybe(rng, "suppress")}
+    how = rng.choice(("inner", "left", "outer"))
+    return _line("window_tables", kind=kind, how=how, **told), ["in", "other"]
+
+
 def _cogroup_scenario(rng: random.Random, unit: int) -> Made:
     kind = rng.choice(("", "time", "sliding", "session"))
     told = _windows(rng, unit, is_sliding=kind != "time")
@@ -162,6 +170,7 @@ def _chain_scenario(rng: random.Random, unit: int) -> Made:
 
 _SHAPED: dict[str, Callable[[random.Random, int], Made]] = {
     "windows": _window_scenario,
+    "window_tables": _window_table_scenario,
     "cogroups": _cogroup_scenario,
     "stream_joins": _stream_join_scenario,
     "stream_tables": _stream_table_scenario,

@@ -158,6 +158,25 @@ def _windows(b: StreamsBuilder, given: Given) -> None:
         out(table)
 
 
+def _window_tables(b: StreamsBuilder, given: Given) -> None:
+    left = _window_table(given, grouped(b), "left")
+    right = _window_table(given, b.stream("other").group_by_key(), "right")
+    if given.get("filter") == "1":
+        left = left.filter(lambda v: not v.endswith("b"))
+    if given.get("then") == "suppress":
+        right = right.suppress(Suppressed.until_window_closes(BufferConfig.unbounded()))
+    out(_how(given, left)(right, pair))
+
+
+def _window_table(given: Given, group: Any, name: str) -> Any:
+    kept = given.kept(name)
+    if given.get("kind") == "session":
+        return group.windowed_by(given.session_windows()).aggregate(str, append, merged, kept)
+    is_sliding = given.get("kind") == "sliding"
+    windows: Any = given.sliding_windows() if is_sliding else given.time_windows()
+    return group.windowed_by(windows).aggregate(str, append, kept)
+
+
 def _cogroups(b: StreamsBuilder, given: Given) -> None:
     def other(_key: Any, value: Any, total: Any) -> str | None:
         return None if value == "x" else last(f"{text(total)}/{text(value)}")
@@ -264,6 +283,7 @@ def _suppresses(b: StreamsBuilder, given: Given) -> None:
 
 SHAPES: dict[str, Callable[[StreamsBuilder, Given], None]] = {
     "windows": _windows,
+    "window_tables": _window_tables,
     "cogroups": _cogroups,
     "stream_joins": _stream_joins,
     "stream_tables": _stream_tables,
