@@ -1,13 +1,15 @@
 """Source and sink beside Spark's own Kafka connector: `python -m bench.streams_connector`; tells rows a second as JSON.
 
 The pieces are those of bench.spark_read and bench.spark_write, with the connector as it comes and as it is fastest; all take
-their turn in each round, on a broker of their own.
+their turn in each round, on a broker of their own, and another one is the first: what was before leaves work behind, as
+memory to collect and pages to write.
 """
 
 import argparse
 import json
 import statistics
 import sys
+from collections.abc import Iterator, Mapping
 
 from bench import servers
 from bench.spark_read import SHAPES, drain, fill, topic_of
@@ -21,22 +23,32 @@ from ottla.streams.spark import session
 _READS = {"ottla": ("ottla", {}), "kafka": ("kafka", {}), "kafka tuned": ("kafka", READ_TUNED)}
 _WRITES = {"ottla": ("ottla", {}), "kafka": ("kafka", {}), "kafka tuned": ("kafka", WRITE_TUNED)}
 
+_Ways = Mapping[str, tuple[str, Mapping[str, str]]]
+
+
+def _turns(ways: _Ways, number: int) -> Iterator[tuple[str, str, Mapping[str, str]]]:
+    """Yield name, format and options of each way, beginning with another one in each round."""
+    names = list(ways)
+    first = number % len(names)
+    for name in names[first:] + names[:first]:
+        yield name, *ways[name]
+
 
 class Sides(WriteBench):
     """Reads and writes one shape in every way."""
 
-    def reads(self, shape: str) -> None:
+    def reads(self, shape: str, number: int) -> None:
         """Read a topic in each way."""
-        for name, (kind, options) in _READS.items():
+        for name, kind, options in _turns(_READS, number):
             reader = self.spark.read.format(kind).options(**options)
             reader = reader.option("kafka.bootstrap.servers", self.server.bootstrap)
             rows = reader.option("subscribe", topic_of(shape)).load()
             self.measure(f"read {shape}, {name}", SHAPES[shape][0], lambda r=rows: drain(r))
 
-    def writes(self, shape: str) -> None:
+    def writes(self, shape: str, number: int) -> None:
         """Write rows that are in memory in each way."""
         rows = rows_of(self.spark, *SHAPES[shape])
-        for name, (kind, options) in _WRITES.items():
+        for name, kind, options in _turns(_WRITES, number):
             writer = rows.write.format(kind).mode("append").options(**options)
             target = self._target()
             writer = writer.options(**target)
@@ -51,8 +63,8 @@ def rounds(bench: Sides, count: int) -> None:
     for number in range(count):
         for shape in SHAPES:
             print(f"source and sink, round {number + 1}: {shape}", file=sys.stderr, flush=True)
-            bench.reads(shape)
-            bench.writes(shape)
+            bench.reads(shape, number)
+            bench.writes(shape, number)
 
 
 def main() -> None:
