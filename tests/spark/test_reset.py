@@ -12,6 +12,7 @@ from ottla.client.table import read_table
 from ottla.streams import Serdes, StreamsBuilder, Topology
 from ottla.streams.app_settings import checkpoint_of
 from ottla.streams.runtime import TopicRecord
+from ottla.streams.spark.compile import QuerySettings
 from ottla.streams.spark.query import start
 from ottla.testing.cluster import Cluster
 from ottla.tools import main
@@ -45,6 +46,7 @@ class _Application:
         self.name, self.folder = name, folder
         self._spark, self._broker = spark, broker
         self._told = 0
+        self.guarantee = "at_least_once"
         for topic in ("in", "out"):
             broker.create_topic(f"{name}-{topic}", config={"retention.ms": "-1"})
 
@@ -57,6 +59,9 @@ class _Application:
             application_id=self.name,
             bootstrap=self._broker.bootstrap,
             checkpoint=checkpoint,
+            query_settings=QuerySettings(
+                "", "", sink_options={"processingGuarantee": self.guarantee}
+            ),
         ) as query:
             query.process_all_available()
         written = read_table(f"{self.name}-out", bootstrap=self._broker.bootstrap)
@@ -78,10 +83,12 @@ def application(spark: SparkSession, broker: Cluster, tmp_path: Path, request: A
     return _Application(spark, broker, tmp_path, name)
 
 
+@pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once"])
 def test_a_reset_application_starts_where_it_was_said(
-    broker: Cluster, application: _Application
+    broker: Cluster, application: _Application, guarantee: str
 ) -> None:
     """With nothing of its state; once more from where it is then; and from its beginning where nothing is said."""
+    application.guarantee = guarantee
     _give(broker, application.name, *"abcaba")
     first = [("a", 1), ("b", 1), ("c", 1), ("a", 2), ("b", 2), ("a", 3)]
     assert application.run() == first
