@@ -62,7 +62,7 @@ _PIPELINE = LazyGroup(
 )
 _SPARK = LazyGroup(
     "spark",
-    {"warm": Verb("ottla.tools.spark.warm", "Make Spark start in half the time.")},
+    {"warm": Verb("ottla.tools.spark.warm", "Make Spark start in two thirds of the time.")},
     help="Spark on this machine.",
 )
 _STREAMS = LazyGroup(

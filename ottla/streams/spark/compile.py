@@ -150,7 +150,7 @@ def start_query(
     if in_jvm is not None:
         rows = columns_frame(rows, in_jvm)
     for level in range(1, compiled.layout.levels + 1):
-        rows = rows.groupBy("slot").transformWithStateInPandas(
+        rows = rows.groupBy("slot").transformWithState(
             StageProcessor(shipment, level), DDL, "Append", "None"
         )
     writer = rows.writeStream.format(format_name).outputMode("append").queryName(name)

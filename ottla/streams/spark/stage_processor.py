@@ -1,8 +1,9 @@
 """One stage of a pipeline as Spark's transformWithState runs it: a slot's rows in, rows out, pages in its state."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import (
     MapState,
     StatefulProcessor,
@@ -13,10 +14,7 @@ from ottla.streams.spark.envelopes import SCHEMA, Envelope
 from ottla.streams.spark.shipping import Shipment
 from ottla.streams.spark.workers import settle_after_work
 
-if TYPE_CHECKING:
-    import pandas as pd  # type: ignore[import-untyped]
-
-_COLUMNS = SCHEMA.names
+_ROW = Row(*SCHEMA.names)
 
 
 class StatePages:
@@ -50,23 +48,15 @@ class StageProcessor(StatefulProcessor):
         """Open the state."""
         self._pages = StatePages(handle.getMapState("pages", "name string", "page binary"))
 
-    def handleInputRows(
-        self, key: Any, rows: "Iterator[pd.DataFrame]", timerValues: Any
-    ) -> "Iterator[pd.DataFrame]":
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
         """Handle the envelopes of one slot."""
-        # Only here, where Spark has imported it: the processes that plan would take a second longer to start.
-        import pandas as pd
-
         slot = int(key[0])
-        frames = [frame[_COLUMNS[1:]] for frame in rows]
         arrived = (
-            Envelope(slot, int(row[0]), str(row[1]), int(row[2]), int(row[3]), bytes(row[4]))
-            for frame in frames
-            for row in frame.itertuples(index=False, name=None)
+            Envelope(slot, int(row[1]), str(row[2]), int(row[3]), int(row[4]), bytes(row[5]))
+            for row in rows
         )
-        found = list(self._shipment.stage(self._level).handle(slot, arrived, self._pages))
-        if found:
-            yield pd.DataFrame(found, columns=_COLUMNS)
+        for each in self._shipment.stage(self._level).handle(slot, arrived, self._pages):
+            yield _ROW(*each)
 
     def close(self) -> None:
         """Let go of nothing: Spark closes the state."""

@@ -1,4 +1,4 @@
-"""Makes Spark start in about half the time: an archive of the classes that it loads, made once.
+"""Makes Spark start in two thirds of the time: an archive of the classes that it loads, made once.
 
 Most of Spark's start is Java reading and checking some 20 000 classes. Java can write them down as it has them in memory
 (JEP 350) and map that file the next time. An archive fits one Java and one pyspark; where it does not fit, Java itself

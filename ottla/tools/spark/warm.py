@@ -1,4 +1,4 @@
-"""`ottla spark warm`: makes Spark start in about half the time from now on."""
+"""`ottla spark warm`: makes Spark start in two thirds of the time from now on."""
 
 import click
 
@@ -11,7 +11,7 @@ from ottla.tools.spark import needed
 @click.command("warm")
 @options.formatted
 def command(output: Output) -> None:
-    """Make Spark start in about half the time from now on.
+    """Make Spark start in two thirds of the time from now on.
 
     Writes an archive of the classes that Spark loads into the user's cache (about 170 MB), once for each
     version of Java and pyspark. Everything in Ottla that starts Spark on this machine uses it.
