@@ -3,6 +3,9 @@
 As in Kafka Streams a cached store answers with its latest values at once, while its changelog and the
 operators below the table hear of a key once a commit, with the value that the key had at the last one. What was
 added and removed in between is not heard of at all.
+
+Not done: answers with what is past a store's retention, which Kafka's cache gives until the entry is evicted: it is
+forgotten, as without a cache.
 """
 
 from collections.abc import Callable, Iterator, Sequence

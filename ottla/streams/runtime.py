@@ -4,7 +4,9 @@ A task is pure Python and single-threaded. It reads and writes bytes: its caller
 takes what the sinks and changelogs put out, and tells the wall clock. Of the records that wait it takes
 the one with the smallest time first; at the same time the source that was added first.
 
-Not done: transactions and restoring, which belong to whoever drives the task; standby tasks.
+Not done: transactions and restoring, which belong to whoever drives the task; standby tasks; Kafka's order of topics whose
+next records have the same time and of punctuators that are due at once, which is that of Java's heap: here what was
+added first comes first.
 """
 
 import heapq
