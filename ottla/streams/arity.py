@@ -4,8 +4,9 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from ottla.streams.columns import Column, Evaluated, OfSpark, is_sparks
+from ottla.streams.columns import Column, Evaluated, is_sparks
 from ottla.streams.errors import TopologyError
+from ottla.streams.pyspark_columns import of_pyspark
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
@@ -80,7 +81,7 @@ def with_key(function: Callable[..., Any] | Column, count: int, what: str) -> Ca
     if isinstance(function, Column) or is_sparks(function):
         if count != 2:
             raise TopologyError(f"{what} is a function: a Column sees one record's key and value")
-        return Evaluated(function) if isinstance(function, Column) else OfSpark(function)
+        return Evaluated(function) if isinstance(function, Column) else of_pyspark(function)
     _check_function(function, what)
     needed, taken = _accepts(function, count - 1)
     if needed == count or (taken is None and needed < count):

@@ -8,103 +8,38 @@ Whole numbers have 64 bits (OverflowError beyond them); with a floating-point nu
 `/` always gives a floating-point number; it and `%` by zero give None. NaN equals itself and is the greatest number.
 """
 
-import math
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from ottla.streams import spark_functions
+from ottla.streams.column_operations import (
+    arithmetic,
+    comparison,
+    divided,
+    each_character,
+    fitting,
+    remainder,
+    substring,
+)
 from ottla.streams.errors import TopologyError
-
-Evaluate = Callable[[Any, Any], Any]
-"""Gives a value of a record's key and value."""
-
-
-def _number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _alike(left: Any, right: Any) -> tuple[Any, Any]:
-    """Make both sides floating-point numbers if one of them is."""
-    if isinstance(left, float) != isinstance(right, float) and _number(left) and _number(right):
-        return float(left), float(right)
-    return left, right
-
-
-def _arithmetic(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    def apply(left: Any, right: Any) -> Any:
-        if not (_number(left) and _number(right)):
-            raise TypeError(f"arithmetic takes numbers, not {left!r} and {right!r}")
-        return _fitting(function(*_alike(left, right)))
-
-    return apply
-
-
-def _fitting(value: Any) -> Any:
-    if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
-        raise OverflowError(f"{value} has more than 64 bits")
-    return value
-
-
-def _divide(left: Any, right: Any) -> float | None:
-    return None if right == 0 else float(left) / float(right)
-
-
-def _remainder(left: Any, right: Any) -> Any:
-    """Return the remainder with the sign of the left side."""
-    if right == 0:
-        return None
-    if isinstance(left, float):
-        return math.nan if math.isinf(left) else math.fmod(left, right)
-    found = abs(left) % abs(right)
-    return -found if left < 0 else found
-
-
-def _comparison(function: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
-    def compare(left: Any, right: Any) -> bool:
-        if type(left) is type(right) and type(left) is not float:
-            return function(left, right)
-        left, right = _alike(left, right)
-        if isinstance(left, float):
-            return function(
-                (math.isnan(left), _settled(left)), (math.isnan(right), _settled(right))
-            )
-        return function(left, right)
-
-    return compare
-
-
-def _settled(value: float) -> float:
-    return 0.0 if math.isnan(value) else value
-
-
-def _substring(text: str, start: int, length: int) -> str:
-    """Return a part of a text: the first character is 1; a negative start counts from the end."""
-    first = start - 1 if start > 0 else len(text) + start if start < 0 else 0
-    return text[max(0, first) : max(0, first + length)]
-
-
-def _each(change: Callable[[str], str], text: str) -> str:
-    """Change the characters one by one; what would become several stays (ß), as in Spark."""
-    if text.isascii():
-        return change(text)
-    return "".join(found if len(found := change(each)) == 1 else each for each in text)
-
+from ottla.streams.spark_functions import Evaluate
 
 _STRICT: dict[str, Callable[..., Any]] = {
-    "+": _arithmetic(operator.add),
-    "-": _arithmetic(operator.sub),
-    "*": _arithmetic(operator.mul),
-    "/": _arithmetic(_divide),
-    "%": _arithmetic(_remainder),
-    "negate": lambda value: _fitting(-value),
-    "abs": lambda value: _fitting(abs(value)),
-    "==": _comparison(operator.eq),
-    "!=": _comparison(operator.ne),
-    "<": _comparison(operator.lt),
-    "<=": _comparison(operator.le),
-    ">": _comparison(operator.gt),
-    ">=": _comparison(operator.ge),
+    "+": arithmetic(operator.add),
+    "-": arithmetic(operator.sub),
+    "*": arithmetic(operator.mul),
+    "/": arithmetic(divided),
+    "%": arithmetic(remainder),
+    "negate": lambda value: fitting(-value),
+    "abs": lambda value: fitting(abs(value)),
+    "==": comparison(operator.eq),
+    "!=": comparison(operator.ne),
+    "<": comparison(operator.lt),
+    "<=": comparison(operator.le),
+    ">": comparison(operator.gt),
+    ">=": comparison(operator.ge),
     "not": operator.not_,
     "concat": operator.add,
     "length": len,
@@ -112,9 +47,9 @@ _STRICT: dict[str, Callable[..., Any]] = {
     "ends_with": lambda text, part: text.endswith(part),
     "contains": operator.contains,
     "trim": lambda text: text.strip(" "),
-    "upper": lambda text: _each(str.upper, text),
-    "lower": lambda text: _each(str.lower, text),
-    "substring": _substring,
+    "upper": lambda text: each_character(str.upper, text),
+    "lower": lambda text: each_character(str.lower, text),
+    "substring": substring,
 }
 """Operations that are None as soon as an operand is."""
 
@@ -153,7 +88,7 @@ class Column:
 
     operation: str
     operands: tuple[Any, ...] = ()
-    """Columns; of a literal its value, of a field its path, of a struct names and Columns."""
+    """Columns; of a literal its value, of a field its path, of a struct names and Columns, of Spark's functions (`spark`) the name first."""
 
     def __bool__(self) -> bool:
         raise TypeError("a Column is true of some records: use &, | and ~, not and, or and not")
@@ -284,6 +219,8 @@ class Column:
             case "struct":
                 pairs = zip(self.operands[::2], self.operands[1::2], strict=True)
                 return f"struct({', '.join(f'{name}={each}' for name, each in pairs)})"
+        if self.operation == "spark":
+            return f"{shown[0]}({', '.join(shown[1:])})"
         if not self.operation.isidentifier() and len(shown) == 2:
             return f"({shown[0]} {self.operation} {shown[1]})"
         return f"{self.operation}({', '.join(shown)})"
@@ -302,7 +239,7 @@ def lit(value: str | int | float | bool | None) -> Column:
     """Return the expression of a value that is the same for all records."""
     if value is not None and not isinstance(value, str | int | float | bool):
         raise TypeError(f"a literal is text, a number, True, False or None, not {value!r}")
-    return Column("literal", (_fitting(value),))
+    return Column("literal", (fitting(value),))
 
 
 def col(path: str) -> Column:
@@ -348,6 +285,14 @@ def compiled(expression: Column) -> Evaluate:
             return lambda key, value: (
                 chosen(key, value) if condition(key, value) else other(key, value)
             )
+        case "spark":
+            name, *values = operands
+            inner = [compiled(each) for each in values]
+            if name in spark_functions.LAZY:
+                return spark_functions.LAZY[name](inner)
+            if name in spark_functions.LOOSE:
+                return _applied(spark_functions.LOOSE[name], inner)
+            return _strict(spark_functions.strict(name), inner)
     inner = [compiled(each) for each in operands]
     if expression.operation in _LOOSE:
         return _applied(_LOOSE[expression.operation], inner)
@@ -412,26 +357,35 @@ class PysparkColumn(Protocol):
 class OfSpark:
     """A `pyspark.sql.Column` where a function is taken: Spark evaluates it over the columns `key` and `value`.
 
-    Nothing else can: in the test driver, and wherever a step is Python's, calling it fails and says so.
+    Where a step is Python's, and in the test driver, it is evaluated as `meaning`, an expression of Ottla's that gives the same.
+    Without one, calling it fails and says why.
     """
 
-    def __init__(self, column: Any, text: str | None = None) -> None:
+    def __init__(
+        self, column: Any, meaning: Column | None, why: str = "", text: str | None = None
+    ) -> None:
         self.column = column
+        self.meaning = meaning
+        self.why = why
         self._text = text
+        self._evaluate = self._fail if meaning is None else compiled(meaning)
 
     def __call__(self, key: Any, value: Any) -> Any:
-        """Fail."""
+        """Return the expression's value for a record; TopologyError if only the JVM knows it."""
+        return self._evaluate(key, value)
+
+    def _fail(self, _key: Any, _value: Any) -> Any:
         raise TopologyError(
-            f"{self} is pyspark's, which only Spark's JVM evaluates: write it with col() of ottla.streams "
-            "or as a function, and it runs here as well"
+            f"{self} is pyspark's, which only Spark's JVM evaluates ({self.why}): write it with col() of "
+            "ottla.streams or as a function, and it runs here as well"
         )
 
     def __str__(self) -> str:
         return str(self.column) if self._text is None else self._text
 
-    def __reduce__(self) -> tuple[type["OfSpark"], tuple[None, str]]:
-        # What is pyspark's stays in the driver: a worker needs its name alone.
-        return OfSpark, (None, str(self))
+    def __reduce__(self) -> tuple[type["OfSpark"], tuple[None, Column | None, str, str]]:
+        # What is pyspark's stays in the driver.
+        return OfSpark, (None, self.meaning, self.why, str(self))
 
 
 def is_sparks(value: Any) -> bool:

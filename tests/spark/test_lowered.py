@@ -224,10 +224,10 @@ def test_a_record_that_cannot_be_read_ends_the_query(
         _run(spark, broker, builder.build(), tmp_path, tasks=TaskSettings("app"))
 
 
-def test_columns_of_pyspark_run_in_the_jvm_and_nowhere_else(
+def test_columns_of_pyspark_run_in_the_jvm_and_mean_the_same_in_the_driver(
     spark: SparkSession, broker: Cluster, tmp_path: Path
 ) -> None:
-    """They see records that came so far and no others; the test driver says that it cannot."""
+    """They see records that came so far and no others."""
     builder = StreamsBuilder()
     stream = builder.stream("sparks.in", key=_TEXT, value=_TEXT)
     numbers = stream.filter(F.col("value").rlike("^[0-9]+$")).map_values(
@@ -237,28 +237,53 @@ def test_columns_of_pyspark_run_in_the_jvm_and_nowhere_else(
     topology = builder.build()
     for topic in ("sparks.in", "sparks.out"):
         _create(broker, topic)
-    rows = [
-        TopicRecord(b"k", each, 1_700_000_000_000) for each in (b"1", b"x", b"\xff", b"21", None)
-    ]
-    scenarios.produce(broker.bootstrap, {"sparks.in": rows})
+    rows = [TopicRecord(b"k", each, 1_700_000_000_000) for each in (b"1", b"x", b"21", None)]
+    bad = TopicRecord(b"k", b"\xff", 1_700_000_000_000)
+    scenarios.produce(broker.bootstrap, {"sparks.in": [*rows, bad]})
     _run(spark, broker, topology, tmp_path)
     found = [(each.key, each.value) for each in scenarios.read(broker.bootstrap, "sparks.out")]
     key = hashlib.md5(b"k").hexdigest().encode()
     assert found == [(key, number.to_bytes(8, "big")) for number in (2, 42)]
-    with (
-        TopologyTestDriver(topology) as driver,
-        pytest.raises(TopologyError, match="only Spark's JVM"),
-    ):
-        driver.pipe("sparks.in", rows[0])
+    expected = _driven(topology, {"sparks.in": rows})["sparks.out"]
+    assert [each[:2] for each in expected] == found
 
 
-def test_columns_of_pyspark_behind_a_function_are_refused(
+def test_columns_of_pyspark_run_beside_state_and_behind_functions(
     spark: SparkSession, broker: Cluster, tmp_path: Path
 ) -> None:
-    """Before anything starts, and it is told which step is Python's."""
+    """Python's workers evaluate them, without a session of Spark's; SQL is one of their forms."""
+    builder = StreamsBuilder()
+    stream = builder.stream("beside.in", key=_TEXT, value=_TEXT).map_values(str.strip)
+    kept = stream.filter(F.length("value") > 1).select_key(F.expr("left(value, 2)"))
+    counts = kept.group_by_key(key=_TEXT, value=_TEXT).count("beside").to_stream()
+    counts.filter(F.col("value") % 2 == 0).map_values(F.concat_ws(":", "key", "value")).to(
+        "beside.out", key=_TEXT, value=_TEXT
+    )
+    topology = builder.build()
+    for topic in ("beside.in", "beside.out"):
+        _create(broker, topic)
+    words = (b"abc", b"x", b" abd", b"b1", b"abe ", b"b1", b"abf")
+    rows = {"beside.in": [TopicRecord(b"k", each, 1_700_000_000_000) for each in words]}
+    scenarios.produce(broker.bootstrap, rows)
+    _run(spark, broker, topology, tmp_path, tasks=TaskSettings("beside"))
+    found = [(each.key, each.value) for each in scenarios.read(broker.bootstrap, "beside.out")]
+    assert sorted(found) == [(b"ab", b"ab:2"), (b"ab", b"ab:4"), (b"b1", b"b1:2")]
+    expected = _driven(topology, rows)["beside.out"]
+    assert [each[:2] for each in expected] == found
+
+
+def test_columns_of_pyspark_that_python_does_not_know_are_refused_where_it_runs(
+    spark: SparkSession, broker: Cluster, tmp_path: Path
+) -> None:
+    """Before anything starts, and it is told which step is Python's; the test driver says so, too."""
     builder = StreamsBuilder()
     stream = builder.stream("refused.in", key=_TEXT, value=_TEXT).map_values(str.upper)
-    stream.filter(F.length("value") > 1).to("out", key=_TEXT, value=_TEXT)
+    stream.filter(F.soundex("value") == "A123").to("out", key=_TEXT, value=_TEXT)
+    topology = builder.build()
     _create(broker, "refused.in")
-    with pytest.raises(TopologyError, match="behind a step in Python"):
-        _run(spark, broker, builder.build(), tmp_path)
+    why = r"nothing here means soundex.*behind a step in Python"
+    with pytest.raises(TopologyError, match=why):
+        _run(spark, broker, topology, tmp_path)
+    row = TopicRecord(b"k", b"v", 1_700_000_000_000)
+    with TopologyTestDriver(topology) as driver, pytest.raises(TopologyError, match="soundex"):
+        driver.pipe("refused.in", row)

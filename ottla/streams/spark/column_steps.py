@@ -101,7 +101,7 @@ class LoweredSource:
 def lower_layout(layout: Layout, spark_type: SparkType | None = None) -> list[LoweredSource] | None:
     """Return what runs in the JVM, source by source; None if the query runs in Python altogether.
 
-    TopologyError where a Column of pyspark would be Python's.
+    TopologyError where a Column of pyspark would be Python's, and nothing there means the same.
     """
     found: list[LoweredSource] = []
     is_possible = not (layout.levels or layout.patterns or layout.created or layout.clock_topic)
@@ -123,10 +123,10 @@ def _refuse_sparks(kind: Kind, reasons: dict[str, str], otherwise: str | None) -
         why = reasons.get(node.name, otherwise)
         held = expressions_of(node) if why is not None else []
         for each in held:
-            if isinstance(each, OfSpark):
+            if isinstance(each, OfSpark) and each.meaning is None:
                 raise TopologyError(
-                    f"{node.name} is the expression {each} of pyspark, which only the JVM evaluates, and "
-                    f"this step is Python's ({why}): write it with col() of ottla.streams or as a function"
+                    f"{node.name} is the expression {each} of pyspark, which only the JVM evaluates ({each.why}), "
+                    f"and this step is Python's ({why}): write it with col() of ottla.streams or as a function"
                 )
 
 

@@ -105,14 +105,16 @@ def test_nothing_is_lowered_where_nothing_is_won(add: Callable[[Any], Any], valu
 
 def test_columns_of_pyspark_are_refused_where_python_runs() -> None:
     """The error says which step, and why it is Python's."""
-    column = OfSpark(None, "Column<'value'>")
+    column = OfSpark(None, None, "nothing means it", "Column<'value'>")
 
     def add(stream: Any) -> None:
         windows = TimeWindows.of_size_with_no_grace("1 s")
         stream._then("odd", "FILTER", Filter(column))
         stream.group_by_key().windowed_by(windows).count()
 
-    with pytest.raises(TopologyError, match=r"odd is the expression Column<'value'>.*keeps state"):
+    with pytest.raises(
+        TopologyError, match=r"odd is the expression Column<'value'>.*means it.*keeps state"
+    ):
         _lowered(add)
 
 

@@ -1,0 +1,90 @@
+"""Java's regular expressions, and SQL's LIKE, as Python's: those that mean the same in both, no others.
+
+Java's `.`, `$` and classes of characters are not quite Python's, and each has constructs that the other has not; what is not known
+here to be the same is refused. Java: `java.util.regex.Pattern`.
+"""
+
+import functools
+import re
+
+_ENDS = "\\n\\r\\u0085\\u2028\\u2029"
+_DOLLAR = f"(?:(?=(?:\\r\\n|[{_ENDS}])?\\Z)(?<!\\r(?=\\n)))"
+_TOKEN = re.compile(
+    r"""(?P<literal>[^\\\[\](){}.$^|*+?#]|\#)
+    |(?P<escaped>\\[^A-Za-z0-9])
+    |(?P<class>\\[dDwWsS])
+    |(?P<control>\\[tnrf])
+    |(?P<set>\[\^?(?:\\[^A-Za-z0-9]|\\[dwstnrf]|[^\\\[\]&])+\])
+    |(?P<dot>\.)
+    |(?P<dollar>\$)
+    |(?P<start>\^)
+    |(?P<group>\((?:\?:|\?=|\?!|(?!\?)))
+    |(?P<close>\))
+    |(?P<or>\|)
+    |(?P<repeat>(?:[*+?]|\{\d+(?:,\d*)?\})[?+]?)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_REPLACED = re.compile(r"\\(.)|\$(\d)|(\$|\\)", re.DOTALL)
+
+
+@functools.lru_cache(maxsize=256)
+def of_java(pattern: str) -> re.Pattern[str]:
+    """Return a regular expression of Java as one of Python's; ValueError where it may not mean the same."""
+    made, place = [], 0
+    while place < len(pattern):
+        token = _TOKEN.match(pattern, place)
+        if token is None:
+            raise ValueError(
+                f"{pattern!r} has at {place + 1} what Java and Python may read differently: a simpler "
+                "pattern, or a function of your own, says it"
+            )
+        made.append({"dot": f"[^{_ENDS}]", "dollar": _DOLLAR}.get(token.lastgroup or "", token[0]))
+        place = token.end()
+    try:
+        return re.compile("".join(made), re.ASCII)
+    except re.error as error:
+        raise ValueError(f"{pattern!r} is no regular expression: {error}") from None
+
+
+def replaced(found: re.Match[str], replacement: str) -> str:
+    """Return a replacement in which `$1` is what a group found and a backslash takes the next character as it is."""
+
+    def expand(part: re.Match[str]) -> str:
+        if part[1] is not None:
+            return part[1]
+        if part[2] is None:
+            raise ValueError(f"{replacement!r}: a number of a group follows $, a character \\")
+        return found[int(part[2])] or ""
+
+    return _REPLACED.sub(expand, replacement)
+
+
+def split(value: str, pattern: str, limit: int) -> list[str]:
+    """Cut a text where a pattern matches, into at most `limit` parts if that is above 0."""
+    compiled = of_java(pattern)
+    if compiled.match(""):
+        raise ValueError(f"{pattern!r} matches where nothing is: such a split is not known here")
+    parts: list[str] = []
+    place = 0
+    for found in compiled.finditer(value):
+        if len(parts) + 1 == limit:
+            break
+        parts.append(value[place : found.start()])
+        place = found.end()
+    return [*parts, value[place:]]
+
+
+@functools.lru_cache(maxsize=256)
+def of_like(pattern: str, escape: str) -> re.Pattern[str]:
+    """Return the pattern of LIKE, in which `_` is a character and `%` any number of them."""
+    made, characters = [], iter(pattern)
+    for each in characters:
+        if each == escape:
+            following = next(characters, "")
+            if following not in ("_", "%", escape) or not following:
+                raise ValueError(f"{pattern!r}: {escape} stands before _, % or itself")
+            made.append(re.escape(following))
+        else:
+            made.append({"_": ".", "%": ".*"}.get(each, re.escape(each)))
+    return re.compile("".join(made), re.DOTALL)
