@@ -109,7 +109,9 @@ def test_a_producer_settles_at_its_byte_rate(cluster: Cluster) -> None:
 def test_a_consumer_settles_at_its_byte_rate_and_misses_nothing(cluster: Cluster) -> None:
     """Throttled fetches are answered without records; the records come later, in order."""
     cluster.create_topic("consumed")
-    producer = Producer({"bootstrap.servers": cluster.bootstrap, "client.id": "fast"})
+    # A batch is read whole: one of a megabyte would be all that a second has.
+    told = {"bootstrap.servers": cluster.bootstrap, "client.id": "fast", "batch.size": 65_536}
+    producer = Producer(told)
     count = 8_000
     for number in range(count):
         producer.produce("consumed", number.to_bytes(1000, "big"))
@@ -134,10 +136,11 @@ def test_a_consumer_settles_at_its_byte_rate_and_misses_nothing(cluster: Cluster
                 rate = Rate()
             rate.note(message)
             seen.append(int.from_bytes(message.value() or b"", "big"))
+    seconds = rate.elapsed
     consumer.close()
     assert seen == list(range(count))
-    assert rate.between(0, rate.elapsed) == pytest.approx(MEGABYTE, rel=0.35)
-    assert rate.elapsed > 5
+    # The first second's share may come at once.
+    assert rate.between(0, seconds) == pytest.approx(MEGABYTE, rel=0.25)
 
 
 def test_other_clients_are_not_slowed_down(cluster: Cluster) -> None:
