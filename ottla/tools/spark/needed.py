@@ -11,8 +11,6 @@ from ottla.tools.output import note
 from ottla.tools.spark.talk import hear_spark
 
 _PACKAGES = ("pyspark", "pyarrow", "pandas", "numpy")
-# Work that is over before Java's better compiler pays.
-SHORT = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 def check_installed() -> None:
@@ -35,10 +33,10 @@ def open_session(name: str, settings: Mapping[str, str], *, is_short: bool = Fal
     """Start Spark; tell once in a while how it would start faster."""
     session, warming = module("session"), module("warming")
     if not warming.archive_of(find_java_home()).is_file():
-        note("Starting Spark (`ottla spark warm`, once, makes this about twice as fast) …")
+        note("Starting Spark (`ottla spark warm`, once, makes this up to twice as fast) …")
     hear_spark()
     options = dict(settings)
     key = "spark.driver.extraJavaOptions"
     if is_short and key not in options:
-        options[key] = SHORT
+        options[key] = warming.SHORT
     return session.session(name, settings=options)
