@@ -31,6 +31,8 @@ _DEPENDENCY = (
     "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
 )
 _KAFKA_START_SECONDS = 60
+# These programs are over before Java's better compiler pays.
+SHORT = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
 
 def why_not() -> str | None:
@@ -115,7 +117,7 @@ def compiled(source: Path, class_path: str) -> Path:
 
 def command(class_path: str, main_class: str, *arguments: str, heap_mb: int = 256) -> list[str]:
     """Return the command line of a Java program."""
-    return ["java", f"-Xmx{heap_mb}m", "-cp", class_path, main_class, *arguments]
+    return ["java", *SHORT, f"-Xmx{heap_mb}m", "-cp", class_path, main_class, *arguments]
 
 
 def run(class_path: str, main_class: str, *arguments: str) -> str:

@@ -8,9 +8,10 @@ import sys
 from pyspark.errors import PySparkException
 
 from ottla.streams.spark import session
+from ottla.streams.spark.warming import SHORT
 
 _SETTINGS = {
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.extraJavaOptions": SHORT,
     # A task whose worker is killed runs again, a few times.
     "spark.master": "local[2,4]",
 }

@@ -64,7 +64,15 @@ def compiled(scratch: str) -> list[str]:
     sources = sorted(str(each) for each in Path(__file__).parent.glob("*.java"))
     compiler = ["javac", "-nowarn", "-cp", class_path, "-d", scratch, *sources]
     subprocess.run(compiler, check=True, capture_output=True)
-    return ["java", "-Xmx512m", f"-Djava.io.tmpdir={scratch}", "-cp", class_path, "Scenarios"]
+    return [
+        "java",
+        *java.SHORT,
+        "-Xmx512m",
+        f"-Djava.io.tmpdir={scratch}",
+        "-cp",
+        class_path,
+        "Scenarios",
+    ]
 
 
 def run(script: str) -> list[str]:
