@@ -407,3 +407,15 @@ class Evaluated:
 
     def __reduce__(self) -> tuple[type["Evaluated"], tuple[Column]]:
         return Evaluated, (self.column,)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two expressions as the function that makes a key and a value of a record."""
+
+    key: Evaluated | OfSpark
+    value: Evaluated | OfSpark
+
+    def __call__(self, key: Any, value: Any) -> tuple[Any, Any]:
+        """Return the new key and the new value."""
+        return self.key(key, value), self.value(key, value)

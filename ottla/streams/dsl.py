@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, Generic, overload
 
-from ottla.streams.arity import with_key
+from ottla.streams.arity import makes_pair, with_key
 from ottla.streams.building import joins, streams
 from ottla.streams.building.groups import GroupFlow, Grouping
-from ottla.streams.functions import K2, V2, K, Of1, Of2, Of3, R, V
+from ottla.streams.functions import K2, V2, K, Of1, Of2, Of3, OfPair, R, V
 from ottla.streams.grouped import KGroupedStream
 from ottla.streams.kstream import StreamOperators
 from ottla.streams.ktable import GlobalKTable, KTable
@@ -48,12 +48,12 @@ class KStream(StreamOperators[K, V], Generic[K, V]):
         return KStream(streams.select_key(self.flow, selector, name_of(named)))
 
     @overload
-    def map(self, mapper: Of1[V, tuple[K2, V2]], named: Name = None) -> "KStream[K2, V2]": ...
+    def map(self, mapper: OfPair[V, K2, V2], named: Name = None) -> "KStream[K2, V2]": ...
     @overload
     def map(self, mapper: Of2[K, V, tuple[K2, V2]], named: Name = None) -> "KStream[K2, V2]": ...
     def map(self, mapper: Any, named: Name = None) -> "KStream[Any, Any]":
-        """Make a new key and value of each record."""
-        operator = stateless.Map(with_key(mapper, 2, "a mapper"))
+        """Make a new key and value of each record: a function returns the pair, or it is a pair of Columns."""
+        operator = stateless.Map(makes_pair(mapper, "a mapper"))
         return KStream(self._then(named, "MAP", operator, **_NEW))
 
     @overload

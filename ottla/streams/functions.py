@@ -25,6 +25,8 @@ else:
 
 Of1 = Callable[[V], R] | Column | PysparkColumn
 """A function of the value; or a Column of key and value, ours or pyspark's."""
+OfPair = Callable[[V], tuple[K, W]] | tuple[Column | PysparkColumn, Column | PysparkColumn]
+"""A function of the value that makes a key and a value; or a pair of Columns."""
 Of2 = Callable[[K, V], R]
 """A function of key and value, or of two values."""
 Of3 = Callable[[K, V, W], R]

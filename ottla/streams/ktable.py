@@ -11,7 +11,7 @@ from ottla.streams.building.groups import TableGroupFlow
 from ottla.streams.durations import Duration
 from ottla.streams.emitting import BufferConfig, Suppressed
 from ottla.streams.errors import TopologyError
-from ottla.streams.functions import K2, V2, K, Of1, Of2, Of3, R, V
+from ottla.streams.functions import K2, V2, K, Of1, Of2, Of3, OfPair, R, V
 from ottla.streams.operators.tables import ValueTransformer
 from ottla.streams.operators.views import View
 from ottla.streams.options import (
@@ -182,7 +182,7 @@ class KTable(SnakeCase, Generic[K, V]):
     @overload
     def group_by(
         self,
-        selector: Of1[V, tuple[K2, V2]],
+        selector: OfPair[V, K2, V2],
         grouped: Grouped[K2, V2] | None = None,
         *,
         key: Serde[K2] | None = None,

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Self, TypeVar, cast, overload
 
+from ottla.streams.arity import evaluated
 from ottla.streams.durations import Duration, milliseconds
 from ottla.streams.errors import TopologyError
 from ottla.streams.functions import K, V
@@ -124,7 +125,7 @@ class Consumed(_WithSerdes[K, V]):
         """Return how to read with these serdes; or with nothing but an extractor, or where to start."""
         if isinstance(key, str):
             return Consumed(offset_reset=key)
-        if callable(key) and value is None:
+        if (callable(key) or evaluated(key) is not None) and value is None:
             return Consumed(timestamp_extractor=key)
         return Consumed(key, value, timestamp_extractor, reset)
 

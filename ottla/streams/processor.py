@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
+from ottla.streams.columns import Column, PysparkColumn
 from ottla.streams.durations import Duration, Instant
 from ottla.streams.errors import TopologyError
 from ottla.streams.records import Header, Record, RecordMetadata
@@ -239,8 +240,10 @@ TimestampExtractor = (
     Callable[[TimestampedRecord], int]
     | Callable[[TimestampedRecord, int], int]
     | type[ExtractsTime]
+    | Column
+    | PysparkColumn
 )
-"""Gives the time of a record; a negative one drops it. The class of one does as well.
+"""Gives the time of a record; a negative one drops it. The class of one does as well, and a Column of key and value.
 
 One of two arguments is also told the largest time that its partition had so far, -1 before the first.
 On Spark that begins anew with every micro-batch.
@@ -262,11 +265,13 @@ class RecordContext(NamedTuple):
     source_raw_value: bytes | None
 
 
-TopicNameExtractor = Callable[..., str]
+TopicNameExtractor = Callable[..., str] | Column | PysparkColumn
 """Gives the topic of a record: of its value, of its key and value, or of key, value and a RecordContext."""
 
-StreamPartitioner = Callable[[str, Any, Any, int], int | Iterable[int] | None]
-"""Gives the partition of a record, from topic, key, value and the number of partitions.
+StreamPartitioner = (
+    Callable[[str, Any, Any, int], int | Iterable[int] | None] | Column | PysparkColumn
+)
+"""Gives the partition of a record, from topic, key, value and the number of partitions; or is a Column of key and value.
 
 None leaves it to the key; several get the record each, and none of them (an empty set) drops it (KIP-837).
 """

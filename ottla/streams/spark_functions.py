@@ -358,8 +358,7 @@ STRICT: dict[str, Callable[..., Any]] = (
         "try_multiply": _trying(_MULTIPLY),
         "try_mod": _trying(_remainder),
         "=": _EQUAL,
-        "!=": lambda left, right: not _EQUAL(left, right),
-        "<": _LESS,
+            "<": _LESS,
         "<=": lambda left, right: not _LESS(right, left),
         ">": lambda left, right: _LESS(right, left),
         ">=": lambda left, right: not _LESS(left, right),
@@ -404,7 +403,6 @@ LAZY: dict[str, Callable[[Sequence[Evaluate]], Evaluate]] = {
 
 ALIASES = {
     "==": "=",
-    "<>": "!=",
     "!": "not",
     "mod": "%",
     "ceiling": "ceil",

@@ -1,7 +1,7 @@
 """Where the time of a record comes from: Kafka's timestamp extractors, and how users' own are asked.
 
 An extractor is a function of a `TimestampedRecord`, or of that and the partition's time: the largest one that its
-partition had so far, in ms, -1 before the first. A class or an object of those here does as well.
+partition had so far, in ms, -1 before the first. A class or an object of those here does as well, and a Column of key and value.
 
 Not done: on Spark the partition's time begins anew with each micro-batch.
 """
@@ -11,16 +11,37 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from ottla.streams.arity import takes_two
+from ottla.streams.arity import evaluated, takes_two
+from ottla.streams.columns import Evaluated, OfSpark
 from ottla.streams.errors import StreamsError
 from ottla.streams.processor import TimestampedRecord
 
 _log = logging.getLogger(__name__)
 
 
+class OfColumn:
+    """Takes the time, in ms, from an expression of key and value."""
+
+    def __init__(self, expression: Evaluated | OfSpark) -> None:
+        self._expression = expression
+
+    def __call__(self, record: TimestampedRecord, partition_time: int) -> int:
+        """Return the expression's value; StreamsError for one that is no whole number."""
+        found = self._expression(record.key, record.value)
+        if not isinstance(found, int) or isinstance(found, bool):
+            raise StreamsError(f"{found!r} is no time: an extractor gives whole milliseconds")
+        return found
+
+
+def extractor_of(extractor: Any) -> Any:
+    """Return an extractor that is a Column as a function of the record; any other one, and None, as it is."""
+    expression = evaluated(extractor)
+    return extractor if expression is None else OfColumn(expression)
+
+
 def extracting(extractor: Any) -> Callable[[TimestampedRecord, int], int] | None:
     """Return an extractor as a function of the record and its partition's time; None stays None."""
-    made = extractor() if isinstance(extractor, type) else extractor
+    made = extractor() if isinstance(extractor, type) else extractor_of(extractor)
     if made is None or takes_two(made, "a timestamp extractor"):
         return made  # type: ignore[no-any-return]
     return lambda record, _partition_time: made(record)

@@ -7,11 +7,11 @@ Not done: a read-only store is not asked from outside (`app.store`), as it has n
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ottla.streams.arity import with_context
+from ottla.streams.arity import chooses_partition, with_context
 from ottla.streams.description import DescribedNode, TopologyDescription, describe
 from ottla.streams.drawing import Box, Line, draw
 from ottla.streams.errors import TopologyError
@@ -27,6 +27,7 @@ from ottla.streams.processor import (
 from ottla.streams.serdes import Serde, check_serdes
 from ottla.streams.spelling import SnakeCase
 from ottla.streams.stores.builders import StoreBuilder
+from ottla.streams.timestamps import extractor_of
 
 
 @dataclass(frozen=True)
@@ -59,11 +60,11 @@ class Sink:
     """Writes what its parents forward to a topic, or to the one that `topic` gives of key, value and context."""
 
     name: str
-    topic: str | TopicNameExtractor
+    topic: str | Callable[..., str]
     parents: tuple[str, ...]
     key: Serde[Any] | None = None
     value: Serde[Any] | None = None
-    partitioner: StreamPartitioner | None = None
+    partitioner: Callable[..., int | Iterable[int] | None] | None = None
     carries_changes: bool = False
 
 
@@ -116,7 +117,8 @@ class Topology(SnakeCase):
             raise TopologyError(f"source {source.name} reads no topic")
         for topic in source.topics:
             self._check_topic(topic)
-        self.nodes[source.name] = source
+        extractor = extractor_of(source.timestamp_extractor)
+        self.nodes[source.name] = replace(source, timestamp_extractor=extractor)
         self._groups[source.name] = source.name
 
     def add_processor(self, name: str, supplier: Supplier, *parents: str) -> "Topology":
@@ -146,7 +148,8 @@ class Topology(SnakeCase):
             )
         check_serdes(key, value)
         target = topic if isinstance(topic, str) else with_context(topic, "a topic name extractor")
-        self._add_child(Sink(name, target, parents, key, value, partitioner, carries_changes))
+        chosen = chooses_partition(partitioner)
+        self._add_child(Sink(name, target, parents, key, value, chosen, carries_changes))
         return self
 
     def _add_child(self, node: ProcessorNode | Sink) -> None:

@@ -304,7 +304,7 @@ def add_chain(builder: StreamsBuilder, chance: random.Random, name: str) -> tupl
     for number in range(chance.randint(1, 4)):
         depth = chance.randint(1, 3)
         step = chance.choice(
-            ("filter", "filter_not", "map_values", "select_key", "split", "lambda")
+            ("filter", "filter_not", "map_values", "select_key", "map", "split", "lambda")
         )
         if step in ("filter", "filter_not"):
             stream = getattr(stream, step)(scope.make("flag", depth))
@@ -315,6 +315,10 @@ def add_chain(builder: StreamsBuilder, chance: random.Random, name: str) -> tupl
             one.to(f"{name}-out", key=_serde(chance, scope.key), value=_serde(chance, scope.value))
         elif step == "lambda" and chance.random() < 0.3:
             stream = stream.filter(lambda key, value: key is not None or value is None)
+        elif step == "map":
+            kinds_made = chance.choice(("int", "text")), chance.choice(("float", "flag", "int"))
+            stream = stream.map(tuple(scope.make(kind, depth) for kind in kinds_made))
+            scope.key, scope.value = kinds_made
         elif step in ("map_values", "select_key"):
             kind = chance.choice(("int", "float", "text", "flag"))
             made = scope.make(kind, depth)

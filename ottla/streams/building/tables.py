@@ -4,10 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ottla.streams.arity import with_key
+from ottla.streams.arity import chooses_partition, evaluated, makes_pair, with_key
 from ottla.streams.building.flows import StreamFlow, TableFlow, source_table
 from ottla.streams.building.groups import TableGroupFlow
-from ottla.streams.columns import Column, is_sparks
 from ottla.streams.emitting import Suppressed
 from ottla.streams.errors import TopologyError
 from ottla.streams.operators.foreign_key import (
@@ -195,7 +194,7 @@ def group_by(table: TableFlow, selector: Any, grouped: Grouped[Any, Any]) -> Tab
     """Add the step that gives entries the key and value of their group."""
     graph = table.graph
     named = graph.named(grouped.name, "KTABLE-SELECT-")
-    operator = TableRepartitionMap(with_key(selector, 2, "a selector of key and value"))
+    operator = TableRepartitionMap(makes_pair(selector, "a selector of key and value"))
     graph.add(OperatorNode(named, (table.name,), operator))
     table.enable_sending_old_values(True)
     return TableGroupFlow(graph, named, grouped.key, grouped.value, grouped.name)
@@ -270,11 +269,13 @@ def join_tables(
         if word not in known:
             raise TypeError(f"a join of tables takes {', '.join(known)}, not {word}")
     named = {each: [words[each]] if each in words else [] for each in known[:2]}
-    functions = [
-        each for each in arguments if callable(each) or isinstance(each, Column) or is_sparks(each)
-    ]
+    options: list[Any] = []
+    functions: list[Any] = []
+    for each in arguments:
+        is_function = callable(each) or evaluated(each) is not None
+        (functions if is_function else options).append(each)
+    options = [each for each in options if each is not None]
     functions = [*named["extractor"], *functions, *named["joiner"]]
-    options = [each for each in arguments if not callable(each) and each is not None]
     joined = words.get("joined") or _only(options, TableJoined)
     kept = words.get("materialized") or _only(options, Materialized, str)
     name, materialized = asked(kept, words.get("named") or _only(options, Named))
@@ -416,9 +417,10 @@ def join_on_foreign_key(
 
 def _of_keys(partitioner: StreamPartitioner | None) -> StreamPartitioner | None:
     """Return a partitioner that is shown keys only: values on the way to a table are not its own."""
-    if partitioner is None:
+    chosen = chooses_partition(partitioner)
+    if chosen is None:
         return None
-    return lambda topic, key, _value, count: partitioner(topic, key, None, count)
+    return lambda topic, key, _value, count: chosen(topic, key, None, count)
 
 
 def _foreign_key_result(

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from ottla.streams.columns import Column, Evaluated, OfSpark
+from ottla.streams.columns import Column, Evaluated, OfSpark, Pair
 from ottla.streams.errors import TopologyError
 from ottla.streams.operators import stateless
 from ottla.streams.serdes import Serde, resolve
@@ -135,6 +135,7 @@ def expressions_of(node: TopologyNode) -> list[Expression]:
     supplier = node.supplier if isinstance(node, ProcessorNode) else None
     held = list(vars(supplier).values()) if hasattr(supplier, "__dict__") else []
     held += [one for each in held if isinstance(each, tuple) for one in each]
+    held += [one for each in held if isinstance(each, Pair) for one in (each.key, each.value)]
     found = (each.column if isinstance(each, Evaluated) else each for each in held)
     return [each for each in found if isinstance(each, Column | OfSpark)]
 
@@ -211,6 +212,13 @@ class _Walk:
         elif isinstance(supplier, stateless.SelectKey):
             made = Step(step, node.name, key=_expression(supplier.mapper))
             key, as_read = self._mapped(made.key, types), (False, as_read[1])
+        elif isinstance(supplier, stateless.Map):
+            pair = supplier.mapper
+            if not isinstance(pair, Pair):
+                raise Unlike(_FUNCTION)
+            made = Step(step, node.name, key=_expression(pair.key), value=_expression(pair.value))
+            key, value = self._mapped(made.key, types), self._mapped(made.value, types)
+            as_read = False, False
         elif isinstance(supplier, stateless.MapValues):
             made = Step(step, node.name, value=_expression(supplier.mapper))
             value, as_read = self._mapped(made.value, types), (as_read[0], False)

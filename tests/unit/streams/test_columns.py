@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from ottla.streams import Serdes, StreamsBuilder, TopologyTestDriver
+from ottla.streams import Consumed, Serdes, StreamsBuilder, TopologyTestDriver
 from ottla.streams.columns import Column, Evaluated, coalesce, col, compiled, lit, struct, when
-from ottla.streams.errors import TopologyError
+from ottla.streams.errors import StreamsError, TopologyError
+from ottla.streams.runtime import TaskSettings
 
 _STRING, _LONG = Serdes.string(), Serdes.long()
 
@@ -48,6 +49,46 @@ def test_expressions_stand_where_functions_stand() -> None:
     # What is neither true nor false is not true: a missing page is not the page login.
     assert kept_values == [{"who": "A", "key": "k"}] * 2
     assert counts == [("a", 2)]
+
+
+def test_expressions_say_where_a_record_goes_and_when_it_was() -> None:
+    """The time of a source, the topic and the partition of a sink, both sides of a pair, a foreign key."""
+    builder = StreamsBuilder()
+    serde = Serdes.json()
+    told = Consumed.with_(_STRING, serde, timestamp_extractor=col("value.at"))
+    visits = builder.stream("visits", told)
+    visits.map((col("value.user"), col("value.page"))).to(
+        col("value").concat("-log"), key=_STRING, value=_STRING, partitioner=col("value").length()
+    )
+    table = visits.to_table()
+    table.group_by((col("value.page"), col("value.user")), key=_STRING, value=_STRING).count(
+        "pages"
+    )
+    users = builder.table("users", key=_STRING, value=_STRING)
+    named = table.join(users, col("value.user"), lambda visit, name: f"{name}: {visit['page']}")
+    named.to_stream().to("named", key=_STRING, value=_STRING)
+    with TopologyTestDriver(builder.build(), TaskSettings("app", partitions=9)) as driver:
+        driver.create_input_topic("users", _STRING, _STRING).pipe_input("a", "Ann")
+        topic = driver.create_input_topic("visits", _STRING, serde)
+        topic.pipe_input("1", {"user": "a", "page": "home", "at": 7_000})
+        (logged,) = driver.produced("home-log")
+        assert (logged.key, logged.value, logged.timestamp) == (b"a", b"home", 7_000)
+        assert logged.partition == 4
+        found = driver.create_output_topic("named", _STRING, _STRING).read_values_to_list()
+        assert found == ["Ann: home"]
+        assert driver.store("pages").get("home") == 1
+        with pytest.raises(StreamsError, match="'soon' is no time"):
+            topic.pipe_input("1", {"user": "a", "page": "home", "at": "soon"})
+
+
+@pytest.mark.parametrize("pair", [(col("key"),), (col("key"), 1), col("value"), (1, 2)])
+def test_what_is_no_pair_of_expressions_is_refused(pair: Any) -> None:
+    """When the topology is built, with an example."""
+    stream = StreamsBuilder().stream("in")
+    with pytest.raises(
+        TypeError, match=r"a pair of Columns such as \(col\('key'\), col\('value'\)\)"
+    ):
+        stream.map(pair)
 
 
 @pytest.mark.parametrize(

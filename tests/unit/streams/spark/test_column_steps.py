@@ -65,6 +65,24 @@ def test_a_chain_of_expressions_is_lowered_from_source_to_sink() -> None:
     assert (output.key, output.value) == (Way.AS_READ, Way.LONG)
 
 
+def test_a_pair_of_expressions_makes_key_and_value_in_one_step() -> None:
+    """Both of what came; a pair with a function is a function."""
+
+    def add(stream: Any) -> None:
+        kept = stream.filter(col("value") > "a")
+        kept.map((col("value"), col("key").length())).to("out", key=_TEXT, value=Serdes.long())
+
+    found = _lowered(add)
+    assert found is not None
+    assert not found.reasons
+    assert [str(each) for each in (found.steps[1].key, found.steps[1].value)] == [
+        "col('value')",
+        "length(col('key'))",
+    ]
+    (output,) = found.outputs
+    assert (output.key, output.value) == (Way.TEXT, Way.LONG)
+
+
 def test_what_stands_behind_a_function_is_pythons() -> None:
     """The filter before it leaves records out in the JVM; the rest goes to Python."""
 
