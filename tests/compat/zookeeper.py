@@ -1,12 +1,17 @@
 """A real ZooKeeper, from the jars of Apache Kafka 3.9.2, and Kafka brokers that use it."""
 
 import contextlib
+import socket
 import subprocess
+import threading
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tests.compat import java
 
+_START_S = 60
+_PAUSE = threading.Event()
 _MAIN_CLASS = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 
 
@@ -38,6 +43,24 @@ class Server:
                 command, stdout=out, stderr=out, start_new_session=True
             )
 
+    def await_start(self) -> None:
+        """Wait until it answers."""
+        deadline = time.monotonic() + _START_S
+        while not self._answers():
+            assert self._process is not None
+            assert self._process.poll() is None, (self._folder / "out").read_text()[-3000:]
+            assert time.monotonic() < deadline, "ZooKeeper did not start in time"
+            _PAUSE.wait(0.05)
+
+    def _answers(self) -> bool:
+        host, _, port = self.address.partition(":")
+        try:
+            with socket.create_connection((host, int(port)), 1) as connection:
+                connection.sendall(b"srvr")
+                return b"Mode: standalone" in connection.makefile("rb").read()
+        except OSError:
+            return False
+
     def kill(self) -> None:
         """End it at once."""
         if self._process is not None:
@@ -48,10 +71,11 @@ class Server:
 
 @contextlib.contextmanager
 def running(folder: Path) -> Iterator[str]:
-    """Run a ZooKeeper until the end of the block; gives its `host:port`."""
+    """Run a ZooKeeper, which answers, until the end of the block; gives its `host:port`."""
     server = Server(folder)
     server.start()
     try:
+        server.await_start()
         yield server.address
     finally:
         server.kill()
