@@ -157,7 +157,9 @@ def _called(expression: Any, children: list[Any]) -> Column:
         return _struct_of(children)
     values = [_translated(each) for each in children]
     if name == "named_struct":
-        names = [each.operands[0] for each in values[::2]]
+        names = [each.operands[0] for each in values[::2] if each.operation == "literal"]
+        if 2 * len(names) != len(values):
+            raise _UnknownError("its names are not literal")
         return _struct(list(zip(names, values[1::2], strict=True)))
     if name == "between" and len(values) == 3:
         low = _function(">=", [values[0], values[1]])

@@ -52,6 +52,13 @@ _ADD, _SUBTRACT = _arithmetic(operator.add), _arithmetic(operator.sub)
 _MULTIPLY = _arithmetic(operator.mul)
 
 
+def _bits(value: Any) -> int:
+    """Return a whole number; TypeError for any other, which Spark does not make one unasked."""
+    if not is_whole(value):
+        raise TypeError(f"{value!r} is no whole number: cast it")
+    return int(value)
+
+
 def _nonzero(value: Any, instead: str) -> Any:
     if value == 0:
         raise ZeroDivisionError(f"division by zero: {instead} gives None there")
@@ -67,7 +74,7 @@ def _remainder(left: Any, right: Any) -> Any:
 
 
 def _whole_divide(left: Any, right: Any) -> int:
-    left, right = whole(left), whole(_nonzero(right, "try_divide"))
+    left, right = _bits(left), _bits(_nonzero(right, "try_divide"))
     found = abs(left) // abs(right)
     return int(fitting(found if (left < 0) == (right < 0) else -found))
 
@@ -90,11 +97,11 @@ def _trying(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 
 def _negative(value: Any) -> Any:
-    return -value if isinstance(value, float) else fitting(-whole(value))
+    return fitting(-value) if is_whole(value) else -floating(value)
 
 
 def _magnitude(value: Any) -> Any:
-    return abs(value) if isinstance(value, float) else fitting(abs(whole(value)))
+    return fitting(abs(value)) if is_whole(value) else abs(floating(value))
 
 
 def _double(function: Callable[..., float]) -> Callable[..., float]:
@@ -363,10 +370,10 @@ STRICT: dict[str, Callable[..., Any]] = (
         ">": lambda left, right: _LESS(right, left),
         ">=": lambda left, right: not _LESS(left, right),
         "not": _not,
-        "&": lambda left, right: whole(left) & whole(right),
-        "|": lambda left, right: whole(left) | whole(right),
-        "^": lambda left, right: whole(left) ^ whole(right),
-        "~": lambda value: ~whole(value),
+        "&": lambda left, right: _bits(left) & _bits(right),
+        "|": lambda left, right: _bits(left) | _bits(right),
+        "^": lambda left, right: _bits(left) ^ _bits(right),
+        "~": lambda value: ~_bits(value),
         "ceil": _to_whole(math.ceil),
         "floor": _to_whole(math.floor),
         "round": _rounded(ROUND_HALF_UP),
