@@ -365,7 +365,7 @@ STRICT: dict[str, Callable[..., Any]] = (
         "try_multiply": _trying(_MULTIPLY),
         "try_mod": _trying(_remainder),
         "=": _EQUAL,
-            "<": _LESS,
+        "<": _LESS,
         "<=": lambda left, right: not _LESS(right, left),
         ">": lambda left, right: _LESS(right, left),
         ">=": lambda left, right: not _LESS(left, right),
