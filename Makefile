@@ -21,8 +21,11 @@ $(VENV)/.installed: requirements.lock pyproject.toml
 demo: $(VENV)/.installed  ## real flights through broker and Spark into a table and a plot
 	$(BIN)/python -m demo.flights
 
+# Two processes: tests wait for other programs much of the time. Which stay together, tests/conftest.py says.
+PARALLEL := -n 2 --dist loadscope --no-loadscope-reorder
+
 test: $(VENV)/.installed  ## every test (Java is found, or taken from PyPI)
-	$(BIN)/python -m pytest $(TESTS)
+	$(BIN)/python -m pytest $(PARALLEL) $(TESTS)
 
 quick: $(VENV)/.installed  ## the tests that need seconds, not minutes
 	$(BIN)/python -m pytest -m "not slow and not spark and not compat" $(TESTS)
