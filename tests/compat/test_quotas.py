@@ -129,7 +129,7 @@ def test_a_consumer_settles_at_its_byte_rate_and_misses_nothing(cluster: Cluster
     )
     consumer.subscribe(["consumed"])
     rate, seen = Rate(), []
-    while len(seen) < count and rate.elapsed < 20:
+    while len(seen) < count and rate.elapsed < 30:
         message = consumer.poll(1)
         if message is not None and message.error() is None:
             if not seen:
@@ -140,7 +140,7 @@ def test_a_consumer_settles_at_its_byte_rate_and_misses_nothing(cluster: Cluster
     consumer.close()
     assert seen == list(range(count))
     # The first second's share may come at once.
-    assert rate.between(0, seconds) == pytest.approx(MEGABYTE, rel=0.25)
+    assert rate.between(0, seconds) == pytest.approx(MEGABYTE, rel=0.35)
 
 
 def test_other_clients_are_not_slowed_down(cluster: Cluster) -> None:
