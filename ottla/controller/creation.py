@@ -52,7 +52,7 @@ class Write(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Circumstances:
+class Environment:
     """What plans depend on beside the request."""
 
     image: ClusterImage
@@ -97,13 +97,13 @@ class Placement(NamedTuple):
         return [partition for part in self.parts() for partition in part]
 
 
-def plan_topic(request: TopicRequest, existing: Iterable[str], now: Circumstances) -> NewTopic:
+def plan_topic(request: TopicRequest, existing: Iterable[str], now: Environment) -> NewTopic:
     """Return the topic that `request` asks for; ApiError where it cannot be."""
     placed = place_topic(request, existing, now)
     return new_topic(request, placed.partitions(), now)
 
 
-def place_topic(request: TopicRequest, existing: Iterable[str], now: Circumstances) -> Placement:
+def place_topic(request: TopicRequest, existing: Iterable[str], now: Environment) -> Placement:
     """Return where a topic will be; ApiError where it cannot be.
 
     `existing` are the names that are taken, those of topics being deleted among them.
@@ -114,7 +114,7 @@ def place_topic(request: TopicRequest, existing: Iterable[str], now: Circumstanc
 
 
 def new_topic(
-    request: TopicRequest, partitions: Iterable[PartitionImage], now: Circumstances
+    request: TopicRequest, partitions: Iterable[PartitionImage], now: Environment
 ) -> NewTopic:
     """Return the topic of a request that `place_topic` has found to be possible."""
     topic = TopicImage(request.name, random_uuid(now.rng), tuple(partitions))
@@ -140,7 +140,7 @@ def _check_name(name: str, existing: Iterable[str]) -> None:
             )
 
 
-def _assignment(request: TopicRequest, now: Circumstances) -> list[tuple[int, ...]]:
+def _assignment(request: TopicRequest, now: Environment) -> list[tuple[int, ...]]:
     if request.assignments:
         return _manual_assignment(request, now.image.brokers)
     factor, count = request.replication_factor, request.partitions
@@ -171,7 +171,7 @@ def check_count(new_partitions: int) -> None:
         )
 
 
-def _placed(count: int, factor: int, now: Circumstances) -> list[tuple[int, ...]]:
+def _placed(count: int, factor: int, now: Environment) -> list[tuple[int, ...]]:
     assignment = placement.place_replicas(_racks(now.image), count, factor, rng=now.rng)
     return list(assignment.values())
 
@@ -284,16 +284,12 @@ def encode_topic(topic: TopicImage) -> bytes:
     return TopicNode.encode(topic.topic_id, assignment)
 
 
-def plan_partitions(
-    request: PartitionsRequest, topic: TopicImage, now: Circumstances
-) -> TopicImage:
+def plan_partitions(request: PartitionsRequest, topic: TopicImage, now: Environment) -> TopicImage:
     """Return the topic with the partitions that `request` asks for; ApiError where it cannot be."""
     return topic.with_partitions(place_partitions(request, topic, now).partitions())
 
 
-def place_partitions(
-    request: PartitionsRequest, topic: TopicImage, now: Circumstances
-) -> Placement:
+def place_partitions(request: PartitionsRequest, topic: TopicImage, now: Environment) -> Placement:
     """Return where a topic's new partitions will be; ApiError where they cannot be."""
     had = len(topic.partitions)
     if request.count == had:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from ottla.cluster.zk.port import SessionState
 from ottla.controller.elections import ElectionType, TopicPartition
-from ottla.controller.outbox import Delivered
+from ottla.controller.notices import Delivered
 from ottla.controller.requests import ConfigRequest, PartitionsRequest, Reassignment, TopicRequest
 
 

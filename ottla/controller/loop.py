@@ -1,6 +1,6 @@
 """The controller of one broker: its queue, its session with the tree, and the contest for the role.
 
-Every broker runs one; the one that holds the role has an `Office`. Events are handled one at a time,
+Every broker runs one; the one that holds the role has an `ControllerTerm`. Events are handled one at a time,
 so there is no interleaving to reason about. While the session is suspended nothing is decided; when
 it is lost the role and the registration are lost with it, and the broker registers again.
 Follows KafkaController and ControllerEventManager.
@@ -17,7 +17,6 @@ from ottla.cluster.image import NO_CONTROLLER, BrokerImage, ClusterImage
 from ottla.cluster.zk.port import ConnectionSuspended, Coordination, SessionLost, SessionState
 from ottla.controller import creation, events, state
 from ottla.controller.elections import ElectionType, TopicPartition
-from ottla.controller.office import Deliveries, Office, Surroundings
 from ottla.controller.requests import (
     BY_DEFAULT,
     ConfigRequest,
@@ -28,6 +27,7 @@ from ottla.controller.requests import (
     TopicRequest,
     TopicResult,
 )
+from ottla.controller.term import ControllerTerm, Deliveries, Dependencies
 
 _log = logging.getLogger(__name__)
 
@@ -41,26 +41,26 @@ class Controller:
     """
 
     def __init__(
-        self, session: Coordination, broker: BrokerImage, surroundings: Surroundings
+        self, session: Coordination, broker: BrokerImage, dependencies: Dependencies
     ) -> None:
         self.session = session
         self.controller_id = NO_CONTROLLER
         self.on_new_session: list[Callable[[Coordination], Awaitable[None]]] = []
         self._broker = broker
-        self._around = surroundings
-        self._office: Office | None = None
-        # By former terms in office.
+        self._dependencies = dependencies
+        self._term: ControllerTerm | None = None
+        # By former terms in term.
         self._unclean_elections = 0
         self._is_suspended = False
         # Registered anew and not yet seen to by a controller: what it led is elected again.
         self._has_restarted = True
         self._queue: asyncio.Queue[events.Event] = asyncio.Queue()
         self._task: asyncio.Task[None] | None = None
-        self._handlers: Mapping[type[Any], Callable[[Office, Any], Awaitable[None]]] = {
-            events.BrokersChanged: lambda office, _: office.brokers_changed(),
-            events.DirectoriesFailed: lambda office, _: office.directories_failed(),
-            events.NoticeDelivered: lambda office, event: office.delivered(event.delivered),
-            events.ChangesExpired: lambda office, event: office.changes_expired(event.paths),
+        self._handlers: Mapping[type[Any], Callable[[ControllerTerm, Any], Awaitable[None]]] = {
+            events.BrokersChanged: lambda term, _: term.brokers_changed(),
+            events.DirectoriesFailed: lambda term, _: term.directories_failed(),
+            events.NoticeDelivered: lambda term, event: term.delivered(event.delivered),
+            events.ChangesExpired: lambda term, event: term.changes_expired(event.paths),
             events.CreateTopics: _create_topics,
             events.DeleteTopics: _delete_topics,
             events.CreatePartitions: _create_partitions,
@@ -75,12 +75,12 @@ class Controller:
     @property
     def is_active(self) -> bool:
         """Tell whether this broker is the controller and may act as such."""
-        return self._office is not None and not self._is_suspended
+        return self._term is not None and not self._is_suspended
 
     @property
     def unclean_elections_count(self) -> int:
         """Leaders that were not in sync, elected by this broker."""
-        now = self._office.unclean_elections_count if self._office is not None else 0
+        now = self._term.unclean_elections_count if self._term is not None else 0
         return self._unclean_elections + now
 
     @property
@@ -91,7 +91,7 @@ class Controller:
     @property
     def image(self) -> ClusterImage:
         """What the controller knows; empty where this broker is not the controller."""
-        return ClusterImage() if self._office is None else self._office.image
+        return ClusterImage() if self._term is None else self._term.image
 
     async def start(self) -> None:
         """Register the broker and contend for the role.
@@ -102,7 +102,7 @@ class Controller:
         await self._register()
         for delivery in await self._contend():
             await delivery
-        self._task = self._around.tasks.spawn(self._run(), "controller")
+        self._task = self._dependencies.tasks.spawn(self._run(), "controller")
 
     async def stop(self) -> None:
         """Give the role up and stop; whoever waits for an answer gets NOT_CONTROLLER."""
@@ -123,7 +123,7 @@ class Controller:
 
     async def _register(self) -> None:
         self.session.on_session(self._session_changed)
-        now_ms = self._around.clock.time_ms()
+        now_ms = self._dependencies.clock.time_ms()
         epoch = await state.register(self.session, self._broker, now_ms)
         self._broker = replace(self._broker, epoch=epoch)
         self._has_restarted = True
@@ -142,36 +142,38 @@ class Controller:
         found = await state.elect(
             self.session,
             self._broker.id,
-            self._around.clock.time_ms(),
+            self._dependencies.clock.time_ms(),
             lambda _: self._post(events.Elect()),
         )
         if not isinstance(found, state.Term):
             self._resign()
             self.controller_id = found
             return []
-        if self._office is not None and self._office.term == found:
+        if self._term is not None and self._term.term == found:
             return []
-        return await self._take_office(found)
+        return await self._begin_term(found)
 
-    async def _take_office(self, term: state.Term) -> Deliveries:
+    async def _begin_term(self, term: state.Term) -> Deliveries:
         self._resign()
-        office = Office(self.session, term, self._broker.id, self._around, self._post)
+        current = ControllerTerm(
+            self.session, term, self._broker.id, self._dependencies, self._post
+        )
         try:
-            deliveries = await office.enter([self._broker.id] if self._has_restarted else [])
-            self._office, self.controller_id = office, self._broker.id
+            deliveries = await current.enter([self._broker.id] if self._has_restarted else [])
+            self._term, self.controller_id = current, self._broker.id
         finally:
             # Nobody acts on half a reading; when the session is back it is begun anew.
-            if self._office is not office:
-                office.leave()
+            if self._term is not current:
+                current.leave()
         self._has_restarted = False
         return deliveries
 
     def _resign(self) -> None:
-        if self._office is not None:
-            _log.info("controller out of office epoch=%d", self._office.term.epoch)
-            self._office.leave()
-            self._unclean_elections += self._office.unclean_elections_count
-        self._office, self.controller_id = None, NO_CONTROLLER
+        if self._term is not None:
+            _log.info("controller resigned epoch=%d", self._term.term.epoch)
+            self._term.leave()
+            self._unclean_elections += self._term.unclean_elections_count
+        self._term, self.controller_id = None, NO_CONTROLLER
 
     # -- the queue --------------------------------------------------------------------------------
 
@@ -208,8 +210,8 @@ class Controller:
         elif isinstance(event, events.Elect):
             if not self._is_suspended:
                 await self._contend()
-        elif self._office is not None and not self._is_suspended:
-            await self._handlers[type(event)](self._office, event)
+        elif self._term is not None and not self._is_suspended:
+            await self._handlers[type(event)](self._term, event)
 
     async def _follow_session(self, session_state: SessionState) -> None:
         if session_state is SessionState.LOST:
@@ -224,7 +226,7 @@ class Controller:
         self._resign()
         while True:
             try:
-                self.session = self._around.connect()
+                self.session = self._dependencies.connect()
                 self._is_suspended = False
                 for renew in self.on_new_session:
                     await renew(self.session)
@@ -232,7 +234,7 @@ class Controller:
                 await self._contend()
             except (ConnectionSuspended, SessionLost) as error:
                 _log.warning("registration failed, trying again error=%s", error)
-                await self._around.clock.sleep(RETRY_SECONDS)
+                await self._dependencies.clock.sleep(RETRY_SECONDS)
             else:
                 return
 
@@ -326,7 +328,9 @@ class Controller:
             await self._ask(events.Settle(_future()), None)
             return
         if creation.is_made_by_brokers(name) and partitions is None and config is None:
-            request = creation.internal_topic(name, self._around.options(), len(self.image.brokers))
+            request = creation.internal_topic(
+                name, self._dependencies.options(), len(self.image.brokers)
+            )
         else:
             count = BY_DEFAULT if partitions is None else partitions
             request = TopicRequest(name, count, config=dict(config or {}))
@@ -370,29 +374,29 @@ def _answer(event: events.Request, reply: events.Reply) -> None:
         event.reply.set_result(reply)
 
 
-async def _create_topics(office: Office, event: events.CreateTopics) -> None:
-    _answer(event, await office.create_topics(event.topics, event.validate_only))
+async def _create_topics(term: ControllerTerm, event: events.CreateTopics) -> None:
+    _answer(event, await term.create_topics(event.topics, event.validate_only))
 
 
-async def _delete_topics(office: Office, event: events.DeleteTopics) -> None:
-    _answer(event, await office.delete_topics(event.names))
+async def _delete_topics(term: ControllerTerm, event: events.DeleteTopics) -> None:
+    _answer(event, await term.delete_topics(event.names))
 
 
-async def _create_partitions(office: Office, event: events.CreatePartitions) -> None:
-    _answer(event, await office.create_partitions(event.topics, event.validate_only))
+async def _create_partitions(term: ControllerTerm, event: events.CreatePartitions) -> None:
+    _answer(event, await term.create_partitions(event.topics, event.validate_only))
 
 
-async def _alter_configs(office: Office, event: events.AlterConfigs) -> None:
-    _answer(event, await office.alter_configs(event.requests, event.validate_only))
+async def _alter_configs(term: ControllerTerm, event: events.AlterConfigs) -> None:
+    _answer(event, await term.alter_configs(event.requests, event.validate_only))
 
 
-async def _elect_leaders(office: Office, event: events.ElectLeaders) -> None:
-    _answer(event, await office.elect_leaders(event.kind, event.partitions))
+async def _elect_leaders(term: ControllerTerm, event: events.ElectLeaders) -> None:
+    _answer(event, await term.elect_leaders(event.kind, event.partitions))
 
 
-async def _reassign(office: Office, event: events.Reassign) -> None:
-    _answer(event, await office.reassign(event.requests, event.may_change_factor))
+async def _reassign(term: ControllerTerm, event: events.Reassign) -> None:
+    _answer(event, await term.reassign(event.requests, event.may_change_factor))
 
 
-async def _settle(office: Office, event: events.Settle) -> None:
-    _answer(event, events.Reply(None, office.barrier()))
+async def _settle(term: ControllerTerm, event: events.Settle) -> None:
+    _answer(event, events.Reply(None, term.barrier()))

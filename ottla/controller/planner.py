@@ -28,7 +28,7 @@ from ottla.controller.creation import (
     new_partition,
 )
 from ottla.controller.machines import PartitionStatus, move_partition, partition_status
-from ottla.controller.outbox import MetadataUpdate, Notice
+from ottla.controller.notices import MetadataUpdate, Notice
 
 # Operations of one multi: ZooKeeper refuses packets above a megabyte.
 OPERATIONS_MAX = 2000

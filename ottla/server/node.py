@@ -22,9 +22,9 @@ from ottla.cluster.features import TRANSACTION_VERSION
 from ottla.cluster.image import BrokerImage, ClusterImage
 from ottla.cluster.zk.embedded import EmbeddedTree
 from ottla.cluster.zk.port import Coordination
-from ottla.controller import office, state
+from ottla.controller import state, term
 from ottla.controller.loop import Controller
-from ottla.controller.outbox import BrokerPort, MetadataUpdate
+from ottla.controller.notices import BrokerPort, MetadataUpdate
 from ottla.coordinators.group.service import OFFSETS_TOPIC, GroupCoordinator
 from ottla.coordinators.producer_ids import ProducerIds
 from ottla.coordinators.txn.service import STATE_TOPIC, Circumstances, TransactionCoordinator
@@ -388,7 +388,7 @@ class Node:
 
     async def _start_controller(self, session: Coordination) -> None:
         broker = self.broker
-        surroundings = office.Surroundings(
+        dependencies = term.Dependencies(
             clock=self._clock,
             rng=self._rng,
             tasks=self._tasks,
@@ -397,7 +397,7 @@ class Node:
             port_of=self._port_of,
             connect=self._new_session,
         )
-        broker.controller = Controller(session, self._registration(), surroundings)
+        broker.controller = Controller(session, self._registration(), dependencies)
         broker.controller.on_new_session += [broker.configs.start, broker.features.start]
         self._local = LocalBroker(
             broker, lambda: broker.controller.broker_epoch, self._image_changed

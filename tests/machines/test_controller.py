@@ -25,7 +25,7 @@ from ottla.cluster import options
 from ottla.cluster.image import BrokerImage, ClusterImage, PartitionImage
 from ottla.cluster.zk.port import Create, Operation, SetData
 from ottla.controller import creation, deletion, planner
-from ottla.controller.outbox import Notice
+from ottla.controller.notices import Notice
 from ottla.controller.requests import PartitionsRequest, TopicRequest
 
 TRANSCRIPTS = sorted(Path(__file__).parent.glob("controller_*.txt"))
@@ -81,10 +81,10 @@ class Player:
             after = after.with_topics(write.topics)
         self.image = after
 
-    def now(self) -> creation.Circumstances:
+    def now(self) -> creation.Environment:
         """Return what plans depend on."""
         snapshot = options.parse_broker_settings({}).snapshot
-        return creation.Circumstances(image=self.image, options=snapshot, rng=self.rng)
+        return creation.Environment(image=self.image, options=snapshot, rng=self.rng)
 
     def play_topic(self, name: str, *replicas: str) -> Iterator[str]:
         """Create a topic."""

@@ -16,7 +16,7 @@ from ottla.base.rng import SeededRng
 from ottla.cluster import options
 from ottla.cluster.image import NO_LEADER, BrokerImage, ClusterImage, PartitionState
 from ottla.controller import creation, planner
-from ottla.controller.outbox import Fence
+from ottla.controller.notices import Fence
 from ottla.controller.requests import PartitionsRequest, TopicRequest
 
 NAMES = ("a", "b", "c")
@@ -73,9 +73,9 @@ class ControllerModel(RuleBasedStateMachine):
             after = after.with_topics(write.topics)
         self.become(after, change.came)
 
-    def now(self) -> creation.Circumstances:
+    def now(self) -> creation.Environment:
         """Return what plans depend on."""
-        return creation.Circumstances(image=self.image, options=OPTIONS, rng=self.rng)
+        return creation.Environment(image=self.image, options=OPTIONS, rng=self.rng)
 
     @precondition(lambda self: self.image.brokers)
     @rule(name=st.sampled_from(NAMES), partitions=st.integers(1, 3), factor=st.integers(1, 3))

@@ -9,7 +9,7 @@ from ottla.base.slices import SLICE_SECONDS, Slices
 from ottla.cluster.image import BrokerImage, ClusterImage
 from ottla.cluster.options import BROKER_OPTIONS
 from ottla.controller import creation
-from ottla.controller.outbox import Fence
+from ottla.controller.notices import Fence
 from ottla.controller.requests import PartitionsRequest, TopicRequest
 from ottla.server.local_broker import LocalBroker
 from ottla.storage.cleaning import Round, survey
@@ -98,7 +98,7 @@ async def test_deletions_become_durable_off_the_loop() -> None:
 
 def test_a_large_topic_is_written_in_parts() -> None:
     """No write of the tree holds the loop, or is larger than ZooKeeper takes."""
-    now = creation.Circumstances(
+    now = creation.Environment(
         image=ClusterImage().with_brokers([BrokerImage(NODE, "b", 9092)]),
         options=BROKER_OPTIONS.parse({}),
         rng=SeededRng(1),

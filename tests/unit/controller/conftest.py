@@ -1,4 +1,4 @@
-"""A controller's surroundings without a broker: a tree in memory, and ports that take notes."""
+"""A controller's dependencies without a broker: a tree in memory, and ports that take notes."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -15,8 +15,8 @@ from ottla.cluster import options
 from ottla.cluster.image import BrokerImage, ClusterImage, PartitionState
 from ottla.cluster.zk.embedded import EmbeddedTree
 from ottla.controller.loop import Controller
-from ottla.controller.office import Surroundings
-from ottla.controller.outbox import Fence, MetadataUpdate
+from ottla.controller.notices import Fence, MetadataUpdate
+from ottla.controller.term import Dependencies
 
 
 class ImpatientClock(RealClock):
@@ -97,7 +97,7 @@ class World:
 
     def controller(self, broker_id: int = 1) -> Controller:
         """Return a controller that has not been started."""
-        surroundings = Surroundings(
+        dependencies = Dependencies(
             clock=self.clock,
             rng=SeededRng(broker_id),
             tasks=self.tasks,
@@ -107,7 +107,7 @@ class World:
             connect=self.tree.session,
         )
         broker = BrokerImage(broker_id, "127.0.0.1", 9000 + broker_id)
-        return Controller(self.tree.session(), broker, surroundings)
+        return Controller(self.tree.session(), broker, dependencies)
 
     async def start(self, broker_id: int = 1) -> Controller:
         """Start a broker's controller."""

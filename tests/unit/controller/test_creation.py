@@ -11,14 +11,14 @@ from ottla.controller import creation
 from ottla.controller.requests import PartitionsRequest, TopicRequest
 
 
-def circumstances(brokers: int = 3, **settings: str) -> creation.Circumstances:
+def circumstances(brokers: int = 3, **settings: str) -> creation.Environment:
     """Return a cluster of brokers 1 to n, with broker settings (dots as underscores)."""
     written = {name.replace("_", "."): text for name, text in settings.items()}
     image = ClusterImage().with_brokers(
         BrokerImage(number, "host", 9092, epoch=number) for number in range(1, brokers + 1)
     )
     snapshot = options.parse_broker_settings(written).snapshot
-    return creation.Circumstances(image=image, options=snapshot, rng=SeededRng(7))
+    return creation.Environment(image=image, options=snapshot, rng=SeededRng(7))
 
 
 def plan(request: TopicRequest, existing: tuple[str, ...] = (), brokers: int = 3) -> TopicImage:

@@ -8,7 +8,8 @@ import pytest
 from ottla.base.errors import ErrorCode
 from ottla.base.tasks import Tasks
 from ottla.cluster.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
-from ottla.controller.outbox import Delivered, Fence, MetadataUpdate, Notice, Outbox
+from ottla.controller.notices import Delivered, Fence, MetadataUpdate, Notice
+from ottla.controller.outbox import Outbox
 from tests.unit.controller.conftest import ImpatientClock, NotingPort
 
 TOPIC = TopicImage("t", b"i" * 16, (PartitionImage(0, 1, 0, isr=(1,), replicas=(1,)),))

@@ -1,8 +1,9 @@
-"""One term of a controller: what it knows, and what it does about each event.
+"""One controller term: the image of the cluster, and how each event changes it.
 
-Made when the role is won and thrown away when it is lost, so nothing outlives a term. An event is
-handled as plan, write, notices: the pure modules decide, `state` writes, the outbox tells. A write
-that finds the tree different from what is known here has everything read anew and is planned again.
+A ControllerTerm is created when a broker is elected and dropped when it loses the role, so no state
+outlives a term. Each event is handled in three steps: the pure modules plan, `state` writes, the outbox
+sends notices to brokers. If a write finds that the tree differs from the image, the term reads the whole
+tree again and plans again. Follows KafkaController and ControllerContext.
 """
 
 import asyncio
@@ -18,31 +19,27 @@ from ottla.base.options import Snapshot
 from ottla.base.rng import Rng
 from ottla.base.slices import Slices
 from ottla.base.tasks import Tasks
-from ottla.cluster import names
 from ottla.cluster.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
 from ottla.cluster.zk.port import (
     BadVersion,
     Coordination,
     Create,
-    Delete,
     NodeExists,
     NoNode,
     NotEmpty,
-    Operation,
-    Result,
 )
 from ottla.cluster.znodes import ConfigNode, DeleteTopicsNode
 from ottla.controller import (
-    configs,
     creation,
-    deletion,
     elections,
     events,
     planner,
     reassignment,
     state,
 )
-from ottla.controller.outbox import BrokerPort, Delivered, Fence, Notice, Outbox
+from ottla.controller.config_changes import ConfigChanges
+from ottla.controller.notices import BrokerPort, Delivered, Fence, Notice
+from ottla.controller.outbox import Outbox
 from ottla.controller.requests import (
     ConfigRequest,
     Outcome,
@@ -52,6 +49,8 @@ from ottla.controller.requests import (
     TopicRequest,
     TopicResult,
 )
+from ottla.controller.topic_deletions import TopicDeletions
+from ottla.controller.tree_writer import TreeWriter
 
 _log = logging.getLogger(__name__)
 # Partitions that one line names.
@@ -68,8 +67,8 @@ Deliveries = list["asyncio.Future[None]"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
-    """What a controller is given: ports, the configuration, ways to brokers and to the tree."""
+class Dependencies:
+    """The dependencies of a controller: ports, configuration, connections to brokers and to the tree."""
 
     clock: Clock
     rng: Rng
@@ -80,15 +79,15 @@ class Surroundings:
     connect: Callable[[], Coordination]
 
 
-class Office:
-    """The role during one term; every method is called by the controller's loop alone."""
+class ControllerTerm:
+    """The controller role during one term; only the controller's loop calls its methods."""
 
     def __init__(
         self,
         session: Coordination,
         term: state.Term,
         broker_id: int,
-        surroundings: Surroundings,
+        dependencies: Dependencies,
         post: Callable[[events.Event], None],
     ) -> None:
         self.term = term
@@ -96,12 +95,16 @@ class Office:
         self.unclean_elections_count = 0
         self._session = session
         self._broker_id = broker_id
-        self._around = surroundings
+        self._dependencies = dependencies
         self._post = post
-        self._outbox = Outbox(surroundings.tasks, surroundings.clock, surroundings.port_of)
-        self._deletions: dict[str, deletion.Deletion] = {}
-        self._deleted: dict[str, asyncio.Future[None]] = {}
-        self._timers: set[asyncio.TimerHandle] = set()
+        self._outbox = Outbox(dependencies.tasks, dependencies.clock, dependencies.port_of)
+        self._tree = TreeWriter(session, term)
+        self._deletions = TopicDeletions(
+            self._outbox, lambda: self.image.brokers, self._remove_nodes_retried
+        )
+        self._configs = ConfigChanges(
+            self._tree, dependencies.options, lambda: self.image.topics, post
+        )
 
     # -- taking and leaving the role --------------------------------------------------------------
 
@@ -133,31 +136,24 @@ class Office:
             self._open_lane(broker)
         deliveries = self._send(ClusterImage(), came=live)
         _log.info(
-            "controller in office epoch=%d brokers=%d topics=%d deletions=%d",
+            "controller elected epoch=%d brokers=%d topics=%d deletions=%d",
             self.term.epoch, len(live), len(self.image.topics), len(doomed),
         )  # fmt: skip
-        await self._resume_deletions(doomed, topics)
-        self._expire_changes(await state.load_config_changes(self._session))
+        await self._deletions.resume(doomed, topics)
+        self._configs.expire_later(await state.load_config_changes(self._session))
         # Every broker is asked about all of its replicas anyway.
-        await self._forget(await state.load_failed_directories(self._session, self._watch_failures))
+        await self._tree.remove(
+            await state.load_failed_directories(self._session, self._watch_failures)
+        )
         return deliveries
 
     def leave(self) -> None:
         """Stop telling brokers anything; whoever waits for a deletion gets NOT_CONTROLLER."""
         self._outbox.close()
-        for timer in self._timers:
-            timer.cancel()
-        self._timers.clear()
-        for done in self._deleted.values():
-            done.set_exception(ApiError(ErrorCode.NOT_CONTROLLER))
-            # Nobody may be waiting, which is no reason for a warning.
-            done.exception()
-        self._deleted.clear()
+        self._configs.close()
+        self._deletions.abandon()
 
-    # -- helpers of every event -------------------------------------------------------------------
-
-    async def _write(self, operations: Sequence[Operation]) -> list[Result]:
-        return await state.write(self._session, self.term, operations)
+    # -- writes and notices of every event --------------------------------------------------------
 
     async def _retried(self, attempt: Callable[[], Awaitable[T]]) -> T:
         """Do something planned from the image, again after a reading where the tree disagrees."""
@@ -178,18 +174,18 @@ class Office:
             for parent in write.parents:
                 await self._session.ensure(parent)
             if write.operations:
-                await self._write(write.operations)
+                await self._tree.write(write.operations)
             after = after.with_topics(write.topics)
-        tell_of_elections(self.image, after)
+        log_elections(self.image, after)
         self.unclean_elections_count += elections.count_unclean(self.image, after)
         self.image = after
 
     def _is_unclean(self, topic: str) -> bool:
-        return self._around.topic_options(topic).boolean("unclean.leader.election.enable")
+        return self._dependencies.topic_options(topic).boolean("unclean.leader.election.enable")
 
-    def _circumstances(self) -> creation.Circumstances:
-        return creation.Circumstances(
-            image=self.image, options=self._around.options(), rng=self._around.rng
+    def _environment(self) -> creation.Environment:
+        return creation.Environment(
+            image=self.image, options=self._dependencies.options(), rng=self._dependencies.rng
         )
 
     def _watch_brokers(self, _path: str) -> None:
@@ -226,12 +222,8 @@ class Office:
         for broker_id in change.came:
             self._open_lane(live[broker_id])
         self._send(before, change.came)
-        for name in self._deletions:
-            for broker_id in change.gone:
-                self._deletions[name] = deletion.broker_gone(self._deletions[name], broker_id)
-            for broker_id in change.came:
-                self._deletions[name] = deletion.broker_returned(self._deletions[name], broker_id)
-        await self._proceed_with_deletions()
+        self._deletions.brokers_changed(change)
+        await self._deletions.proceed()
 
     async def directories_failed(self) -> None:
         """Ask the brokers with failed log directories which replicas those had; see `delivered`."""
@@ -240,15 +232,7 @@ class Office:
             Notice(broker_id=broker_id, leaders=planner.states_of(broker_id, self.image))
             for broker_id in sorted(set(told.values()) & self.image.brokers.keys())
         )
-        await self._forget(told)
-
-    async def _forget(self, paths: Iterable[str]) -> None:
-        """Remove notifications that have been acted upon."""
-        for path in paths:
-            try:
-                await self._write([Delete(path)])
-            except NoNode:
-                continue
+        await self._tree.remove(told)
 
     async def _take_offline(
         self, broker_id: int, failed: Sequence[elections.TopicPartition]
@@ -277,10 +261,10 @@ class Office:
         return events.Reply(results, self._send(before) if self.image is not before else ())
 
     async def _create_topic(self, request: TopicRequest, validate_only: bool) -> TopicResult:
-        existing = self.image.topics.keys() | self._deletions.keys()
-        placed = creation.place_topic(request, existing, self._circumstances())
+        existing = self.image.topics.keys() | set(self._deletions.names())
+        placed = creation.place_topic(request, existing, self._environment())
         partitions = await self._make(placed)
-        new = creation.new_topic(request, partitions, self._circumstances())
+        new = creation.new_topic(request, partitions, self._environment())
         topic = new.topic
         if not validate_only:
             await self._breathe(topic)
@@ -301,18 +285,18 @@ class Office:
         write = creation.write_topic(new, self.term.epoch)
         await self._breathe(new.topic)
         try:
-            await self._write(write.operations)
+            await self._tree.write(write.operations)
         except NodeExists as error:
             if error.path != ConfigNode.path(ConfigNode.TOPICS, new.topic.name):
                 raise
             write = creation.write_topic(new, self.term.epoch, config_exists=True)
-            await self._write(write.operations)
+            await self._tree.write(write.operations)
         await self._write_rest(new.topic, 0)
 
     async def _make(self, placed: creation.Placement) -> list[PartitionImage]:
         """Make new partitions, in slices."""
         made: list[PartitionImage] = []
-        slices = Slices(self._around.clock)
+        slices = Slices(self._dependencies.clock)
         for part in placed.parts():
             made += part
             await slices.pause()
@@ -321,11 +305,11 @@ class Office:
     async def _breathe(self, topic: TopicImage) -> None:
         """Let others run between two steps that take long for a topic of many partitions."""
         if len(topic.partitions) > creation.PARTITIONS_AT_ONCE:
-            await self._around.clock.sleep(0)
+            await self._dependencies.clock.sleep(0)
 
     async def _write_rest(self, topic: TopicImage, had: int) -> None:
         for write in creation.write_rest(topic, had + creation.PARTITIONS_AT_ONCE, self.term.epoch):
-            await self._write(write.operations)
+            await self._tree.write(write.operations)
 
     async def create_partitions(
         self, requests: Sequence[PartitionsRequest], validate_only: bool
@@ -342,14 +326,14 @@ class Office:
         former = self.image.topic(request.name)
         if former is None:
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        placed = creation.place_partitions(request, former, self._circumstances())
+        placed = creation.place_partitions(request, former, self._environment())
         topic = former.with_partitions(await self._make(placed))
         if validate_only:
             return
         await self._breathe(topic)
         write = creation.write_partitions(former, topic, self.term.epoch)
         await self._breathe(topic)
-        await self._write(write.operations)
+        await self._tree.write(write.operations)
         await self._write_rest(topic, len(former.partitions))
         self.image = self.image.with_topics(write.topics)
         _log.info("partitions created topic=%s now=%d", topic.name, len(topic.partitions))
@@ -422,7 +406,7 @@ class Office:
         topic, outcomes = reassignment.plan_topic(former, requests, rules)
         if former is not None and topic is not None and topic is not former:
             write = reassignment.write_topic(former, topic, self.term.epoch)
-            await self._write(write.operations)
+            await self._tree.write(write.operations)
             self.image = self.image.with_topics(write.topics)
             _log.info("partitions reassigned topic=%s", name)
         return outcomes
@@ -440,60 +424,27 @@ class Office:
         begun = [name for name in asked if name in before.topics]
         self.image = before.with_topics(deleted=begun)
         for name in begun:
-            self._begin_deletion(before.topics[name])
+            self._deletions.begin(before.topics[name])
         self._send(before)
-        waiting = [self._deleted[name] for name in asked if name in self._deleted]
-        await self._proceed_with_deletions()
+        waiting = self._deletions.futures(asked)
+        await self._deletions.proceed()
         return events.Reply(outcomes, waiting)
 
     async def _request_deletion(self, name: str) -> None:
-        if not self._around.options().boolean("delete.topic.enable"):
+        if not self._dependencies.options().boolean("delete.topic.enable"):
             raise ApiError(ErrorCode.TOPIC_DELETION_DISABLED)
         if self.image.topic(name) is None:
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        await self._write([Create(DeleteTopicsNode.path(name))])
+        await self._tree.write([Create(DeleteTopicsNode.path(name))])
 
-    def _begin_deletion(self, topic: TopicImage) -> None:
-        self._deletions[topic.name] = deletion.begin(topic)
-        self._deleted.setdefault(topic.name, asyncio.get_running_loop().create_future())
-
-    async def _resume_deletions(
-        self, doomed: Iterable[str], topics: "dict[str, TopicImage]"
-    ) -> None:
-        self._deletions.clear()
-        for name in doomed:
-            if name in topics:
-                self._begin_deletion(topics[name])
-            else:
-                await self._remove(name)
-        await self._proceed_with_deletions()
-
-    async def _proceed_with_deletions(self) -> None:
-        for name in list(self._deletions):
-            self._deletions[name], orders = deletion.start(
-                self._deletions[name], self.image.brokers
-            )
-            self._outbox.send(
-                Notice(broker_id=broker_id, stop=partitions, delete=True)
-                for broker_id, partitions in orders.items()
-            )
-            if self._deletions[name].is_complete:
-                await self._remove(name)
-            elif self._deletions[name].is_put_off:
-                _complete(self._deleted.pop(name, None))
-
-    async def _remove(self, name: str) -> None:
-        """Take a topic whose logs are gone out of the tree."""
+    async def _remove_nodes_retried(self, name: str) -> None:
         await self._retried(partial(self._remove_nodes, name))
-        self._deletions.pop(name, None)
-        _complete(self._deleted.pop(name, None))
-        _log.info("topic deleted name=%s", name)
 
     async def _remove_nodes(self, name: str) -> None:
-        slices = Slices(self._around.clock)
+        slices = Slices(self._dependencies.clock)
         paths = await state.removable_paths(self._session, name, slices)
         for write in planner.write_removal(paths):
-            await self._write(write.operations)
+            await self._tree.write(write.operations)
 
     async def delivered(self, delivered: Delivered) -> None:
         """Take note of what a broker could not do, and of logs it has deleted."""
@@ -512,16 +463,8 @@ class Office:
             )  # fmt: skip
         if failed_here:
             await self._retried(partial(self._take_offline, notice.broker_id, failed_here))
-        if not notice.delete:
-            return
-        for name in {topic for topic, _ in notice.stop} & self._deletions.keys():
-            failed = {partition for topic, partition in delivered.errors if topic == name}
-            # A reassignment may have taken other replicas of the topic away.
-            stopped = {partition for topic, partition in notice.stop if topic == name}
-            self._deletions[name] = deletion.answered(
-                self._deletions[name], notice.broker_id, failed, stopped
-            )
-        await self._proceed_with_deletions()
+        if notice.delete:
+            await self._deletions.delivered(delivered)
 
     # -- configuration ----------------------------------------------------------------------------
 
@@ -531,53 +474,19 @@ class Office:
         """Change dynamic settings; the reply has an Outcome for each entity."""
         return events.Reply(
             [
-                await self._outcome(request.entity, partial(self._alter, request, validate_only))
+                await self._outcome(
+                    request.entity, partial(self._configs.alter, request, validate_only)
+                )
                 for request in requests
             ]
         )
 
-    async def _alter(self, request: ConfigRequest, validate_only: bool) -> None:
-        entity_type, entity = request.entity_type, request.entity
-        stored = await state.load_config(self._session, entity_type, entity)
-        broker = self._around.options()
-        former = {} if request.replaces else stored.settings
-        if entity_type == ConfigNode.TOPICS:
-            names.validate_topic_name(entity)
-            if self.image.topic(entity) is None:
-                raise ApiError(
-                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{entity}' does not exist."
-                )
-            settings = configs.alter_topic(former, request.changes, broker)
-        elif entity_type == ConfigNode.BROKERS:
-            settings = configs.alter_broker(former, request.changes, broker)
-        else:
-            settings = configs.alter_plain(former, request.changes)
-        if validate_only or settings == stored.settings:
-            return
-        if stored.version is None:
-            # The clients of a user are below that user, who may have no settings.
-            await self._session.ensure(ConfigNode.parent_path(entity_type, entity))
-        operations = state.config_operations(entity_type, entity, stored, settings)
-        _, change = await self._write(operations)
-        assert isinstance(change, str), "a created path was expected"
-        self._expire_changes([change])
-        _log.info("config altered type=%s entity=%s", entity_type, entity)
-
-    def _expire_changes(self, paths: Sequence[str]) -> None:
-        if not paths:
-            return
-        event = events.ChangesExpired(tuple(paths))
-        loop = asyncio.get_running_loop()
-        self._timers.add(loop.call_later(CHANGE_EXPIRY_SECONDS, self._post, event))
-
     async def changes_expired(self, paths: Sequence[str]) -> None:
-        """Remove change notifications that every broker has seen."""
-        now = asyncio.get_running_loop().time()
-        self._timers = {timer for timer in self._timers if timer.when() > now}
-        await self._forget(paths)
+        """Remove change notifications that every broker has read."""
+        await self._configs.expire(paths)
 
 
-def tell_of_elections(before: ClusterImage, after: ClusterImage) -> None:
+def log_elections(before: ClusterImage, after: ClusterImage) -> None:
     """Write one line for each topic whose leaders have changed; -1 is nobody."""
     if not _log.isEnabledFor(logging.INFO):
         return
@@ -593,8 +502,3 @@ def tell_of_elections(before: ClusterImage, after: ClusterImage) -> None:
         if changed:
             named = ",".join(changed[:_NAMED_MAX])
             _log.info("leaders elected topic=%s count=%d leaders=%s", name, len(changed), named)
-
-
-def _complete(done: "asyncio.Future[None] | None") -> None:
-    if done is not None and not done.done():
-        done.set_result(None)
