@@ -1,1 +1,1 @@
-"""The controller: one broker decides for the cluster, through a tree that fences its predecessors."""
+"""The controller: the broker that decides for the cluster; epochs fence its predecessors."""

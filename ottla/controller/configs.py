@@ -1,7 +1,7 @@
-"""What changes of a dynamic configuration come to: pure, in Kafka's order of checks.
+"""The result of changes to dynamic configuration. Pure; the checks run in Kafka's order.
 
-Topic settings are refused with INVALID_CONFIG, broker settings with INVALID_REQUEST, as Kafka does.
-Follows ConfigAdminManager and ConfigurationControlManager.
+An invalid topic setting is rejected with INVALID_CONFIG, an invalid broker setting with
+INVALID_REQUEST, as in Kafka. Follows ConfigAdminManager and ConfigurationControlManager.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from ottla.controller.requests import Alteration, ConfigChange
 def alter_topic(
     current: Mapping[str, str], changes: tuple[ConfigChange, ...], broker: Snapshot
 ) -> dict[str, str]:
-    """Return a topic's settings after `changes`; ApiError where they cannot be made."""
+    """Return a topic's settings after `changes`; ApiError if a change is not valid."""
     _check_changes(changes)
     for change in changes:
         if change.alteration is not Alteration.DELETE and change.name not in TOPIC_OPTIONS.rows:
@@ -34,7 +34,7 @@ def alter_topic(
 
 
 def check_topic(settings: Mapping[str, str | None], broker: Snapshot) -> None:
-    """Raise ApiError INVALID_CONFIG, with the reason, unless a topic may have these settings."""
+    """Raise ApiError INVALID_CONFIG, with the reason, unless these settings are valid for a topic."""
     empty = [name for name, value in settings.items() if value is None]
     if empty:
         raise ApiError(
@@ -54,7 +54,7 @@ def check_topic(settings: Mapping[str, str | None], broker: Snapshot) -> None:
 def alter_broker(
     current: Mapping[str, str], changes: tuple[ConfigChange, ...], broker: Snapshot
 ) -> dict[str, str]:
-    """Return a broker's dynamic settings after `changes`; ApiError INVALID_REQUEST otherwise."""
+    """Return a broker's dynamic settings after `changes`, or raise ApiError INVALID_REQUEST."""
     _check_changes(changes)
     rows = BROKER_OPTIONS.rows
     for change in changes:
@@ -80,9 +80,10 @@ def alter_broker(
 
 
 def alter_plain(current: Mapping[str, str], changes: tuple[ConfigChange, ...]) -> dict[str, str]:
-    """Return settings of quotas or of a metrics subscription after `changes`, whose values fit.
+    """Return the settings of a quota or a metrics subscription after `changes`.
 
-    None of them can be appended to: INVALID_CONFIG, as in Kafka.
+    The values have been validated before. APPEND and SUBTRACT raise ApiError INVALID_CONFIG, as in
+    Kafka.
     """
     _check_changes(changes)
     for change in changes:
@@ -126,7 +127,7 @@ def _altered(
         if change.alteration is Alteration.DELETE:
             altered.pop(change.name, None)
         elif change.alteration is Alteration.SET:
-            # Blanks around a value have no meaning; what is stored is what is meant.
+            # Leading and trailing blanks are not part of a value.
             altered[change.name] = (change.value or "").strip()
         else:
             if rows[change.name].type is not OptionType.LIST:

@@ -1,9 +1,9 @@
-"""New topics and new partitions: checks in Kafka's order, and the writes they come to. Pure.
+"""Creation of topics and partitions: the checks, in Kafka's order, and the writes. Pure.
 
-A topic is one write: its settings, its node and the state of every partition appear together or not
-at all, so no other broker ever sees half a topic. Where it has too many partitions for that, the
-states of the others follow; a controller that finds partitions without a state gives them one.
-Follows ReplicationControlManager (checks, codes) and AdminZkClient (nodes).
+A topic is created by one multi: its settings, its node and the state of every partition appear
+together or not at all, so no broker sees half a topic. If a topic has too many partitions for one
+multi, the states of the others are written afterwards; a new controller creates the states that are
+missing. Follows ReplicationControlManager (checks, codes) and AdminZkClient (nodes).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,21 +29,22 @@ from ottla.cluster.znodes import ConfigNode, PartitionsNode, PartitionStateNode,
 from ottla.controller import configs
 from ottla.controller.requests import BY_DEFAULT, PartitionsRequest, TopicRequest
 
-# Of one request: what more would do to the tree and to file descriptors is rarely meant.
+# Per request. A larger number is almost always a mistake, and would exhaust the tree and file
+# descriptors.
 PARTITIONS_MAX = 10_000
-# What is written at once, two nodes each: ZooKeeper refuses packets above a megabyte, and a write
-# stops the event loop for as long as the tree takes to change.
+# Partitions per multi, with two nodes each: ZooKeeper rejects packets above one megabyte, and a
+# write blocks the event loop until the tree has changed.
 PARTITIONS_AT_ONCE = 1000
-# About a millisecond of work.
+# About one millisecond of work.
 _MADE_AT_ONCE = 300
-# Kafka's metadata log: tools take a topic of this name for something else.
+# Kafka's tools treat a topic of this name as the metadata log.
 RESERVED_NAME = "__cluster_metadata"
 
 
 class Write(NamedTuple):
-    """One multi, and what the image holds once it is done.
+    """One multi, and the topics that the image contains once it is done.
 
-    `parents` are empty nodes that may be missing or not; they are made sure of before.
+    `parents` are empty nodes that may already exist; the caller ensures them before the multi.
     """
 
     operations: tuple[Operation, ...]
@@ -53,7 +54,7 @@ class Write(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:
-    """What plans depend on beside the request."""
+    """The inputs of a plan besides the request."""
 
     image: ClusterImage
     options: Snapshot
@@ -61,7 +62,7 @@ class Environment:
 
 
 class NewTopic(NamedTuple):
-    """A topic that may be created, with its own settings and the content of its node."""
+    """A topic that passed all checks, with its own settings and the content of its node."""
 
     topic: TopicImage
     config: dict[str, str]
@@ -69,14 +70,14 @@ class NewTopic(NamedTuple):
 
     @property
     def replication_factor(self) -> int:
-        """The replicas of its first partition."""
+        """The number of replicas of the first partition."""
         return len(self.topic.partitions[0].replicas)
 
 
 class Placement(NamedTuple):
-    """Replicas of new partitions, of which the first has the number `first`.
+    """The replicas of new partitions; the first has the number `first`.
 
-    The partitions are made of it some at a time: thousands take a while.
+    PartitionImages are created in parts, because thousands of them take a while.
     """
 
     first: int
@@ -93,20 +94,20 @@ class Placement(NamedTuple):
             ]
 
     def partitions(self) -> list[PartitionImage]:
-        """Return all of them."""
+        """Return all partitions."""
         return [partition for part in self.parts() for partition in part]
 
 
 def plan_topic(request: TopicRequest, existing: Iterable[str], now: Environment) -> NewTopic:
-    """Return the topic that `request` asks for; ApiError where it cannot be."""
+    """Return the topic that `request` describes; ApiError if it cannot be created."""
     placed = place_topic(request, existing, now)
     return new_topic(request, placed.partitions(), now)
 
 
 def place_topic(request: TopicRequest, existing: Iterable[str], now: Environment) -> Placement:
-    """Return where a topic will be; ApiError where it cannot be.
+    """Return the placement of a new topic; ApiError if it cannot be created.
 
-    `existing` are the names that are taken, those of topics being deleted among them.
+    `existing` contains the names that are in use, including topics that are being deleted.
     """
     _check_name(request.name, existing)
     configs.check_topic(request.config, now.options)
@@ -116,7 +117,7 @@ def place_topic(request: TopicRequest, existing: Iterable[str], now: Environment
 def new_topic(
     request: TopicRequest, partitions: Iterable[PartitionImage], now: Environment
 ) -> NewTopic:
-    """Return the topic of a request that `place_topic` has found to be possible."""
+    """Return the topic of a request that passed `place_topic`."""
     topic = TopicImage(request.name, random_uuid(now.rng), tuple(partitions))
     config = {name: (value or "").strip() for name, value in request.config.items()}
     return NewTopic(topic, config, encode_topic(topic))
@@ -129,7 +130,7 @@ def _check_name(name: str, existing: Iterable[str]) -> None:
     taken = existing if isinstance(existing, (set, frozenset, dict)) else set(existing)
     if name in taken:
         raise ApiError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
-    # Only a name with one of the two characters can collide: others are spared the search.
+    # Only a name with one of these two characters can collide; skip the search for all others.
     if "." in name or "_" in name:
         other = names.collides(name, taken)
         if other is not None:
@@ -163,7 +164,7 @@ def _assignment(request: TopicRequest, now: Environment) -> list[tuple[int, ...]
 
 
 def check_count(new_partitions: int) -> None:
-    """Raise ApiError POLICY_VIOLATION where one request asks for too many partitions."""
+    """Raise ApiError POLICY_VIOLATION if one request creates too many partitions."""
     if new_partitions > PARTITIONS_MAX:
         raise ApiError(
             ErrorCode.POLICY_VIOLATION,
@@ -202,7 +203,7 @@ def _manual_assignment(
 def new_partition(
     number: int, replicas: tuple[int, ...], brokers: Mapping[int, BrokerImage]
 ) -> PartitionImage:
-    """Return a partition at its beginning: led by its first live replica, all live ones in sync."""
+    """Return a new partition: led by its first live replica, with all live replicas in the ISR."""
     state = election.initial_state(replicas, brokers)
     assert state is not None, f"partition {number} would have no live replica"
     return PartitionImage(
@@ -217,14 +218,14 @@ def new_partition(
 
 
 def write_topic(new: NewTopic, controller_epoch: int, *, config_exists: bool = False) -> Write:
-    """Return the write of a new topic. Its settings may have been left behind by a former one.
+    """Return the write of a new topic; a deleted topic may have left a settings node behind.
 
-    `write_rest` has the partitions for which there is no room in it.
+    `write_rest` returns the writes of the partitions that do not fit into this one.
     """
     topic = new.topic
     config_path = ConfigNode.path(ConfigNode.TOPICS, topic.name)
     config = ConfigNode.encode(new.config)
-    # Settings first, as in Kafka: whoever sees the topic finds them.
+    # Settings first, as in Kafka: a broker that sees the topic finds its settings.
     operations: list[Operation] = [
         SetData(config_path, config) if config_exists else Create(config_path, config),
         Create(TopicNode.path(topic.name), new.content),
@@ -247,7 +248,7 @@ def write_rest(topic: TopicImage, first: int, controller_epoch: int) -> Iterator
 def create_partition(
     topic: str, partition: PartitionImage, controller_epoch: int
 ) -> list[Operation]:
-    """Return the operations that make the nodes of one partition."""
+    """Return the operations that create the nodes of one partition."""
     return [
         Create(PartitionsNode.partition_path(topic, partition.partition)),
         create_state(topic, partition, controller_epoch),
@@ -255,7 +256,7 @@ def create_partition(
 
 
 def create_state(topic: str, partition: PartitionImage, controller_epoch: int) -> Create:
-    """Return the operation that makes a partition's first state."""
+    """Return the operation that creates a partition's first state."""
     return Create(
         PartitionStateNode.path(topic, partition.partition),
         PartitionStateNode.encode(leader_and_isr(partition), controller_epoch),
@@ -263,7 +264,7 @@ def create_state(topic: str, partition: PartitionImage, controller_epoch: int) -
 
 
 def leader_and_isr(partition: PartitionImage) -> LeaderAndIsr:
-    """Return what a partition's state node holds of it."""
+    """Return the fields of a partition that its state node contains."""
     return LeaderAndIsr(
         leader=partition.leader,
         leader_epoch=partition.leader_epoch,
@@ -285,12 +286,12 @@ def encode_topic(topic: TopicImage) -> bytes:
 
 
 def plan_partitions(request: PartitionsRequest, topic: TopicImage, now: Environment) -> TopicImage:
-    """Return the topic with the partitions that `request` asks for; ApiError where it cannot be."""
+    """Return the topic with the partitions that `request` adds; ApiError if they cannot be added."""
     return topic.with_partitions(place_partitions(request, topic, now).partitions())
 
 
 def place_partitions(request: PartitionsRequest, topic: TopicImage, now: Environment) -> Placement:
-    """Return where a topic's new partitions will be; ApiError where they cannot be."""
+    """Return the placement of a topic's new partitions; ApiError if they cannot be added."""
     had = len(topic.partitions)
     if request.count == had:
         raise ApiError(ErrorCode.INVALID_PARTITIONS, f"Topic already has {had} partitions.")
@@ -314,7 +315,7 @@ def place_partitions(request: PartitionsRequest, topic: TopicImage, now: Environ
 
 
 def _continued(topic: TopicImage, count: int, image: ClusterImage) -> list[tuple[int, ...]]:
-    """Return replicas that go on where the first partition's leader began the round."""
+    """Return replicas that continue the round robin of the first partition's leader."""
     first = topic.partitions[0].replicas
     brokers = sorted(image.brokers)
     start = next((index for index, item in enumerate(brokers) if item >= first[0]), 0)
@@ -347,7 +348,7 @@ def _bad_assignment(reason: str) -> ApiError:
 
 
 def write_partitions(former: TopicImage, topic: TopicImage, controller_epoch: int) -> Write:
-    """Return the write that takes a topic from `former` to more partitions; see `write_rest`."""
+    """Return the write that grows a topic from `former` to `topic`; see `write_rest`."""
     operations: list[Operation] = [SetData(TopicNode.path(topic.name), encode_topic(topic))]
     had = len(former.partitions)
     for partition in topic.partitions[had : had + PARTITIONS_AT_ONCE]:
@@ -356,7 +357,7 @@ def write_partitions(former: TopicImage, topic: TopicImage, controller_epoch: in
 
 
 class _InternalTopic(NamedTuple):
-    """The broker options that one of the brokers' own topics is made by."""
+    """The broker options that configure one internal topic."""
 
     partitions: str
     replication_factor: str
@@ -388,14 +389,14 @@ _INTERNAL = {
 
 
 def is_made_by_brokers(name: str) -> bool:
-    """Tell whether `internal_topic` knows what a topic of this name is to be."""
+    """Return True if `internal_topic` knows the configuration of this topic."""
     return name in _INTERNAL
 
 
 def internal_topic(name: str, options: Snapshot, live_brokers: int) -> TopicRequest:
-    """Return the request for one of the brokers' own topics, after the broker's options.
+    """Return the request that creates an internal topic as the broker options configure it.
 
-    Where its replication factor is not configured, a cluster of fewer brokers takes what it has.
+    If its replication factor is not configured, it is at most the number of brokers.
     """
     row = _INTERNAL[name]
     factor = options.integer(row.replication_factor)

@@ -1,8 +1,8 @@
-"""The deletion of one topic, from the request to the last replica: a value and its steps.
+"""The deletion of one topic, from the request to the last replica: a value and its steps. Pure.
 
-A topic is gone from the brokers' metadata first, then its replicas are stopped and their logs
-deleted, then its nodes leave the tree. A replica on a broker that is not there waits for it. Pure; the
-loop performs what `start` returns. Follows TopicDeletionManager.
+Brokers remove the topic from their metadata first, then stop its replicas and delete the logs; then
+the controller removes its nodes from the tree. A replica on a broker that is down is deleted when
+the broker returns. `topic_deletions` performs what `start` returns. Follows TopicDeletionManager.
 """
 
 from collections.abc import Collection, Container, Mapping
@@ -16,21 +16,21 @@ Replica = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """A topic on its way out; `replicas` has the status of each (partition, broker)."""
+    """A topic that is being deleted; `replicas` maps (partition, broker) to the replica's status."""
 
     topic: TopicImage
     replicas: Mapping[Replica, ReplicaStatus]
 
     @property
     def is_complete(self) -> bool:
-        """Tell whether no broker holds a log of the topic any more."""
+        """True if no broker holds a log of the topic."""
         return all(status is ReplicaStatus.DELETION_SUCCESSFUL for status in self.replicas.values())
 
     @property
     def is_put_off(self) -> bool:
-        """Tell whether all that is left waits for brokers or log directories to come back.
+        """True if the remaining replicas all wait for a broker or a log directory to return.
 
-        For clients the topic is gone then, as in Kafka; only its name is taken.
+        For clients the topic is deleted then, as in Kafka; only its name is still in use.
         """
         return not self._those(ReplicaStatus.OFFLINE, ReplicaStatus.DELETION_STARTED)
 
@@ -47,7 +47,7 @@ class Deletion:
 
 
 def begin(topic: TopicImage) -> Deletion:
-    """Return the deletion of a topic whose replicas have been told to stop."""
+    """Return the deletion of a topic whose replicas have been stopped."""
     replicas = {
         (partition.partition, broker): ReplicaStatus.OFFLINE
         for partition in topic.partitions
@@ -59,7 +59,7 @@ def begin(topic: TopicImage) -> Deletion:
 def start(
     deletion: Deletion, live_brokers: Container[int]
 ) -> tuple[Deletion, dict[int, list[tuple[str, int]]]]:
-    """Return the deletion with every replica begun or put off, and what each broker shall delete."""
+    """Start or postpone every replica; return the deletion and what each broker must delete."""
     offline = deletion._those(ReplicaStatus.OFFLINE)
     due = [key for key in offline if key[1] in live_brokers]
     put_off = [key for key in offline if key[1] not in live_brokers]
@@ -76,9 +76,9 @@ def answered(
     failed: Container[int],
     stopped: Container[int] | None = None,
 ) -> Deletion:
-    """Return the deletion after a broker has deleted its replicas, all but the `failed` ones.
+    """Return the deletion after a broker deleted its replicas, except the `failed` ones.
 
-    None of `stopped` stands for every replica that it was told to delete.
+    `stopped` None means every replica that the broker was ordered to delete.
     """
     begun = deletion._those(ReplicaStatus.DELETION_STARTED, broker=broker)
     begun = [key for key in begun if stopped is None or key[0] in stopped]
@@ -89,12 +89,12 @@ def answered(
 
 
 def broker_gone(deletion: Deletion, broker: int) -> Deletion:
-    """Return the deletion after a broker went away: what it had not finished waits for it."""
+    """Return the deletion after a broker left: its unfinished replicas wait for it."""
     waiting = deletion._those(ReplicaStatus.OFFLINE, ReplicaStatus.DELETION_STARTED, broker=broker)
     return deletion._moved(waiting, ReplicaStatus.DELETION_INELIGIBLE)
 
 
 def broker_returned(deletion: Deletion, broker: int) -> Deletion:
-    """Return the deletion after a broker came back: `start` will ask it again."""
+    """Return the deletion after a broker returned: `start` orders its replicas again."""
     waiting = deletion._those(ReplicaStatus.DELETION_INELIGIBLE, broker=broker)
     return deletion._moved(waiting, ReplicaStatus.OFFLINE)

@@ -1,4 +1,4 @@
-"""Elections that somebody asks for: preferred leaders, and unclean ones where nobody is in sync. Pure.
+"""Elections by request: of preferred leaders, and unclean ones if no replica is in sync. Pure.
 
 Follows ReplicationControlManager.electLeaders (KIP-183, KIP-460).
 """
@@ -18,23 +18,23 @@ TopicPartition = tuple[str, int]
 
 
 class ElectionType(IntEnum):
-    """What a leader is elected by, with the codes of ElectLeaders."""
+    """The kind of an election, with the codes of ElectLeaders."""
 
     PREFERRED = 0
     UNCLEAN = 1
 
 
 def plan_elections(
-    image: ClusterImage, kind: ElectionType, asked: Iterable[TopicPartition]
+    image: ClusterImage, kind: ElectionType, requested: Iterable[TopicPartition]
 ) -> tuple[ClusterImage, list[PartitionOutcome]]:
-    """Return the image with the leaders that could be elected, and what became of each partition."""
+    """Return the image with the leaders that could be elected, and the outcome of each partition."""
     outcomes = []
     elected: dict[TopicPartition, PartitionImage] = {}
-    for topic, number in asked:
-        # A partition that is named twice has its leader the second time.
+    for topic, number in requested:
+        # A partition that is named twice already has its leader the second time.
         known = elected.get((topic, number)) or _existing(image, topic, number)
         after = known if isinstance(known, ApiError) else _elected(known, image, kind)
-        # Returned, not raised: thousands of refusals are nothing special here.
+        # Errors are returned, not raised: thousands of them are normal here.
         error = after if isinstance(after, ApiError) else None
         if isinstance(after, PartitionImage):
             elected[topic, number] = after
@@ -43,7 +43,7 @@ def plan_elections(
 
 
 def in_need(image: ClusterImage, kind: ElectionType) -> Iterator[TopicPartition]:
-    """Go over the partitions that do not have the leader that this election would give them."""
+    """Yield the partitions that this kind of election would change."""
     for name, topic in image.topics.items():
         for partition in topic.partitions:
             if not _has_leader(partition, image, kind):
@@ -51,14 +51,14 @@ def in_need(image: ClusterImage, kind: ElectionType) -> Iterator[TopicPartition]
 
 
 def count_unclean(before: ClusterImage, after: ClusterImage) -> int:
-    """Return how many partitions are led now by a replica that was not in sync."""
+    """Return how many partitions got a leader that was not in sync."""
     count = 0
     for name, topic in after.topics.items():
         former = before.topics.get(name)
         if former is None or former is topic:
             continue
         for old, now in zip(former.partitions, topic.partitions, strict=False):
-            # Where nobody has led yet, nobody was in sync.
+            # A partition that never had a leader had no replica in sync either.
             count += now.leader != NO_LEADER and bool(old.isr) and now.leader not in old.isr
     return count
 
@@ -99,7 +99,7 @@ def _elected(
     status = partition_status(partition, image.brokers)
     is_preferred = kind is ElectionType.PREFERRED
     found = None
-    # One that never had a leader gets it with the first of its replicas that comes.
+    # A new partition gets its leader when the first of its replicas registers.
     if status is not PartitionStatus.NEW:
         replicas, state = partition.replicas, leader_and_isr(partition)
         live = partition.live(image.brokers)

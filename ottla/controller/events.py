@@ -1,7 +1,7 @@
-"""What the controller's queue holds: each event is handled alone, from start to end.
+"""The events in the controller's queue; each is handled to its end before the next one.
 
-An event that somebody waits for carries a `reply`; a cancelled reply means that its asker's time is
-up, and an event not yet begun is then dropped. Follows ControllerEvent.
+An event with a waiting caller carries a `reply`; a cancelled reply means that the caller timed out,
+and an event that has not started is then dropped. Follows ControllerEvent.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from ottla.controller.requests import ConfigRequest, PartitionsRequest, Reassign
 
 
 class Reply(NamedTuple):
-    """An answer, and what still has to be delivered to brokers before it is true everywhere."""
+    """An answer, and the notices that brokers must receive before it is true on all of them."""
 
     value: Any
     deliveries: Sequence["asyncio.Future[None]"] = ()
@@ -24,50 +24,50 @@ class Reply(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Elect:
-    """The role may be free: at the start, after a controller is gone, after a new session."""
+    """The role may be free: at the start, after a controller left, after a new session."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionChanged:
-    """The session with the tree is suspended, lost or back."""
+    """The coordination session is suspended, lost or connected again."""
 
     state: SessionState
 
 
 @dataclass(frozen=True, slots=True)
 class BrokersChanged:
-    """A broker has registered or is gone."""
+    """A broker registered or left."""
 
 
 @dataclass(frozen=True, slots=True)
 class DirectoriesFailed:
-    """A broker has told that one of its log directories has failed."""
+    """A broker reported that one of its log directories failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class NoticeDelivered:
-    """A broker has answered to a notice."""
+    """A broker answered a notice."""
 
     delivered: Delivered
 
 
 @dataclass(frozen=True, slots=True)
 class ChangesExpired:
-    """Config change notifications that every broker has seen by now."""
+    """Config change notifications that every broker has read by now."""
 
     paths: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """An event that somebody waits for."""
+    """An event with a waiting caller."""
 
     reply: "asyncio.Future[Reply]"
 
 
 @dataclass(frozen=True, slots=True)
 class CreateTopics(Request):
-    """Create topics, or only say what would become of it."""
+    """Create topics, or only validate the requests."""
 
     topics: tuple[TopicRequest, ...]
     validate_only: bool = False
@@ -82,7 +82,7 @@ class DeleteTopics(Request):
 
 @dataclass(frozen=True, slots=True)
 class CreatePartitions(Request):
-    """Give topics more partitions."""
+    """Add partitions to topics."""
 
     topics: tuple[PartitionsRequest, ...]
     validate_only: bool = False
@@ -98,7 +98,7 @@ class AlterConfigs(Request):
 
 @dataclass(frozen=True, slots=True)
 class ElectLeaders(Request):
-    """Elect leaders of these partitions, None for all that need it."""
+    """Elect leaders of these partitions; None means all that need it."""
 
     kind: ElectionType
     partitions: tuple[TopicPartition, ...] | None
@@ -106,7 +106,7 @@ class ElectLeaders(Request):
 
 @dataclass(frozen=True, slots=True)
 class Reassign(Request):
-    """Begin or cancel moves of partitions."""
+    """Start or cancel reassignments of partitions."""
 
     requests: tuple[Reassignment, ...]
     may_change_factor: bool = True
@@ -114,10 +114,10 @@ class Reassign(Request):
 
 @dataclass(frozen=True, slots=True)
 class Settle(Request):
-    """Wait until this broker has been told everything decided so far."""
+    """Wait until this broker has received every decision made so far."""
 
 
-Asked = (
+Requested = (
     CreateTopics | DeleteTopics | CreatePartitions | AlterConfigs | ElectLeaders | Reassign | Settle
 )
 Event = (
@@ -127,5 +127,5 @@ Event = (
     | DirectoriesFailed
     | NoticeDelivered
     | ChangesExpired
-    | Asked
+    | Requested
 )

@@ -1,9 +1,9 @@
-"""The controller of one broker: its queue, its session with the tree, and the contest for the role.
+"""The controller of one broker: its queue, its coordination session, and its candidacy.
 
-Every broker runs one; the one that holds the role has an `ControllerTerm`. Events are handled one at a time,
-so there is no interleaving to reason about. While the session is suspended nothing is decided; when
-it is lost the role and the registration are lost with it, and the broker registers again.
-Follows KafkaController and ControllerEventManager.
+Every broker runs one; the elected one has a `ControllerTerm`. Events are handled one at a time, so
+there is no interleaving to reason about. While the session is suspended no event is handled; if it
+is lost, the role and the registration are lost with it, and the broker registers again. Follows
+KafkaController and ControllerEventManager.
 """
 
 import asyncio
@@ -35,9 +35,10 @@ RETRY_SECONDS = 1.0
 
 
 class Controller:
-    """Lives on the broker's loop from `start` to `stop`; `session` is the broker's current one.
+    """Runs on the broker's loop from `start` to `stop`; `session` is the broker's current one.
 
-    `on_new_session` are told of a session that replaces a lost one, before the broker registers.
+    Each callback in `on_new_session` is awaited with a session that replaces a lost one, before the
+    broker registers.
     """
 
     def __init__(
@@ -49,10 +50,10 @@ class Controller:
         self._broker = broker
         self._dependencies = dependencies
         self._term: ControllerTerm | None = None
-        # By former terms in term.
+        # Unclean elections of former terms.
         self._unclean_elections = 0
         self._is_suspended = False
-        # Registered anew and not yet seen to by a controller: what it led is elected again.
+        # Registered, but no controller has elected new leaders for its partitions yet.
         self._has_restarted = True
         self._queue: asyncio.Queue[events.Event] = asyncio.Queue()
         self._task: asyncio.Task[None] | None = None
@@ -74,12 +75,12 @@ class Controller:
 
     @property
     def is_active(self) -> bool:
-        """Tell whether this broker is the controller and may act as such."""
+        """True if this broker is the controller and may act as such."""
         return self._term is not None and not self._is_suspended
 
     @property
     def unclean_elections_count(self) -> int:
-        """Leaders that were not in sync, elected by this broker."""
+        """Leaders elected by this broker that were not in sync."""
         now = self._term.unclean_elections_count if self._term is not None else 0
         return self._unclean_elections + now
 
@@ -90,14 +91,14 @@ class Controller:
 
     @property
     def image(self) -> ClusterImage:
-        """What the controller knows; empty where this broker is not the controller."""
+        """The controller's image; empty if this broker is not the controller."""
         return ClusterImage() if self._term is None else self._term.image
 
     async def start(self) -> None:
-        """Register the broker and contend for the role.
+        """Register the broker and become a candidate.
 
-        Returns, where the role was won, when this broker has been told of all its partitions.
-        ConfigError where another broker has the same id.
+        If it is elected, returns once this broker has received all its partitions. ConfigError if
+        another broker has the same id.
         """
         await self._register()
         for delivery in await self._contend():
@@ -105,21 +106,21 @@ class Controller:
         self._task = self._dependencies.tasks.spawn(self._run(), "controller")
 
     async def stop(self) -> None:
-        """Give the role up and stop; whoever waits for an answer gets NOT_CONTROLLER."""
+        """Resign and stop; waiting callers get NOT_CONTROLLER."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
             self._task = None
-            # A task that was cancelled before its first step has not done it.
+            # A task that is cancelled before its first step never ran its own cleanup.
             self._resign()
 
-    async def tell_of_failed_directory(self) -> None:
-        """Have the controller ask this broker which of its replicas are still there."""
+    async def report_failed_directory(self) -> None:
+        """Make the controller ask this broker which of its replicas are still online."""
         try:
-            await state.tell_of_failed_directory(self.session, self._broker.id)
+            await state.report_failed_directory(self.session, self._broker.id)
         except (ConnectionSuspended, SessionLost, StorageError) as error:
-            # A session that is back, or replaced, has every replica asked about anyway.
-            _log.warning("controller not told of a failed log directory error=%s", error)
+            # After a reconnect or in a new session the controller queries every replica anyway.
+            _log.warning("failed log directory was not reported error=%s", error)
 
     async def _register(self) -> None:
         self.session.on_session(self._session_changed)
@@ -162,7 +163,7 @@ class Controller:
             deliveries = await current.enter([self._broker.id] if self._has_restarted else [])
             self._term, self.controller_id = current, self._broker.id
         finally:
-            # Nobody acts on half a reading; when the session is back it is begun anew.
+            # A term that failed to load must not act; after a reconnect a new one is started.
             if self._term is not current:
                 current.leave()
         self._has_restarted = False
@@ -186,7 +187,8 @@ class Controller:
                 finally:
                     _refuse(event)
         finally:
-            # Stopped, or ended by a bug that the task's owner hears of: nobody shall wait in vain.
+            # Stopped, or ended by a bug that the owner of the task sees: no caller may wait
+            # forever.
             self._resign()
             while not self._queue.empty():
                 _refuse(self._queue.get_nowait())
@@ -200,8 +202,8 @@ class Controller:
             self._resign()
             self._post(events.Elect())
         except (ConnectionSuspended, SessionLost, StorageError) as error:
-            # What was written is not known: the tree is read again when the session is back, which
-            # it tells by itself.
+            # It is unknown whether the write succeeded: the tree is read again once the session is
+            # connected; the session posts that event itself.
             _log.warning("controller stops acting error=%s", error)
 
     async def _perform(self, event: events.Event) -> None:
@@ -217,12 +219,12 @@ class Controller:
         if session_state is SessionState.LOST:
             await self._join_again()
         elif session_state is SessionState.CONNECTED:
-            # Out of office first, so that the tree is read again even within the same term.
+            # Resign first, so that the tree is read again even within the same term.
             self._resign()
             await self._contend()
 
     async def _join_again(self) -> None:
-        """Begin a new session, register with it and contend, until that has worked."""
+        """Start a new session, register and become a candidate; retry until that succeeds."""
         self._resign()
         while True:
             try:
@@ -249,18 +251,18 @@ class Controller:
     ) -> list[TopicResult]:
         """Create topics and wait until their leaders are in place.
 
-        ApiError NOT_CONTROLLER, or REQUEST_TIMED_OUT after `timeout_ms`; what has begun by then goes
-        on. Topics that cannot be created have their error in the result.
+        ApiError NOT_CONTROLLER, or REQUEST_TIMED_OUT after `timeout_ms`; work that has started
+        continues. A topic that cannot be created has its error in the result.
         """
         event = events.CreateTopics(_future(), tuple(topics), validate_only)
-        results: list[TopicResult] = await self._ask(event, timeout_ms)
+        results: list[TopicResult] = await self._request(event, timeout_ms)
         return results
 
     async def delete_topics(
         self, topics: Sequence[str], *, timeout_ms: int | None = None
     ) -> list[Outcome]:
-        """Delete topics and wait until they are gone; errors as in `create_topics`."""
-        outcomes: list[Outcome] = await self._ask(
+        """Delete topics and wait until they are deleted; errors as in `create_topics`."""
+        outcomes: list[Outcome] = await self._request(
             events.DeleteTopics(_future(), tuple(topics)), timeout_ms
         )
         return outcomes
@@ -272,17 +274,17 @@ class Controller:
         validate_only: bool = False,
         timeout_ms: int | None = None,
     ) -> list[Outcome]:
-        """Give topics more partitions and wait for their leaders; errors as in `create_topics`."""
+        """Add partitions to topics and wait for their leaders; errors as in `create_topics`."""
         event = events.CreatePartitions(_future(), tuple(topics), validate_only)
-        outcomes: list[Outcome] = await self._ask(event, timeout_ms)
+        outcomes: list[Outcome] = await self._request(event, timeout_ms)
         return outcomes
 
     async def alter_configs(
         self, requests: Sequence[ConfigRequest], *, validate_only: bool = False
     ) -> list[Outcome]:
-        """Change dynamic settings; brokers learn of it by the tree. ApiError NOT_CONTROLLER."""
+        """Change dynamic settings; brokers read them from the tree. ApiError NOT_CONTROLLER."""
         event = events.AlterConfigs(_future(), tuple(requests), validate_only)
-        outcomes: list[Outcome] = await self._ask(event, None)
+        outcomes: list[Outcome] = await self._request(event, None)
         return outcomes
 
     async def elect_leaders(
@@ -294,11 +296,12 @@ class Controller:
     ) -> list[PartitionOutcome]:
         """Elect leaders and wait until brokers know them; errors as in `create_topics`.
 
-        None stands for every partition; those that need no election are then not in the results.
+        `partitions` None means every partition; those that need no election are then not in the
+        result.
         """
-        asked = None if partitions is None else tuple(partitions)
-        event = events.ElectLeaders(_future(), kind, asked)
-        results: list[PartitionOutcome] = await self._ask(event, timeout_ms)
+        requested = None if partitions is None else tuple(partitions)
+        event = events.ElectLeaders(_future(), kind, requested)
+        results: list[PartitionOutcome] = await self._request(event, timeout_ms)
         return results
 
     async def reassign(
@@ -308,12 +311,12 @@ class Controller:
         may_change_factor: bool = True,
         timeout_ms: int | None = None,
     ) -> list[PartitionOutcome]:
-        """Begin or cancel moves of partitions to other brokers (KIP-455); by topic, as they come.
+        """Start or cancel reassignments of partitions (KIP-455); results in the order of topics.
 
-        Errors as in `create_topics`; what is under way is in the image.
+        Errors as in `create_topics`. The image shows reassignments in progress.
         """
         event = events.Reassign(_future(), tuple(requests), may_change_factor)
-        outcomes: list[PartitionOutcome] = await self._ask(event, timeout_ms)
+        outcomes: list[PartitionOutcome] = await self._request(event, timeout_ms)
         return outcomes
 
     async def ensure_topic(
@@ -321,11 +324,11 @@ class Controller:
     ) -> None:
         """Create a topic unless it exists, and wait until its leaders are in place.
 
-        The brokers' own topics get the number of partitions and the settings that the broker options
-        give them. ApiError says why the topic cannot be.
+        An internal topic gets the partition count and the settings that the broker options
+        configure. ApiError with the reason if the topic cannot be created.
         """
         if self.image.topic(name) is not None:
-            await self._ask(events.Settle(_future()), None)
+            await self._request(events.Settle(_future()), None)
             return
         if creation.is_made_by_brokers(name) and partitions is None and config is None:
             request = creation.internal_topic(
@@ -339,9 +342,9 @@ class Controller:
             return
         if result.error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
             raise result.error
-        await self._ask(events.Settle(_future()), None)
+        await self._request(events.Settle(_future()), None)
 
-    async def _ask(self, event: events.Asked, timeout_ms: int | None) -> Any:
+    async def _request(self, event: events.Requested, timeout_ms: int | None) -> Any:
         if not self.is_active:
             raise ApiError(ErrorCode.NOT_CONTROLLER)
         if timeout_ms is not None and timeout_ms <= 0:
@@ -351,7 +354,8 @@ class Controller:
             async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
                 reply = await event.reply
                 for delivery in reply.deliveries:
-                    # Shared by everybody who waits for it: the time-out of one is only his.
+                    # Several callers may wait for this delivery: the timeout of one must not cancel
+                    # it.
                     await asyncio.shield(delivery)
         except TimeoutError as error:
             raise ApiError(ErrorCode.REQUEST_TIMED_OUT) from error
@@ -363,13 +367,13 @@ def _future() -> "asyncio.Future[events.Reply]":
 
 
 def _refuse(event: events.Event) -> None:
-    """End the waiting for an event that nobody has answered."""
+    """Fail the waiting caller of an event that was not handled."""
     if isinstance(event, events.Request) and not event.reply.done():
         event.reply.set_exception(ApiError(ErrorCode.NOT_CONTROLLER))
 
 
 def _answer(event: events.Request, reply: events.Reply) -> None:
-    # Its asker may have given up meanwhile.
+    # The caller may have timed out meanwhile.
     if not event.reply.done():
         event.reply.set_result(reply)
 

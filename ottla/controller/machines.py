@@ -1,8 +1,8 @@
-"""The two state machines of the controller as tables: what may become what, and nothing else.
+"""The two state machines of the controller as tables of legal transitions. Pure.
 
-A partition's status follows from the image, so it is derived, not stored; a replica's status is
-stored only while its topic is being deleted. The planner asks `move_*` before every change: an illegal
-step is a bug and fails loudly. Pure. Follows PartitionStateMachine and ReplicaStateMachine.
+A partition's status is derived from the image, not stored; a replica's status is stored only while
+its topic is being deleted. Planners call `move_*` before every change: an illegal transition is a
+bug and raises AssertionError. Follows PartitionStateMachine and ReplicaStateMachine.
 """
 
 from collections.abc import Container, Mapping
@@ -12,7 +12,7 @@ from ottla.cluster.image import NO_EPOCH, NO_LEADER, PartitionImage
 
 
 class PartitionStatus(Enum):
-    """Life of a partition; NEW has replicas, but no leader was ever chosen."""
+    """The status of a partition; NEW has replicas but never had a leader."""
 
     NON_EXISTENT = "non-existent"
     NEW = "new"
@@ -21,7 +21,7 @@ class PartitionStatus(Enum):
 
 
 class ReplicaStatus(Enum):
-    """Life of a replica on one broker; the middle three only while its topic is deleted."""
+    """The status of a replica; the three DELETION values occur only while its topic is deleted."""
 
     NON_EXISTENT = "non-existent"
     NEW = "new"
@@ -32,7 +32,7 @@ class ReplicaStatus(Enum):
     DELETION_INELIGIBLE = "deletion ineligible"
 
 
-# Each status, and from which it may be entered.
+# Each status, and the statuses it can be entered from.
 PARTITION_MOVES: Mapping[PartitionStatus, frozenset[PartitionStatus]] = {
     PartitionStatus.NEW: frozenset({PartitionStatus.NON_EXISTENT}),
     PartitionStatus.ONLINE: frozenset(
@@ -71,13 +71,13 @@ REPLICA_MOVES: Mapping[ReplicaStatus, frozenset[ReplicaStatus]] = {
 
 
 def move_partition(current: PartitionStatus, target: PartitionStatus) -> PartitionStatus:
-    """Return `target`; AssertionError where a partition may not go there from `current`."""
+    """Return `target`; AssertionError if the transition from `current` is illegal."""
     assert current in PARTITION_MOVES[target], f"a partition went {current.value} -> {target.value}"
     return target
 
 
 def move_replica(current: ReplicaStatus, target: ReplicaStatus) -> ReplicaStatus:
-    """Return `target`; AssertionError where a replica may not go there from `current`."""
+    """Return `target`; AssertionError if the transition from `current` is illegal."""
     assert current in REPLICA_MOVES[target], f"a replica went {current.value} -> {target.value}"
     return target
 
@@ -85,7 +85,7 @@ def move_replica(current: ReplicaStatus, target: ReplicaStatus) -> ReplicaStatus
 def partition_status(
     partition: PartitionImage | None, live_brokers: Container[int]
 ) -> PartitionStatus:
-    """Return the status that an image's partition is in."""
+    """Return the status of a partition of an image."""
     if partition is None:
         return PartitionStatus.NON_EXISTENT
     if partition.leader_epoch == NO_EPOCH:

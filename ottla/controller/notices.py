@@ -1,4 +1,4 @@
-"""What the controller sends to a broker because of one event, and the port that it is sent through."""
+"""The content of a notice from the controller to a broker, and the port that delivers it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ TopicPartition = tuple[str, int]
 
 
 class Fence(NamedTuple):
-    """Who is speaking to which life of a broker: requests of others are refused (KIP-380)."""
+    """The epochs of sender and receiver: a broker rejects a request if one is stale (KIP-380)."""
 
     controller_id: int
     controller_epoch: int
@@ -19,9 +19,9 @@ class Fence(NamedTuple):
 
 
 class MetadataUpdate(NamedTuple):
-    """What has changed in the image. `brokers` is the whole list, or None where it is the same.
+    """The change of an image. `brokers` is the complete list, or None if it did not change.
 
-    Where it `is_complete`, `changed` is every topic: others that a broker remembers are gone.
+    If `is_complete`, `changed` contains every topic, and the receiver drops all others.
     """
 
     brokers: Mapping[int, BrokerImage] | None
@@ -44,32 +44,32 @@ class MetadataUpdate(NamedTuple):
 
 
 class BrokerPort(Protocol):
-    """One broker as the controller reaches it; a call over the network or into this process.
+    """The connection from the controller to one broker, over the network or within this process.
 
-    Each raises ApiError STALE_CONTROLLER_EPOCH or STALE_BROKER_EPOCH where the fence is outdated,
-    and BROKER_NOT_AVAILABLE where the broker cannot be reached now.
+    Every method raises ApiError STALE_CONTROLLER_EPOCH or STALE_BROKER_EPOCH if the fence is stale,
+    and BROKER_NOT_AVAILABLE if the broker cannot be reached now.
     """
 
     async def apply_leader_and_isr(
         self, fence: Fence, states: Sequence[PartitionState]
     ) -> Mapping[TopicPartition, ErrorCode]:
-        """Make the broker's replicas what `states` say."""
+        """Apply the partition states to the broker's replicas."""
         ...
 
     async def update_metadata(self, fence: Fence, update: MetadataUpdate) -> None:
-        """Make the broker's image what the controller's is."""
+        """Apply a metadata update to the broker's image."""
         ...
 
     async def stop_replicas(
         self, fence: Fence, partitions: Sequence[TopicPartition], *, delete: bool
     ) -> Mapping[TopicPartition, ErrorCode]:
-        """Stop the replicas and, with `delete`, remove their logs; unknown ones are no error."""
+        """Stop the replicas and, with `delete`, delete their logs; unknown replicas are ignored."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
-    """Everything that one broker is told because of one event."""
+    """All requests that one event causes for one broker."""
 
     broker_id: int
     leaders: Sequence[PartitionState] = ()
@@ -79,7 +79,7 @@ class Notice:
 
 
 class Delivered(NamedTuple):
-    """What a broker answered to a notice; `errors` are of the partitions that have one."""
+    """A broker's answer to a notice; `errors` contains only partitions that failed."""
 
     notice: Notice
     errors: Mapping[TopicPartition, ErrorCode]

@@ -1,9 +1,8 @@
-"""What the controller tells brokers, delivered in order, one lane a broker.
+"""Notices from the controller to brokers, delivered in order, one lane per broker.
 
-A broker hears of leaders before it hears of the metadata that names them: LeaderAndIsr goes before
-UpdateMetadata, StopReplica last. A lane retries until the broker is gone or a newer controller has
-taken over. The broker that the controller runs on is one lane like any other.
-Follows ControllerChannelManager.
+A broker receives LeaderAndIsr before the UpdateMetadata that names the leaders, and StopReplica
+last. A lane retries until the broker has left or a newer controller was elected. The controller's
+own broker has a lane like any other. Follows ControllerChannelManager.
 """
 
 import asyncio
@@ -25,7 +24,7 @@ OnDelivered = Callable[[Delivered], None]
 
 
 class Outbox:
-    """All lanes of a controller, from its election until it gives the role up."""
+    """All lanes of a controller, from its election until it resigns."""
 
     def __init__(
         self, tasks: Tasks, clock: Clock, port_of: Callable[[BrokerImage], BrokerPort]
@@ -36,14 +35,14 @@ class Outbox:
         self._lanes: dict[int, _Lane] = {}
 
     def open(self, broker: BrokerImage, fence: Fence, on_delivered: OnDelivered) -> None:
-        """Begin a lane to a broker that has come; a lane to its former life ends."""
+        """Open a lane to a broker that registered; a lane to its former epoch is closed."""
         self.close_lane(broker.id)
         lane = _Lane(self._port_of(broker), fence, self._clock, on_delivered)
         self._lanes[broker.id] = lane
         lane.task = self._tasks.spawn(lane.run(), f"controller to broker {broker.id}")
 
     def send(self, notices: Iterable[Notice]) -> "list[asyncio.Future[None]]":
-        """Queue notices; each future ends when its broker has answered or is given up."""
+        """Queue notices; each future completes when the broker answered or its lane was closed."""
         return [
             self._lanes[notice.broker_id].put(notice)
             for notice in notices
@@ -51,19 +50,19 @@ class Outbox:
         ]
 
     def close_lane(self, broker_id: int) -> None:
-        """Give a broker up: what is queued for it will not be sent."""
+        """Close a broker's lane: notices in its queue are not sent."""
         lane = self._lanes.pop(broker_id, None)
         if lane is not None:
             lane.close()
 
     def close(self) -> None:
-        """Give every broker up."""
+        """Close all lanes."""
         for broker_id in list(self._lanes):
             self.close_lane(broker_id)
 
 
 class _Lane:
-    """One broker's notices, in order, one at a time."""
+    """The notices of one broker, in order, one at a time."""
 
     def __init__(
         self, port: BrokerPort, fence: Fence, clock: Clock, on_delivered: OnDelivered
@@ -122,7 +121,7 @@ class _Lane:
         return {key: code for key, code in codes.items() if code is not ErrorCode.NONE}
 
     def close(self) -> None:
-        """Stop delivering; whoever waits is released."""
+        """Stop delivering, and complete the futures of waiting callers."""
         if self.task is not None:
             self.task.cancel()
         self._give_up()

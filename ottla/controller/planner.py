@@ -69,9 +69,11 @@ def plan_brokers(
     """
     change = compare_brokers(image.brokers, after)
     # Also without any that is gone: `image` may be a reading in which a restarted one is left out.
-    left = _see_to(_without_failures(image, change).with_brokers(gone=change.gone), is_unclean)
+    left = _elect_where_needed(
+        _without_failures(image, change).with_brokers(gone=change.gone), is_unclean
+    )
     joined = left.with_brokers(after[key] for key in sorted(change.came))
-    return _in_one_step(image, _see_to(joined, is_unclean))
+    return _in_one_step(image, _elect_where_needed(joined, is_unclean))
 
 
 def _without_failures(image: ClusterImage, change: BrokerChange) -> ClusterImage:
@@ -113,7 +115,7 @@ def plan_failures(
     if not by_topic:
         return image
     topics = [image.topics[name].with_partitions(items) for name, items in by_topic.items()]
-    return _see_to(image.with_topics(topics), is_unclean)
+    return _elect_where_needed(image.with_topics(topics), is_unclean)
 
 
 def _in_one_step(before: ClusterImage, after: ClusterImage) -> ClusterImage:
@@ -135,16 +137,16 @@ def _in_one_step(before: ClusterImage, after: ClusterImage) -> ClusterImage:
 
 def plan_elections(image: ClusterImage, is_unclean: IsUnclean) -> ClusterImage:
     """Return the image with a leader for every partition that needs one and can have one."""
-    return _see_to(image, is_unclean)
+    return _elect_where_needed(image, is_unclean)
 
 
-def _see_to(image: ClusterImage, is_unclean: IsUnclean) -> ClusterImage:
+def _elect_where_needed(image: ClusterImage, is_unclean: IsUnclean) -> ClusterImage:
     changed = []
     for topic in image.topics.values():
         partitions = [
             after
             for partition in topic.partitions
-            if (after := _seen_to(topic.name, partition, image.brokers, is_unclean))
+            if (after := _partition_elected(topic.name, partition, image.brokers, is_unclean))
             is not partition
         ]
         if partitions:
@@ -152,7 +154,7 @@ def _see_to(image: ClusterImage, is_unclean: IsUnclean) -> ClusterImage:
     return image.with_topics(changed) if changed else image
 
 
-def _seen_to(
+def _partition_elected(
     topic: str,
     partition: PartitionImage,
     brokers: Mapping[int, BrokerImage],

@@ -1,8 +1,8 @@
-"""Moving partitions to other brokers: what begins, what is complete at once, what is taken back. Pure.
+"""Reassignment of partitions to other brokers: started, completed, cancelled. Pure.
 
-A move adds the new replicas beside the old ones; when enough of the new ones are in sync the old
-ones go. Every step has a leader epoch of its own. Follows KIP-455, Kafka's PartitionReassignmentReplicas
-and PartitionReassignmentRevert.
+A reassignment adds the new replicas to the old ones and removes the old ones once enough of the new
+ones are in sync. Every step has its own leader epoch. Follows KIP-455, Kafka's
+PartitionReassignmentReplicas and PartitionReassignmentRevert.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -24,14 +24,15 @@ from ottla.controller import planner
 from ottla.controller.creation import Write, encode_topic
 from ottla.controller.requests import PartitionOutcome, Reassignment
 
-# Partitions of one write: it must fit into a packet of ZooKeeper, and not hold up the loop.
+# Partitions per write: it must fit into one ZooKeeper packet and must not block the event loop for
+# long.
 MOVES_MAX = 500
 
 
 class Rules(NamedTuple):
-    """What a move is judged by.
+    """The conditions of a reassignment.
 
-    `is_unclean` allows a move to be taken back even if no replica that remains is in sync.
+    `is_unclean` permits cancelling even if no remaining replica is in sync.
     """
 
     live: Collection[int]
@@ -42,7 +43,7 @@ class Rules(NamedTuple):
 def plan_topic(
     topic: TopicImage | None, requests: Iterable[Reassignment], rules: Rules
 ) -> tuple[TopicImage | None, list[PartitionOutcome]]:
-    """Return the topic with every move that can be begun or cancelled, and what became of each."""
+    """Return the topic with the reassignments that could be started or cancelled, and each outcome."""
     outcomes = []
     moved: dict[int, PartitionImage] = {}
     for request in requests:
@@ -51,7 +52,7 @@ def plan_topic(
             former = moved.get(request.partition) or _existing(topic, request)
             moved[request.partition] = _planned(former, request, rules)
         except ApiError as refusal:
-            # Without its traceback, which would keep alive all that is on the way here.
+            # Without its traceback, which would keep every local variable of the call alive.
             error = refusal.with_traceback(None)
         outcomes.append(PartitionOutcome(request.topic, request.partition, error))
     if topic is not None:
@@ -82,33 +83,34 @@ def _planned(former: PartitionImage, request: Reassignment, rules: Rules) -> Par
 
 
 def begun(partition: PartitionImage, target: tuple[int, ...], rules: Rules) -> PartitionImage:
-    """Return the partition on its way to `target`, or there already; the same where nothing moves.
+    """Return the partition moving to `target`, or already there; the same object if nothing moves.
 
-    A move that is under way changes its course: what only that one has added goes at once.
+    A new target replaces one that is in progress: replicas that only the former target added are
+    dropped at once.
     """
     original = _assignment(partition).original_replicas
     _check(partition, target, original, rules)
     replicas = (*target, *(item for item in original if item not in target))
-    wanted = ReplicaAssignment(
+    assignment = ReplicaAssignment(
         replicas,
         adding_replicas=tuple(item for item in target if item not in original),
         removing_replicas=tuple(item for item in replicas if item not in target),
     )
-    if wanted == _assignment(partition):
+    if assignment == _assignment(partition):
         return partition
     if partition.leader_epoch == NO_EPOCH:
-        # No replica has ever held a record: there is nothing to be moved.
+        # No replica ever held a record, so there is nothing to copy.
         return replace(partition, replicas=target, adding_replicas=(), removing_replicas=())
     isr = _remaining_isr(partition, replicas, rules)
-    after = completed(_assigned(partition, wanted, isr, rules), rules)
-    # One step for whoever is told: what lies between has not been anywhere.
+    after = completed(_assigned(partition, assignment, isr, rules), rules)
+    # One step for every broker: the intermediate state was never published.
     return replace(after, leader_epoch=partition.leader_epoch + 1)
 
 
 def completed(partition: PartitionImage, rules: Rules) -> PartitionImage:
-    """Return the partition without the replicas that go, if those that stay are ready for it.
+    """Return the partition without its removing replicas, if the remaining ones are ready.
 
-    All that are added must be in sync; where replicas become fewer, all that stay.
+    All added replicas must be in sync; if the replication factor shrinks, all remaining ones.
     """
     assignment = _assignment(partition)
     target = assignment.target_replicas
@@ -122,7 +124,7 @@ def completed(partition: PartitionImage, rules: Rules) -> PartitionImage:
 
 
 def cancelled(partition: PartitionImage, rules: Rules) -> PartitionImage:
-    """Return the partition as it was before its move."""
+    """Return the partition as it was before its reassignment."""
     if not partition.is_being_reassigned:
         raise ApiError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
     original = _assignment(partition).original_replicas
@@ -145,7 +147,7 @@ def _check(
         twice = next(item for item in target if target.count(item) > 1)
         raise _bad_assignment(f"includes the broker {twice} more than once")
     for broker_id in target:
-        # A replica that is down may stay one.
+        # A replica that is offline may remain one.
         if broker_id not in rules.live and broker_id not in original:
             raise _bad_assignment(f"includes broker {broker_id}, but no such broker is registered")
     factor = len(_assignment(partition).target_replicas)
@@ -165,7 +167,7 @@ def _bad_assignment(reason: str) -> ApiError:
 def _remaining_isr(
     partition: PartitionImage, replicas: Sequence[int], rules: Rules
 ) -> tuple[int, ...]:
-    """Return who is in sync among `replicas`; nobody is only where an unclean leader is allowed."""
+    """Return the replicas in sync; an empty ISR is possible only if an unclean leader is allowed."""
     isr = tuple(item for item in partition.isr if item in replicas)
     if isr or not partition.isr:
         return isr
@@ -209,7 +211,7 @@ def write_topic(before: TopicImage, after: TopicImage, controller_epoch: int) ->
 def dropped(
     before: ClusterImage, after: ClusterImage, topics: Iterable[str]
 ) -> dict[int, list[tuple[str, int]]]:
-    """Return the partitions of these topics that each broker holds no longer."""
+    """Return the partitions of these topics that each broker no longer holds."""
     gone: dict[int, list[tuple[str, int]]] = {}
     for name in topics:
         former, topic = before.topic(name), after.topic(name)
@@ -222,17 +224,17 @@ def dropped(
 
 
 def ongoing(
-    image: ClusterImage, asked: Iterable[tuple[str, int]] | None
+    image: ClusterImage, requested: Iterable[tuple[str, int]] | None
 ) -> dict[str, list[PartitionImage]]:
-    """Return the partitions that are being moved, of those asked for or of all, by topic."""
+    """Return the partitions being reassigned, by topic; of `requested`, or of all topics."""
     found: dict[str, list[PartitionImage]] = {}
-    if asked is None:
-        asked = [
+    if requested is None:
+        requested = [
             (name, partition.partition)
             for name, topic in image.topics.items()
             for partition in topic.partitions
         ]
-    for name, number in asked:
+    for name, number in requested:
         partition = image.partition(name, number)
         if partition is not None and partition.is_being_reassigned:
             found.setdefault(name, []).append(partition)

@@ -1,6 +1,6 @@
-"""What the controller is asked for and what it answers: values, the same for every way of asking.
+"""Requests to the controller and their results, independent of the wire protocol.
 
-Handlers translate wire requests into these; tests and internal topics build them directly.
+Handlers translate wire requests into these values; tests and internal topics create them directly.
 """
 
 from collections.abc import Mapping
@@ -16,9 +16,9 @@ BY_DEFAULT = -1
 
 @dataclass(frozen=True, slots=True)
 class TopicRequest:
-    """A topic to create. `assignments` (partition, replicas) stand instead of the two numbers.
+    """A topic to create. `assignments` (partition, replicas) replaces the two numbers.
 
-    `BY_DEFAULT` takes num.partitions and default.replication.factor.
+    `BY_DEFAULT` means num.partitions and default.replication.factor.
     """
 
     name: str
@@ -29,7 +29,7 @@ class TopicRequest:
 
 
 class TopicResult(NamedTuple):
-    """What became of a creation; the rest has meaning only where `error` is None."""
+    """The result of a topic creation; all fields but `name` and `error` need `error` to be None."""
 
     name: str
     error: ApiError | None
@@ -41,7 +41,7 @@ class TopicResult(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PartitionsRequest:
-    """A topic to give `count` partitions in all; `assignments` has the replicas of each new one."""
+    """A topic to grow to `count` partitions; `assignments` has the replicas of each new one."""
 
     name: str
     count: int
@@ -49,14 +49,14 @@ class PartitionsRequest:
 
 
 class Outcome(NamedTuple):
-    """What became of one named thing; no error means that it is done."""
+    """The outcome for one named entity; `error` None means success."""
 
     name: str
     error: ApiError | None
 
 
 class PartitionOutcome(NamedTuple):
-    """What became of one partition; no error means that it is done, or begun."""
+    """The outcome for one partition; `error` None means that it is done or in progress."""
 
     topic: str
     partition: int
@@ -64,7 +64,7 @@ class PartitionOutcome(NamedTuple):
 
 
 class Reassignment(NamedTuple):
-    """A partition and the replicas that it is to have, in order; None cancels a move (KIP-455)."""
+    """The new replicas of a partition, in order; None cancels a reassignment (KIP-455)."""
 
     topic: str
     partition: int
@@ -90,9 +90,9 @@ class ConfigChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ConfigRequest:
-    """Changes of one entity, type and path as in the tree; the broker default is `<default>`.
+    """Changes of one entity, with type and path as in the tree; the broker default is `<default>`.
 
-    One that `replaces` leaves nothing of what was set before.
+    With `replaces`, settings that are not named are removed.
     """
 
     entity_type: str

@@ -1,8 +1,8 @@
-"""The cluster's state as the tree holds it: read when the role is taken, and the ways to write it.
+"""The cluster's state in the coordination tree: how the controller reads and writes it.
 
-The only I/O of the controller beside its outbox. Every write is fenced: a multi that begins with a
-check of the version that `/controller_epoch` had at the election (KAFKA-6082).
-Follows KafkaZkClient and KafkaController.initializeControllerContext.
+Apart from the outbox, the controller's only I/O. Every write is fenced: it is a multi that begins
+with a check of the version that `/controller_epoch` had at the election (KAFKA-6082). Follows
+KafkaZkClient and KafkaController.initializeControllerContext.
 """
 
 from collections.abc import Sequence
@@ -51,18 +51,18 @@ from ottla.cluster.znodes import (
 
 
 class StaleController(OttlaError):
-    """Another broker has become the controller: nothing was written."""
+    """Another broker is the controller now: nothing was written."""
 
 
 class Term(NamedTuple):
-    """One time in office: its number, and the version that its writes check."""
+    """A controller term: its epoch, and the znode version that its writes check."""
 
     epoch: int
     epoch_version: int
 
 
 async def ensure_cluster_id(session: Coordination, rng: Rng) -> str:
-    """Return the cluster's id, drawing one where this is the first broker of the cluster."""
+    """Return the cluster's id; the first broker of a cluster generates it."""
     while True:
         try:
             return ClusterIdNode.decode((await session.get(ClusterIdNode.PATH))[0])
@@ -72,13 +72,13 @@ async def ensure_cluster_id(session: Coordination, rng: Rng) -> str:
             cluster_id = uuid_text(random_uuid(rng))
             await session.create(ClusterIdNode.PATH, ClusterIdNode.encode(cluster_id))
         except NodeExists:
-            # Another first broker was faster: its id is the cluster's.
+            # Another broker created it first: its id is the cluster's.
             continue
         return cluster_id
 
 
 async def register(session: Coordination, broker: BrokerImage, now_ms: int) -> int:
-    """Register a broker and return its epoch; ConfigError where its id is taken."""
+    """Register a broker and return its epoch; ConfigError if its id is in use."""
     for path in PERSISTENT_PATHS:
         await session.ensure(path)
     path = BrokerIdNode.path(broker.id)
@@ -96,10 +96,10 @@ async def register(session: Coordination, broker: BrokerImage, now_ms: int) -> i
 
 
 async def elect(session: Coordination, broker_id: int, now_ms: int, watch: Watch) -> Term | int:
-    """Take the role if it is free: return the term, or the id of the broker that has it.
+    """Take the role if it is free; return the term, or the id of the current controller.
 
-    `watch` fires when the role may be free again. One multi takes the role and raises the epoch, so
-    there is never a controller whose epoch another one shares.
+    `watch` fires when the role may be free again. One multi takes the role and increments the
+    epoch, so two controllers never share an epoch.
     """
     while True:
         if await session.exists(ControllerNode.PATH, watch) is not None:
@@ -122,13 +122,13 @@ async def elect(session: Coordination, broker_id: int, now_ms: int, watch: Watch
                 ]
             )
         except (NodeExists, BadVersion):
-            # Somebody was faster, or our own earlier attempt did succeed: look again.
+            # Another broker was faster, or our own earlier attempt succeeded: read again.
             continue
         return Term(epoch + 1, _version(results[1]))
 
 
 async def _holder(session: Coordination, broker_id: int) -> Term | int | None:
-    """Return who has the role, a term where it is this session; None where it is free now."""
+    """Return the current controller: a Term if it is this session, None if the role is free now."""
     try:
         data, stat = await session.get(ControllerNode.PATH)
     except NoNode:
@@ -158,7 +158,7 @@ def _version(result: Result) -> int:
 
 
 async def write(session: Coordination, term: Term, operations: Sequence[Operation]) -> list[Result]:
-    """Do all operations or none, as the controller of this term; StaleController where it is over."""
+    """Perform all operations or none as the controller of this term, else StaleController."""
     check = Check(ControllerEpochNode.PATH, term.epoch_version)
     try:
         results = await session.multi([check, *operations])
@@ -170,7 +170,7 @@ async def write(session: Coordination, term: Term, operations: Sequence[Operatio
 
 
 async def load_brokers(session: Coordination, watch: Watch) -> dict[int, BrokerImage]:
-    """Return the registered brokers; `watch` fires when one comes or goes."""
+    """Return the registered brokers; `watch` fires when one registers or leaves."""
     brokers = {}
     for name in await session.children(BrokerIdsNode.PATH, watch):
         try:
@@ -230,12 +230,12 @@ async def _load_partition(
 
 
 async def load_deletions(session: Coordination) -> list[str]:
-    """Return the topics that somebody asked to delete."""
+    """Return the topics whose deletion was requested."""
     return await session.children(DeleteTopicsNode.PATH)
 
 
 async def removable_paths(session: Coordination, topic: str, slices: Slices) -> list[str]:
-    """Return every node that goes with a topic: the request to delete it, then parents first."""
+    """Return every node of a topic: the deletion request first, then parents before children."""
     paths = [DeleteTopicsNode.path(topic)]
     config = ConfigNode.path(ConfigNode.TOPICS, topic)
     found = [path for path in [*paths, config] if await session.exists(path) is not None]
@@ -253,7 +253,7 @@ async def _subtree(session: Coordination, path: str, slices: Slices) -> list[str
 
 
 class StoredConfig(NamedTuple):
-    """An entity's dynamic settings; `version` is None where it has no node."""
+    """An entity's dynamic settings; `version` is None if it has no node."""
 
     settings: dict[str, str]
     version: int | None
@@ -272,7 +272,7 @@ async def load_config(session: Coordination, entity_type: str, entity: str) -> S
 def config_operations(
     entity_type: str, entity: str, stored: StoredConfig, settings: dict[str, str]
 ) -> list[Operation]:
-    """Return the operations that store settings and tell every broker of it."""
+    """Return the operations that store settings and notify every broker."""
     path = ConfigNode.path(entity_type, entity)
     content = ConfigNode.encode(settings)
     return [
@@ -285,26 +285,26 @@ def config_operations(
     ]
 
 
-async def tell_of_failed_directory(session: Coordination, broker_id: int) -> None:
-    """Leave word for the controller that a broker has lost a log directory (KIP-112)."""
+async def report_failed_directory(session: Coordination, broker_id: int) -> None:
+    """Notify the controller that a broker lost a log directory (KIP-112)."""
     content = LogDirEventNode.encode(broker_id)
     await session.create(LogDirEventNode.PREFIX, content, sequential=True)
 
 
 async def load_failed_directories(session: Coordination, watch: Watch) -> dict[str, int]:
-    """Return who has told of failed log directories, by the paths of the words left.
+    """Return the brokers that reported failed log directories, by the path of the notification.
 
-    `watch` fires when another one is left.
+    `watch` fires at the next notification.
     """
-    told = {}
+    failures = {}
     for name in await session.children(LogDirEventNode.PARENT, watch):
         path = f"{LogDirEventNode.PARENT}/{name}"
         try:
             data, _ = await session.get(path)
         except NoNode:
             continue
-        told[path] = LogDirEventNode.decode(path, data)
-    return told
+        failures[path] = LogDirEventNode.decode(path, data)
+    return failures
 
 
 async def load_config_changes(session: Coordination) -> list[str]:

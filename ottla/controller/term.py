@@ -53,7 +53,7 @@ from ottla.controller.topic_deletions import TopicDeletions
 from ottla.controller.tree_writer import TreeWriter
 
 _log = logging.getLogger(__name__)
-# Partitions that one line names.
+# Partitions per log line.
 _NAMED_MAX = 20
 
 T = TypeVar("T")
@@ -109,10 +109,10 @@ class ControllerTerm:
     # -- taking and leaving the role --------------------------------------------------------------
 
     async def enter(self, restarted: Iterable[int] = ()) -> Deliveries:
-        """Read the tree, see to every partition, and tell every broker everything.
+        """Load the tree, elect leaders where needed, and send the complete image to every broker.
 
-        `restarted` brokers have registered anew since the partition states were written, so what
-        they lead is elected again, under a new leader epoch.
+        `restarted` brokers have registered again since the partition states were written, so new
+        leaders are elected for their partitions, in a new leader epoch.
         """
         for _ in range(ATTEMPTS - 1):
             try:
@@ -141,14 +141,14 @@ class ControllerTerm:
         )  # fmt: skip
         await self._deletions.resume(doomed, topics)
         self._configs.expire_later(await state.load_config_changes(self._session))
-        # Every broker is asked about all of its replicas anyway.
+        # enter() sends every broker all of its replicas anyway.
         await self._tree.remove(
             await state.load_failed_directories(self._session, self._watch_failures)
         )
         return deliveries
 
     def leave(self) -> None:
-        """Stop telling brokers anything; whoever waits for a deletion gets NOT_CONTROLLER."""
+        """Close the outbox; callers that wait for a deletion get NOT_CONTROLLER."""
         self._outbox.close()
         self._configs.close()
         self._deletions.abandon()
@@ -156,7 +156,7 @@ class ControllerTerm:
     # -- writes and notices of every event --------------------------------------------------------
 
     async def _retried(self, attempt: Callable[[], Awaitable[T]]) -> T:
-        """Do something planned from the image, again after a reading where the tree disagrees."""
+        """Perform a plan; if the tree differs from the image, load the tree and plan again."""
         for _ in range(ATTEMPTS - 1):
             try:
                 return await attempt()
@@ -203,13 +203,13 @@ class ControllerTerm:
             self._post(events.NoticeDelivered(delivered))
 
     def barrier(self) -> Deliveries:
-        """Return what ends when this broker has been told everything decided so far."""
+        """Return futures that complete once this broker has received every decision made so far."""
         return self._outbox.send([Notice(broker_id=self._broker_id)])
 
     # -- brokers ----------------------------------------------------------------------------------
 
     async def brokers_changed(self) -> None:
-        """See to the partitions of brokers that have come, gone or restarted."""
+        """Elect leaders for the partitions of brokers that came, left or restarted."""
         live = await state.load_brokers(self._session, self._watch_brokers)
         change = planner.compare_brokers(self.image.brokers, live)
         if not (change.came or change.gone):
@@ -226,13 +226,13 @@ class ControllerTerm:
         await self._deletions.proceed()
 
     async def directories_failed(self) -> None:
-        """Ask the brokers with failed log directories which replicas those had; see `delivered`."""
-        told = await state.load_failed_directories(self._session, self._watch_failures)
+        """Ask the brokers with failed log directories which replicas are offline; see `delivered`."""
+        failures = await state.load_failed_directories(self._session, self._watch_failures)
         self._outbox.send(
             Notice(broker_id=broker_id, leaders=planner.states_of(broker_id, self.image))
-            for broker_id in sorted(set(told.values()) & self.image.brokers.keys())
+            for broker_id in sorted(set(failures.values()) & self.image.brokers.keys())
         )
-        await self._tree.remove(told)
+        await self._tree.remove(failures)
 
     async def _take_offline(
         self, broker_id: int, failed: Sequence[elections.TopicPartition]
@@ -267,9 +267,9 @@ class ControllerTerm:
         new = creation.new_topic(request, partitions, self._environment())
         topic = new.topic
         if not validate_only:
-            await self._breathe(topic)
+            await self._yield_to_loop(topic)
             await self._write_topic(new)
-            await self._breathe(topic)
+            await self._yield_to_loop(topic)
             self.image = self.image.with_topics([topic])
             _log.info("topic created name=%s partitions=%d", topic.name, len(topic.partitions))
         return TopicResult(
@@ -283,7 +283,7 @@ class ControllerTerm:
 
     async def _write_topic(self, new: creation.NewTopic) -> None:
         write = creation.write_topic(new, self.term.epoch)
-        await self._breathe(new.topic)
+        await self._yield_to_loop(new.topic)
         try:
             await self._tree.write(write.operations)
         except NodeExists as error:
@@ -294,7 +294,7 @@ class ControllerTerm:
         await self._write_rest(new.topic, 0)
 
     async def _make(self, placed: creation.Placement) -> list[PartitionImage]:
-        """Make new partitions, in slices."""
+        """Create new partitions, in slices."""
         made: list[PartitionImage] = []
         slices = Slices(self._dependencies.clock)
         for part in placed.parts():
@@ -302,8 +302,8 @@ class ControllerTerm:
             await slices.pause()
         return made
 
-    async def _breathe(self, topic: TopicImage) -> None:
-        """Let others run between two steps that take long for a topic of many partitions."""
+    async def _yield_to_loop(self, topic: TopicImage) -> None:
+        """Yield to the event loop between two long steps for a topic of many partitions."""
         if len(topic.partitions) > creation.PARTITIONS_AT_ONCE:
             await self._dependencies.clock.sleep(0)
 
@@ -314,7 +314,7 @@ class ControllerTerm:
     async def create_partitions(
         self, requests: Sequence[PartitionsRequest], validate_only: bool
     ) -> events.Reply:
-        """Give topics more partitions; the reply has an Outcome for each."""
+        """Add partitions to topics; the reply has an Outcome for each."""
         before = self.image
         outcomes = []
         for request in requests:
@@ -330,9 +330,9 @@ class ControllerTerm:
         topic = former.with_partitions(await self._make(placed))
         if validate_only:
             return
-        await self._breathe(topic)
+        await self._yield_to_loop(topic)
         write = creation.write_partitions(former, topic, self.term.epoch)
-        await self._breathe(topic)
+        await self._yield_to_loop(topic)
         await self._tree.write(write.operations)
         await self._write_rest(topic, len(former.partitions))
         self.image = self.image.with_topics(write.topics)
@@ -350,23 +350,23 @@ class ControllerTerm:
     async def elect_leaders(
         self,
         kind: elections.ElectionType,
-        asked: Sequence[elections.TopicPartition] | None,
+        partitions: Sequence[elections.TopicPartition] | None,
     ) -> events.Reply:
         """Elect leaders; the reply has a PartitionOutcome for each partition.
 
-        None asks for every partition that needs an election.
+        `partitions` None means every partition that needs an election.
         """
         before = self.image
-        results = await self._retried(partial(self._elect_leaders, kind, asked))
+        results = await self._retried(partial(self._elect_leaders, kind, partitions))
         return events.Reply(results, self._send(before) if self.image is not before else ())
 
     async def _elect_leaders(
         self,
         kind: elections.ElectionType,
-        asked: Sequence[elections.TopicPartition] | None,
+        partitions: Sequence[elections.TopicPartition] | None,
     ) -> list[PartitionOutcome]:
-        wanted = elections.in_need(self.image, kind) if asked is None else asked
-        after, outcomes = elections.plan_elections(self.image, kind, wanted)
+        requested = elections.in_need(self.image, kind) if partitions is None else partitions
+        after, outcomes = elections.plan_elections(self.image, kind, requested)
         if after is not self.image:
             await self._write_states(after)
         return outcomes
@@ -374,12 +374,12 @@ class ControllerTerm:
     # -- reassignment -----------------------------------------------------------------------------
 
     async def reassign(
-        self, asked: Sequence[Reassignment], may_change_factor: bool
+        self, partitions: Sequence[Reassignment], may_change_factor: bool
     ) -> events.Reply:
-        """Begin or cancel moves; the reply has a PartitionOutcome for each, by topic."""
+        """Start or cancel reassignments; the reply has a PartitionOutcome for each, by topic."""
         before = self.image
         by_topic: dict[str, list[Reassignment]] = {}
-        for request in asked:
+        for request in partitions:
             by_topic.setdefault(request.topic, []).append(request)
         outcomes: list[PartitionOutcome] = []
         for requests in by_topic.values():
@@ -391,7 +391,7 @@ class ControllerTerm:
         if self.image is before:
             return events.Reply(outcomes)
         deliveries = self._send(before)
-        # Last, so that nobody is without the logs that others are to copy.
+        # Last: the new replicas may still be copying from these logs.
         for broker_id, dropped in reassignment.dropped(before, self.image, by_topic).items():
             notice = Notice(broker_id=broker_id, stop=dropped, delete=True)
             deliveries += self._outbox.send([notice])
@@ -414,19 +414,19 @@ class ControllerTerm:
     # -- deletion ---------------------------------------------------------------------------------
 
     async def delete_topics(self, topics: Sequence[str]) -> events.Reply:
-        """Begin to delete topics; the deliveries end when all that can be deleted now is."""
+        """Start to delete topics; the deliveries complete once every reachable log is deleted."""
         outcomes = [
             await self._outcome(name, partial(self._request_deletion, name)) for name in topics
         ]
-        asked = [outcome.name for outcome in outcomes if outcome.error is None]
+        accepted = [outcome.name for outcome in outcomes if outcome.error is None]
         before = self.image
-        # After a reading of the tree in between, some have been begun there.
-        begun = [name for name in asked if name in before.topics]
+        # If the tree was loaded in between, some deletions have been started there.
+        begun = [name for name in accepted if name in before.topics]
         self.image = before.with_topics(deleted=begun)
         for name in begun:
             self._deletions.begin(before.topics[name])
         self._send(before)
-        waiting = self._deletions.futures(asked)
+        waiting = self._deletions.futures(accepted)
         await self._deletions.proceed()
         return events.Reply(outcomes, waiting)
 
@@ -447,7 +447,7 @@ class ControllerTerm:
             await self._tree.write(write.operations)
 
     async def delivered(self, delivered: Delivered) -> None:
-        """Take note of what a broker could not do, and of logs it has deleted."""
+        """Log the partitions that a broker failed to change, and apply logs that it deleted."""
         notice = delivered.notice
         failed_here: list[elections.TopicPartition] = []
         for (topic, partition), code in delivered.errors.items():
@@ -487,7 +487,7 @@ class ControllerTerm:
 
 
 def log_elections(before: ClusterImage, after: ClusterImage) -> None:
-    """Write one line for each topic whose leaders have changed; -1 is nobody."""
+    """Log one line for each topic whose leaders changed; leader -1 means none."""
     if not _log.isEnabledFor(logging.INFO):
         return
     for name, topic in after.topics.items():

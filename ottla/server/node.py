@@ -406,7 +406,7 @@ class Node:
         await broker.controller.start()
 
     def _tell_controller(self) -> None:
-        told = self.broker.controller.tell_of_failed_directory()
+        told = self.broker.controller.report_failed_directory()
         self._tasks.spawn(told, "tell of a failed log directory")
 
     def _registration(self) -> BrokerImage:
