@@ -1,8 +1,8 @@
-"""What follows from brokers that come and go, and from their disks: elections, writes, notices. Pure.
+"""Elections, writes and notices that follow from brokers that come, leave or lose a disk. Pure.
 
-Every function takes images and returns images, writes or notices; `loop` performs them. What brokers
-are told is always the difference between two images, so nothing can be forgotten.
-Follows KafkaController.onBrokerStartup, onBrokerFailure, onReplicasBecomeOffline and
+Every function takes images and returns images, writes or notices; the term performs them. Brokers
+are sent the difference between two images, so that no change can be forgotten. Follows
+KafkaController.onBrokerStartup, onBrokerFailure, onReplicasBecomeOffline and
 ControllerBrokerRequestBatch.
 """
 
@@ -30,14 +30,14 @@ from ottla.controller.creation import (
 from ottla.controller.machines import PartitionStatus, move_partition, partition_status
 from ottla.controller.notices import MetadataUpdate, Notice
 
-# Operations of one multi: ZooKeeper refuses packets above a megabyte.
+# Operations per multi: ZooKeeper rejects packets above one megabyte.
 OPERATIONS_MAX = 2000
 
 IsUnclean = Callable[[str], bool]
 
 
 class BrokerChange(NamedTuple):
-    """Brokers that came and went; one whose epoch changed restarted, and is in both."""
+    """Brokers that came and brokers that left; a restarted one has a new epoch and is in both."""
 
     came: frozenset[int]
     gone: frozenset[int]
@@ -46,7 +46,7 @@ class BrokerChange(NamedTuple):
 def compare_brokers(
     before: Mapping[int, BrokerImage], after: Mapping[int, BrokerImage]
 ) -> BrokerChange:
-    """Return which brokers came and went between two readings of the registrations."""
+    """Return which brokers registered and which left between two reads of the registrations."""
     gone = {
         key
         for key, broker in before.items()
@@ -63,12 +63,13 @@ def compare_brokers(
 def plan_brokers(
     image: ClusterImage, after: Mapping[int, BrokerImage], is_unclean: IsUnclean
 ) -> ClusterImage:
-    """Return the image once brokers have come and gone and every partition has been seen to.
+    """Return the image after brokers came and left, with new leaders for the partitions affected.
 
-    A restarted broker counts as gone first: its leaderships may move, and its replicas start over.
+    A restarted broker is treated as one that left first: it may lose leaderships, and its replicas
+    start over.
     """
     change = compare_brokers(image.brokers, after)
-    # Also without any that is gone: `image` may be a reading in which a restarted one is left out.
+    # Even if no broker left: `image` may have been loaded without the restarted ones.
     left = _elect_where_needed(
         _without_failures(image, change).with_brokers(gone=change.gone), is_unclean
     )
@@ -77,7 +78,7 @@ def plan_brokers(
 
 
 def _without_failures(image: ClusterImage, change: BrokerChange) -> ClusterImage:
-    """Return the image without the failures of former lives: a new life tells of its own."""
+    """Return the image without failures from before a restart: the broker reports them again."""
     forgotten = change.came | change.gone
     changed = [
         topic.with_partitions(
@@ -100,9 +101,10 @@ def plan_failures(
     failed: Iterable[tuple[str, int]],
     is_unclean: IsUnclean,
 ) -> ClusterImage:
-    """Return the image once the log directory of these replicas of a broker has failed (KIP-112).
+    """Return the image after the log directory of these replicas of a broker failed (KIP-112).
 
-    Replicas that are known to have failed change nothing; they stay so until their broker restarts.
+    Replicas that are already marked as failed change nothing; they stay marked until their broker
+    restarts.
     """
     by_topic: dict[str, list[PartitionImage]] = {}
     for name, number in failed:
@@ -119,7 +121,7 @@ def plan_failures(
 
 
 def _in_one_step(before: ClusterImage, after: ClusterImage) -> ClusterImage:
-    """Return `after` with no leader epoch more than one ahead: what came between is told to nobody."""
+    """Return `after` with leader epochs at most one ahead: brokers never see the intermediate ones."""
     changed = []
     for name, topic in after.topics.items():
         former = before.topics[name]
@@ -160,7 +162,7 @@ def _partition_elected(
     brokers: Mapping[int, BrokerImage],
     is_unclean: IsUnclean,
 ) -> PartitionImage:
-    """Return the partition with dead replicas out of its ISR and, if there can be one, a leader."""
+    """Return the partition with dead replicas removed from its ISR and, if possible, a leader."""
     status = partition_status(partition, brokers)
     if status is PartitionStatus.NEW:
         return _first_leader(partition, brokers)
@@ -177,7 +179,7 @@ def _partition_elected(
         if partition.leader == NO_LEADER:
             return partition
         move_partition(status, PartitionStatus.OFFLINE)
-        # The ISR stays: only its members hold everything that was acknowledged.
+        # The ISR stays as it is: only its members hold every acknowledged record.
         return _led(partition, NO_LEADER, partition.isr, is_recovering=partition.is_recovering)
     move_partition(status, PartitionStatus.ONLINE)
     return _led(partition, found.leader, found.isr, is_recovering=found.is_recovering)
@@ -201,7 +203,7 @@ def _without_dead(partition: PartitionImage, live: Collection[int]) -> Partition
 def _led(
     partition: PartitionImage, leader: int, isr: tuple[int, ...], *, is_recovering: bool
 ) -> PartitionImage:
-    # The epoch grows with every decision, so that replicas can tell which one is the last.
+    # Every decision increments the epoch, so that replicas can tell which decision is the latest.
     return replace(
         partition,
         leader=leader,
@@ -212,7 +214,7 @@ def _led(
 
 
 def write_states(before: ClusterImage, after: ClusterImage, controller_epoch: int) -> list[Write]:
-    """Return the writes that take the partition states from one image to another, in batches.
+    """Return the writes that change the partition states from one image to another, in batches.
 
     The topics of a write carry the partition epochs that its nodes will have.
     """
@@ -234,7 +236,7 @@ def write_states(before: ClusterImage, after: ClusterImage, controller_epoch: in
 
 
 def topic_states(before: TopicImage, after: TopicImage, controller_epoch: int) -> Write:
-    """Return the write of a topic's partition states, as far as they differ."""
+    """Return the write of those partition states of a topic that differ."""
     operations: list[Operation] = []
     written: list[PartitionImage] = []
     parents: list[str] = []
@@ -259,9 +261,9 @@ def topic_states(before: TopicImage, after: TopicImage, controller_epoch: int) -
 def plan_notices(
     before: ClusterImage, after: ClusterImage, came: Collection[int] = ()
 ) -> list[Notice]:
-    """Return what each live broker is told of the way from one image to another.
+    """Return the notice that takes each live broker from one image to another.
 
-    A broker that has come is told everything, and first of its own partitions.
+    A broker that just registered receives the complete image, its own partitions first.
     """
     changed = [
         topic for name, topic in after.topics.items() if before.topics.get(name) is not topic
@@ -286,7 +288,7 @@ def plan_notices(
 
 
 def _new_states(before: ClusterImage, changed: Iterable[TopicImage]) -> list[PartitionState]:
-    """Return the states of the partitions that replicas have to act on."""
+    """Return the states of the partitions that replicas must act on."""
     states: list[PartitionState] = []
     for topic in changed:
         former = before.topics.get(topic.name)
@@ -299,7 +301,7 @@ def _new_states(before: ClusterImage, changed: Iterable[TopicImage]) -> list[Par
                 PartitionStatus.NON_EXISTENT,
                 PartitionStatus.NEW,
             )
-            # Who else is offline is metadata, nothing that a replica acts on.
+            # Other offline replicas are metadata; replicas do not act on them.
             if known is None or partition != replace(
                 known,
                 offline_replicas=partition.offline_replicas,
@@ -310,7 +312,7 @@ def _new_states(before: ClusterImage, changed: Iterable[TopicImage]) -> list[Par
 
 
 def states_of(broker_id: int, image: ClusterImage) -> list[PartitionState]:
-    """Return every partition that a broker holds a replica of."""
+    """Return the state of every partition that has a replica on this broker."""
     topics = image.topics.values()
     return [state for topic in topics for state in topic.states() if broker_id in state.replicas]
 
@@ -318,8 +320,8 @@ def states_of(broker_id: int, image: ClusterImage) -> list[PartitionState]:
 def write_removal(paths: Sequence[str]) -> list[Write]:
     """Return the writes that remove nodes, children before parents.
 
-    The first path, that of the request to delete, goes last: a removal that is cut short is taken
-    up again.
+    The first path, the node of the deletion request, is removed last, so that an interrupted
+    removal is resumed.
     """
     deepest_first = sorted(reversed(paths), key=lambda path: path.count("/"), reverse=True)
     return [
