@@ -6,14 +6,14 @@ which log goes where and what an error means.
 
 import logging
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from typing import NamedTuple
 
 from ottla.base import uuids
 from ottla.base.clock import steady_ms
 from ottla.base.errors import ConfigError, StorageError
-from ottla.base.files import Lock, remove_files, run_whole
+from ottla.base.files import FileSystem, Lock, remove_files, run_whole
 from ottla.base.slices import Slices
 from ottla.storage import checkpoints, recovery
 from ottla.storage.checkpoints import Offsets, TopicPartition
@@ -49,6 +49,54 @@ class Space(NamedTuple):
 
     total_bytes: int
     usable_bytes: int
+
+
+def check_owners(files: FileSystem, paths: Iterable[str], broker_id: int) -> Mapping[str, str]:
+    """Check whose directories these are, and write nothing; return the cluster that each names.
+
+    Directories without `meta.properties`, or that cannot be read, are left to `LogDirectories.open`.
+    Raises ConfigError if one is of another broker, or if two are of different clusters.
+    """
+    owner = Owner(None, broker_id)
+    clusters: dict[str, str] = {}
+    for folder in paths:
+        path = f"{folder}/{checkpoints.META_PROPERTIES_FILE}"
+        try:
+            properties = _read_properties(files, path) if files.exists(path) else {}
+        except OSError:
+            continue
+        cluster_id = _check_properties(folder, properties, owner)
+        owner = owner._replace(cluster_id=cluster_id)
+        if cluster_id is not None and "cluster.id" in properties:
+            clusters[folder] = cluster_id
+    return clusters
+
+
+def _read_properties(files: FileSystem, path: str) -> dict[str, str]:
+    try:
+        return checkpoints.parse_properties(files.read(path))
+    except ValueError as error:
+        raise ConfigError(
+            f"{path} cannot be read: {error}. It says whose data this is; restore it from a "
+            f"backup, or delete it if you are sure that the data is this broker's."
+        ) from error
+
+
+def _check_properties(folder: str, properties: Mapping[str, str], owner: Owner) -> str | None:
+    """Return the cluster; ConfigError if `properties` are not the owner's."""
+    broker_id = properties.get("broker.id", properties.get("node.id"))
+    if broker_id is not None and broker_id != str(owner.broker_id):
+        raise ConfigError(
+            f"{folder} holds the data of broker {broker_id}, and this is broker "
+            f"{owner.broker_id}. Start it with broker.id={broker_id} or with another directory."
+        )
+    cluster_id = properties.get("cluster.id")
+    if cluster_id is not None and owner.cluster_id not in (None, cluster_id):
+        raise ConfigError(
+            f"{folder} holds data of the cluster {cluster_id}, and this broker joins "
+            f"{owner.cluster_id}. Give it another directory, or point it at the right cluster."
+        )
+    return cluster_id if cluster_id is not None else owner.cluster_id
 
 
 class LogDirectory:
@@ -93,34 +141,11 @@ class LogDirectory:
                 properties["cluster.id"] = owner.cluster_id
             self._files.replace(path, checkpoints.encode_properties(properties))
             return owner.cluster_id
-        try:
-            properties = checkpoints.parse_properties(self._files.read(path))
-        except ValueError as error:
-            raise ConfigError(
-                f"{path} cannot be read: {error}. It says whose data this is; restore it from a "
-                f"backup, or delete it if you are sure that the data is this broker's."
-            ) from error
-        return self._check_properties(path, properties, owner)
-
-    def _check_properties(
-        self, path: str, properties: Mapping[str, str], owner: Owner
-    ) -> str | None:
-        broker_id = properties.get("broker.id", properties.get("node.id"))
-        if broker_id is not None and broker_id != str(owner.broker_id):
-            raise ConfigError(
-                f"{self.path} holds the data of broker {broker_id}, and this is broker "
-                f"{owner.broker_id}. Start it with broker.id={broker_id} or with another directory."
-            )
-        cluster_id = properties.get("cluster.id")
-        if cluster_id is not None and owner.cluster_id not in (None, cluster_id):
-            raise ConfigError(
-                f"{self.path} holds data of the cluster {cluster_id}, and this broker joins "
-                f"{owner.cluster_id}. Give it another directory, or point it at the right cluster."
-            )
-        if cluster_id is None and owner.cluster_id is not None:
-            content = {**properties, "cluster.id": owner.cluster_id}
+        properties = _read_properties(self._files, path)
+        cluster_id = _check_properties(self.path, properties, owner)
+        if "cluster.id" not in properties and cluster_id is not None:
+            content = {**properties, "cluster.id": cluster_id}
             self._files.replace(path, checkpoints.encode_properties(content))
-            return owner.cluster_id
         return cluster_id
 
     def load(

@@ -165,6 +165,7 @@ def test_a_damaged_directory_is_told(tmp_path: Path) -> None:
     damaged.write_text("garbage\n")
     assert "meta.properties cannot be read" in _refusal(tmp_path)
     assert damaged.read_text() == "garbage\n"
+    assert list(tmp_path.iterdir()) == [damaged]
 
 
 def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:

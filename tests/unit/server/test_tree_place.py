@@ -1,0 +1,116 @@
+"""A start that is refused because of its directories changes nothing in them."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ottla.base.errors import OttlaError
+from ottla.server.node import Node
+
+
+def _node(*folders: Path, **options: str) -> Node:
+    return Node(
+        {
+            "log.dirs": ",".join(map(str, folders)),
+            "listeners": "PLAINTEXT://127.0.0.1:0",
+            **{name.replace("_", "."): text for name, text in options.items()},
+        }
+    )
+
+
+async def _run_once(*folders: Path, **options: str) -> None:
+    node = _node(*folders, **options)
+    await node.start()
+    await node.stop()
+
+
+def _contents(parent: Path) -> dict[str, bytes | None]:
+    return {
+        str(path.relative_to(parent)): path.read_bytes() if path.is_file() else None
+        for path in sorted(parent.rglob("*"))
+    }
+
+
+def _lose_tree(folder: Path) -> None:
+    for path in folder.glob("cluster.*"):
+        path.unlink()
+
+
+def _lose_journal(folder: Path) -> None:
+    (folder / "cluster.snapshot").write_bytes(b"stands for one")
+    (folder / "cluster.journal.0").unlink()
+
+
+def _damage_owner(folder: Path) -> None:
+    (folder / "meta.properties").write_text("garbage\n")
+
+
+def _damage_and_lose(folder: Path) -> None:
+    _damage_owner(folder)
+    _lose_tree(folder)
+
+
+@pytest.mark.parametrize(
+    ("harm", "reason"),
+    [
+        (_lose_tree, r"metadata \(files named cluster\.\*\) is missing from"),
+        (_lose_journal, r"cluster\.snapshot is damaged"),
+        (_damage_owner, r"meta\.properties cannot be read"),
+        (_damage_and_lose, r"meta\.properties cannot be read"),
+    ],
+)
+async def test_a_refused_start_leaves_the_directory_untouched(
+    tmp_path: Path, harm: Callable[[Path], None], reason: str
+) -> None:
+    """The same start is refused again, and a backup can be restored into the directory."""
+    folder = tmp_path / "data"
+    await _run_once(folder)
+    harm(folder)
+    before = _contents(tmp_path)
+    for _ in range(2):
+        with pytest.raises(OttlaError, match=reason):
+            await _node(folder).start()
+        assert _contents(tmp_path) == before
+
+
+async def test_a_start_as_another_broker_leaves_the_directory_untouched(tmp_path: Path) -> None:
+    """`broker.id` is compared with `meta.properties` before anything is opened."""
+    folder = tmp_path / "data"
+    await _run_once(folder)
+    before = _contents(tmp_path)
+    with pytest.raises(OttlaError, match="holds the data of broker 1, and this is broker 2"):
+        await _node(folder, broker_id="2").start()
+    assert _contents(tmp_path) == before
+
+
+async def test_a_missing_metadata_directory_is_not_replaced_by_an_empty_one(tmp_path: Path) -> None:
+    """A `coordination.dir` that is not mounted is an error, and is not created."""
+    folder, metadata = tmp_path / "data", tmp_path / "metadata"
+    await _run_once(folder, coordination_dir=str(metadata))
+    metadata.rename(tmp_path / "elsewhere")
+    before = _contents(tmp_path)
+    with pytest.raises(OttlaError, match=rf"missing from {metadata}.*coordination\.dir"):
+        await _node(folder, coordination_dir=str(metadata)).start()
+    assert _contents(tmp_path) == before
+
+
+async def test_directories_of_two_clusters_are_refused_untouched(tmp_path: Path) -> None:
+    """The second directory is checked before the first one is opened."""
+    one, two = tmp_path / "one", tmp_path / "two"
+    await _run_once(one)
+    await _run_once(two)
+    _lose_tree(two)
+    before = _contents(tmp_path)
+    with pytest.raises(OttlaError, match=rf"{two} holds data of the cluster"):
+        await _node(one, two).start()
+    assert _contents(tmp_path) == before
+
+
+async def test_a_directory_that_names_no_cluster_can_be_used(tmp_path: Path) -> None:
+    """Old brokers wrote no `cluster.id`; the broker adds its own, as Kafka does."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (folder / "meta.properties").write_text("version=0\nbroker.id=1\n")
+    await _run_once(folder)
+    assert "cluster.id=" in (folder / "meta.properties").read_text()
