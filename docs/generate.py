@@ -82,7 +82,14 @@ def options_page() -> str:
         "Names, types, defaults and limits are Apache Kafka 4.3's unless the text says otherwise. "
         "A topic's options can be changed at any time; those of a broker where the last column "
         "says so. A topic that does not set an option has the value of the broker option in the "
-        "last column.",
+        "last column.\n\n"
+        "`ottla up` reads a broker's options from `-o name=value` and from a file (`--config`); `-o` "
+        "has precedence. A name that Ottla does not know is an error with `-o` and in tests "
+        "(`Cluster(options=…)`). In a file it is ignored with a warning, because files written for "
+        "Kafka name options of plug-ins. Both messages name the option that was probably meant. "
+        "`--port`, `--host`, `--data` and `--metrics-port` replace what a file says about "
+        "`listeners`, `log.dirs` and `metrics.listener`; together with `-o` for the same option "
+        "they are an error.",
         [
             "## Topics",
             _table(

@@ -170,13 +170,12 @@ def parse_broker_settings(settings: Mapping[str, str]) -> BrokerSettings:
     _refuse_unserved(settings, snapshot)
     snapshot = _with_identity(snapshot)
     _check_together(snapshot)
-    unknown = [_unknown(name) for name in settings if name not in BROKER_OPTIONS.rows]
     ignored = [
         f"Configuration {name} has no effect: {BROKER_OPTIONS.row(name).doc}"
         for name in known
         if BROKER_OPTIONS.row(name).doc.startswith(INERT)
     ]
-    return BrokerSettings(snapshot, unknown + ignored)
+    return BrokerSettings(snapshot, unknown_names(settings) + ignored)
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
@@ -185,10 +184,24 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
     return found[0] if found else None
 
 
+def unknown_names(settings: Mapping[str, str]) -> list[str]:
+    """Return a sentence for each name that is no broker option, with the one probably meant."""
+    return [_unknown(name) for name in settings if name not in BROKER_OPTIONS.rows]
+
+
 def _unknown(name: str) -> str:
     meant = nearest(name, BROKER_OPTIONS.rows)
     hint = f"; did you mean {meant}?" if meant else ""
     return f"Unknown configuration {name} is ignored{hint}"
+
+
+def refuse_unknown_names(settings: Mapping[str, str]) -> None:
+    """Raise ConfigError for a name that is no broker option; for settings that a person typed."""
+    for name in settings:
+        if name not in BROKER_OPTIONS.rows:
+            meant = nearest(name, BROKER_OPTIONS.rows)
+            hint = f"did you mean {meant}?" if meant else "docs/options.md lists them all"
+            raise ConfigError(f"There is no broker option {name}: {hint}")
 
 
 def _refuse_unserved(settings: Mapping[str, str], snapshot: Snapshot) -> None:

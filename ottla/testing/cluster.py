@@ -17,6 +17,7 @@ from ottla.base.errors import OttlaError
 from ottla.base.files import FileSystem, RealFileSystem
 from ottla.client.admin import topics
 from ottla.client.brokers import Brokers
+from ottla.cluster.options import refuse_unknown_names
 from ottla.server.node import Node
 from ottla.testing.volatile import VolatileFileSystem
 
@@ -29,7 +30,7 @@ _PATIENCE_S = 30.0
 class Cluster:
     """A cluster of one; a context manager, with and without `async`.
 
-    `options` are broker options by their Kafka names. `data` is a folder that is kept; without it the
+    `options` are broker options by their Kafka names; `start` refuses unknown ones. `data` is a folder that is kept; without it the
     records are in a temporary one that is never synced and that `stop` removes. Methods may be called from any thread; `stop`
     is idempotent, and a stopped cluster can be started again, on the same port.
     """
@@ -68,6 +69,7 @@ class Cluster:
         """Return once clients are served; ConfigError and StorageError say what is wrong."""
         with self._lock:
             if self._running is None:
+                refuse_unknown_names(self.options)
                 if self._is_temporary and not self._has_own_folder():
                     self.data = Path(tempfile.mkdtemp(prefix="ottla-"))
                 files = VolatileFileSystem() if self._is_temporary else RealFileSystem()

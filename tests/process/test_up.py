@@ -180,13 +180,14 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     [
         ("num.partition=3", "did you mean num.partitions?"),
         ("num.partitions=many", "Invalid value many for configuration num.partitions"),
+        ("listeners=PLAINTEXT://127.0.0.1:1", "--port and -o listeners=PLAINTEXT://127.0.0.1:1"),
         ("listeners=SSL://127.0.0.1:0", "only PLAINTEXT is served"),
     ],
 )
 def test_an_option_that_cannot_be_used_is_told(tmp_path: Path, option: str, words: str) -> None:
     """By name, with what it may be."""
     config = tmp_path / "server.properties"
-    if option.startswith("listeners"):
+    if option.startswith("listeners=SSL"):
         config.write_text(option + "\n")
         done = run_command("up", "--config", str(config), "--data", str(tmp_path / "data"))
         sentence = done.stderr.decode()
@@ -213,6 +214,23 @@ def test_a_configuration_file_is_read(tmp_path: Path) -> None:
     process.terminate()
     process.communicate(timeout=20)
     assert (tmp_path / "d" / "t-0").is_dir()
+
+
+@pytest.mark.parametrize("level", ["warning", "fatal"])
+def test_an_unknown_name_in_a_configuration_file_is_reported(tmp_path: Path, level: str) -> None:
+    """Once, with the name that was probably meant, also if the log hides warnings."""
+    config = tmp_path / "server.properties"
+    config.write_text("num.partition=5\n")
+    words = ["up", "--port", "0", "--data", str(tmp_path / "data"), "--config", str(config)]
+    process = subprocess.Popen(
+        [*COMMAND, *words, "--log-level", level],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stdout.readline().startswith("Ottla is ready")
+    process.terminate()
+    sentence = "Unknown configuration num.partition is ignored; did you mean num.partitions?"
+    assert process.communicate(timeout=20)[1].count(sentence) == 1
 
 
 def test_a_start_that_fails_is_an_error_of_the_launcher(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ottla.base.errors import ConfigError
-from ottla.cluster.options import BROKER_OPTIONS, nearest
+from ottla.cluster.options import refuse_unknown_names
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 9092
@@ -23,17 +23,27 @@ class UpOptions:
     file: Mapping[str, str]
 
 
-def broker_settings(given: UpOptions) -> dict[str, str]:
-    """Return the broker's settings: what is said more specifically counts.
+# Short options, and the broker options that set the same.
+_SAME = (
+    ("host", "--host", ("listeners",)),
+    ("port", "--port", ("listeners",)),
+    ("data", "--data", ("log.dirs", "log.dir")),
+    ("metrics_port", "--metrics-port", ("metrics.listener",)),
+)
 
-    ConfigError for an --option that does not exist; a file may name options of plug-ins, as in Kafka.
+
+def broker_settings(given: UpOptions) -> dict[str, str]:
+    """Return the broker's settings: the command line has precedence over the file.
+
+    ConfigError for an --option that does not exist, or that sets the same as a short option. A file
+    may have names that Ottla does not know, as in Kafka; the broker warns of each.
     """
-    for name in given.options:
-        if name not in BROKER_OPTIONS.rows:
-            meant = nearest(name, BROKER_OPTIONS.rows)
-            hint = f"did you mean {meant}?" if meant else "docs/options.md lists them all"
-            raise ConfigError(f"There is no broker option {name}: {hint}")
+    refuse_unknown_names(given.options)
+    _refuse_conflicts(given)
     settings = {**given.file, **given.options}
+    if "log.dir" in given.options and "log.dirs" not in given.options:
+        # The broker prefers log.dirs, which only the file sets.
+        settings.pop("log.dirs", None)
     if given.host is not None or given.port is not None or "listeners" not in settings:
         host = DEFAULT_HOST if given.host is None else given.host
         port = DEFAULT_PORT if given.port is None else given.port
@@ -44,3 +54,13 @@ def broker_settings(given: UpOptions) -> dict[str, str]:
     if given.metrics_port is not None:
         settings["metrics.listener"] = f"{DEFAULT_HOST}:{given.metrics_port}"
     return settings
+
+
+def _refuse_conflicts(given: UpOptions) -> None:
+    for field, word, names in _SAME:
+        for name in names:
+            if getattr(given, field) is not None and name in given.options:
+                raise ConfigError(
+                    f"{word} and -o {name}={given.options[name]} set the same: leave one of them "
+                    f"out. -o {name} can say everything that {word} can."
+                )

@@ -1,13 +1,16 @@
 """`ottla up`: one broker in the foreground, a cluster of one, until Ctrl-C."""
 
 import contextlib
+import logging
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
 from ottla.base import logs
+from ottla.cluster.options import unknown_names
 from ottla.server import loop
 from ottla.server.node import Node
 from ottla.tools import options
@@ -38,12 +41,14 @@ from ottla.tools.output import Output, StatusLine, note
     multiple=True,
     metavar="KEY=VALUE",
     callback=options.parse_pairs,
-    help="A broker option with Kafka's name, like num.partitions=3; may be repeated.",
+    help="A broker option with Kafka's name, like num.partitions=3; may be repeated. Has precedence "
+    "over --config. An unknown name is an error, and so is one that a short option sets, too.",
 )
 @click.option(
     "--config",
     type=click.Path(exists=True, dir_okay=False),
-    help="A configuration file like Kafka's server.properties.",
+    help="A configuration file like Kafka's server.properties. An unknown name is reported and "
+    "ignored, as in Kafka.",
 )
 @click.option("--metrics-port", type=click.IntRange(0, 65535), metavar="PORT",
               help="Serve /metrics for Prometheus and /healthz on this port of 127.0.0.1.")  # fmt: skip
@@ -82,6 +87,7 @@ def command(
         log_format=words["log_format"],
     )
     file = {} if config is None else parse_properties(Path(config).read_text("utf-8"), config)
+    _report_unknown(file)
     given = UpOptions(
         host=host,
         port=port,
@@ -91,6 +97,13 @@ def command(
         file=file,
     )
     _serve(broker_settings(given), output, line)
+
+
+def _report_unknown(file: Mapping[str, str]) -> None:
+    """Name what no option is called, if the broker's own warning is hidden by --log-level."""
+    if not logging.getLogger(Node.__module__).isEnabledFor(logging.WARNING):
+        for sentence in unknown_names(file):
+            note(sentence)
 
 
 def _serve(settings: dict[str, str], output: Output, line: StatusLine | None) -> None:

@@ -94,6 +94,13 @@ def test_options_are_the_brokers() -> None:
         assert entry.value == "7"
 
 
+def test_a_mistyped_option_is_refused() -> None:
+    """A test that believes it has set an option must not pass because of the default."""
+    cluster = Cluster(options={"num.partition": "7"})
+    with pytest.raises(ConfigError, match=r"no broker option num\.partition: did you mean num\.p"):
+        cluster.start()
+
+
 def test_a_wrong_option_is_told_where_the_cluster_is_made() -> None:
     """The error comes out of the thread, and nothing keeps running."""
     threads = threading.active_count()

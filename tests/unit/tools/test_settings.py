@@ -3,6 +3,7 @@
 import pytest
 
 from ottla.base.errors import ConfigError
+from ottla.cluster.options import unknown_names
 from ottla.tools.broker.properties import parse_properties
 from ottla.tools.broker.settings import UpOptions, broker_settings
 
@@ -36,6 +37,39 @@ def test_a_mistyped_option_is_corrected() -> None:
         _settings(options={"num.partition": "3"})
     with pytest.raises(ConfigError, match=r"docs/options\.md lists them all"):
         _settings(options={"qqq": "3"})
+
+
+@pytest.mark.parametrize(
+    ("words", "options", "error"),
+    [
+        ({"port": 5}, {"listeners": "PLAINTEXT://a:1"}, r"--port and -o listeners=PLAINTEXT://a:1"),
+        ({"host": "::1"}, {"listeners": "PLAINTEXT://a:1"}, r"--host and -o listeners="),
+        ({"data": "/d"}, {"log.dirs": "/e,/f"}, r"--data and -o log\.dirs=/e,/f"),
+        ({"data": "/d"}, {"log.dir": "/e"}, r"--data and -o log\.dir=/e"),
+        ({"metrics_port": 0}, {"metrics.listener": "a:1"}, r"--metrics-port and -o metrics\.l"),
+    ],
+)
+def test_two_words_for_one_setting_are_refused(
+    words: dict[str, object], options: dict[str, str], error: str
+) -> None:
+    """A short option and `-o` for the same setting contradict each other; the error names both."""
+    with pytest.raises(ConfigError, match=error + r".*: leave one of them out"):
+        _settings(options=options, **words)
+
+
+def test_a_log_directory_of_the_command_line_replaces_those_of_the_file() -> None:
+    """`log.dirs` has precedence over `log.dir`, but not over a `log.dir` of the command line."""
+    settings = _settings(file={"log.dirs": "/f,/g"}, options={"log.dir": "/o"})
+    assert "log.dirs" not in settings
+    assert settings["log.dir"] == "/o"
+
+
+def test_unknown_names_of_a_file_are_listed() -> None:
+    """Each with the known name that was probably meant."""
+    assert unknown_names({"num.partition": "3", "num.io.threads": "8", "qqq": "1"}) == [
+        "Unknown configuration num.partition is ignored; did you mean num.partitions?",
+        "Unknown configuration qqq is ignored",
+    ]
 
 
 def test_a_file_may_name_options_of_plug_ins() -> None:
