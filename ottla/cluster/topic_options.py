@@ -120,8 +120,8 @@ _DURABILITY = (
         BOOLEAN,
         False,
         "Ottla's own: force the log to the disk before a produce request is acknowledged, so that "
-        "no acknowledged record is lost when every replica loses power at once. The brokers' own "
-        "topics are created with it.",
+        "no acknowledged record is lost when every replica loses power at once. __consumer_offsets "
+        "and __transaction_state are created with it. docs/durability.md says what it costs.",
         fallback="log.flush.on.ack",
     ),
     _topic(

@@ -1,8 +1,11 @@
 """The generated pages say what the code says, and every option and gap is in them."""
 
+import re
+
 from docs import generate
 from ottla.base.options import Scope
-from ottla.cluster import broker_options, options
+from ottla.cluster import broker_options, names, options
+from ottla.controller import creation
 from ottla.server.apis import ROWS
 from tests.law import source
 
@@ -53,6 +56,24 @@ def test_every_option_is_acted_on_or_says_that_it_is_not() -> None:
         and not (row.scope is Scope.BROKER and name in others)
     ]
     assert not silent, f"read these, or say in the row that they have no effect: {silent}"
+
+
+def test_the_pages_agree_on_which_internal_topics_are_synced() -> None:
+    """What the controller creates with flush.on.ack is named by the option, the decision and the page."""
+    snapshot = options.parse_broker_settings({}).snapshot
+    synced = {
+        topic
+        for topic in (names.GROUP_OFFSETS_TOPIC, names.TRANSACTION_STATE_TOPIC)
+        if creation.internal_topic(topic, snapshot, 1).config.get("flush.on.ack") == "true"
+    }
+    texts = {"flush.on.ack": options.TOPIC_OPTIONS.row("flush.on.ack").doc}
+    for page in ("decisions/0011-defaults-that-differ.md", "durability.md"):
+        text = (source.ROOT / "docs" / page).read_text(encoding="utf-8")
+        texts[page] = "\n".join(
+            line for line in text.splitlines() if "created with" in line or "|" in line
+        )
+    for place, text in texts.items():
+        assert set(re.findall(r"\b__\w+", text)) == synced, place
 
 
 def test_every_decision_has_a_number_of_its_own() -> None:

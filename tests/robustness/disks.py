@@ -1,6 +1,5 @@
 """Disks that fail under a broker process: a full one, and one on which nothing becomes durable."""
 
-import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,6 +7,8 @@ from pathlib import Path
 from typing import Protocol
 
 import pytest
+
+from tests import strace
 
 # What a small disk holds at first, and after it has been mended.
 _SMALL, _LARGE = "6m", "200m"
@@ -68,27 +69,17 @@ class DeafDisk:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._strace: subprocess.Popen[str] | None = None
-        if shutil.which("strace") is None:
-            pytest.skip("strace is not there")
 
     def serve(self, process_id: int, log: Path) -> None:
         failure = f"inject=fsync,fdatasync:error=EIO:when={_SYNCS_BEFORE}+"
-        words = ["strace", "-f", "-p", str(process_id), "-P", str(log), "-e", failure]
-        self._strace = subprocess.Popen(
-            [*words, "-o", "/dev/null"], stderr=subprocess.PIPE, text=True
-        )
-        assert self._strace.stderr is not None
-        line = self._strace.stderr.readline()
-        if "attached" not in line:
-            pytest.skip(f"strace may not do that here: {line}")
+        self._strace = strace.attach(process_id, "-P", str(log), "-e", failure, "-o", "/dev/null")
 
     def mend(self) -> None:
         self.close()
 
     def close(self) -> None:
         if self._strace is not None:
-            self._strace.terminate()
-            self._strace.communicate(timeout=20)
+            strace.detach(self._strace)
             self._strace = None
 
 

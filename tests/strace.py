@@ -1,0 +1,94 @@
+"""System calls of a broker process, as strace reports them.
+
+A machine that has no strace skips the tests that need it. CI sets OTTLA_TESTS_NEED_STRACE: there a
+test that could not run is a failure.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple, NoReturn
+
+import pytest
+
+REQUIRED = "OTTLA_TESTS_NEED_STRACE"
+
+_SYNCS = ("fsync", "fdatasync")
+_WRITES = ("write", "writev", "pwrite64", "pwritev", "sendto", "sendmsg")
+# 123 fdatasync(7</data/t-0/0.log>) = 0
+_CALL = re.compile(r"(?P<thread>\d+) +(?P<name>\w+)\(\d+<(?P<target>[^>]*(?:->[^>]*)?)>")
+_RESUMED = re.compile(r"(?P<thread>\d+) +<\.\.\. (?P<name>\w+) resumed>")
+_UNFINISHED = "<unfinished ...>"
+
+
+class Call(NamedTuple):
+    """A call that has returned: `name` is sync or write, `target` the path or `socket`."""
+
+    name: str
+    target: str
+
+
+def give_up(reason: str) -> NoReturn:
+    """Skip the test; fail it in CI."""
+    if os.environ.get(REQUIRED):
+        pytest.fail(f"{REQUIRED} is set, but {reason}")
+    pytest.skip(reason)
+
+
+def attach(process_id: int, *words: str) -> "subprocess.Popen[str]":
+    """Return a running strace that is attached to all threads of a process."""
+    if shutil.which("strace") is None:
+        give_up("strace is not installed")
+    tracer = subprocess.Popen(
+        ["strace", "-f", "-p", str(process_id), *words], stderr=subprocess.PIPE, text=True
+    )
+    assert tracer.stderr is not None
+    line = tracer.stderr.readline()
+    if "attached" not in line:
+        tracer.communicate(timeout=20)
+        give_up(f"strace cannot attach to a process here: {line.strip()}")
+    return tracer
+
+
+def detach(tracer: "subprocess.Popen[str]") -> None:
+    """Return when the process runs without strace again."""
+    tracer.terminate()
+    tracer.communicate(timeout=20)
+
+
+@contextmanager
+def traced(process_id: int, file: Path) -> Iterator[None]:
+    """Write the syncs and writes of a process to `file`, for `calls`."""
+    names = ",".join([*_SYNCS, *_WRITES])
+    tracer = attach(process_id, "-yy", "-s", "0", "-e", f"trace={names}", "-o", str(file))
+    try:
+        yield
+    finally:
+        detach(tracer)
+
+
+def calls(file: Path) -> Sequence[Call]:
+    """Return the calls to files and to TCP sockets in the order in which they returned."""
+    found: list[Call] = []
+    unfinished: dict[tuple[str, str], str] = {}
+    for line in file.read_text("utf-8").splitlines():
+        begun, resumed = _CALL.match(line), _RESUMED.match(line)
+        if begun is not None and line.endswith(_UNFINISHED):
+            unfinished[begun["thread"], begun["name"]] = begun["target"]
+        elif begun is not None:
+            found += _call(begun["name"], begun["target"])
+        elif resumed is not None and (resumed["thread"], resumed["name"]) in unfinished:
+            target = unfinished.pop((resumed["thread"], resumed["name"]))
+            found += _call(resumed["name"], target)
+    return found
+
+
+def _call(name: str, target: str) -> Sequence[Call]:
+    kind = "sync" if name in _SYNCS else "write"
+    if target.startswith("/"):
+        return (Call(kind, target),)
+    return (Call(kind, "socket"),) if target.startswith("TCP") else ()
