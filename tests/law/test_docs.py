@@ -76,6 +76,22 @@ def test_the_pages_agree_on_which_internal_topics_are_synced() -> None:
         assert set(re.findall(r"\b__\w+", text)) == synced, place
 
 
+def test_relative_links_of_pages_lead_to_files() -> None:
+    """A page that is renamed is renamed in the pages that link to it."""
+    pages = [*source.ROOT.glob("*.md"), *source.ROOT.glob("docs/**/*.md")]
+    links = [
+        (page, target)
+        for page in pages
+        for target in re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8"))
+        if "://" not in target
+    ]
+    assert len(links) > 50
+    dead = [
+        f"{page.name}: {target}" for page, target in links if not (page.parent / target).exists()
+    ]
+    assert dead == []
+
+
 def test_every_decision_has_a_number_of_its_own() -> None:
     """A page is named by its number, in its file's name and in its title."""
     pages = sorted((source.ROOT / "docs/decisions").glob("[0-9]*.md"))
