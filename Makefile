@@ -32,7 +32,7 @@ test: $(VENV)/.installed  ## every test (Java is found, or taken from PyPI); ARG
 quick: $(VENV)/.installed  ## the tests that need seconds, not minutes; ARGS=… for pytest
 	$(BIN)/python -m pytest -m "not slow and not spark and not compat" $(TESTS) $(ARGS)
 
-check: $(VENV)/.installed  ## format, lint, types, floors, generated documents
+check: $(VENV)/.installed  ## format, lint, types, layers, generated documents
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy

@@ -1,17 +1,17 @@
 """Ottla: an Apache-Kafka-compatible event-streaming platform in Python.
 
-The floor plan; a package imports only from lower floors::
+The layers; a package imports only from lower ones::
 
-    floor 5  hands       tools        testing
-    floor 4  processes   server   |   console   |   streams
-    floor 3  engines     replication  |  controller  |  coordinators      ||   client
-    floor 2  state       storage  |  cluster                              ||
-    floor 1  bytes       wire  <  net  <  security
-    floor 0  ground      base  <  metrics
+    layer 5  tools        testing
+    layer 4  server   |   console   |   streams
+    layer 3  replication  |  controller  |  coordinators      ||   client
+    layer 2  storage  |  cluster                              ||
+    layer 1  wire  <  net  <  security
+    layer 0  base  <  metrics
 
-``|`` are siblings that never import each other. ``||`` are two worlds: the broker world
-(storage … server) and the client world (client, streams, console) never import each other; they
-meet in bytes. Only ``tools`` and ``testing`` see both.
+``|`` separates siblings that never import each other. ``||`` separates two sides: the broker side
+(storage … server) and the client side (client, streams, console) never import each other; they share
+only bytes on the wire. Only ``tools`` and ``testing`` import both.
 """
 
 __version__ = "0.1.0"

@@ -1,1 +1,1 @@
-"""Floor 0: the ports to the world, the error table and the option mechanism; stdlib only."""
+"""Layer 0: ports to clock, files and randomness, the error table, options; stdlib only."""

@@ -1,1 +1,1 @@
-"""Floor 2: what the cluster is — the coordination tree, its znodes, and the immutable image of it."""
+"""Layer 2: the cluster — the coordination tree, its znodes, and the immutable image of it."""

@@ -1,5 +1,5 @@
-"""Floor 3: coordinators of groups and of producer ids, on one runtime: decide, append, replay, answer.
+"""Layer 3: coordinators of groups, transactions and producer ids: decide, append, replay, respond.
 
-`runtime.py` is the shell: it owns partitions, timers and futures. What it runs are pure machines in
-`group/`. Nothing here knows sockets, files or the replication engine; see `ports.py`.
+`runtime.py` is the shell with partitions, timers and futures; it runs pure machines. No module here
+uses sockets, files or the replication engine directly; see `ports.py`.
 """

@@ -1,1 +1,1 @@
-"""Floor 0: instruments that count, and the text in which Prometheus reads them; knows no broker."""
+"""Layer 0: metric instruments and their Prometheus text format; knows no broker."""

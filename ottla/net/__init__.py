@@ -1,1 +1,1 @@
-"""Floor 1: connections — frames in, answers out in order, with every limit finite; knows no API."""
+"""Layer 1: connections — frames in, responses out in order, with finite limits; knows no API."""

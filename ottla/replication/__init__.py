@@ -1,1 +1,1 @@
-"""Floor 3: partitions as replicas — leader epoch, ISR, high watermark, and who waits for it."""
+"""Layer 3: partitions as replicas — leader epoch, ISR, high watermark, delayed requests."""

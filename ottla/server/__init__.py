@@ -1,1 +1,1 @@
-"""Floor 4: the broker process — dispatch, one handler a file, configuration, and the node itself."""
+"""Layer 4: the broker process — dispatch, one handler per file, configuration, and the node."""

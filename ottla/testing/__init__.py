@@ -1,12 +1,12 @@
-"""Floor 5: what tests need — an embedded cluster, the pytest plugin, the simulated world, checkers.
+"""Layer 5: for tests — an embedded cluster, the pytest plugin, the simulation, history checkers.
 
     from ottla.testing import Cluster
 
     with Cluster() as cluster:
         producer = confluent_kafka.Producer({"bootstrap.servers": cluster.bootstrap})
 
-`Cluster` is imported when it is asked for: pytest loads the plugin in every run of every project that
-has Ottla installed, and must not pay for a broker that nobody uses.
+`Cluster` is imported on first access: pytest loads the plugin in every project that has Ottla
+installed, and a run that does not use the broker must not pay for its import.
 """
 
 import importlib

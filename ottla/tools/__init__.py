@@ -1,4 +1,4 @@
-"""Floor 5: the command line; one file a verb (`topic/create.py`), which returns or prints plain data.
+"""Layer 5: the command line; one file per verb (`topic/create.py`), which prints plain data.
 
-`main` finds the verb, `options` holds what verbs share, `output` is the only module that formats.
+`main` finds the verb, `options` defines shared options, `output` is the only module that formats.
 """

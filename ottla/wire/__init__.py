@@ -1,1 +1,1 @@
-"""Floor 1: bytes to values and back; no I/O."""
+"""Layer 1: decode bytes to values and encode values to bytes; no I/O."""
