@@ -7,7 +7,7 @@ TESTS ?= tests
 ARGS ?=
 .DEFAULT_GOAL := help
 
-.PHONY: help demo test quick check fix bench record lock clean
+.PHONY: help demo test quick check docs fix bench record lock clean
 
 help:  ## show the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1|/' | column -t -s '|'
@@ -38,6 +38,9 @@ check: $(VENV)/.installed  ## format, lint, types, layers, generated documents
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m docs.generate --check
+
+docs: $(VENV)/.installed  ## build the documentation site under out/site; a broken link is an error
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs out/site
 
 fix: $(VENV)/.installed  ## format, mend what can be mended, regenerate documents
 	$(BIN)/ruff check --fix .

@@ -202,7 +202,7 @@ def compatibility_page() -> str:
         "the tests below `tests/compat` in which a client takes part; `make test` runs them all, with "
         "the versions of the headline (a test whose program is missing is skipped, and says so). "
         "Apache Kafka's own answers, exchange by exchange, are in "
-        "[tests/compat/recorded](../tests/compat/recorded).",
+        "[tests/compat/recorded](../tests/compat/recorded/record.py).",
         [_table(heads, lines), "## What the tests expect", *compatibility.listing()],
     )
 
