@@ -12,7 +12,7 @@ from collections import Counter
 
 from ottla.base.errors import ApiError
 from ottla.controller.requests import Alteration, ConfigChange
-from ottla.server import config_alteration
+from ottla.server.config import alteration
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.alter_configs import (
@@ -42,9 +42,9 @@ async def handle(context: RequestContext, request: AlterConfigsRequest) -> Alter
             ConfigChange(item.name, Alteration.SET, item.value) for item in resource.configs
         )
         try:
-            config_alteration.check_named_once(key, named)
-            await config_alteration.alter(
-                context, key, changes, validate_only=request.validate_only, replaces=True
+            alteration.check_named_once(key, named)
+            await alteration.alter(
+                context.broker, key, changes, validate_only=request.validate_only, replaces=True
             )
         except ApiError as error:
             response.error_code, response.error_message = int(error.code), error.message

@@ -13,8 +13,8 @@ from collections import Counter
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.controller.requests import PartitionsRequest
-from ottla.server import mutation_quota
 from ottla.server.context import RequestContext
+from ottla.server.quotas import mutations
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -38,7 +38,7 @@ async def handle(
     asked = [topic for topic in request.topics if named[topic.name] == 1]
     twice = ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
     errors: dict[str, ApiError | None] = {name: twice for name, count in named.items() if count > 1}
-    if asked and mutation_quota.are_limited(context):
+    if asked and mutations.are_limited(context):
         refused = await _refused(context, request, asked)
         errors |= refused
         asked = [topic for topic in asked if topic.name not in refused]
@@ -57,7 +57,7 @@ async def _refused(
         image = context.broker.image.topic(topic.name)
         if errors[topic.name] is None and image is not None:
             more = topic.count - len(image.partitions)
-            error = mutation_quota.refusal(context, more, strict_since=_FIRST_STRICT_VERSION)
+            error = mutations.refusal(context, more, strict_since=_FIRST_STRICT_VERSION)
             if error is not None:
                 refused[topic.name] = error
     return refused

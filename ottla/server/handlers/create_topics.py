@@ -14,9 +14,9 @@ from collections import Counter
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.controller.requests import TopicRequest, TopicResult
-from ottla.server import mutation_quota
 from ottla.server.config_store import ConfigStore, Described
 from ottla.server.context import RequestContext
+from ottla.server.quotas import mutations
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.create_topics import (
     CreatableTopic,
@@ -43,7 +43,7 @@ async def handle(context: RequestContext, request: CreateTopicsRequest) -> Creat
         for name, count in named.items()
         if count > 1
     }
-    if asked and mutation_quota.are_limited(context):
+    if asked and mutations.are_limited(context):
         refused = await _refused(context, request, asked)
         results |= refused
         asked = {name: topic for name, topic in asked.items() if name not in refused}
@@ -84,7 +84,7 @@ async def _refused(
     refused = {}
     for result in found:
         if result.error is None:
-            error = mutation_quota.refusal(
+            error = mutations.refusal(
                 context, result.partitions, strict_since=_FIRST_STRICT_VERSION
             )
             if error is not None:

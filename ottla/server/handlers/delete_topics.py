@@ -18,8 +18,8 @@ from typing import NamedTuple
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.uuids import ZERO_UUID
 from ottla.cluster.image import ClusterImage
-from ottla.server import mutation_quota
 from ottla.server.context import RequestContext
+from ottla.server.quotas import mutations
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.delete_topics import (
     DeletableTopicResult,
@@ -56,7 +56,7 @@ async def handle(context: RequestContext, request: DeleteTopicsRequest) -> Delet
     else:
         refusal = _disabled(context.api_version)
         named = [_Named(state.name, state.topic_id, None, refusal) for state in states]
-    if mutation_quota.are_limited(context):
+    if mutations.are_limited(context):
         named = [_within_quota(context, item) for item in named]
     topics = [item.topic for item in named if item.error is None and item.topic is not None]
     errors = await _delete(context, topics, request.timeout_ms) if topics else {}
@@ -96,7 +96,7 @@ def _within_quota(context: RequestContext, item: _Named) -> _Named:
         return item
     partitions = len(topic.partitions)
     return item._replace(
-        error=mutation_quota.refusal(context, partitions, strict_since=_FIRST_STRICT_VERSION)
+        error=mutations.refusal(context, partitions, strict_since=_FIRST_STRICT_VERSION)
     )
 
 

@@ -11,8 +11,8 @@ Not done: nothing.
 """
 
 from ottla.base.errors import ApiError
-from ottla.server import client_attributes
 from ottla.server.context import RequestContext
+from ottla.server.telemetry import attributes
 from ottla.server.telemetry.clients import ACCEPTED_CODECS
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.get_telemetry_subscriptions import (
@@ -33,7 +33,7 @@ def handle(
     try:
         asked = broker.client_metrics.ask(
             request.client_instance_id,
-            client_attributes.of(context),
+            attributes.of(context.connection, context.client_id),
             broker.clock.monotonic() * 1000,
         )
     except ApiError as error:

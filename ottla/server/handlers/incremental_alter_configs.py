@@ -13,7 +13,7 @@ from collections import Counter
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.controller.requests import Alteration, ConfigChange
-from ottla.server import config_alteration
+from ottla.server.config import alteration
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.incremental_alter_configs import (
@@ -44,10 +44,10 @@ async def handle(
         )
         responses.append(response)
         try:
-            config_alteration.check_named_once(key, named)
+            alteration.check_named_once(key, named)
             changes = _changes(resource)
-            await config_alteration.alter(
-                context, key, changes, validate_only=request.validate_only
+            await alteration.alter(
+                context.broker, key, changes, validate_only=request.validate_only
             )
         except ApiError as error:
             response.error_code, response.error_message = int(error.code), error.message

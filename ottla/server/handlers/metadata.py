@@ -16,8 +16,9 @@ from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.uuids import ZERO_UUID
 from ottla.cluster.image import ClusterImage, PartitionImage, TopicImage
 from ottla.cluster.names import is_internal, validate_topic_name
-from ottla.server import mutation_quota, operations
+from ottla.server import operations
 from ottla.server.context import RequestContext
+from ottla.server.quotas import mutations
 from ottla.server.quotas.steps import counted
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.metadata import (
@@ -108,7 +109,7 @@ async def _create(context: RequestContext, name: str) -> dict[str, ApiError]:
         await context.broker.controller.ensure_topic(name)
         topic = context.broker.image.topic(name)
         if topic is not None:
-            mutation_quota.count(context, len(topic.partitions))
+            mutations.count(context, len(topic.partitions))
     except ApiError as error:
         # Somebody else was faster; that is what was wanted.
         if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:

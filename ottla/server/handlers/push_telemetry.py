@@ -12,8 +12,8 @@ Not done: metrics are not forwarded to another system.
 """
 
 from ottla.base.errors import ApiError
-from ottla.server import client_attributes
 from ottla.server.context import RequestContext
+from ottla.server.telemetry import attributes
 from ottla.server.telemetry.clients import Push
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.push_telemetry import PushTelemetryRequest, PushTelemetryResponse
@@ -34,7 +34,9 @@ def handle(context: RequestContext, request: PushTelemetryRequest) -> PushTeleme
     )
     now_ms = context.broker.clock.monotonic() * 1000
     try:
-        context.broker.client_metrics.push(push, client_attributes.of(context), now_ms)
+        context.broker.client_metrics.push(
+            push, attributes.of(context.connection, context.client_id), now_ms
+        )
     except ApiError as error:
         return PushTelemetryResponse(error_code=int(error.code))
     return PushTelemetryResponse()

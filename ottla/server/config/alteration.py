@@ -1,21 +1,32 @@
-"""Changing the options of topics, brokers and client metrics: what AlterConfigs and IncrementalAlterConfigs share.
+"""The alteration of configuration that AlterConfigs and IncrementalAlterConfigs share.
 
-Refusals are ApiError, for the response of the resource. Follows kafka.server.ConfigAdminManager.
+A rejected change raises ApiError, for the response of its resource. Follows kafka.server.ConfigAdminManager.
 """
 
 from collections.abc import Mapping
+from typing import Protocol
 
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
+from ottla.base.options import Snapshot
 from ottla.cluster import group_options
 from ottla.cluster.znodes import ConfigNode
+from ottla.controller.loop import Controller
 from ottla.controller.requests import Alteration, ConfigChange, ConfigRequest
 from ottla.server import broker_loggers
-from ottla.server.config_store import ConfigResource
-from ottla.server.context import RequestContext
+from ottla.server.config_store import ConfigResource, ConfigStore
 from ottla.server.telemetry import subscriptions
 
 # Type and name of a resource, as requests have them.
 ResourceKey = tuple[int, str]
+
+
+class ConfiguredBroker(Protocol):
+    """The parts of a broker that an alteration needs."""
+
+    node_id: int
+    options: Snapshot
+    controller: Controller
+    configs: ConfigStore
 
 
 def check_named_once(resource: ResourceKey, named: Mapping[ResourceKey, int]) -> None:
@@ -27,34 +38,34 @@ def check_named_once(resource: ResourceKey, named: Mapping[ResourceKey, int]) ->
 
 
 async def alter(
-    context: RequestContext,
+    broker: ConfiguredBroker,
     resource: ResourceKey,
     changes: tuple[ConfigChange, ...],
     *,
     validate_only: bool,
     replaces: bool = False,
 ) -> None:
-    """Have the controller change a resource, and this broker act on it before anybody is told."""
+    """Have the controller change a resource; return after this broker has applied the change."""
     if resource[0] == ConfigResource.BROKER_LOGGER and not replaces:
-        broker_loggers.check_broker(resource[1], context.broker.node_id)
+        broker_loggers.check_broker(resource[1], broker.node_id)
         broker_loggers.alter(changes, validate_only=validate_only)
         return
-    entity_type, entity = _entity(context, resource)
+    entity_type, entity = _entity(broker, resource)
     if entity_type == ConfigNode.CLIENT_METRICS:
         _check_subscription(resource[1], changes)
     elif entity_type == ConfigNode.GROUPS:
-        _check_group(context, entity, changes, replaces=replaces)
-    (outcome,) = await context.broker.controller.alter_configs(
+        _check_group(broker, entity, changes, replaces=replaces)
+    (outcome,) = await broker.controller.alter_configs(
         [ConfigRequest(entity_type, entity, changes, replaces)], validate_only=validate_only
     )
     if outcome.error is not None:
         raise outcome.error
     if not validate_only:
-        await context.broker.configs.refresh(entity_type, entity)
+        await broker.configs.refresh(entity_type, entity)
 
 
-def _entity(context: RequestContext, resource: ResourceKey) -> tuple[str, str]:
-    """Return type and name of the resource as the tree has them."""
+def _entity(broker: ConfiguredBroker, resource: ResourceKey) -> tuple[str, str]:
+    """Return type and name of the resource as they are in the tree."""
     kind, name = resource
     if kind == ConfigResource.TOPIC:
         if not name:
@@ -77,19 +88,19 @@ def _entity(context: RequestContext, resource: ResourceKey) -> tuple[str, str]:
         )
     if not name:
         return ConfigNode.BROKERS, ConfigNode.DEFAULT
-    if name != str(context.broker.node_id):
+    if name != str(broker.node_id):
         raise ApiError(
             ErrorCode.INVALID_REQUEST,
-            f"This is broker {context.broker.node_id}: it cannot configure {name!r}",
+            f"This is broker {broker.node_id}: it cannot configure {name!r}",
         )
     return ConfigNode.BROKERS, name
 
 
 def _check_group(
-    context: RequestContext, entity: str, changes: tuple[ConfigChange, ...], *, replaces: bool
+    broker: ConfiguredBroker, entity: str, changes: tuple[ConfigChange, ...], *, replaces: bool
 ) -> None:
-    """Raise ApiError INVALID_CONFIG where the settings of a group cannot be so."""
-    stored = context.broker.configs.entities(ConfigNode.GROUPS).get(entity, {})
+    """Raise ApiError INVALID_CONFIG if the settings are not valid for a group."""
+    stored = broker.configs.entities(ConfigNode.GROUPS).get(entity, {})
     settings = {} if replaces else dict(stored)
     for change in changes:
         if change.alteration is Alteration.DELETE:
@@ -97,13 +108,13 @@ def _check_group(
         elif change.value is not None:
             settings[change.name] = change.value
     try:
-        group_options.check(settings, context.broker.options)
+        group_options.check(settings, broker.options)
     except ConfigError as error:
         raise ApiError(ErrorCode.INVALID_CONFIG, str(error)) from error
 
 
 def _check_subscription(name: str, changes: tuple[ConfigChange, ...]) -> None:
-    """Raise ApiError where the settings of a metrics subscription cannot be so."""
+    """Raise ApiError if the settings are not valid for a metrics subscription."""
     subscriptions.check(
         name,
         {

@@ -1,0 +1,1 @@
+"""Dynamic configuration: the store that follows the tree, its alteration, loggers and features."""
