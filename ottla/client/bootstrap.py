@@ -1,4 +1,4 @@
-"""Addresses of brokers as people write them: `localhost`, `10.0.0.1:9092`, `[::1]:9092`, `a:1,b:2`."""
+"""Broker addresses as users write them: `localhost`, `10.0.0.1:9092`, `[::1]:9092`, `a:1,b:2`."""
 
 from typing import NamedTuple
 
@@ -9,18 +9,18 @@ DEFAULT_BOOTSTRAP = f"127.0.0.1:{DEFAULT_PORT}"
 
 
 class Address(NamedTuple):
-    """Host name or number, and port."""
+    """A host name or address, and a port."""
 
     host: str
     port: int
 
     def __str__(self) -> str:
-        """Return it as it is written, IPv6 in brackets."""
+        """Return the address as text, IPv6 in brackets."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
 def parse_bootstrap(text: str) -> list[Address]:
-    """Return the addresses of a comma-separated list; ConfigError says which part is wrong."""
+    """Return the addresses of a comma-separated list; ConfigError names the invalid part."""
     found = [_parse_address(part.strip()) for part in text.split(",") if part.strip()]
     if not found:
         raise ConfigError(f"{text!r} names no broker: write host:port, as in {DEFAULT_BOOTSTRAP}")

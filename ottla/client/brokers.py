@@ -1,8 +1,8 @@
-"""The brokers of one cluster: finds them from the bootstrap addresses, keeps a connection to each, and
-sends every request where it must go (any broker, the controller, a leader, a group's coordinator).
+"""The brokers of one cluster: one connection to each, and requests routed to the right one.
 
-`retry` repeats an attempt while the cluster is in motion: a new controller, a coordinator that still
-loads, a leader that has moved. For one thread.
+A request goes to any broker, the controller, a partition leader or a coordinator. `retry` repeats
+an attempt while the cluster settles: a new controller, a coordinator that loads, a leader that has
+moved. For one thread.
 """
 
 import time
@@ -26,7 +26,7 @@ from ottla.wire.schema import Message
 T = TypeVar("T")
 M = TypeVar("M", bound=Message)
 
-# Errors that pass while the cluster settles. An unknown topic is not among them: it is an answer.
+# Transient errors. An unknown topic is not one of them: it is an answer.
 PASSING = frozenset(
     {
         ErrorCode.LEADER_NOT_AVAILABLE,
@@ -54,8 +54,9 @@ _TRANSACTION_KEY = 1
 class Brokers:
     """Connections to one cluster; a context manager that closes them.
 
-    `timeout_s` bounds each call, and each `retry` as a whole. An address where nobody has ever answered is taken for
-    wrong at once, unless it `is_proven`: others reach the cluster there, so that it is down and will be back.
+    `timeout_s` bounds each call, and each `retry` as a whole. If no broker ever answered at an
+    address, the call fails at once, because the address is probably wrong; with `is_proven` the
+    brokers are known to exist, and the call retries.
     """
 
     def __init__(
@@ -77,7 +78,7 @@ class Brokers:
         self._coordinators: dict[tuple[int, str], int] = {}
 
     def __enter__(self) -> "Brokers":
-        """Return itself; connections are made when they are needed."""
+        """Return itself; connections are opened on first use."""
         return self
 
     def __exit__(
@@ -96,7 +97,7 @@ class Brokers:
         self._connections.clear()
 
     def any_connection(self) -> Connection:
-        """Return an open connection to some broker; NotReachable tells of the last that failed."""
+        """Return an open connection to some broker; NotReachable has the error of the last address."""
         for connection in self._connections.values():
             if connection.is_open:
                 return connection
@@ -110,19 +111,21 @@ class Brokers:
         raise failure
 
     def ask(self, request: Message, answer: type[M], *, max_version: int | None = None) -> M:
-        """Ask any broker."""
+        """Send a request to any broker."""
         return self._call(self.any_connection(), request, answer, max_version)
 
     def ask_node(
         self, node_id: int, request: Message, answer: type[M], *, max_version: int | None = None
     ) -> M:
-        """Ask the broker of this id."""
+        """Send a request to the broker with this id."""
         return self._call(self._node(node_id), request, answer, max_version)
 
     def ask_controller(
         self, request: Message, answer: type[M], *, max_version: int | None = None
     ) -> M:
-        """Ask the controller; any broker where the cluster names none (it forwards, or refuses)."""
+        """Send a request to the controller; to any broker if the cluster names none (it forwards or
+        rejects).
+        """
         if self._controller_id < 0:
             self.metadata([])
         if self._controller_id < 0:
@@ -132,7 +135,7 @@ class Brokers:
     def ask_coordinator(
         self, group_id: str, request: Message, answer: type[M], *, max_version: int | None = None
     ) -> M:
-        """Ask the coordinator of a group."""
+        """Send a request to the coordinator of a group."""
         node_id = self._coordinator(_GROUP_KEY, group_id)
         return self.ask_node(node_id, request, answer, max_version=max_version)
 
@@ -144,7 +147,7 @@ class Brokers:
         *,
         max_version: int | None = None,
     ) -> M:
-        """Ask the coordinator of a transactional id."""
+        """Send a request to the coordinator of a transactional id."""
         node_id = self._coordinator(_TRANSACTION_KEY, transactional_id)
         return self.ask_node(node_id, request, answer, max_version=max_version)
 
@@ -154,7 +157,7 @@ class Brokers:
         return connection.call(request, answer, max_version=max_version, timeout_s=self.timeout_s)
 
     def retry(self, attempt: Callable[[], T]) -> T:
-        """Return what `attempt` returns, repeating it while its errors are passing ones."""
+        """Return the result of `attempt`, retrying while its errors are transient."""
         deadline = time.monotonic() + self.timeout_s
         pause = _PAUSE_S
         while True:
@@ -168,12 +171,14 @@ class Brokers:
             pause = min(pause * 2, _PAUSE_S_MAX)
 
     def forget(self) -> None:
-        """Drop what was learned of controller and coordinators, so that it is asked for again."""
+        """Forget the known controller and coordinators, so that they are looked up again."""
         self._controller_id = -1
         self._coordinators.clear()
 
     def metadata(self, topics: Sequence[str] | None = None) -> MetadataResponse:
-        """Return the metadata of some topics (None: of all) and learn the brokers; creates nothing."""
+        """Return the metadata of these topics (None: of all) and update the brokers; creates no
+        topic.
+        """
         named = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
         request = MetadataRequest(topics=named, allow_auto_topic_creation=False)
         response = self.ask(request, MetadataResponse)
@@ -192,7 +197,9 @@ class Brokers:
         return found
 
     def leaders(self, partitions: Sequence[tuple[str, int]]) -> Mapping[tuple[str, int], int]:
-        """Return the leader of each partition; ApiError where there is no topic, partition, leader."""
+        """Return the leader of each partition; ApiError if a topic, partition or leader does not
+        exist.
+        """
         found: dict[tuple[str, int], int] = {}
         for name in sorted({topic for topic, _ in partitions}):
             for partition in self.topic(name).partitions:
@@ -208,7 +215,7 @@ class Brokers:
         return {key: found[key] for key in partitions}
 
     def address(self, node_id: int) -> Address:
-        """Return where the broker of this id is reached, as the last metadata says."""
+        """Return the address of the broker with this id, from the latest metadata."""
         if node_id not in self._nodes:
             raise ApiError(ErrorCode.BROKER_NOT_AVAILABLE, f"Broker {node_id} is not running.")
         return self._nodes[node_id]
@@ -222,7 +229,8 @@ class Brokers:
     def _is_passing(self, error: ApiError | NotReachable | TimedOut) -> bool:
         if isinstance(error, ApiError):
             return error.code in PASSING
-        # Before the first metadata nobody has ever answered: the address is wrong, or all is down.
+        # Without metadata no broker has ever answered: the address is wrong, or all brokers are
+        # down.
         return self._is_proven or bool(self._nodes)
 
     def _node(self, node_id: int) -> Connection:

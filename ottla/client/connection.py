@@ -1,9 +1,8 @@
-"""One blocking connection to a broker: requests go out one at a time, each in the highest version
-that both sides speak.
+"""One blocking connection to a broker: one request at a time, each in the highest common version.
 
-For tools, tests and admin work, where starting fast matters more than throughput; asyncio is not
-imported on the way here, nor is the table of all APIs: a message knows its own key and versions.
-Records in bulk go through `client/transport.py`.
+For tools, tests and admin work, where starting fast matters more than throughput: this module
+imports neither asyncio nor the table of all APIs; a message knows its own key and versions.
+`client/transport.py` transfers records in bulk.
 """
 
 import socket
@@ -22,9 +21,9 @@ M = TypeVar("M", bound=schema.Message)
 
 CONNECT_TIMEOUT_S = 5.0
 CALL_TIMEOUT_S = 30.0
-# Larger answers are a foreign protocol, not Kafka's: "HTTP" reads as 1.2 GB.
+# A larger response is not Kafka's protocol: "HTTP" reads as 1.2 GB.
 RESPONSE_BYTES_MAX = 256 << 20
-# Every broker since 2.4 speaks it; one that does not answers in version 0, and says what it speaks.
+# Brokers since 2.4 support it; older ones answer in version 0 with the versions they support.
 _HANDSHAKE_VERSION = 3
 _OBJECTS_MAX = 100 * primitives.OBJECT_BUDGET
 _LENGTH = struct.Struct(">i")
@@ -34,9 +33,10 @@ _CORRELATION_AND_ERROR = struct.Struct(">ih")
 
 
 class Connection:
-    """A socket and what the broker at its end can do. For one thread; `close` is idempotent.
+    """A socket, and the API versions of the broker behind it. For one thread; `close` is
+    idempotent.
 
-    After any error but an answer, the connection is closed and every call raises NotReachable.
+    Any error but an error code in a response closes the connection; later calls raise NotReachable.
     """
 
     def __init__(
@@ -61,16 +61,17 @@ class Connection:
         max_version: int | None = None,
         timeout_s: float = CALL_TIMEOUT_S,
     ) -> M:
-        """Send a request and return its response, an `answer`.
+        """Send a request and return its response, of type `answer`.
 
-        NotReachable, TimedOut and Unsupported tell what went wrong; error codes are the caller's.
+        Raises NotReachable, TimedOut or Unsupported; error codes in the response are left to the
+        caller.
         """
         version = self.version_of(type(request), max_version)
         frame = self._exchange(request, version, timeout_s)
         return self._decode(answer, version, frame)
 
     def version_of(self, request: type[schema.Message], max_version: int | None = None) -> int:
-        """Return the highest version of a request that both sides speak, up to `max_version`.
+        """Return the highest version of a request that both sides support, up to `max_version`.
 
         Unsupported if there is none.
         """
@@ -89,11 +90,11 @@ class Connection:
 
     @property
     def is_open(self) -> bool:
-        """Tell whether calls can be made."""
+        """True until the connection is closed."""
         return self._socket is not None
 
     def close(self) -> None:
-        """Give the socket back; idempotent."""
+        """Close the socket; idempotent."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None
@@ -174,7 +175,7 @@ class Connection:
         buffer = bytearray(size)
         view = memoryview(buffer)
         while view:
-            # Each read gets what is left of the whole call's time.
+            # Each read gets the time that remains of the call.
             self._socket.settimeout(max(deadline - time.monotonic(), 0.001))
             count = self._socket.recv_into(view)
             if count == 0:
@@ -194,6 +195,7 @@ def _open_socket(address: Address, timeout_s: float) -> socket.socket:
         raise NotReachable(f"the host of {address} is not known: {error.strerror}") from error
     except OSError as error:
         raise NotReachable(f"{address} cannot be reached: {error.strerror or error}") from error
-    # Small requests must not wait for the acknowledgement of the one before.
+    # Disable Nagle's algorithm: a small request must not wait for the acknowledgement of the
+    # previous one.
     opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return opened

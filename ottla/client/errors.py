@@ -1,11 +1,11 @@
-"""What can go wrong between a client and a cluster, apart from an answer with an error code.
+"""Errors between a client and a cluster, apart from error codes in responses.
 
 OttlaError
-├── ApiError           the broker answered with an error code (base/errors.py)
+├── ApiError           the broker responded with an error code (base/errors.py)
 └── ClientError
-    ├── NotReachable   no connection could be made, or it ended too early
-    ├── TimedOut       the answer did not come in time
-    └── Unsupported    the broker speaks no version of the request that we speak
+    ├── NotReachable   no connection could be opened, or it was closed too early
+    ├── TimedOut       the response did not arrive in time
+    └── Unsupported    client and broker share no version of the request
 """
 
 from ottla.base.errors import OttlaError
@@ -16,11 +16,11 @@ class ClientError(OttlaError):
 
 
 class NotReachable(ClientError):
-    """No broker could be talked to; trying again may help, another address surely if it is wrong."""
+    """No broker could be reached. A retry may succeed, unless the address is wrong."""
 
 
 class TimedOut(ClientError):
-    """A broker took longer than it was given."""
+    """A broker did not respond within the timeout."""
 
 
 class Unsupported(ClientError):

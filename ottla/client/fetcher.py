@@ -1,9 +1,11 @@
-"""Reads a range of offsets of a partition as Arrow batches, fast: the bulk reader of `read_table` and Spark.
+"""Reads a range of offsets of a partition as Arrow batches: the bulk reader of `read_table` and
+Spark.
 
-One blocking connection a leader; the next Fetch request leaves before the answer to the last one is decoded,
-so that broker, network and decoding overlap in one thread. Follows the leader when it moves, waits for
-one when there is none, and tells lost records (OFFSET_OUT_OF_RANGE) from a cluster in motion. No
-fetch sessions and no group: the caller says which offsets.
+It uses one blocking connection per leader. The next Fetch request is sent before the last response
+is decoded, so that broker, network and decoding overlap in one thread. The fetcher follows a leader
+that moves, waits while there is none, and distinguishes lost records (OFFSET_OUT_OF_RANGE) from a
+cluster that is settling. It uses neither fetch sessions nor a group: the caller chooses the
+offsets.
 """
 
 import time
@@ -33,7 +35,7 @@ from ottla.wire.records.columnar import AbortedTransaction, ColumnDecoder, measu
 # Later versions name topics by id.
 _FETCH_VERSION_MAX = 12
 _READ_COMMITTED = 1
-# A leader that is still starting answers these for partitions that it will know in a moment.
+# A leader that is still starting returns these for partitions that it will load in a moment.
 _PASSING = PASSING | {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.KAFKA_STORAGE_ERROR}
 _PAUSE_S = 0.05
 _PAUSE_S_MAX = 1.0
@@ -43,8 +45,8 @@ _PAUSE_S_MAX = 1.0
 class FetchSettings:
     """How to fetch.
 
-    `timeout_s` is how long nothing may come before reading fails. Where records have been deleted before
-    they could be read, reading fails unless `skips_lost` is set.
+    `timeout_s` is the longest time without any progress. If records were deleted before they could
+    be read, reading fails unless `skips_lost` is set.
     """
 
     fetch_bytes: int = 4 << 20
@@ -55,7 +57,7 @@ class FetchSettings:
 
 
 class _Answer(NamedTuple):
-    """The records of one answer; they last until the next one is received."""
+    """The records of one response; valid until the next one is received."""
 
     records: Buffer
     aborted: list[AbortedTransaction]
@@ -63,7 +65,7 @@ class _Answer(NamedTuple):
 
 
 class Fetcher:
-    """Fetches ranges one after the other, over connections of its own; for one thread."""
+    """Fetches ranges one after the other over its own connections; for one thread."""
 
     def __init__(self, brokers: Brokers, settings: FetchSettings | None = None) -> None:
         self._brokers = brokers
@@ -71,7 +73,7 @@ class Fetcher:
         self._pipelines: dict[Address, Pipeline] = {}
 
     def __enter__(self) -> "Fetcher":
-        """Return itself; connections are made when they are needed."""
+        """Return itself; connections are opened on first use."""
         return self
 
     def __exit__(
@@ -85,11 +87,11 @@ class Fetcher:
             pipeline.close()
 
     def fetch(self, decoder: ColumnDecoder, start: int, end: int) -> Iterator[pa.RecordBatch]:
-        """Yield the decoder's partition from offset `start` up to and without `end`.
+        """Yield the decoder's partition from offset `start` up to, but not including, `end`.
 
-        `end` must have been reached already (the high watermark, or the last stable offset for
-        read_committed): what is not there is waited for, up to the time-out. ApiError
-        OFFSET_OUT_OF_RANGE where records have been deleted and must not be skipped.
+        `end` must not be above the high watermark (for read_committed, the last stable offset);
+        otherwise the call waits for it up to the timeout. ApiError OFFSET_OUT_OF_RANGE if records
+        have been deleted and `skips_lost` is not set.
         """
         position = start
         patience = _Patience(self._settings.timeout_s)
@@ -120,7 +122,7 @@ class Fetcher:
                 assert not isinstance(records, list), "decoded records are one buffer"
                 extent = measure(records)
                 if extent is not None:
-                    # A batch may begin before the offset that was asked for.
+                    # A batch may start before the requested offset.
                     position = max(position, extent.next_offset)
                 if position < end:
                     request = self._request(decoder, position)
@@ -131,7 +133,7 @@ class Fetcher:
                 ]
                 yield _Answer(records, aborted, position)
         finally:
-            # An answer that nobody waits for would be taken for that of the next range.
+            # An abandoned response would be taken for the response to the next range.
             if pipeline.in_flight:
                 pipeline.close()
 
@@ -165,7 +167,7 @@ class Fetcher:
         return opened
 
     def _resume(self, decoder: ColumnDecoder, position: int, end: int) -> int:
-        """Return where to go on after OFFSET_OUT_OF_RANGE."""
+        """Return the offset to resume from after OFFSET_OUT_OF_RANGE."""
         key = decoder.topic, decoder.partition
         earliest = list_offsets(self._brokers, {key: EARLIEST})[key].offset
         if not self._settings.skips_lost:
@@ -188,24 +190,24 @@ def _only_partition(response: FetchResponse) -> PartitionData:
 
 
 class _Patience:
-    """How long nothing may come, and how long to pause before trying again."""
+    """The time without progress, and the pause before a retry."""
 
     def __init__(self, timeout_s: float) -> None:
         self._timeout_s = timeout_s
         self.renew()
 
     def renew(self) -> None:
-        """Start anew: something has come."""
+        """Restart the timeout: data has arrived."""
         self._deadline = time.monotonic() + self._timeout_s
         self._pause_s = _PAUSE_S
 
     def check(self, place: str) -> None:
-        """Raise TimedOut if nothing has come for too long."""
+        """Raise TimedOut if no data has arrived for too long."""
         if time.monotonic() > self._deadline:
             raise TimedOut(f"nothing came from {place} for {self._timeout_s:g} s")
 
     def pause(self, error: Exception) -> None:
-        """Wait before another attempt; raise the error that the last one met if time is up."""
+        """Wait before a retry; raise the last error if the time is over."""
         if time.monotonic() + self._pause_s > self._deadline:
             raise error
         time.sleep(self._pause_s)

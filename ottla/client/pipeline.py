@@ -1,8 +1,9 @@
-"""A blocking connection on which requests leave before earlier answers have come.
+"""A blocking connection that sends requests before earlier responses have arrived.
 
-For bulk work in one thread: the fetcher asks for the next records before it decodes these, the sender keeps
-several batches in flight. Answers come in the order of the requests, as the protocol promises. Requests leave as a
-gathering write, answers land in one buffer that is used again.
+For bulk transfer in one thread: the fetcher requests the next records before it decodes the current
+ones, and the sender has several batches in flight. Responses arrive in the order of the requests,
+as the protocol guarantees. Requests are sent by a gathering write; responses are received into one
+buffer that is reused.
 """
 
 import socket
@@ -24,27 +25,27 @@ _LENGTH = struct.Struct(">i")
 _REQUEST_HEADER = struct.Struct(">hhih")
 _CORRELATION_ID = struct.Struct(">i")
 _OBJECTS_MAX = 100 * primitives.OBJECT_BUDGET
-# The kernel takes no more parts than this in one call.
+# The kernel accepts at most this many parts per call.
 _PARTS_MAX = 1024
 
 
 class Pipeline(Connection):
-    """A connection with `send` and `receive` apart. For one thread; closed by any failure."""
+    """A connection with separate `send` and `receive`. For one thread; any failure closes it."""
 
     def __init__(self, address: Address, *, client_id: str, timeout_s: float) -> None:
         self._timeout_s = timeout_s
         self._expected: deque[tuple[int, int]] = deque()
         self._buffer = bytearray(1 << 16)
-        # Last: a handshake that fails closes what is there.
+        # Last: a failed handshake closes what has been opened.
         super().__init__(address, client_id=client_id, timeout_s=timeout_s)
 
     @property
     def in_flight(self) -> int:
-        """Requests whose answers have not been received."""
+        """The number of requests whose responses have not been received."""
         return len(self._expected)
 
     def send(self, request: schema.Message, *, max_version: int) -> None:
-        """Let a request go; NotReachable or TimedOut close the connection."""
+        """Send a request; NotReachable and TimedOut close the connection."""
         version = self.version_of(type(request), max_version)
         self._correlation_id += 1
         client = self.client_id.encode()
@@ -57,7 +58,9 @@ class Pipeline(Connection):
         self._expected.append((self._correlation_id, version))
 
     def receive(self, answer: type[M], *, timeout_s: float | None = None) -> M:
-        """Return the answer to the earliest request; record fields in it last until the next call."""
+        """Return the response to the oldest request; its record fields are valid until the next
+        call.
+        """
         assert self._expected, "nothing was asked"
         frame = self._receive_frame(self._timeout_s if timeout_s is None else timeout_s)
         correlation_id, version = self._expected.popleft()
@@ -76,7 +79,7 @@ class Pipeline(Connection):
             raise
 
     def close(self) -> None:
-        """Give the socket back, and up on all answers; idempotent."""
+        """Close the socket and drop all outstanding responses; idempotent."""
         super().close()
         self._expected.clear()
 
@@ -123,7 +126,7 @@ class Pipeline(Connection):
     def _receive_exactly(self, size: int, deadline: float) -> memoryview:
         opened = self._opened()
         if size > len(self._buffer):
-            # Grown beyond the need, so that answers of about one size do not grow it each time.
+            # Larger than needed, so that responses of about the same size do not grow it each time.
             self._buffer = bytearray(size + (size >> 2))
         view = memoryview(self._buffer)[:size]
         received = 0

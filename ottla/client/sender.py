@@ -1,12 +1,13 @@
-"""Writes columns of records, fast and without doubles: the bulk writer of the Spark sink.
+"""Writes columns of records without duplicates: the bulk writer of the Spark sink.
 
-An idempotent producer (KIP-98) for one thread: rows become batches by column, several batches are in flight, and
-every batch is acknowledged by all in-sync replicas. When a leader moves or a connection breaks, what was
-not acknowledged is sent again in order with the same sequence numbers, so that the broker drops what it has.
-In a transaction (KIP-98) the same rows are hidden from readers of committed records until its owner commits it.
+An idempotent producer (KIP-98) for one thread: rows become batches by column, several batches are
+in flight, and all in-sync replicas acknowledge each batch. When a leader moves or a connection
+breaks, unacknowledged batches are sent again in order with the same sequence numbers, so that the
+broker drops duplicates. In a transaction, read_committed consumers do not see the rows until its
+owner commits it.
 
-What a broker refuses for good is an error; or, where somebody is there to be asked, the batch is halved until the
-records are found that are refused, and goes on without those that may be left out.
+A permanent error is raised. If the caller passes `on_refused`, a rejected batch is halved until the
+rejected records are found, and the callback decides whether the sender skips them.
 """
 
 import time
@@ -34,28 +35,31 @@ from ottla.wire.records.columnar_encoding import EncodedBatch, Rows, Sender, enc
 
 # Later versions name topics by id.
 _PRODUCE_VERSION_MAX = 12
-# With version 12 an epoch ends with its transaction (KIP-890): nobody else could end that.
+# From version 12 on, every transaction ends with a new epoch (KIP-890), which another process could
+# not end.
 _TRANSACTIONAL_VERSION_MAX = 11
 _ALL_IN_SYNC = -1
-# A broker remembers the last five batches of a producer: more in flight could not be told from doubles.
+# A broker remembers the last five batches of a producer; it could not recognize duplicates of older
+# ones.
 _IN_FLIGHT_MAX = 5
-# Batches held in memory, over all partitions.
+# Batches in memory, over all partitions.
 _WAITING_MAX = 12
 _PAUSE_S = 0.05
 _PAUSE_S_MAX = 1.0
 _WRITTEN = frozenset({ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER})
 
-# What brokers say of a topic, whatever is written to it.
+# Errors of a topic, whatever is written to it.
 TOPIC_REFUSALS = frozenset(
     {
         ErrorCode.TOPIC_AUTHORIZATION_FAILED,
         ErrorCode.INVALID_TOPIC_EXCEPTION,
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        # Asked for its partitions for a while, a topic that nobody creates says this.
+        # The error of a topic that does not exist; retried for a while, since the broker may be
+        # creating it.
         ErrorCode.LEADER_NOT_AVAILABLE,
     }
 )
-# What they say of records, for good.
+# Permanent errors of records.
 _RECORD_REFUSALS = frozenset(
     {
         ErrorCode.MESSAGE_TOO_LARGE,
@@ -73,7 +77,9 @@ Refused = Callable[[str, Rows, ApiError], None]
 
 @dataclass(frozen=True)
 class SendSettings:
-    """How to send. `batch_bytes` counts before compression; `timeout_s` is how long a batch may take."""
+    """How to send. `batch_bytes` is before compression; `timeout_s` is the longest time for one
+    batch.
+    """
 
     batch_bytes: int = 900_000
     compression: int = 0
@@ -82,24 +88,24 @@ class SendSettings:
 
 @dataclass
 class _Lane:
-    """One partition's batches that are not acknowledged, in order; the first `in_flight` are sent."""
+    """The unacknowledged batches of one partition, in order; the first `in_flight` have been sent."""
 
     topic: str
     partition: int
     sender: Sender
     waiting: deque[EncodedBatch] = field(default_factory=deque)
     in_flight: int = 0
-    # One of the batches in flight has failed: wait for the others, then send all of them again.
+    # A batch in flight has failed: wait for the others, then send all of them again.
     has_failed: bool = False
     leader: Address | None = None
-    # When to send again after a failure, and until when that is tried; monotonic seconds.
+    # When to retry after a failure, and until when; monotonic seconds.
     retry_at: float = 0.0
     pause_s: float = _PAUSE_S
     deadline: float | None = None
-    # The rows of `waiting`, and why the first batch of them is refused; only where somebody is asked about that.
+    # The rows of `waiting`, and the error of its first batch; only with `on_refused`.
     rows: deque[Rows] = field(default_factory=deque)
     refusal: ApiError | None = None
-    # How often sequences have changed, as rows were left out.
+    # Incremented when sequence numbers change because rows were left out.
     renumbered: int = 0
     in_flight_max: int = _IN_FLIGHT_MAX
 
@@ -108,18 +114,18 @@ class _Lane:
 
     @property
     def can_send(self) -> bool:
-        """Tell whether a batch may leave now."""
+        """True if a batch may be sent now."""
         return not self.has_failed and self.in_flight < min(len(self.waiting), self.in_flight_max)
 
     def succeed(self) -> EncodedBatch:
-        """Take away the first batch: it is written."""
+        """Remove the first batch: it is acknowledged."""
         self.pause_s, self.deadline, self.in_flight_max = _PAUSE_S, None, _IN_FLIGHT_MAX
         if self.rows:
             self.rows.popleft()
         return self.waiting.popleft()
 
     def postpone(self, timeout_s: float) -> bool:
-        """Have everything sent again after a pause; False if that has been tried for too long."""
+        """Schedule all batches to be sent again after a pause; return False if the timeout is over."""
         now = time.monotonic()
         self.has_failed = True
         self.retry_at = now + self.pause_s
@@ -128,7 +134,7 @@ class _Lane:
         return now < self.deadline
 
     def restart(self) -> None:
-        """Begin again with the first batch that is not acknowledged, at the leader of today."""
+        """Start again with the first unacknowledged batch, at the current leader."""
         assert self.in_flight == 0
         self.has_failed, self.leader = False, None
 
@@ -136,9 +142,9 @@ class _Lane:
 class ColumnSender:
     """Sends rows to partitions; a context manager that closes its connections.
 
-    What `send` accepted is written for sure only once `flush` has returned; any error is final, and says
-    nothing about the batches that were not acknowledged. With a `transaction` everything is part of that, which
-    is the caller's to begin and to end. `on_refused` is asked about rows that brokers do not take.
+    Accepted rows are written for certain only once `flush` has returned. Any error is final and
+    says nothing about unacknowledged batches. With a `transaction` all rows are part of it; the
+    caller begins and ends it. `on_refused` decides about rows that brokers reject.
     """
 
     def __init__(
@@ -156,13 +162,13 @@ class ColumnSender:
         self._pipelines: dict[Address, Pipeline] = {}
         self._asked: dict[Pipeline, deque[_Lane]] = {}
         self._lanes: dict[tuple[str, int], _Lane] = {}
-        # The leaders of partitions that have not been written to.
+        # Leaders of partitions that have not been written to yet.
         self._leaders: dict[tuple[str, int], int] = {}
         self._identity: Sender | None = None
         self.records_sent = 0
 
     def __enter__(self) -> "ColumnSender":
-        """Return itself; the producer id is asked for when it is needed."""
+        """Return itself; the producer id is requested on first use."""
         return self
 
     def __exit__(
@@ -171,12 +177,12 @@ class ColumnSender:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close the connections; what is not acknowledged may or may not be written."""
+        """Close the connections; unacknowledged rows may or may not be written."""
         for pipeline in self._pipelines.values():
             pipeline.close()
 
     def partition_count(self, topic: str) -> int:
-        """Return how many partitions a topic has; the topic is created if the cluster does so."""
+        """Return the number of partitions of a topic; the broker may create the topic."""
 
         def attempt() -> int:
             request = MetadataRequest(
@@ -184,7 +190,7 @@ class ColumnSender:
             )
             (found,) = self._brokers.ask(request, MetadataResponse).topics
             if found.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                # Being created: the next answer knows more.
+                # The topic is being created: the next response has its partitions.
                 raise ApiError(ErrorCode.LEADER_NOT_AVAILABLE, f"There is no topic {topic!r}.")
             if found.error_code:
                 code = ErrorCode(found.error_code)
@@ -194,14 +200,14 @@ class ColumnSender:
         return self._brokers.retry(attempt)
 
     def add(self, topic: str, partitions: Iterable[int]) -> None:
-        """Make partitions part of the transaction, if there is one; `send` does so one by one."""
+        """Add partitions to the transaction, if there is one; `send` adds them one by one."""
         new = sorted(set(partitions) - self._added[topic])
         if self._transaction is not None and new:
             self._transaction.add(self._brokers, topic, new)
             self._added[topic].update(new)
 
     def send(self, topic: str, partition: int, rows: Rows) -> None:
-        """Encode rows for one partition and let them go, waiting where too much is in flight."""
+        """Encode rows for one partition and send them; blocks while too many batches are in flight."""
         lane = self._lane(topic, partition)
         start, count = 0, len(rows.values)
         while start < count:
@@ -244,8 +250,9 @@ class ColumnSender:
                 self._identity = self._ask_identity()
             lane = self._lanes[key] = _Lane(topic, partition, self._identity)
             if self._on_refused is not None:
-                # A broker takes any first sequence of a producer that it does not know: were the first batch refused,
-                # those behind it would be written, and could not be sent again behind what is left of it.
+                # A broker accepts any first sequence number of an unknown producer: if the first
+                # batch were rejected, later ones would be written, and the rest of the first could
+                # not be sent again behind them.
                 lane.in_flight_max = 1
         return self._lanes[key]
 
@@ -255,7 +262,7 @@ class ColumnSender:
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
 
         def attempt() -> Sender:
-            # Version 6 adds two-phase commit, which only transactions need.
+            # Version 6 adds two-phase commit, which is not used here.
             response = self._brokers.ask(request, InitProducerIdResponse, max_version=5)
             if response.error_code:
                 raise ApiError(ErrorCode(response.error_code))
@@ -264,7 +271,7 @@ class ColumnSender:
         return self._brokers.retry(attempt)
 
     def _advance(self) -> None:
-        """Receive one answer, or wait until something may be sent again; then send what may be sent."""
+        """Receive one response, or wait until a retry is due; then send what may be sent."""
         busy = next((line for line in self._pipelines.values() if line.in_flight), None)
         if busy is not None:
             self._collect(busy)
@@ -279,7 +286,7 @@ class ColumnSender:
             self._let_go(lane)
 
     def _let_go(self, lane: _Lane) -> None:
-        """Send the lane's batches as far as they may be in flight."""
+        """Send the lane's batches up to the in-flight limit."""
         while lane.can_send:
             try:
                 pipeline = self._connect(lane)
@@ -317,10 +324,11 @@ class ColumnSender:
     def _leader_of(self, lane: _Lane) -> int:
         key = lane.topic, lane.partition
         if key not in self._leaders:
-            # Of the whole topic: where it has many partitions, asking for each takes longer than writing.
+            # For the whole topic: with many partitions, one request for each takes longer than
+            # writing.
             for each in self._brokers.topic(lane.topic).partitions:
                 self._leaders[lane.topic, each.partition_index] = each.leader_id
-        # Once: a lane that comes back has failed, and nothing known is to be trusted.
+        # Once: a lane that returns here has failed, and the known leader is not to be trusted.
         known = self._leaders.pop(key, -1)
         return known if known >= 0 else self._brokers.leaders([key])[key]
 
@@ -351,7 +359,7 @@ class ColumnSender:
         lane.in_flight -= 1
         row = response.responses[0].partition_responses[0]
         if lane.has_failed:
-            # Whatever it says, the batch is sent again, behind the one that failed.
+            # Whatever the response is, the batch is sent again, behind the failed one.
             return
         if row.error_code in _WRITTEN:
             self.records_sent += lane.succeed().records_count
@@ -360,11 +368,11 @@ class ColumnSender:
         if self._on_refused is None or refusal.code not in _RECORD_REFUSALS:
             self._fail(lane, refusal)
         else:
-            # Once the answers that are on their way have come.
+            # After the outstanding responses have arrived.
             lane.refusal, lane.has_failed, lane.retry_at = refusal, True, 0.0
 
     def _ask_about(self, lane: _Lane) -> None:
-        """Halve a batch that was refused; leave out what cannot be halved, if that may be."""
+        """Halve a rejected batch; skip a single rejected record if `on_refused` allows it."""
         refusal, lane.refusal = lane.refusal, None
         if refusal is None:
             return
@@ -386,7 +394,7 @@ class ColumnSender:
                 self._append(lane, encoded, rows)
 
     def _drop_closed(self) -> None:
-        """Forget the answers that broken connections owe; their lanes send again."""
+        """Drop outstanding responses of broken connections; their lanes send again."""
         for pipeline, lanes in self._asked.items():
             if not pipeline.is_open:
                 for lane in lanes:
@@ -395,7 +403,7 @@ class ColumnSender:
                 lanes.clear()
 
     def _fail(self, lane: _Lane, error: ApiError | NotReachable | TimedOut) -> None:
-        """Mark a lane for sending again; raise the error if that cannot help, or time is up."""
+        """Schedule a retry of a lane; raise the error if it is permanent or the timeout is over."""
         is_final = isinstance(error, ApiError) and not error.code.is_retriable
         if is_final or not lane.postpone(self._settings.timeout_s):
             raise error

@@ -1,10 +1,10 @@
-"""A topic as an Arrow table: for pandas, polars, DuckDB and whatever else reads Arrow.
+"""A topic as an Arrow table, for pandas, polars, DuckDB and anything else that reads Arrow.
 
     table = read_table("flights", columns=["value", "timestamp"], start=-1000)
     frame = table.to_pandas()
 
-Records become columns without a Python object each, at millions a second; the whole range is held in
-memory. Needs the extra `ottla[arrow]`.
+Records become columns without a Python object each, at millions per second; the whole range is held
+in memory. Needs the extra `ottla[arrow]`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -43,14 +43,14 @@ def read_table(
     partitions: Iterable[int] | None = None,
     isolation: Isolation = "read_uncommitted",
 ) -> pa.Table:
-    """Return the records of a topic from `start` up to and without `end`, partition by partition.
+    """Return the records of a topic from `start` up to, but not including, `end`, by partition.
 
-    A position is "earliest", "latest" (of now), an offset for every partition, a negative number that counts
-    back from the end of each partition, a moment (the first record of that time or later), or one
-    offset per partition; positions outside a partition mean its start or its end. `columns` are any of
-    key, value, topic, partition, offset, timestamp, timestampType and headers. ApiError for a topic or
-    partition that does not exist, ConfigError for a column or position that means nothing, ClientError
-    where no broker answers.
+    A position is "earliest", "latest" (at the time of the call), an offset for every partition, a
+    negative number that counts back from the end of each partition, a datetime (the first record at
+    or after it), or one offset per partition. Positions outside a partition mean its start or its
+    end. `columns` is a subset of key, value, topic, partition, offset, timestamp, timestampType and
+    headers. Raises ApiError for a topic or partition that does not exist, ConfigError for an
+    invalid column or position, ClientError if no broker responds.
     """
     names = _check_columns(DEFAULT_COLUMNS if columns is None else columns)
     if isolation not in _ISOLATION_LEVELS:
@@ -88,7 +88,7 @@ def _check_partitions(topic: str, wanted: Iterable[int], known: Sequence[int]) -
 
 
 class _Bounds:
-    """Where the partitions begin and end, and what positions mean between."""
+    """The start and end of each partition, and the offsets that positions resolve to."""
 
     def __init__(
         self, brokers: Brokers, topic: str, partitions: Sequence[int], isolation_level: int
@@ -106,7 +106,7 @@ class _Bounds:
         return {partition: answer.offset for (_, partition), answer in found.items()}
 
     def resolve(self, position: Position) -> dict[int, int]:
-        """Return an offset that each partition holds, or its end."""
+        """Return an offset within each partition, or its end."""
         offsets = self._offsets(position)
         return {
             partition: min(max(offsets[partition], self._earliest[partition]), latest)
@@ -120,7 +120,7 @@ class _Bounds:
             return self._latest
         if isinstance(position, datetime):
             found = self._list(int(position.timestamp() * 1000))
-            # No record is as late as that: the end.
+            # All records are older: the end.
             return {key: self._latest[key] if at < 0 else at for key, at in found.items()}
         if isinstance(position, Mapping):
             missing = [number for number in self._partitions if number not in position]

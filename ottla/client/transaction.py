@@ -1,8 +1,9 @@
-"""Transactions step by step (KIP-98): begun, filled, ended, also by another process than the one that wrote.
+"""Transactions step by step (KIP-98): begin, add, commit or abort, possibly in different processes.
 
-For one thread, blocking. A transaction here is a transactional id, and the producer id and epoch that the coordinator
-gave with it: whoever knows the three can end it. So the versions spoken are those before KIP-890's second part, where
-an epoch lasts from one `begin` to the next and partitions are added by request; every broker serves them.
+For one thread, blocking. A transaction is identified by its transactional id and the producer id
+and epoch that the coordinator assigned: a process that knows the three can end it. Therefore only
+versions before the second part of KIP-890 are used, in which an epoch lasts from one `begin` to the
+next and partitions are added by request; every broker supports them.
 """
 
 import contextlib
@@ -38,16 +39,17 @@ from ottla.wire.messages.txn_offset_commit import (
 
 T = TypeVar("T")
 
-# Later versions are for two-phase commit, for brokers among themselves, and for epochs that change at every end.
+# Later versions are for two-phase commit, for brokers, and for epochs that change with every
+# transaction.
 _INIT_VERSION_MAX = 5
 _ADD_PARTITIONS_VERSION_MAX = 3
 _VERSION_MAX = 4
 _ONGOING = "Ongoing"
-# How long the markers of the last transaction take, mostly.
+# Typical time until the markers of the last transaction are written.
 _PAUSE_S = 0.005
 _PAUSE_S_MAX = 0.1
 
-# What the coordinator says of a transaction that was aborted, or that somebody else has begun since.
+# Errors of a transaction that was aborted, or replaced by a later one.
 LOST = frozenset(
     {
         ErrorCode.INVALID_PRODUCER_EPOCH,
@@ -60,7 +62,7 @@ LOST = frozenset(
 
 
 class Producer(NamedTuple):
-    """Who writes in a transaction."""
+    """The producer of a transaction."""
 
     producer_id: int
     epoch: int
@@ -68,13 +70,13 @@ class Producer(NamedTuple):
 
 @dataclass(frozen=True)
 class Transaction:
-    """One transaction, for whoever writes in it or ends it."""
+    """One transaction, for the processes that write in it or end it."""
 
     transactional_id: str
     producer: Producer
 
     def add(self, brokers: Brokers, topic: str, partitions: Sequence[int]) -> None:
-        """Make partitions part of it, which must be before anything is written there."""
+        """Add partitions to the transaction, before anything is written to them."""
         request = AddPartitionsToTxnRequest(
             v3_and_below_transactional_id=self.transactional_id,
             v3_and_below_producer_id=self.producer.producer_id,
@@ -101,7 +103,7 @@ class Transaction:
         group_id: str,
         committed: Mapping[TopicPartition, CommittedOffset],
     ) -> None:
-        """Have a group's offsets committed with it."""
+        """Commit a group's offsets as part of the transaction."""
         adding = AddOffsetsToTxnRequest(
             transactional_id=self.transactional_id,
             producer_id=self.producer.producer_id,
@@ -152,11 +154,11 @@ class Transaction:
         )
 
     def commit(self, brokers: Brokers) -> None:
-        """Make all of it visible; once more does nothing more. ApiError with a code in LOST if it is gone."""
+        """Commit; idempotent. ApiError with a code in LOST if the transaction no longer exists."""
         self._end(brokers, committed=True)
 
     def abort(self, brokers: Brokers) -> None:
-        """Make all of it void; does nothing where that has happened already, or somebody else began anew."""
+        """Abort; does nothing if the transaction was aborted already, or replaced by a later one."""
         with contextlib.suppress(ApiError):
             self._end(brokers, committed=False)
 
@@ -178,9 +180,9 @@ class Transaction:
 
 
 def begin(brokers: Brokers, transactional_id: str, timeout_ms: int) -> Transaction:
-    """Begin a transaction: what an earlier one of this id left open is aborted, its writers are fenced.
+    """Begin a transaction: an open one with this id is aborted and its producer fenced.
 
-    The coordinator aborts it when it has not ended `timeout_ms` after it was first written to.
+    The coordinator aborts the new one if it has not ended `timeout_ms` after the first write.
     """
     request = InitProducerIdRequest(
         transactional_id=transactional_id, transaction_timeout_ms=timeout_ms
@@ -204,7 +206,9 @@ def begin(brokers: Brokers, transactional_id: str, timeout_ms: int) -> Transacti
 
 
 def find_lost(brokers: Brokers, transactions: Iterable[Transaction]) -> list[Transaction]:
-    """Return those that are no longer open as they were begun (DescribeTransactions, KIP-664)."""
+    """Return the transactions that are no longer open as they began (DescribeTransactions,
+    KIP-664).
+    """
 
     def is_lost(transaction: Transaction) -> bool:
         name = transaction.transactional_id
@@ -238,7 +242,7 @@ def list_open(brokers: Brokers, prefix: str) -> list[str]:
 
 
 def _settle(brokers: Brokers, attempt: Callable[[], T]) -> T:
-    """Return what `attempt` returns, trying again while the last transaction is still being ended."""
+    """Return the result of `attempt`, retrying while the previous transaction is still ending."""
     deadline = time.monotonic() + brokers.timeout_s
     pause = _PAUSE_S
     while True:

@@ -1,7 +1,7 @@
-"""Records in bulk, through librdkafka: the only door to confluent_kafka.
+"""Bulk transfer of records through librdkafka: the only module that imports confluent_kafka.
 
-Two thin classes with our errors and our values; what they are told in `settings` are librdkafka's own
-option names. librdkafka's threads do the work, these objects belong to one thread.
+Two thin classes with our errors and values; `settings` uses librdkafka's own option names.
+librdkafka's threads do the work; each object belongs to one thread.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,25 +22,25 @@ _DELIVERY_TIMEOUT_MS = 30_000
 _FLUSH_STEP_S = 0.5
 _CLIENT = {
     "client.id": "ottla",
-    # librdkafka would write its own lines to standard error.
+    # Without a logger, librdkafka writes to standard error.
     "log_level": 0,
 }
 _PRODUCER = {
-    # Keeps the order over retries. An idempotent producer would also keep out duplicates, but
-    # librdkafka takes half a second before its first record: too long for a command.
+    # Keeps the order across retries. An idempotent producer would also prevent duplicates, but
+    # librdkafka needs half a second before its first record: too long for a command.
     "max.in.flight.requests.per.connection": 1,
-    # Kafka's own hash, so that every client puts a key into the same partition.
+    # Kafka's own hash, so that every client places a key in the same partition.
     "partitioner": "murmur2_random",
     "message.timeout.ms": _DELIVERY_TIMEOUT_MS,
 }
 _CONSUMER = {
     "enable.partition.eof": True,
-    # Positions are committed once the records have been written out: see `store`.
+    # A position is committed once its records have been processed: see `store`.
     "enable.auto.offset.store": False,
-    # A reader that falls behind its full queue must not pause for a second (librdkafka's default).
+    # A consumer whose queue is full must not pause for a second, which is librdkafka's default.
     "fetch.queue.backoff.ms": 10,
 }
-# A group id is obligatory even where none is used.
+# librdkafka requires a group id even if no group is used.
 _NO_GROUP = {"group.id": "ottla-without-group", "enable.auto.commit": False}
 _TIMESTAMP_TYPES = {
     librdkafka.TIMESTAMP_CREATE_TIME: "create",
@@ -49,7 +49,7 @@ _TIMESTAMP_TYPES = {
 
 
 class ConsumedRecord(NamedTuple):
-    """One record as it was read; timestamp in ms, -1 and type "unknown" where there is none."""
+    """One consumed record; its timestamp is in ms, or -1 with type "unknown"."""
 
     topic: str
     partition: int
@@ -70,9 +70,10 @@ class EndOfPartition(NamedTuple):
 
 
 class RecordProducer:
-    """Writes records in order, with acks=all, at least once; a context manager that ends with `flush`.
+    """Writes records in order, with acks=all, at least once; a context manager that ends with
+    `flush`.
 
-    `delivered` counts what the cluster has acknowledged. The first failure is raised by the next call.
+    `delivered` counts acknowledged records. The first failure is raised by the next call.
     """
 
     def __init__(self, bootstrap: str, settings: Settings | None = None) -> None:
@@ -91,7 +92,9 @@ class RecordProducer:
         partition: int | None = None,
         headers: Sequence[Header] = (),
     ) -> None:
-        """Queue a record; waits while the queue is full. A key, or chance, picks the partition."""
+        """Queue a record; blocks while the queue is full. Without `partition` the key decides, or
+        chance.
+        """
         words: dict[str, Any] = {"headers": list(headers)} if headers else {}
         if partition is not None:
             words["partition"] = partition
@@ -113,8 +116,8 @@ class RecordProducer:
         self._raise_failure()
 
     def flush(self) -> None:
-        """Wait until every record is acknowledged; raise for the first that is not."""
-        # In steps, so that Ctrl-C is heard.
+        """Wait until every record is acknowledged; raise the first failure."""
+        # In steps, so that Ctrl-C takes effect.
         while self._producer.flush(_FLUSH_STEP_S):
             self._raise_failure()
         self._raise_failure()
@@ -129,7 +132,7 @@ class RecordProducer:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Flush, unless an error is on its way: then what is queued is given up."""
+        """Flush, unless an exception is propagating: then queued records are dropped."""
         if kind is None:
             self.flush()
         else:
@@ -147,9 +150,9 @@ class RecordProducer:
 
 
 class RecordConsumer:
-    """Reads records, of assigned partitions or as a member of a group; a context manager.
+    """Reads records of assigned partitions, or as a member of a group; a context manager.
 
-    In a group, positions are committed in the background as far as `store` was told, and on close.
+    In a group, positions passed to `store` are committed in the background, and on close.
     """
 
     def __init__(
@@ -170,7 +173,7 @@ class RecordConsumer:
     def subscribe(
         self, topics: Sequence[str], on_change: Callable[[set[TopicPartition]], None]
     ) -> None:
-        """Join the group; `on_change` hears from `poll` which partitions are ours now."""
+        """Join the group; `poll` calls `on_change` with the assigned partitions."""
         mine: set[TopicPartition] = set()
 
         def gained(_: Any, partitions: Sequence[librdkafka.TopicPartition]) -> None:
@@ -184,9 +187,10 @@ class RecordConsumer:
         self._consumer.subscribe(list(topics), on_assign=gained, on_revoke=lost, on_lost=lost)
 
     def poll(self, timeout_s: float, *, limit: int = 1) -> list[ConsumedRecord | EndOfPartition]:
-        """Return up to `limit` records and ends of partitions; none if none come in time.
+        """Return up to `limit` records and ends of partitions; an empty list after the timeout.
 
-        More than one are waited for until the time is over: 0 takes what is there.
+        With a `limit` above one, blocks until `limit` records arrive or the timeout expires; with
+        timeout 0, returns the records that are available.
         """
         return [self._event(message) for message in self._consumer.consume(limit, timeout_s)]
 
@@ -211,17 +215,17 @@ class RecordConsumer:
         raise _translate(error)
 
     def store(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Have these positions committed soon: the next offsets to read."""
+        """Mark these positions, the next offsets to read, to be committed soon."""
         rows = [librdkafka.TopicPartition(*key, offset) for key, offset in positions.items()]
         try:
             self._consumer.store_offsets(offsets=rows)
         except KafkaException as error:
-            # The partition went to another member meanwhile, who will read the records again.
+            # The partition was reassigned meanwhile; its new member reads the records again.
             if error.args[0].code() != KafkaError._STATE:
                 raise _translate(error.args[0]) from error
 
     def close(self) -> None:
-        """Commit what was stored, leave the group, stop; idempotent."""
+        """Commit stored positions, leave the group, stop; idempotent."""
         self._consumer.close()
 
     def __enter__(self) -> "RecordConsumer":
@@ -238,7 +242,7 @@ class RecordConsumer:
         self.close()
 
     def _on_error(self, error: KafkaError) -> None:
-        # The rest mends itself, or comes out of `poll`.
+        # Other errors are transient, or are returned by `poll`.
         if error.code() == KafkaError._ALL_BROKERS_DOWN:
             self.is_down = True
 

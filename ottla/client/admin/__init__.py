@@ -1,5 +1,6 @@
-"""Administration of a cluster: one module a subject, functions that take `Brokers` and return values.
+"""Administration of a cluster: one module per subject, functions that take `Brokers` and return
+values.
 
-Each function finds the broker that must answer, repeats what fails in passing, and raises ApiError for
-what the cluster refuses.
+Each function sends its request to the right broker, retries transient errors, and raises ApiError
+for permanent ones.
 """

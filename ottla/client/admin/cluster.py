@@ -1,4 +1,4 @@
-"""The cluster itself: its id, its brokers, its controller (DescribeCluster, KIP-700)."""
+"""The cluster: its id, brokers and controller (DescribeCluster, KIP-700)."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from ottla.wire.messages.describe_cluster import DescribeClusterRequest, Describ
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """A running broker, at the address that clients are told."""
+    """A running broker, with the address that it advertises."""
 
     node_id: int
     host: str
@@ -27,7 +27,7 @@ class ClusterDescription:
 
 
 def describe_cluster(brokers: Brokers) -> ClusterDescription:
-    """Return the cluster as any of its brokers sees it."""
+    """Return the cluster as one of its brokers describes it."""
 
     def attempt() -> ClusterDescription:
         response = brokers.ask(DescribeClusterRequest(), DescribeClusterResponse)

@@ -20,7 +20,9 @@ from ottla.wire.messages.incremental_alter_configs import (
 
 
 class ResourceType(IntEnum):
-    """What has a configuration (org.apache.kafka.common.config.ConfigResource.Type)."""
+    """The types of resources with a configuration
+    (org.apache.kafka.common.config.ConfigResource.Type).
+    """
 
     TOPIC = 2
     BROKER = 4
@@ -28,7 +30,7 @@ class ResourceType(IntEnum):
 
 
 class ConfigSource(IntEnum):
-    """Where a value comes from (KIP-226)."""
+    """The source of a value (KIP-226)."""
 
     UNKNOWN = -1
     DYNAMIC_TOPIC_CONFIG = 1
@@ -48,7 +50,7 @@ class _Operation(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """A topic by its name, or a broker by its id written as text."""
+    """A topic by name, or a broker by id as text."""
 
     type: ResourceType
     name: str
@@ -56,7 +58,7 @@ class Resource:
 
 @dataclass(frozen=True, slots=True)
 class ConfigEntry:
-    """One option; a sensitive value is None. `documentation` is empty where the broker sends none."""
+    """One option; a sensitive value is None. `documentation` is empty if the broker sends none."""
 
     name: str
     value: str | None
@@ -69,7 +71,7 @@ class ConfigEntry:
 def describe_config(
     brokers: Brokers, resource: Resource, *, names: Sequence[str] | None = None
 ) -> list[ConfigEntry]:
-    """Return the options in force, by name; all of them, or those of `names`."""
+    """Return the effective options by name: all of them, or those in `names`."""
     request = DescribeConfigsRequest(
         resources=[
             DescribeConfigsResource(
@@ -83,7 +85,7 @@ def describe_config(
 
     def attempt() -> list[ConfigEntry]:
         if resource.type is ResourceType.BROKER and resource.name:
-            # Only the broker itself knows its static configuration.
+            # Static broker configuration is known only to that broker.
             response = brokers.ask_node(int(resource.name), request, DescribeConfigsResponse)
         else:
             response = brokers.ask(request, DescribeConfigsResponse)
@@ -112,7 +114,7 @@ def alter_config(
     delete: Sequence[str] = (),
     validate_only: bool = False,
 ) -> None:
-    """Set some options and give others their default back; all or nothing, ApiError INVALID_CONFIG."""
+    """Set some options and reset others to their defaults, all or nothing; ApiError INVALID_CONFIG."""
     changes = [
         AlterableConfig(name=name, config_operation=_Operation.SET, value=value)
         for name, value in (assign or {}).items()

@@ -32,7 +32,7 @@ _DEAD = "Dead"
 
 @dataclass(frozen=True, slots=True)
 class GroupListing:
-    """A group as the list shows it; state and type are empty from old brokers."""
+    """A group in a listing; state and type are empty if the broker is old."""
 
     group_id: str
     protocol_type: str
@@ -42,7 +42,7 @@ class GroupListing:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A member and the partitions it reads; `instance_id` is None unless it is static (KIP-345)."""
+    """A member and its partitions; `instance_id` is None unless it is static (KIP-345)."""
 
     member_id: str
     instance_id: str | None
@@ -67,7 +67,7 @@ class Group:
 
 
 def list_groups(brokers: Brokers, *, states: Sequence[str] = ()) -> list[GroupListing]:
-    """Return the groups of all brokers, by id; only those in one of `states`, if any are named."""
+    """Return the groups of all brokers, by id, optionally only those in one of `states`."""
     request = ListGroupsRequest(states_filter=list(states))
 
     def ask(node_id: int) -> list[GroupListing]:
@@ -112,7 +112,7 @@ def describe_group(brokers: Brokers, group_id: str) -> Group:
 
 
 def _consumer_group(brokers: Brokers, group_id: str) -> Group | None:
-    """Return a group of the consumer protocol (KIP-848); None if there is none, or no such API."""
+    """Return a group of the consumer protocol (KIP-848); None if it or the API does not exist."""
     request = ConsumerGroupDescribeRequest(group_ids=[group_id])
     try:
         response = brokers.ask_coordinator(group_id, request, ConsumerGroupDescribeResponse)
@@ -159,9 +159,10 @@ def delete_group(brokers: Brokers, group_id: str) -> None:
 
 
 def remove_members(brokers: Brokers, group: Group, *, reason: str = "") -> None:
-    """Have all members of a group leave it, as Admin.removeMembersFromConsumerGroup does (KIP-345, KIP-571).
+    """Remove all members of a group, as Admin.removeMembersFromConsumerGroup does (KIP-345,
+    KIP-571).
 
-    Those that have left meanwhile are no error; ApiError otherwise.
+    Members that have left meanwhile are skipped; other failures raise ApiError.
     """
     leaving = [
         MemberIdentity(
@@ -183,7 +184,7 @@ def remove_members(brokers: Brokers, group: Group, *, reason: str = "") -> None:
 
 def _member(row: DescribedGroupMember, protocol_type: str) -> Member:
     assignment: list[tuple[str, int]] = []
-    # Other protocols (Connect's, for one) put bytes of their own here.
+    # Other protocols, such as Connect's, have their own format.
     if protocol_type == _CONSUMER and row.member_assignment:
         decoded = consumer_protocol.decode_assignment(row.member_assignment)
         for topic in decoded.assigned_partitions:

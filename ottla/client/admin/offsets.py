@@ -1,5 +1,5 @@
-"""Offsets: where partitions begin and end, what was written when, what groups have committed
-(ListOffsets, OffsetFetch, OffsetCommit).
+"""Offsets: starts and ends of partitions, offsets by time, committed offsets (ListOffsets,
+OffsetFetch, OffsetCommit).
 """
 
 from collections import defaultdict
@@ -24,7 +24,7 @@ from ottla.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResp
 
 TopicPartition = tuple[str, int]
 
-# The timestamps that ListOffsets reserves (KIP-79, KIP-734).
+# Timestamps with a special meaning in ListOffsets (KIP-79, KIP-734).
 LATEST = -1
 EARLIEST = -2
 MAX_TIMESTAMP = -3
@@ -35,13 +35,13 @@ PROGRESS = "ottla-progress"
 READ_UNCOMMITTED = 0
 READ_COMMITTED = 1
 _FROM_A_CLIENT = -1
-# A commit from outside the group (KIP-98's "simple" commit): only an empty group accepts it.
+# A commit without membership, which only an empty group accepts.
 _NO_GENERATION = -1
 
 
 @dataclass(frozen=True, slots=True)
 class FoundOffset:
-    """What ListOffsets answers: -1 and -1 where no record is as late as was asked for."""
+    """A result of ListOffsets; -1 and -1 if every record is older than the timestamp."""
 
     offset: int
     timestamp: int
@@ -50,7 +50,7 @@ class FoundOffset:
 
 @dataclass(frozen=True, slots=True)
 class CommittedOffset:
-    """What a group has committed in a partition."""
+    """The committed offset of a group in a partition."""
 
     offset: int
     leader_epoch: int = -1
@@ -65,7 +65,7 @@ def list_offsets(
 ) -> dict[TopicPartition, FoundOffset]:
     """Return for each partition the first offset at or after its timestamp (ms, LATEST, EARLIEST…).
 
-    LATEST is what consumers can read up to: the high watermark, or with READ_COMMITTED the last
+    LATEST is where consumers can read up to: the high watermark, or with READ_COMMITTED the last
     stable offset.
     """
 
@@ -87,7 +87,7 @@ def list_offsets(
 def offsets_at(
     brokers: Brokers, partitions: Sequence[TopicPartition], timestamp_ms: int
 ) -> dict[TopicPartition, int]:
-    """Return the first offset at or after a moment; the end where every record is older."""
+    """Return the first offset at or after a timestamp; the end if every record is older."""
     found = list_offsets(brokers, dict.fromkeys(partitions, max(timestamp_ms, 0)))
     late = [key for key, answer in found.items() if answer.offset < 0]
     ends = list_offsets(brokers, dict.fromkeys(late, LATEST)) if late else {}
@@ -97,11 +97,11 @@ def offsets_at(
 def committed_offsets(
     brokers: Brokers, group_id: str, *, require_stable: bool = True
 ) -> dict[TopicPartition, CommittedOffset]:
-    """Return everything that a group has committed; empty for a group that does not exist.
+    """Return all committed offsets of a group; empty if the group does not exist.
 
-    Transactions that are still open are waited for, unless `require_stable` is False (KIP-447).
+    Waits for open transactions unless `require_stable` is False (KIP-447).
     """
-    # Version 7 asks for one group by names; later ones batch groups and use topic ids.
+    # Version 7 requests one group by name; later ones batch groups and use topic ids.
     request = OffsetFetchRequest(group_id=group_id, topics=None, require_stable=require_stable)
 
     def attempt() -> dict[TopicPartition, CommittedOffset]:
@@ -122,7 +122,7 @@ def committed_offsets(
 def commit_offsets(
     brokers: Brokers, group_id: str, committed: Mapping[TopicPartition, CommittedOffset]
 ) -> None:
-    """Commit for a group from outside; ApiError UNKNOWN_MEMBER_ID while the group has members."""
+    """Commit offsets for a group without members; ApiError UNKNOWN_MEMBER_ID if it has some."""
     by_topic: dict[str, list[OffsetCommitRequestPartition]] = defaultdict(list)
     for (topic, partition), value in committed.items():
         by_topic[topic].append(
@@ -142,7 +142,7 @@ def commit_offsets(
     )
 
     def attempt() -> None:
-        # Version 10 replaces topic names by ids, which a tool would have to look up first.
+        # Version 10 uses topic ids, which a tool would have to look up first.
         response = brokers.ask_coordinator(group_id, request, OffsetCommitResponse, max_version=9)
         for topic in response.topics:
             for row in topic.partitions:

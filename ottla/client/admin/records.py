@@ -1,4 +1,4 @@
-"""Records as a whole: delete everything before an offset (DeleteRecords, KIP-107)."""
+"""Deletion of all records before an offset (DeleteRecords, KIP-107)."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ TO_THE_END = -1
 def delete_records(
     brokers: Brokers, before: Mapping[tuple[str, int], int]
 ) -> dict[tuple[str, int], int]:
-    """Delete what stands before an offset in each partition; return the new log start offsets."""
+    """Delete the records before an offset in each partition; return the new log start offsets."""
 
     def attempt() -> dict[tuple[str, int], int]:
         by_leader: dict[int, dict[str, list[DeleteRecordsPartition]]] = defaultdict(

@@ -1,4 +1,4 @@
-"""Topics: list, describe, create, grow, delete (Metadata, CreateTopics, CreatePartitions, DeleteTopics)."""
+"""Topics: list, describe, create, add partitions, delete."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,13 +19,13 @@ from ottla.wire.messages.create_topics import (
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from ottla.wire.messages.metadata import MetadataResponseTopic
 
-# Let the broker's num.partitions and default.replication.factor decide (KIP-464).
+# Use the broker's num.partitions and default.replication.factor (KIP-464).
 BROKER_DEFAULT = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """One partition; `leader` is -1 while there is none."""
+    """One partition; `leader` is -1 if it has none."""
 
     partition: int
     leader: int
@@ -37,7 +37,7 @@ class Partition:
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic and its partitions in order; the id is 16 bytes, zero from brokers without ids."""
+    """A topic and its partitions in order; the id is 16 bytes, zero if the broker sends none."""
 
     name: str
     topic_id: bytes
@@ -46,13 +46,13 @@ class Topic:
 
     @property
     def replication_factor(self) -> int:
-        """Replicas of the first partition, as Kafka's tools count them."""
+        """The number of replicas of the first partition, as Kafka's tools report it."""
         return len(self.partitions[0].replicas) if self.partitions else 0
 
 
 @dataclass(frozen=True, slots=True)
 class CreatedTopic:
-    """What the cluster made; -1 where an old broker does not say."""
+    """The created topic; -1 for values that an old broker does not send."""
 
     name: str
     topic_id: bytes
@@ -61,7 +61,7 @@ class CreatedTopic:
 
 
 def list_topics(brokers: Brokers) -> list[Topic]:
-    """Return every topic, by name; internal ones are marked."""
+    """Return every topic by name; internal ones are marked."""
     response = brokers.retry(brokers.metadata)
     return sorted((_topic(row) for row in response.topics), key=lambda topic: topic.name)
 
@@ -107,7 +107,7 @@ def create_topic(
 
 
 def add_partitions(brokers: Brokers, name: str, total: int) -> None:
-    """Grow a topic to `total` partitions; ApiError INVALID_PARTITIONS if it has as many already."""
+    """Increase a topic to `total` partitions; ApiError INVALID_PARTITIONS if it is not an increase."""
     request = CreatePartitionsRequest(
         topics=[CreatePartitionsTopic(name=name, count=total, assignments=None)],
         timeout_ms=int(brokers.timeout_s * 1000),
@@ -123,7 +123,7 @@ def add_partitions(brokers: Brokers, name: str, total: int) -> None:
 
 def delete_topic(brokers: Brokers, name: str) -> None:
     """Delete a topic and all its records; ApiError UNKNOWN_TOPIC_OR_PARTITION if there is none."""
-    # Version 5 names topics plainly; version 6 only adds deletion by id.
+    # Version 5 uses names; version 6 only adds deletion by id.
     request = DeleteTopicsRequest(topic_names=[name], timeout_ms=int(brokers.timeout_s * 1000))
 
     def attempt() -> None:
