@@ -1,8 +1,8 @@
 """The table of APIs: key, name, versions, request and response class.
 
-The versions are those that the codec reads and writes, which are Apache Kafka 4.3's; what a broker
-advertises is decided by `ottla.server.apis`. `stem` names the API's file in `wire/messages/`,
-`server/handlers/` and `tests/handlers/`.
+The versions are those that the codec reads and writes, which are Apache Kafka 4.3's;
+`ottla.server.apis` decides which ones a broker advertises. `stem` names the API's file in
+`wire/messages/`, `server/handlers/` and `tests/handlers/`.
 """
 
 from enum import IntEnum
@@ -142,7 +142,7 @@ class Api(NamedTuple):
 
     @property
     def is_ever_flexible(self) -> bool:
-        """Tell whether any version has compact lengths and tagged fields."""
+        """True if any version has compact lengths and tagged fields."""
         return self.flexible_since != NEVER
 
 

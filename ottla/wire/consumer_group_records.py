@@ -1,8 +1,8 @@
 """Keys and values of `__consumer_offsets` for groups of the consumer protocol (KIP-848).
 
-Byte for byte Apache Kafka's: a two-byte version and the message, where the version of a key is also its
-kind (3 to 8, and 16). Every value is version 0 and flexible. A value of None is a tombstone and never
-comes here. `group_records` holds what classic groups and offsets write.
+The bytes are Apache Kafka's: a two-byte version and the message; the version of a key is also its
+kind (3 to 8, and 16). Every value has version 0 and is flexible. Tombstones (value None) are not
+encoded here. `group_records` contains the records of classic groups and of offsets.
 """
 
 import struct
@@ -33,13 +33,13 @@ M = TypeVar("M", bound=Message)
 
 
 class ConsumerGroupMetadataKey(Message, versions=(3, 3)):
-    """Key of a group's epoch."""
+    """Key of a group's epoch record."""
 
     group_id: str = string()
 
 
 class ConsumerGroupPartitionMetadataKey(Message, versions=(4, 4)):
-    """Key of what a group knew of its topics; brokers since 4.1 only remove it (KIP-1101)."""
+    """Key of a group's topic metadata; brokers since 4.1 only delete it (KIP-1101)."""
 
     group_id: str = string()
 
@@ -58,21 +58,21 @@ class ConsumerGroupTargetAssignmentMetadataKey(Message, versions=(6, 6)):
 
 
 class ConsumerGroupTargetAssignmentMemberKey(Message, versions=(7, 7)):
-    """Key of what a member shall have."""
+    """Key of a member's target assignment."""
 
     group_id: str = string()
     member_id: str = string()
 
 
 class ConsumerGroupCurrentMemberAssignmentKey(Message, versions=(8, 8)):
-    """Key of what a member has."""
+    """Key of a member's current assignment."""
 
     group_id: str = string()
     member_id: str = string()
 
 
 class ConsumerGroupRegularExpressionKey(Message, versions=(16, 16)):
-    """Key of the topics that a regular expression stands for."""
+    """Key of the topics that a regular expression resolves to."""
 
     group_id: str = string()
     regular_expression: str = string()
@@ -93,7 +93,7 @@ class PartitionMetadata(Struct):
 
 
 class TopicMetadata(Struct):
-    """A topic as its group knew it."""
+    """A topic in a group's topic metadata."""
 
     topic_id: bytes = uuid()
     topic_name: str = string()
@@ -115,7 +115,7 @@ class ClassicProtocol(Struct):
 
 
 class ClassicMemberMetadata(Struct):
-    """What a member of the classic protocol has beside; the timeout in ms."""
+    """Additional state of a member that uses the classic protocol; the timeout in ms."""
 
     session_timeout_ms: int = int32()
     supported_protocols: list[ClassicProtocol] = array(ClassicProtocol)
@@ -132,14 +132,14 @@ class ConsumerGroupMemberMetadataValue(Message, versions=(0, 0), flexible_since=
     subscribed_topic_regex: str | None = string(nullable_since=0, default=None)
     rebalance_timeout_ms: int = int32(default=-1)
     server_assignor: str | None = string(nullable_since=0, default=None)
-    # Kafka takes an empty struct for what is not there: null is always written.
+    # Kafka reads an absent value as an empty struct, so null is always written explicitly.
     classic_member_metadata: ClassicMemberMetadata | None = nested(
         ClassicMemberMetadata, nullable_since=0, default=(), tag=0
     )
 
 
 class ConsumerGroupTargetAssignmentMetadataValue(Message, versions=(0, 0), flexible_since=0):
-    """For which group epoch the target was made, and when (KIP-1263; ms since 1970)."""
+    """The group epoch that the target was computed for, and the time (KIP-1263; ms since 1970)."""
 
     assignment_epoch: int = int32()
     assignment_timestamp: int = int64(tag=0, ignorable=True)
@@ -153,13 +153,13 @@ class TargetTopicPartitions(Struct):
 
 
 class ConsumerGroupTargetAssignmentMemberValue(Message, versions=(0, 0), flexible_since=0):
-    """What a member shall have."""
+    """The target assignment of a member."""
 
     topic_partitions: list[TargetTopicPartitions] = array(TargetTopicPartitions)
 
 
 class CurrentTopicPartitions(Struct):
-    """Partitions of one topic, and with which epoch each of them came (KIP-1251)."""
+    """Partitions of one topic, and the epoch in which each was assigned (KIP-1251)."""
 
     topic_id: bytes = uuid()
     partitions: list[int] = array(int32)
@@ -167,7 +167,7 @@ class CurrentTopicPartitions(Struct):
 
 
 class ConsumerGroupCurrentMemberAssignmentValue(Message, versions=(0, 0), flexible_since=0):
-    """What a member has, and what it is still to give back."""
+    """The partitions that a member owns, and those it must still revoke."""
 
     member_epoch: int = int32()
     previous_member_epoch: int = int32()
@@ -177,7 +177,7 @@ class ConsumerGroupCurrentMemberAssignmentValue(Message, versions=(0, 0), flexib
 
 
 class ConsumerGroupRegularExpressionValue(Message, versions=(0, 0), flexible_since=0):
-    """The topics that matched; the version of the image they were found in, and when (ms)."""
+    """The matching topics, the version of the image they were found in, and the time (ms)."""
 
     topics: list[str] = array(string)
     version: int = int64()
@@ -206,24 +206,24 @@ _KEYS: dict[int, type[Key]] = {
 
 
 def encode_key(key: Key) -> bytes:
-    """Write a key in the version of its kind."""
+    """Encode a key, with the version of its kind."""
     return _VERSION.pack(key.MAX_VERSION) + encode(key, key.MAX_VERSION)
 
 
 def decode_key(data: Buffer) -> Key | None:
-    """Read a key; None for kinds that are not of these groups. Raises ProtocolError."""
+    """Decode a key; None for kinds that do not belong to these groups. Raises ProtocolError."""
     version = _version(data)
     kind = _KEYS.get(version)
     return None if kind is None else decode(kind, version, data, _VERSION.size)[0]
 
 
 def encode_value(value: Message) -> bytes:
-    """Write a value."""
+    """Encode a value."""
     return _VERSION.pack(VALUE_VERSION) + encode(value, VALUE_VERSION)
 
 
 def decode_value(cls: type[M], data: Buffer) -> M:
-    """Read a value of the class that belongs to its key. Raises ProtocolError."""
+    """Decode a value of the class that belongs to its key. Raises ProtocolError."""
     message, _ = decode(cls, _version(data), data, _VERSION.size)
     return message
 

@@ -1,7 +1,8 @@
-"""What consumers tell each other inside JoinGroup and SyncGroup: subscription and assignment.
+"""The subscriptions and assignments that consumers exchange inside JoinGroup and SyncGroup.
 
-Both are a two-byte version and the message; the broker hands them on unread. A version above the
-highest known is read as the highest: later versions only add fields at the end.
+Both are a two-byte version and the message; the broker passes them on without decoding them. A
+version above the highest known one is read as the highest: later versions only add fields at the
+end.
 """
 
 import struct
@@ -26,7 +27,7 @@ class TopicPartition(Struct):
 
 
 class ConsumerProtocolSubscription(Message, versions=(0, 3)):
-    """What a member wants to read and what it has.
+    """The topics that a member subscribes to and the partitions that it owns.
 
     1 owned partitions (KIP-429), 2 the generation they belong to, 3 rack (KIP-881).
     """
@@ -39,29 +40,29 @@ class ConsumerProtocolSubscription(Message, versions=(0, 3)):
 
 
 class ConsumerProtocolAssignment(Message, versions=(0, 3)):
-    """What a member has been given; all versions are alike."""
+    """The partitions assigned to a member; all versions have the same layout."""
 
     assigned_partitions: list[TopicPartition] = array(TopicPartition)
     user_data: bytes | None = octets(nullable_since=0, default=None)
 
 
 def encode_subscription(subscription: ConsumerProtocolSubscription, version: int = 3) -> bytes:
-    """Write version and subscription."""
+    """Encode version and subscription."""
     return _VERSION.pack(version) + encode(subscription, version)
 
 
 def decode_subscription(data: Buffer) -> ConsumerProtocolSubscription:
-    """Read version and subscription. Raises ProtocolError."""
+    """Decode version and subscription. Raises ProtocolError."""
     return _decode(ConsumerProtocolSubscription, data)
 
 
 def encode_assignment(assignment: ConsumerProtocolAssignment, version: int = 3) -> bytes:
-    """Write version and assignment."""
+    """Encode version and assignment."""
     return _VERSION.pack(version) + encode(assignment, version)
 
 
 def decode_assignment(data: Buffer) -> ConsumerProtocolAssignment:
-    """Read version and assignment; no bytes at all are an empty one. Raises ProtocolError."""
+    """Decode version and assignment; no bytes mean an empty assignment. Raises ProtocolError."""
     if not data:
         return ConsumerProtocolAssignment()
     return _decode(ConsumerProtocolAssignment, data)

@@ -1,13 +1,13 @@
 """Compiles the decoder of one message in one version: straight-line Python, no schema at run time.
 
 A run of fixed-width fields becomes one `struct.Struct`; the length (or first varint byte) that
-follows a run is read with it. Objects are made with `object.__new__` and filled slot by slot.
-`ottla.wire.schema.source` shows the result. Rules the generated code keeps:
+follows a run is read with it. Objects are created with `object.__new__` and filled slot by slot.
+`ottla.wire.schema.source` returns the generated code, which keeps these rules:
 
-* a count is bounded by the bytes that remain and by the object budget before anything is built;
-* a slice may run past the end; `pos` then is behind `limit`, every later read fails, and the last
-  line of the decoder catches what has no later read;
-* bytes after the message are left alone (librdkafka sends some), unknown tags are stepped over.
+* a count is checked against the remaining bytes and the object budget before anything is allocated;
+* a slice may run past the end; then `pos` exceeds `limit`, every later read fails, and the last
+  line of the decoder checks it if there is no later read;
+* bytes after the message are ignored (librdkafka sends some), unknown tags are skipped.
 """
 
 import functools
@@ -32,13 +32,13 @@ from ottla.wire.fields import (
     execute,
 )
 
-# Arrays of integers up to this length are read by a Struct that is ready-made.
+# Arrays of integers up to this length use a precompiled Struct.
 _MANY_MAX = 32
 
 
 @functools.cache
 def unpacker(codes: str) -> Callable[..., tuple[Any, ...]]:
-    """Return `unpack_from` of a ready-made Struct in network byte order."""
+    """Return `unpack_from` of a cached Struct in network byte order."""
     return struct.Struct(f">{codes}").unpack_from
 
 
@@ -48,7 +48,7 @@ def _unpackers(code: str) -> list[Callable[..., tuple[Any, ...]]]:
 
 
 def has_records(cls: type[Struct]) -> bool:
-    """Tell whether record batches occur anywhere in the struct."""
+    """True if record batches occur anywhere in the struct."""
     for field in cls.FIELDS:
         item = field.type.item if isinstance(field.type, Array) else field.type
         if item is RECORDS or (isinstance(item, Nested) and has_records(item.struct)):
@@ -57,7 +57,7 @@ def has_records(cls: type[Struct]) -> bool:
 
 
 def smallest_size(type: Type, version: int, flexible: bool, nullable: bool = False) -> int:
-    """Return how many bytes a value of this type has at least."""
+    """Return the smallest encoded size of a value of this type, in bytes."""
     if isinstance(type, Fixed):
         return type.size_bytes
     if isinstance(type, Nested) and not nullable:
@@ -73,9 +73,9 @@ def smallest_size(type: Type, version: int, flexible: bool, nullable: bool = Fal
 
 
 def objects_per_item(type: Type) -> int:
-    """Return what an array element costs of the object budget.
+    """Return the cost of one array element in the object budget.
 
-    That is itself and the lists and structs in it; of its strings, two cost as much as a struct.
+    The element, and each list and struct in it, costs 1; two strings cost as much as a struct.
     """
     if not isinstance(type, Nested):
         return 1
@@ -104,7 +104,7 @@ def compile_decoder(cls: type[Message], version: int) -> Callable[..., tuple[Any
 
 
 class _DecoderWriter:
-    """Writes one decoder; `run` holds the fixed-width reads that are not written yet."""
+    """Writes one decoder; `run` contains the fixed-width reads that have not been written yet."""
 
     def __init__(self, cls: type[Message], version: int) -> None:
         self.cls = cls
@@ -149,7 +149,7 @@ class _DecoderWriter:
         self.write(f"    raise malformed({self.cls.__name__!r}, {self.version}, error) from error")
 
     def write_struct(self, cls: type[Struct], target: str, depth: int) -> None:
-        """Make an object, fill it, and read the tagged fields at its end."""
+        """Write code that creates an object, fills it and reads the tagged fields at its end."""
         self.names[cls.__name__] = cls
         self.write(f"{target} = new({cls.__name__})")
         tagged: list[Field] = []
@@ -171,7 +171,7 @@ class _DecoderWriter:
             self.write_tags(cls, tagged, target, depth)
 
     def write_default(self, field: Field, target: str) -> None:
-        """Store the value of a field that may not come."""
+        """Store the default of a field that may be absent."""
         value = repr(field.default)
         if isinstance(field.type, Array) and field.is_fresh:
             value = "[]"
@@ -220,7 +220,9 @@ class _DecoderWriter:
             self.flush()
 
     def write_null_check(self, target: str, label: str, nullable: bool) -> None:
-        """Handle a null length; the lines after it, one level deeper if nullable, have one."""
+        """Write the handling of a null length; if nullable, the lines after it are one level
+        deeper.
+        """
         is_null = "not n" if self.flexible else "n < 0"
         self.write(f"if {is_null}:")
         if nullable:
@@ -269,7 +271,7 @@ class _DecoderWriter:
         self.indent -= nullable
 
     def write_numbers(self, item: Fixed, target: str, label: str) -> None:
-        """Read an array of numbers at once; a short one bounds itself by what it unpacks."""
+        """Read an array of numbers at once; unpacking bounds a short one by itself."""
         name = f"many_{item.name}"
         self.names[name] = _unpackers(item.code)
         self.write("budget -= n")
@@ -317,7 +319,7 @@ class _DecoderWriter:
             label = f"{cls.__name__}.{field.name}"
             nullable = field.is_nullable_in(self.version)
             if isinstance(field.type, Nested) and nullable:
-                # Unlike elsewhere a size of 0 or 1 says whether the struct is there.
+                # Unlike other sizes, 0 and 1 are a presence flag here.
                 self.write("n, pos = uvarint(buffer, pos)")
                 self.write(f"{target}.{field.name} = None")
                 self.write("if n:")
@@ -338,7 +340,7 @@ class _DecoderWriter:
         self.indent -= 2
 
     def flush(self) -> None:
-        """Write the pending fixed-width reads as one unpacking."""
+        """Write the pending fixed-width reads as one unpack call."""
         if not self.run:
             return
         codes = "".join(code for code, _ in self.run)
@@ -367,7 +369,7 @@ _PRIMITIVES = (
 
 
 def malformed(name: str, version: int, error: Exception) -> ProtocolError:
-    """Describe content that could not be read."""
+    """Describe malformed content."""
     if isinstance(error, UnicodeDecodeError):
         return ProtocolError(f"{name} v{version} holds text that is not UTF-8")
     return ProtocolError(f"{name} v{version} ends too early")

@@ -1,13 +1,13 @@
 """Compiles the encoder of one message in one version: straight-line Python, no schema at run time.
 
-Values that follow each other become one packing, including at most one string and a few arrays of
-integers: such a packing is chosen by the lengths at hand and kept (`Packers`). Record bytes are
-never copied: where a message holds records the encoder returns a list of buffers, each records
-field being buffers of its own.
+Consecutive values are packed by one call, including at most one string and a few arrays of
+integers; such a packer is chosen by the actual lengths and cached (`Packers`). Record bytes are
+never copied: the encoder of a message with records returns a list of buffers in which each records
+field has buffers of its own.
 
-A value that the version has no field for is dropped where the field is `ignorable`; else it is
-ApiError UNSUPPORTED_VERSION, as for a null where the version allows none. A value of the wrong type
-is a bug of the caller and fails as AssertionError.
+If a version has no field for a value, the value is dropped if the field is `ignorable`; otherwise
+the encoder raises ApiError UNSUPPORTED_VERSION, as for a null that the version does not allow. A
+value of the wrong type is a bug of the caller and raises AssertionError.
 """
 
 import functools
@@ -34,20 +34,20 @@ from ottla.wire.fields import (
 )
 from ottla.wire.primitives import ONE_BYTE, encode_string_size, encode_uvarint
 
-# Packings of one place that are kept, by the lengths of their variable parts.
+# Cached packers per place, by the lengths of their variable parts.
 _PACKERS_MAX = 512
-# Variable parts that share one packing; more would make too many combinations of lengths.
+# Variable parts in one packer; more would create too many combinations of lengths.
 _ARRAYS_MAX = 3
 
 
 @functools.cache
 def packer(codes: str) -> Callable[..., bytes]:
-    """Return `pack` of a ready-made Struct in network byte order."""
+    """Return `pack` of a cached Struct in network byte order."""
     return struct.Struct(f">{codes}").pack
 
 
 class Packers(dict[Any, Callable[..., bytes]]):
-    """The packings of one place in a message, by length (or tuple of lengths) of its parts."""
+    """The packers of one place in a message, by length (or tuple of lengths) of its variable parts."""
 
     def __init__(self, codes: str) -> None:
         self.codes = codes
@@ -56,7 +56,7 @@ class Packers(dict[Any, Callable[..., bytes]]):
         if len(self) >= _PACKERS_MAX:
             self.clear()
         parts = lengths if isinstance(lengths, tuple) else (lengths,)
-        # A size is one byte up to 127 (it is sent plus one), else bytes of a longer varint.
+        # A size (plus one) up to 127 is one byte, larger ones are a longer varint.
         sizes = [len(encode_uvarint(length + 1)) for length in parts]
         prefixes = ["B" if size == 1 else f"{size}s" for size in sizes]
         codes = self.codes.format(*parts, *prefixes)
@@ -78,7 +78,7 @@ def compile_encoder(cls: type[Message], version: int) -> Callable[..., Any]:
 
 
 class _EncoderWriter:
-    """Writes one encoder; `run` holds the values that are not written yet."""
+    """Writes one encoder; `run` contains the values that have not been written yet."""
 
     def __init__(self, cls: type[Message], version: int) -> None:
         self.cls = cls
@@ -147,7 +147,7 @@ class _EncoderWriter:
             self.write_tags(sorted(tagged, key=_tag), source, depth)
 
     def write_absent(self, cls: type[Struct], field: Field, value: str) -> None:
-        """Refuse a value that this version cannot carry."""
+        """Write the check of a value that this version cannot represent."""
         if field.ignorable:
             return
         if field.is_fresh and isinstance(field.type, Array):
@@ -183,7 +183,7 @@ class _EncoderWriter:
     def write_nullable_struct(
         self, type: Nested, value: str, depth: int, absent: bytes = b"\xff"
     ) -> None:
-        """Write a struct behind a byte that says whether it is there."""
+        """Write a struct behind its presence byte."""
         self.flush()
         name = self.local("nested")
         self.write(f"{name} = {value}")
@@ -291,7 +291,7 @@ class _EncoderWriter:
         self.run.append((f"LENGTH{item.code}", f"*{values}"))
 
     def write_records(self, value: str) -> None:
-        """Hand the record buffers over; what was written before them becomes one buffer."""
+        """Append the record buffers; everything written before becomes one buffer."""
         assert self.sink == "add", "records inside a tagged field"
         buffers, length = self.local("buffers"), self.local("length")
         self.write(f"{buffers} = {value}")
@@ -359,7 +359,7 @@ class _EncoderWriter:
         self.sink = f"{buffers}.append"
         nullable = field.is_nullable_in(self.version)
         if isinstance(field.type, Nested) and nullable:
-            # Unlike elsewhere a size of 0 or 1 says whether the struct is there.
+            # Unlike other sizes, 0 and 1 are a presence flag here.
             self.write_nullable_struct(field.type, value, depth + 1, b"\0")
         else:
             self.write_value(field.type, value, depth + 1, nullable)
@@ -371,7 +371,7 @@ class _EncoderWriter:
         self.indent -= 1
 
     def flush(self) -> None:
-        """Write the pending values as one packing."""
+        """Write the pending values as one pack call."""
         if not self.run:
             return
         arguments = ", ".join(value for _, value in self.run)
@@ -387,7 +387,8 @@ class _EncoderWriter:
         else:
             name = f"packers{len(self.names)}"
             packers = self.names[name] = Packers(self.format_codes())
-            # `get` of a dict is faster than a subclass's subscript; what is missing is made by it.
+            # `get` of a dict is faster than a subclass's subscript; it calls the factory for
+            # missing keys.
             self.names[f"{name}_get"] = packers.get
             key = ", ".join(self.lengths)
             known = f"{name}_get(({key}))" if len(self.lengths) > 1 else f"{name}_get({key})"
@@ -412,7 +413,7 @@ class _EncoderWriter:
 
 
 def _is_absent(field: Field, value: str) -> str:
-    """Return the condition under which a tagged field is surely not written."""
+    """Return the condition under which a tagged field is certainly not written."""
     if isinstance(field.type, Array) and field.is_fresh:
         return f"not {value}"
     if isinstance(field.type, Nested) and field.is_fresh and field.nullable_since != NEVER:
@@ -428,7 +429,7 @@ def _tag(field: Field) -> int:
 
 
 def refuse_value(label: str, value: object, name: str, version: int) -> NoReturn:
-    """A value that would be lost silently."""
+    """Return the error for a value that the version would drop silently."""
     raise ApiError(
         ErrorCode.UNSUPPORTED_VERSION,
         f"{label} is set to {value!r}, which {name} v{version} has no field for.",
@@ -436,7 +437,7 @@ def refuse_value(label: str, value: object, name: str, version: int) -> NoReturn
 
 
 def unwritable(message: Message, version: int, error: Exception) -> Exception:
-    """Find the value that could not be written."""
+    """Find the value that could not be encoded."""
     place = find_wrong_value(message, version)
     if place is None:
         return AssertionError(f"{type(message).__name__} v{version} cannot be encoded: {error}")
@@ -448,7 +449,7 @@ def unwritable(message: Message, version: int, error: Exception) -> Exception:
 
 
 def find_wrong_value(message: Struct, version: int, path: str = "") -> tuple[str, object] | None:
-    """Walk a message and return path and value of the first field that does not fit its type."""
+    """Walk a message and return path and value of the first field with a wrong type."""
     for field in message.FIELDS:
         if not field.is_in(version):
             continue

@@ -1,15 +1,15 @@
-"""Declaring a message: one slotted class for all its versions, its fields as typed annotations.
+"""Declaration of messages: one slotted class for all versions, fields as typed annotations.
 
     class Heartbeat(Message, api_key=12, versions=(0, 4), flexible_since=4):
         group_id: str = string()
         group_instance_id: str | None = string(since=3, nullable_since=3, default=None)
 
-`since`/`until` say in which versions a field is on the wire (both included), `nullable_since` from
-which version it may be null, `tag` makes it a tagged field (KIP-482), `ignorable` lets an encoder
-drop a value that the version has no room for; without it that is an error. A field that is absent
-from a version is decoded as its default. Names, types and defaults are Kafka's; a tagged struct is
-`None` while it is absent. The codec is compiled from these declarations by `ottla.wire.decoding`
-and `ottla.wire.encoding`; `ottla.wire.schema` is the module to import.
+`since`/`until` give the versions in which a field is on the wire (both included), `nullable_since`
+the first version in which it may be null, `tag` makes it a tagged field (KIP-482), `ignorable` lets
+an encoder drop a value that the version cannot represent; otherwise that is an error. A field that
+a version does not have is decoded as its default. Names, types and defaults are Kafka's; a tagged
+struct is `None` while it is absent. `ottla.wire.decoding` and `ottla.wire.encoding` compile the
+codec from these declarations; import `ottla.wire.schema`.
 """
 
 import linecache
@@ -43,7 +43,7 @@ class Fixed(NamedTuple):
 
 
 class Variable(NamedTuple):
-    """A type with a length in front: string, bytes or records."""
+    """A type with a length prefix: string, bytes or records."""
 
     name: str
     default: object
@@ -105,21 +105,21 @@ class Field:
         self.ignorable = options.get("ignorable", False)
 
     def is_in(self, version: int) -> bool:
-        """Tell whether the field is on the wire in this version."""
+        """True if the field is on the wire in this version."""
         return self.since <= version <= self.until
 
     def is_nullable_in(self, version: int) -> bool:
-        """Tell whether the field may be null in this version."""
+        """True if the field may be null in this version."""
         return version >= self.nullable_since
 
     @property
     def is_fresh(self) -> bool:
-        """Tell whether each object needs a default of its own (a list, a struct)."""
+        """True if each object needs its own default (a list, a struct)."""
         return self.default is not None and isinstance(self.type, Array | Nested)
 
 
 class Options(TypedDict, total=False):
-    """What every kind of field takes besides its default."""
+    """The arguments of every kind of field besides its default."""
 
     since: int
     until: int
@@ -212,9 +212,9 @@ def array(
     default: Any = (),
     **options: Unpack[Options],
 ) -> Any:
-    """A list of structs (give the class) or of values (give their function: `array(int32)`).
+    """A list of structs (pass the class) or of values (pass their function: `array(int32)`).
 
-    The default is an empty list, or None where that is given.
+    The default is an empty list, or None if that is passed.
     """
     assert default is None or default == ()
     return Field(Array(_item_type(item)), default, options, nullable_since)
@@ -231,8 +231,8 @@ def nested(
 ) -> Any:
     """A struct in place, by default one with defaults.
 
-    With a `tag` it must be declared with `default=None`: it is None while it is absent. One that may
-    be null beside that has `default=()`: absent is one with defaults, and null is written.
+    With a `tag` it must be declared with `default=None`: it is None while it is absent. A tagged
+    struct that may also be null has `default=()`: absent means defaults, and null is written.
     """
     assert default is None or default == ()
     assert default is None or "tag" not in options or nullable_since != NEVER
@@ -250,7 +250,7 @@ def _item_type(item: Callable[..., Any]) -> Fixed | Variable | Nested:
 
 @dataclass_transform(kw_only_default=True)
 class StructType(type):
-    """Turns the declared fields into slots and keeps them, in their order, as `FIELDS`."""
+    """Turns the declared fields into slots and stores them, in order, as `FIELDS`."""
 
     FIELDS: tuple[Field, ...]
 
@@ -334,7 +334,7 @@ _MISSING: Any = object()
 
 
 def compile_constructor(cls: type[Struct]) -> Callable[..., None]:
-    """Write `__init__` out with one keyword for each field."""
+    """Generate `__init__` with one keyword for each field."""
     names: dict[str, Any] = {"missing": _MISSING}
     parameters, lines = [], []
     for field in cls.FIELDS:

@@ -1,8 +1,8 @@
 """Keys and values of `__consumer_offsets`, byte for byte Apache Kafka's.
 
 Each is a two-byte version and the message. The key's version is also its kind: 0 and 1 an offset
-commit, 2 a group; others (members of KIP-848 groups and the like) are read as `UnknownKey`, so that
-a loader can pass over them. A value of None is a tombstone and never comes here.
+commit, 2 a group; others (such as members of KIP-848 groups) are decoded as `UnknownKey`, so that a
+loader can skip them. Tombstones (value None) are not encoded here.
 """
 
 import struct
@@ -46,7 +46,7 @@ class GroupMetadataKey(Message, versions=(2, 2)):
 
 
 class UnknownKey(NamedTuple):
-    """A key of a kind that is not read here."""
+    """A key of a kind that is not decoded here."""
 
     version: int
 
@@ -93,12 +93,12 @@ class GroupMetadataValue(Message, versions=(0, 4), flexible_since=4):
 
 
 def encode_key(key: OffsetCommitKey | GroupMetadataKey) -> bytes:
-    """Write a key in the version of its kind."""
+    """Encode a key, with the version of its kind."""
     return _VERSION.pack(key.MAX_VERSION) + encode(key, key.MAX_VERSION)
 
 
 def decode_key(data: Buffer) -> OffsetCommitKey | GroupMetadataKey | UnknownKey:
-    """Read a key. Raises ProtocolError."""
+    """Decode a key. Raises ProtocolError."""
     version = _version(data)
     if version in (0, 1):
         return decode(OffsetCommitKey, version, data, _VERSION.size)[0]
@@ -110,17 +110,17 @@ def decode_key(data: Buffer) -> OffsetCommitKey | GroupMetadataKey | UnknownKey:
 def encode_value(
     value: OffsetCommitValue | GroupMetadataValue, version: int = VALUE_VERSION
 ) -> bytes:
-    """Write a value."""
+    """Encode a value."""
     return _VERSION.pack(version) + encode(value, version)
 
 
 def decode_offset_commit_value(data: Buffer) -> OffsetCommitValue:
-    """Read the value of an `OffsetCommitKey`, any version. Raises ProtocolError."""
+    """Decode the value of an `OffsetCommitKey`, any version. Raises ProtocolError."""
     return _decode(OffsetCommitValue, data)
 
 
 def decode_group_metadata_value(data: Buffer) -> GroupMetadataValue:
-    """Read the value of a `GroupMetadataKey`, any version. Raises ProtocolError."""
+    """Decode the value of a `GroupMetadataKey`, any version. Raises ProtocolError."""
     return _decode(GroupMetadataValue, data)
 
 

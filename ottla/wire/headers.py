@@ -1,9 +1,9 @@
 """Request and response headers, and whole requests and responses without their length prefix.
 
-A request header is api key, api version, correlation id, client id and, where the version is
-flexible, tagged fields; the client id keeps its two-byte length in all versions, so that an unknown
-version can be answered. A response header is the correlation id and, where flexible, tagged fields;
-the one of ApiVersions never has them. Written out by hand because every request passes here.
+A request header is api key, api version, correlation id, client id and, in flexible versions,
+tagged fields; the client id has a two-byte length in all versions, so that an unknown version can
+be answered. A response header is the correlation id and, in flexible versions, tagged fields; the
+one of ApiVersions never has them. Written by hand because every request passes through it.
 """
 
 import struct
@@ -18,7 +18,7 @@ from ottla.wire.schema import decoder, encoder
 
 M = TypeVar("M", bound=Message)
 
-# Responses come from a broker of our own choice and may be much larger than requests.
+# A client chooses its brokers itself, and responses may be much larger than requests.
 RESPONSE_OBJECT_BUDGET = 100 * OBJECT_BUDGET
 
 _REQUEST = struct.Struct(">hhih")
@@ -29,7 +29,7 @@ _NO_CLIENT_ID = -1
 
 
 class RequestHeader(NamedTuple):
-    """What comes before the body; `body_position` is where that starts."""
+    """The fields before the body; `body_position` is where the body starts."""
 
     api_key: int
     api_version: int
@@ -39,9 +39,9 @@ class RequestHeader(NamedTuple):
 
 
 def decode_request_header(buffer: Buffer, position: int = 0) -> RequestHeader:
-    """Read the header of a request; keys and versions are not checked. Raises ProtocolError.
+    """Decode the header of a request; keys and versions are not checked. Raises ProtocolError.
 
-    Behind the client id of an unknown API nothing is read, its `body_position` means nothing.
+    For an unknown API nothing after the client id is read, and `body_position` has no meaning.
     """
     try:
         api_key, api_version, correlation_id, size_bytes = _REQUEST.unpack_from(buffer, position)
@@ -66,7 +66,7 @@ def decode_request_header(buffer: Buffer, position: int = 0) -> RequestHeader:
 def encode_request_parts(
     message: Message, version: int, correlation_id: int, client_id: str | None
 ) -> list[Buffer]:
-    """Write header and body of a request; record bytes are buffers of their own."""
+    """Encode header and body of a request; record bytes are buffers of their own."""
     encode = encoder(type(message), version)
     client = b"" if client_id is None else client_id.encode()
     size_bytes = _NO_CLIENT_ID if client_id is None else len(client)
@@ -80,12 +80,12 @@ def encode_request_parts(
 def encode_request(
     message: Message, version: int, correlation_id: int, client_id: str | None
 ) -> bytes:
-    """Write header and body of a request as one piece."""
+    """Encode header and body of a request as one bytes object."""
     return b"".join(encode_request_parts(message, version, correlation_id, client_id))
 
 
 def encode_response_parts(correlation_id: int, message: Message, version: int) -> list[Buffer]:
-    """Write header and body of a response; record bytes are buffers of their own."""
+    """Encode header and body of a response; record bytes are buffers of their own."""
     if version >= message.FLEXIBLE_HEADER_SINCE:
         header = _CORRELATION_AND_TAGS.pack(correlation_id, 0)
     else:
@@ -95,7 +95,7 @@ def encode_response_parts(correlation_id: int, message: Message, version: int) -
 
 
 def decode_response(cls: type[M], version: int, buffer: Buffer) -> tuple[int, M]:
-    """Read a whole response; return correlation id and message. Raises ProtocolError."""
+    """Decode a whole response; return correlation id and message. Raises ProtocolError."""
     if len(buffer) < _CORRELATION.size:
         raise ProtocolError("response header ends too early")
     (correlation_id,) = _CORRELATION.unpack_from(buffer)

@@ -1,7 +1,8 @@
-"""Slow paths and checks of the codec: varints, tagged fields, refusals.
+"""Slow paths and checks of the codec: varints, tagged fields, errors.
 
-The compiled decoders (`ottla.wire.decoding`) handle the common one-byte case inline and call in
-here for the rest. Positions are byte positions in the buffer; everything hostile becomes ProtocolError.
+The compiled decoders (`ottla.wire.decoding`) handle the common one-byte case inline and call these
+functions for the rest. Positions are byte positions in the buffer; all hostile input raises
+ProtocolError.
 """
 
 from typing import NoReturn
@@ -9,15 +10,15 @@ from typing import NoReturn
 from ottla.base.buffers import Buffer
 from ottla.base.errors import ProtocolError
 
-# Objects that one request may make us build: array elements with what they hold, tagged fields.
-# Enough for a fetch of 110000 partitions; decoding a message that uses all of it takes some 50 ms.
+# Objects that one request may allocate: array elements with their contents, tagged fields. Enough
+# for a fetch of 110 000 partitions; decoding a message that uses all of it takes about 50 ms.
 OBJECT_BUDGET = 120_000
 # Tagged fields that one struct may carry; Kafka's largest has four.
 TAGS_MAX = 64
 STRING_BYTES_MAX = 32_767
 
 _INT32_MAX = 0x7FFFFFFF
-# Varints below 128, ready-made.
+# Varints below 128, precomputed.
 ONE_BYTE = tuple(bytes((value,)) for value in range(128))
 
 
@@ -63,9 +64,10 @@ def encode_string_size(value: int) -> bytes:
 
 
 def skip_tags(buffer: Buffer, position: int, budget: int) -> tuple[int, int]:
-    """Step over all tagged fields of a struct (KIP-482); return position and remaining budget.
+    """Skip all tagged fields of a struct (KIP-482); return position and remaining budget.
 
-    `position` is that of the field count. The caller checks that it did not run past the end.
+    `position` is that of the field count. The caller checks that the result does not exceed the
+    end.
     """
     count, position = uvarint(buffer, position)
     budget = charge_tags(count, budget)
@@ -77,7 +79,7 @@ def skip_tags(buffer: Buffer, position: int, budget: int) -> tuple[int, int]:
 
 
 def charge_tags(count: int, budget: int) -> int:
-    """Refuse too many tagged fields; return the object budget that is left."""
+    """Reject too many tagged fields; return the remaining object budget."""
     if count > TAGS_MAX:
         raise ProtocolError(f"struct with {count} tagged fields, at most {TAGS_MAX} are read")
     if count > budget:
@@ -86,22 +88,22 @@ def charge_tags(count: int, budget: int) -> int:
 
 
 def refuse_null(name: str) -> NoReturn:
-    """A null where the schema allows none."""
+    """Raise: null, but the schema does not allow it."""
     raise ProtocolError(f"{name} is null")
 
 
 def refuse_count(name: str, count: int, remaining: int, budget: int) -> NoReturn:
-    """An array that cannot be as long as it says, or that would cost too much."""
+    """Raise: an array longer than the remaining bytes, or too large for the budget."""
     raise ProtocolError(
         f"{name} claims {count} elements in {remaining} bytes and {budget} objects left"
     )
 
 
 def refuse_tag_size(name: str, size_bytes: int, used_bytes: int) -> NoReturn:
-    """A tagged field whose size is not that of its content."""
+    """Raise: the size of a tagged field differs from that of its content."""
     raise ProtocolError(f"{name} is announced with {size_bytes} bytes and has {used_bytes}")
 
 
 def refuse_end(position: int, limit: int) -> NoReturn:
-    """A length that points behind the end of the message."""
+    """Raise: a length points behind the end of the message."""
     raise ProtocolError(f"content ends at byte {limit}, {position - limit} bytes too early")

@@ -1,12 +1,12 @@
-"""The codec's face: declare messages, decode and encode them.
+"""The codec's interface: declare messages, decode and encode them.
 
 Declarations come from `ottla.wire.fields` (see there) and are compiled per class, version and
-direction on first use, which costs about a millisecond once. Hostile input raises ProtocolError,
+direction on first use, which takes about a millisecond. Hostile input raises ProtocolError and
 nothing else. A message is decoded by
 
     message, end = schema.decode(FetchRequest, 12, frame, position)
 
-and bytes after `end` are the caller's business. A hot path keeps `decoder(cls, version)`.
+and bytes after `end` are left to the caller. A hot path caches `decoder(cls, version)`.
 """
 
 from collections.abc import Callable
@@ -107,13 +107,15 @@ def decode(cls: type[M], version: int, buffer: Buffer, position: int = 0) -> tup
 
 
 def encode_parts(message: Message, version: int, header: bytes = b"") -> list[Buffer]:
-    """Write one message as buffers; record bytes stay where they are, in buffers of their own."""
+    """Encode one message as buffers; record bytes are not copied and have buffers of their own."""
     encoded = encoder(type(message), version)(message, header)
     return encoded if isinstance(encoded, list) else [encoded]
 
 
 def encode(message: Message, version: int) -> bytes:
-    """Write one message. Raises ApiError UNSUPPORTED_VERSION for what the version cannot carry."""
+    """Encode one message. ApiError UNSUPPORTED_VERSION for values that the version cannot
+    represent.
+    """
     encoded = encoder(type(message), version)(message)
     return b"".join(encoded) if isinstance(encoded, list) else cast(bytes, encoded)
 
@@ -126,7 +128,7 @@ def source(cls: type[Message], version: int, direction: str = "decode") -> str:
 
 
 class FieldRow(NamedTuple):
-    """One field as documentation shows it; `path` is dotted from the message."""
+    """One field as the documentation shows it; `path` is dotted from the message."""
 
     path: str
     type: str

@@ -1,8 +1,8 @@
 """Keys and values of `__transaction_state`, byte for byte Apache Kafka's.
 
-Each is a two-byte version and the message; a value of None is a tombstone and never comes here.
-Version 1 of the value is flexible and belongs to transaction.version 1 and later (KIP-890); version 0
-is what every broker reads.
+Each is a two-byte version and the message; tombstones (value None) are not encoded here. Version 1
+of the value is flexible and belongs to transaction.version 1 and later (KIP-890); every broker
+reads version 0.
 """
 
 import struct
@@ -42,7 +42,7 @@ class PartitionsSchema(Struct):
 
 
 class TransactionLogValue(Message, versions=(0, 1), flexible_since=1):
-    """State of a transactional id; times in ms, -1 where there is none.
+    """State of a transactional id; times in ms, -1 if not set.
 
     1 flexible; neighbouring producer ids and the client's transaction version (KIP-890).
     """
@@ -63,13 +63,13 @@ class TransactionLogValue(Message, versions=(0, 1), flexible_since=1):
 
 
 def encode_key(transactional_id: str) -> bytes:
-    """Write a key."""
+    """Encode a key."""
     key = TransactionLogKey(transactional_id=transactional_id)
     return _VERSION.pack(KEY_VERSION) + encode(key, KEY_VERSION)
 
 
 def decode_key(data: Buffer) -> str | None:
-    """Return the transactional id of a key; None for kinds of keys of newer brokers."""
+    """Return the transactional id of a key; None for kinds that newer brokers write."""
     version = _version(data)
     if version != KEY_VERSION:
         return None
@@ -77,12 +77,12 @@ def decode_key(data: Buffer) -> str | None:
 
 
 def encode_value(value: TransactionLogValue, version: int) -> bytes:
-    """Write a value."""
+    """Encode a value."""
     return _VERSION.pack(version) + encode(value, version)
 
 
 def decode_value(data: Buffer) -> TransactionLogValue:
-    """Read a value, any version. Raises ProtocolError."""
+    """Decode a value, any version. Raises ProtocolError."""
     return decode(TransactionLogValue, _version(data), data, _VERSION.size)[0]
 
 

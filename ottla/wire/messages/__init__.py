@@ -1,1 +1,1 @@
-"""One file per API: its request and response, every version of them."""
+"""One file per API: its request and response in every version."""

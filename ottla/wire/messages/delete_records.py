@@ -4,7 +4,7 @@ Versions 0-2; what each one added:
 
     2     flexible
 
-Offset -1 stands for the high watermark.
+Offset -1 means the high watermark.
 """
 
 from ottla.wire.schema import Message, Struct, array, int16, int32, int64, string

@@ -1,4 +1,4 @@
-"""ElectLeaders (API key 43): elect leaders for partitions: preferred, or unclean where none is in
+"""ElectLeaders (API key 43): elect leaders for partitions: preferred, or unclean if none is in
 sync.
 
 Versions 0-2; what each one added:

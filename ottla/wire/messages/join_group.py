@@ -10,7 +10,7 @@ Versions 0-9; what each one added:
     6     flexible
     7     protocol type in the response (KIP-559)
     8     reason (KIP-800)
-    9     the leader may be told to skip the assignment (KIP-814)
+    9     the response may ask the leader to skip the assignment (KIP-814)
 """
 
 from ottla.wire.schema import Message, Struct, array, boolean, int16, int32, octets, string

@@ -12,7 +12,7 @@ Versions 0-13; what each one added:
     9     flexible
     10    topic ids (KIP-516)
     11    cluster operations moved to DescribeCluster (KIP-700)
-    12    a topic may be asked for by id alone
+    12    a request may name a topic by its id only
     13    an error code for the whole response
 """
 

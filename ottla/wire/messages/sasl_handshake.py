@@ -2,7 +2,7 @@
 
 Versions 0-1, not flexible; what each one added:
 
-    1     the exchange goes on in SaslAuthenticate requests (KIP-152)
+    1     the exchange continues in SaslAuthenticate requests (KIP-152)
 """
 
 from ottla.wire.schema import Message, array, int16, string
