@@ -88,6 +88,26 @@ def test_newer_producer_fences_the_older_one(cluster: Cluster) -> None:
     assert everything(cluster, "out") == ["successor"]
 
 
+def test_committed_offset_does_not_go_back(cluster: Cluster) -> None:
+    """Two open transactions send 100, then 200; the one with 200 ends first, and 200 stays."""
+    consumer = Consumer(
+        {"bootstrap.servers": cluster.bootstrap, "group.id": "process", "log_level": 0}
+    )
+    early, late = transactional(cluster, "early"), transactional(cluster, "late")
+    for producer, offset in ((early, 100), (late, 200)):
+        producer.begin_transaction()
+        place = TopicPartition("in", 0, offset)
+        # No member: the consumer has not polled, so neither producer is fenced by its generation.
+        metadata = consumer.consumer_group_metadata()
+        producer.send_offsets_to_transaction([place], metadata, PATIENCE_S)
+    late.commit_transaction(PATIENCE_S)
+    early.commit_transaction(PATIENCE_S)
+    assert committed(consumer) == 200
+    cluster.restart()
+    assert committed(consumer) == 200
+    consumer.close()
+
+
 @pytest.mark.slow
 def test_read_process_write_is_exactly_once(cluster: Cluster) -> None:
     """Each input comes out once, though every third batch is aborted and the broker starts anew."""

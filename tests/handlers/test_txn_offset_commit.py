@@ -5,8 +5,14 @@ import asyncio
 import pytest
 
 from ottla.base.errors import ApiError, ErrorCode
-from ottla.server.handlers import add_offsets_to_txn, offset_fetch, txn_offset_commit
+from ottla.server.handlers import (
+    add_offsets_to_txn,
+    consumer_group_heartbeat,
+    offset_fetch,
+    txn_offset_commit,
+)
 from ottla.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from ottla.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from ottla.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
 from ottla.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -15,6 +21,14 @@ from ottla.wire.messages.txn_offset_commit import (
 )
 from tests.handlers.groups import join_request
 from tests.handlers.transactions import transactions_broker
+
+MEMBER = ConsumerGroupHeartbeatRequest(
+    group_id="g",
+    member_id="m",
+    rebalance_timeout_ms=1000,
+    subscribed_topic_names=["t"],
+    topic_partitions=[],
+)
 
 
 async def add(broker, producer):
@@ -31,7 +45,7 @@ async def add(broker, producer):
 async def commit(broker, producer, *places, version=3, **fields):
     """Commit (partition, offset) pairs of `t`; return the codes."""
     request = TxnOffsetCommitRequest(
-        transactional_id="tx",
+        transactional_id=fields.pop("transactional_id", "tx"),
         group_id=fields.pop("group_id", "g"),
         producer_id=producer.producer_id,
         producer_epoch=producer.producer_epoch,
@@ -112,6 +126,36 @@ async def test_offsets_of_an_aborted_transaction_are_dropped():
             await commit(broker, producer, (0, offset))
             assert await broker.end(producer, is_commit=is_commit) == 0
         assert await stored(broker, require_stable=True) == (7, "NONE")
+
+
+async def restarted(broker):
+    """Load the group's partition of __consumer_offsets again, from the log."""
+    partition = broker.groups.partition_for("g")
+    broker.groups.unload(partition)
+    broker.groups.load(partition, 3)
+    while isinstance(broker.groups._runtime.find(partition), ErrorCode):
+        await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("is_restarted", [False, True])
+@pytest.mark.parametrize("protocol", ["none", "classic", "consumer"])
+async def test_offset_written_later_wins_whichever_transaction_ends_last(protocol, is_restarted):
+    """Transactions a and b commit 100, then 200; b ends first, and 200 stays, after a restart too."""
+    async with transactions_broker() as broker:
+        if protocol == "classic":
+            await joined(broker)
+        elif protocol == "consumer":
+            await broker.ask(consumer_group_heartbeat, MEMBER, 1)
+        producers = {name: await broker.producer(name) for name in "ab"}
+        for name, offset in (("a", 100), ("b", 200)):
+            fields = {"version": 5, "transactional_id": name}
+            assert await commit(broker, producers[name], (0, offset), **fields) == ["NONE"]
+        for name in "ba":
+            assert await broker.end(producers[name], version=5, transactional_id=name) == 0
+            if is_restarted:
+                await restarted(broker)
+            assert await stored(broker) == (200, "NONE")
+        assert await stored(broker, require_stable=True) == (200, "NONE")
 
 
 @pytest.mark.parametrize(

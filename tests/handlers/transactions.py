@@ -169,10 +169,17 @@ class TransactionsBroker(LogsBroker):
             transactional=True,
         )
 
-    async def end(self, producer: Producer, *, is_commit: bool = True, version: int = 3) -> int:
+    async def end(
+        self,
+        producer: Producer,
+        *,
+        is_commit: bool = True,
+        version: int = 3,
+        transactional_id: str = "tx",
+    ) -> int:
         """End the transaction; return the code."""
         request = EndTxnRequest(
-            transactional_id="tx",
+            transactional_id=transactional_id,
             producer_id=producer.producer_id,
             producer_epoch=producer.producer_epoch,
             committed=is_commit,

@@ -1,8 +1,9 @@
 """The committed offsets of the groups of one partition of __consumer_offsets.
 
 Changed by replay only, in live operation as while loading. Offsets that a transaction brought count
-when its marker commits it; until then they are unstable (KIP-447). Follows Kafka's
-OffsetMetadataManager.
+when its marker commits it; until then they are unstable (KIP-447). Of the offsets that several
+transactions commit for one partition, the one written last wins, whichever transaction ends last.
+Follows Kafka's OffsetMetadataManager.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,6 +29,16 @@ class CommittedOffset(NamedTuple):
     expire_timestamp_ms: int = NO_EXPIRY
 
 
+class _Pending(NamedTuple):
+    """An offset of an open transaction; `order` grows with every transactional commit in the log.
+
+    It stands for Kafka's record offset: compaction keeps the order of records.
+    """
+
+    order: int
+    offset: CommittedOffset
+
+
 _NOTHING: Mapping[TopicPartition, CommittedOffset] = MappingProxyType({})
 
 
@@ -36,7 +47,10 @@ class OffsetStore:
 
     def __init__(self) -> None:
         self._groups: dict[str, dict[TopicPartition, CommittedOffset]] = {}
-        self._open: dict[int, dict[str, dict[TopicPartition, CommittedOffset]]] = {}
+        self._open: dict[int, dict[str, dict[TopicPartition, _Pending]]] = {}
+        self._last_order = 0
+        # The order of stored offsets that came from transactions, for as long as any other is open.
+        self._stored_orders: dict[tuple[str, TopicPartition], int] = {}
 
     def apply(self, group_id: str, place: TopicPartition, offset: CommittedOffset) -> None:
         """Store an offset."""
@@ -48,8 +62,9 @@ class OffsetStore:
         self, producer_id: int, group_id: str, place: TopicPartition, offset: CommittedOffset
     ) -> None:
         """Keep an offset until the transaction of the producer ends."""
+        self._last_order += 1
         groups = self._open.setdefault(producer_id, {})
-        groups.setdefault(group_id, {})[place] = offset
+        groups.setdefault(group_id, {})[place] = _Pending(self._last_order, offset)
 
     def remove(self, group_id: str, place: TopicPartition) -> None:
         """Forget an offset, and what open transactions have for it."""
@@ -61,10 +76,25 @@ class OffsetStore:
         self._drop_open(group_id, place)
 
     def end_transaction(self, producer_id: int, *, is_committed: bool) -> None:
-        """Store or forget the offsets of the producer's open transaction."""
-        for group_id, places in self._open.pop(producer_id, {}).items():
-            if is_committed:
-                self._groups.setdefault(group_id, {}).update(places)
+        """Store or forget the offsets of the producer's open transaction.
+
+        An offset is skipped if the stored one was written later, by a transaction that ended before.
+        """
+        ended = self._open.pop(producer_id, {})
+        if is_committed:
+            for group_id, places in ended.items():
+                for place, pending in places.items():
+                    self._store(group_id, place, pending)
+        if not self._open:
+            self._stored_orders.clear()
+
+    def _store(self, group_id: str, place: TopicPartition, pending: _Pending) -> None:
+        key = (group_id, place)
+        if pending.order < self._stored_orders.get(key, 0):
+            return
+        self._groups.setdefault(group_id, {})[place] = pending.offset
+        if self._open:
+            self._stored_orders[key] = pending.order
 
     def groups(self) -> list[str]:
         """Return the groups that have offsets, those of open transactions included."""

@@ -44,6 +44,46 @@ def test_plain_commit_wins_over_a_transaction_that_began_before():
     assert store.of_group("g") == {P0: CommittedOffset(20)}
 
 
+def test_offset_written_later_wins_whichever_transaction_ends_last():
+    """Two open transactions commit 100, then 200; the one with 200 ends first, and 200 stays."""
+    store = OffsetStore()
+    store.apply_open(7, "g", P0, CommittedOffset(100))
+    store.apply_open(8, "g", P0, CommittedOffset(200))
+    store.end_transaction(8, is_committed=True)
+    assert store.of_group("g") == {P0: CommittedOffset(200)}
+    assert store.is_unstable("g", P0)
+    store.end_transaction(7, is_committed=True)
+    assert store.of_group("g") == {P0: CommittedOffset(200)}
+    assert not store.is_unstable("g", P0)
+
+
+def test_offset_written_later_wins_among_several_transactions():
+    """An aborted transaction does not count, and a later commit of an open one does."""
+    store = OffsetStore()
+    store.apply_open(7, "g", P0, CommittedOffset(100))
+    store.apply_open(8, "g", P0, CommittedOffset(200))
+    store.apply_open(9, "g", P0, CommittedOffset(300))
+    store.apply_open(7, "g", P1, CommittedOffset(10))
+    store.apply_open(8, "g", P1, CommittedOffset(20))
+    store.apply_open(7, "g", P1, CommittedOffset(30))
+    store.end_transaction(9, is_committed=False)
+    store.end_transaction(8, is_committed=True)
+    store.end_transaction(7, is_committed=True)
+    assert store.of_group("g") == {P0: CommittedOffset(200), P1: CommittedOffset(30)}
+
+
+def test_offset_committed_again_after_a_tombstone_counts():
+    """A tombstone forgets how late the offset before it was written."""
+    store = OffsetStore()
+    store.apply_open(7, "g", P1, CommittedOffset(1))
+    store.apply_open(8, "g", P0, CommittedOffset(200))
+    store.end_transaction(8, is_committed=True)
+    store.remove("g", P0)
+    store.apply_open(9, "g", P0, CommittedOffset(3))
+    store.end_transaction(9, is_committed=True)
+    assert store.of_group("g") == {P0: CommittedOffset(3)}
+
+
 def test_tombstone_reaches_open_transactions():
     """A deleted group does not rise again when its transaction commits."""
     store = OffsetStore()
