@@ -314,7 +314,7 @@ class Log:
     def last_stable_offset(self, high_watermark: int) -> int:
         """Return the offset before which every transaction is decided and replicated."""
         self.producers.decide_up_to(high_watermark)
-        unstable = self.producers.first_unstable_offset()
+        unstable = self.producers.first_unstable_offset(self.log_start_offset)
         return high_watermark if unstable is None else min(unstable, high_watermark)
 
     def aborted_transactions(self, start_offset: int, end_offset: int) -> list[AbortedTransaction]:

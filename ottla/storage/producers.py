@@ -221,13 +221,16 @@ class ProducerState:
             return False
         return producer.epoch == producer_epoch
 
-    def first_unstable_offset(self) -> int | None:
-        """Return the first offset whose transaction is open or whose marker may be lost yet."""
+    def first_unstable_offset(self, log_start_offset: int = 0) -> int | None:
+        """Return the first offset whose transaction is open or whose marker may be lost yet.
+
+        Never below the log start: DeleteRecords may have removed the first records of a transaction.
+        """
         first = next(iter(self._open), None)
         if self.undecided:
             undecided = self.undecided[0].first_offset
-            return undecided if first is None else min(first, undecided)
-        return first
+            first = undecided if first is None else min(first, undecided)
+        return None if first is None else max(first, log_start_offset)
 
     def index_entry(self, ended: Transaction) -> AbortedTransaction:
         """Return what the transaction index keeps of an aborted transaction."""

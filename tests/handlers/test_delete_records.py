@@ -6,15 +6,24 @@ import pytest
 
 from ottla.base.errors import ErrorCode
 from ottla.cluster.names import GROUP_OFFSETS_TOPIC
-from ottla.server.handlers import delete_records
+from ottla.replication.partition import READ_COMMITTED
+from ottla.server.handlers import delete_records, list_offsets
 from ottla.wire.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
+from ottla.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
 from tests.handlers.logs import NODE, OTHER, LogsBroker
+from tests.handlers.transactions import transactions_broker
 
 VERSIONS = range(delete_records.MIN_VERSION, delete_records.MAX_VERSION + 1)
+
+ENDS = {"earliest": -2, "latest": -1}
 
 
 async def delete(broker: LogsBroker, offset: int, topic: str = "t", version: int = 2) -> Any:
@@ -36,6 +45,26 @@ async def test_records_before_the_offset_are_gone(
     answer = await delete(broker, offset, version=version)
     assert (answer.error_code, answer.low_watermark) == (0, start)
     assert broker.partition("t").log.log_start_offset == start
+
+
+async def test_read_committed_end_is_not_below_the_new_log_start() -> None:
+    """Records of an open transaction are deleted: both ends of the log are the log start."""
+    async with transactions_broker() as broker:
+        producer = await broker.producer()
+        assert await broker.send(producer, b"a", b"b", b"c", version=12) == 0
+        assert (await delete(broker, 2)).low_watermark == 2
+        found = {}
+        for name, timestamp in ENDS.items():
+            partition = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
+            topics = [ListOffsetsTopic(name="t", partitions=[partition])]
+            asked = ListOffsetsRequest(replica_id=-1, isolation_level=READ_COMMITTED, topics=topics)
+            answer = await broker.ask(list_offsets, asked, 5)
+            found[name] = answer.topics[0].partitions[0].offset
+        assert found == {"earliest": 2, "latest": 2}
+        fetched = await broker.read(offset=2)
+        assert (fetched.error_code, fetched.last_stable_offset, fetched.records) == (0, 2, b"")
+        assert await broker.end(producer, version=5) == 0
+        assert (await broker.read(offset=2)).last_stable_offset == 4
 
 
 @pytest.mark.parametrize("offset", [-2, 2, 99])

@@ -39,6 +39,19 @@ def test_readers_of_committed_records_stop_at_open_transactions(world: World) ->
     assert log.aborted_transactions(0, 1) == []
 
 
+def test_last_stable_offset_is_not_below_the_log_start(world: World) -> None:
+    """DeleteRecords past an open transaction, or past one whose marker may be lost."""
+    log = world.load()
+    log.append_as_leader(make_batch(2, sequence=0, transactional=True), 0)
+    fill(log, 3)
+    log.advance_log_start_offset(4)
+    assert log.last_stable_offset(5) == 4
+    assert log.last_stable_offset(4) == 4
+    end_transaction(log, "COMMIT")
+    assert log.last_stable_offset(5) == 4
+    assert log.last_stable_offset(6) == 6
+
+
 def test_transactions_survive_a_restart(tmp_path: Path) -> None:
     """Clean or not: open ones stay open, aborted ones stay named."""
     world = small_segments(tmp_path)
