@@ -143,7 +143,12 @@ def first_record_since(
 
 def _opened(data: Buffer, header: BatchHeader) -> list[records.Record] | None:
     try:
-        return records.decode_batch(data, header=header, max_bytes=_OPENED_BYTES_MAX)
+        return records.decode_batch(
+            data,
+            header=header,
+            max_bytes=_OPENED_BYTES_MAX,
+            max_headers=_OPENED_RECORDS_MAX,
+        )
     except ApiError as error:
         if error.code is ErrorCode.MESSAGE_TOO_LARGE:
             return None

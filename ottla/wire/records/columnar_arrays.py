@@ -116,10 +116,13 @@ def decode_headers(source: Buffer, data: Bytes, position: Integers, ends: Intege
 
 def _header_lists(source: Buffer, found: _HeaderPositions, counts: Integers) -> pa.Array:
     nobody = np.zeros(len(found.name_starts), bool)
+    raw_names = slices(source, found.name_starts, found.name_ends, nobody)
     try:
-        names = slices(source, found.name_starts, found.name_ends, nobody).cast(pa.string())
-    except pa.ArrowInvalid as error:
-        raise _invalid("the name of a header is not UTF-8") from error
+        names = raw_names.cast(pa.string())
+    except pa.ArrowInvalid:
+        # As in Kafka's clients, bytes that are not UTF-8 become U+FFFD.
+        texts = [name.decode(errors="replace") for name in raw_names.to_pylist()]
+        names = pa.array(texts, pa.string())
     values = slices(source, found.value_starts, found.value_ends, found.value_is_null)
     pairs = pa.StructArray.from_arrays([names, values], fields=list(HEADERS_TYPE.value_type))
     bounds = np.zeros(len(counts) + 1, np.int32)

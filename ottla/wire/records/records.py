@@ -6,8 +6,9 @@ against what is left, the count against the header; damage is ApiError CORRUPT_M
 INVALID_RECORD (a record in it). Follows org.apache.kafka.common.record.DefaultRecord and DefaultRecordBatch.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple, TypedDict, Unpack
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import NamedTuple, TypedDict, TypeVar, Unpack
 
 from ottla.base.buffers import Buffer
 from ottla.base.errors import ApiError, ErrorCode
@@ -73,6 +74,7 @@ class RecordsSummary(NamedTuple):
     Timestamps (ms) are those of the records themselves, also where the header says LogAppendTime; records
     without one (-1) do not count for `min_timestamp`, which is -1 if none has one. `size_bytes` is that of
     the records, decompressed. Offsets are consecutive unless compaction or the client left gaps.
+    `headers_count` is that of all records together.
     """
 
     max_timestamp: int
@@ -81,6 +83,7 @@ class RecordsSummary(NamedTuple):
     records_count: int
     size_bytes: int
     has_consecutive_offsets: bool
+    headers_count: int
 
 
 def encode_batch(records: Sequence[Record], **fields: Unpack[BatchFields]) -> bytearray:
@@ -177,10 +180,13 @@ def decode_batch(
     *,
     header: BatchHeader | None = None,
     max_bytes: int = DECOMPRESSED_BYTES_MAX,
+    max_headers: int = DECOMPRESSED_BYTES_MAX,
 ) -> list[Record]:
     """Return the records of the batch at `position`; the checksum is the caller's to check.
 
-    One of the formats before v2 is read as well, if the caller gives its header.
+    One of the formats before v2 is read as well, if the caller gives its header. Raises ApiError
+    CORRUPT_MESSAGE or INVALID_RECORD for damage, and MESSAGE_TOO_LARGE for more than `max_bytes` or
+    `max_headers` (of all records together).
     """
     header = header or _header(buffer, position)
     if header.magic < batch.MAGIC:
@@ -190,9 +196,13 @@ def decode_batch(
     # With LogAppendTime every record has the time that the broker wrote into the header.
     append_time = header.max_timestamp if header.has_log_append_time else None
     records = []
-    for offset, timestamp, key, key_end, value, value_end, headers in _walk(
-        body, header.records_count
-    ):
+    headers_left = max_headers
+    walk = _walk(body, header.records_count, partial(_read_headers, max_headers), ())
+    for offset, timestamp, key, key_end, value, value_end, headers in walk:
+        if headers:
+            headers_left -= len(headers)
+            if headers_left < 0:
+                raise _too_many_headers(max_headers)
         records.append(
             Record(
                 None if key < 0 else body[key:key_end],
@@ -243,12 +253,15 @@ def validate_records(
     require_keys: bool = False,
     timestamp_bounds: tuple[int, int] | None = None,
     max_bytes: int = DECOMPRESSED_BYTES_MAX,
+    max_headers: int = DECOMPRESSED_BYTES_MAX,
 ) -> RecordsSummary:
     """Walk all records of a batch as Kafka's LogValidator does, decompressing if need be.
 
-    Raises ApiError CORRUPT_MESSAGE or INVALID_RECORD for damage, and InvalidRecordsError with every
-    offending record: INVALID_RECORD for null keys where `require_keys` (compacted topics),
-    INVALID_TIMESTAMP for timestamps (ms) outside `timestamp_bounds`, both ends allowed.
+    Header names may be any bytes, as in Kafka. Raises ApiError CORRUPT_MESSAGE or INVALID_RECORD for
+    damage, MESSAGE_TOO_LARGE for more than `max_bytes` or `max_headers` (of all records together), and
+    InvalidRecordsError with every offending record: INVALID_RECORD for null keys if `require_keys`
+    (compacted topics), INVALID_TIMESTAMP for timestamps (ms) outside `timestamp_bounds`, both ends
+    allowed.
     """
     body = read_body(buffer, position, header, max_bytes=max_bytes)
     newest = oldest = batch.NO_TIMESTAMP
@@ -256,8 +269,9 @@ def validate_records(
     consecutive = True
     keyless: list[int] = []
     mistimed: list[RecordError] = []
-    walk = _walk(body, header.records_count)
-    for index, (offset_delta, timestamp_delta, key, *_) in enumerate(walk):
+    headers_count = 0
+    walk = _walk(body, header.records_count, partial(_skip_headers, max_headers), 0)
+    for index, (offset_delta, timestamp_delta, key, _, _, _, headers) in enumerate(walk):
         timestamp = header.base_timestamp + timestamp_delta
         if timestamp > newest:
             newest, newest_delta = timestamp, offset_delta
@@ -268,6 +282,10 @@ def validate_records(
         if key < 0:
             keyless.append(index)
         consecutive = consecutive and offset_delta == index
+        if headers:
+            headers_count += headers
+            if headers_count > max_headers:
+                raise _too_many_headers(max_headers)
     if require_keys and keyless:
         raise _keyless(keyless)
     if mistimed:
@@ -283,6 +301,7 @@ def validate_records(
         records_count=header.records_count,
         size_bytes=len(body),
         has_consecutive_offsets=consecutive,
+        headers_count=headers_count,
     )
 
 
@@ -312,20 +331,34 @@ def _invalid(reason: str) -> ApiError:
     return ApiError(ErrorCode.INVALID_RECORD, f"A record of the batch is damaged: {reason}.")
 
 
-_Walked = tuple[int, int, int, int, int, int, Sequence[Header]]
+def _too_many_headers(max_headers: int) -> ApiError:
+    return ApiError(
+        ErrorCode.MESSAGE_TOO_LARGE,
+        f"The records of the batch have more than {max_headers} headers.",
+    )
 
 
-def _walk(body: bytes, count: int) -> Iterator[_Walked]:
-    """Yield what `_walk_fields` finds, for bytes that nothing is known of; they must end with the last record."""
+# How the headers of a record are read: materialized, or only counted.
+_H = TypeVar("_H", Sequence[Header], int)
+_ReadHeaders = Callable[[bytes, int], tuple[_H, int]]
+_Walked = tuple[int, int, int, int, int, int, _H]
+
+
+def _walk(
+    body: bytes, count: int, read_headers: _ReadHeaders[_H], no_headers: _H
+) -> Iterator[_Walked[_H]]:
+    """Yield what `_walk_fields` finds in untrusted bytes, which must end with the last record."""
     if count < 0 or count * _RECORD_BYTES_MIN > len(body):
         raise _invalid(f"{count} records do not fit into {len(body)} bytes")
     try:
-        yield from _walk_fields(body, count)
+        yield from _walk_fields(body, count, read_headers, no_headers)
     except IndexError as error:
         raise _invalid("it goes past the end of the batch") from error
 
 
-def _walk_fields(body: bytes, count: int) -> Iterator[_Walked]:
+def _walk_fields(
+    body: bytes, count: int, read_headers: _ReadHeaders[_H], no_headers: _H
+) -> Iterator[_Walked[_H]]:
     """Yield (offset delta, timestamp delta, key start, key end, value start, value end, headers).
 
     A start of -1 is a null. Most varints have one byte: that case stands inline, since a call would
@@ -356,9 +389,9 @@ def _walk_fields(body: bytes, count: int) -> Iterator[_Walked]:
         if value_size >= _CONTINUES:
             value_size, value = _continue_varint(body, position, value_size)
         value_end = position = value if value_size & 1 else value + (value_size >> 1)
-        headers: Sequence[Header] = ()
+        headers = no_headers
         if body[position]:
-            headers, position = _read_headers(body, position)
+            headers, position = read_headers(body, position)
         else:
             position += 1
         if position != end or size & 1:
@@ -410,19 +443,48 @@ def _read_slice(data: bytes, position: int) -> tuple[slice | None, int]:
     return slice(position, end), end
 
 
-def _read_headers(data: bytes, position: int) -> tuple[tuple[Header, ...], int]:
+def _headers_count(max_count: int, data: bytes, position: int) -> tuple[int, int]:
     count, position = _read_varint(data, position)
     if not 0 <= count <= len(data) - position:
         raise _invalid(f"it cannot have {count} headers")
+    if count > max_count:
+        raise _too_many_headers(max_count)
+    return count, position
+
+
+def _read_headers(max_count: int, data: bytes, position: int) -> tuple[Sequence[Header], int]:
+    """Return the headers at `position`; bytes of a name that are not UTF-8 become U+FFFD, as in Kafka."""
+    count, position = _headers_count(max_count, data, position)
     headers: list[Header] = []
     for _ in range(count):
         name, position = _read_slice(data, position)
         value, position = _read_slice(data, position)
         if name is None:
-            raise _invalid("a header has no name")
-        try:
-            text = data[name].decode()
-        except UnicodeDecodeError as error:
-            raise _invalid("the name of a header is not UTF-8") from error
+            raise _no_name()
+        text = data[name].decode(errors="replace")
         headers.append((text, None if value is None else data[value]))
     return tuple(headers), position
+
+
+def _skip_headers(max_count: int, data: bytes, position: int) -> tuple[int, int]:
+    """Return how many headers there are and what follows them."""
+    count, position = _headers_count(max_count, data, position)
+    for _ in range(count):
+        size = data[position]
+        position += 1
+        if size >= _CONTINUES:
+            size, position = _continue_varint(data, position, size)
+        if size & 1:
+            raise _no_name()
+        position += size >> 1
+        size = data[position]
+        position += 1
+        if size >= _CONTINUES:
+            size, position = _continue_varint(data, position, size)
+        if not size & 1:
+            position += size >> 1
+    return count, position
+
+
+def _no_name() -> ApiError:
+    return _invalid("a header has no name")

@@ -94,3 +94,11 @@ def test_the_first_record_since_a_time_is_found_inside_a_batch() -> None:
     assert scan.first_record_since(data, header, START_MS + 4, 0) == (START_MS + 5, 40, 2)
     assert scan.first_record_since(data, header, START_MS + 4, 41) == (START_MS + 9, 42, 2)
     assert scan.first_record_since(data, header, START_MS + 10, 0) is None
+
+
+def test_a_batch_of_many_headers_is_not_opened_for_one_record() -> None:
+    """Its first record stands for all: reading the headers would hold up the event loop."""
+    many = Record(None, b"", (("", None),) * 30_000, START_MS)
+    data = encode_batch([many, many._replace(timestamp=START_MS + 9)], base_offset=40)
+    header = batch.parse_header(data)
+    assert scan.first_record_since(data, header, START_MS + 4, 0) == (START_MS + 9, 40, -1)
