@@ -7,6 +7,7 @@ looks; where others use the machine, the first is larger than the second. `p99` 
 """
 
 import argparse
+import select
 import signal
 import socket
 import sys
@@ -74,6 +75,10 @@ class Line:
     def send_bytes(self, data: bytes) -> None:
         """Send a request with its size prefix."""
         self._socket.sendall(data)
+
+    def has_answer(self) -> bool:
+        """Tell whether an answer has begun to arrive."""
+        return bool(select.select([self._socket], [], [], 0)[0])
 
     def receive_bytes(self) -> bytes:
         """Read one answer as it is."""

@@ -131,6 +131,16 @@ class Admission:
             refused |= dict.fromkeys(places, reply)
         return refused
 
+    async def confirm(self, applicant: Applicant) -> Refusals:
+        """Return the verdict on a batch that was admitted before and has been judged since.
+
+        Its transaction may have ended meanwhile (KIP-890). Without a turn: the caller has it.
+        """
+        verdict = self._judge(applicant)
+        if isinstance(verdict, Mapping):
+            return verdict
+        return await self.verdict(applicant, None, verdict)
+
     async def verdict(
         self, applicant: Applicant, before: "asyncio.Future[None] | None", verdict: _Verdict
     ) -> Refusals:
@@ -181,11 +191,16 @@ class Waiting:
         self._before = before
         self._verdict = verdict
 
-    def then(self, act: Callable[[Refusals], Reply[T]]) -> "asyncio.Future[T]":
+    def then(
+        self,
+        act: Callable[[Refusals], Reply[T]],
+        unwritten: "Sequence[asyncio.Future[None]]" = (),
+    ) -> "asyncio.Future[T]":
         """Return what `act` returns, an ApiError or ProtocolError that it raises included.
 
         It runs in the same turn of the loop as the verdict is taken, so that it is still true. To be
-        called at once: it keeps the place in the line.
+        called at once: it keeps the place in the line. The next in line also waits for `unwritten`,
+        to which `act` adds the batches that it leaves to be judged off the loop.
         """
         name = self._applicant.transactional_id
         answered: asyncio.Future[T] = asyncio.get_running_loop().create_future()
@@ -193,6 +208,8 @@ class Waiting:
 
         async def wait() -> None:
             await self._wait(act, answered)
+            for batch in unwritten:
+                await batch
             self._admission.end_turn(name, turn)
 
         task = self._admission.spawn(wait(), f"admission of {name!r}")

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ottla.base.buffers import Buffer
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.storage import scan
-from ottla.storage.config import LogConfig
+from ottla.storage.config import LONG_MAX, LogConfig
 from ottla.storage.producers import WrittenBatch
 from ottla.wire.records import batch, records
 from ottla.wire.records.batch import (
@@ -38,22 +38,29 @@ _CRC_START = 21
 _CODEC_MAX = max(NAMES)
 
 
-class _Limits(NamedTuple):
-    """How much a batch may be where its records are opened: as it comes, unpacked, in records."""
+class Limits(NamedTuple):
+    """How large a batch may be if its records are opened: as received, unpacked, in records.
+
+    A header of a record counts as a record, since reading it takes as long. `rebuilt_count` is for
+    batches that are written again, with another codec or other offsets.
+    """
 
     packed_bytes: int
     body_bytes: int
-    records_count: int
+    opened_count: int
     rebuilt_count: int
 
 
-# Some milliseconds of the event loop. What is more is judged off the loop, by `vet`.
-_ON_LOOP = _Limits(64 * 1024, 256 * 1024, 2000, 1000)
-# Off the loop: what memory allows. Kafka has no limit here.
+_UNLIMITED = Limits(LONG_MAX, DECOMPRESSED_BYTES_MAX, LONG_MAX, LONG_MAX)
+# Some milliseconds of the event loop. `vet` judges larger batches off the loop.
+_ON_LOOP = Limits(64 * 1024, 256 * 1024, 2000, 1000)
+# Off the loop, up to some tenths of a second.
+SHORT = Limits(LONG_MAX, 4 * 1024 * 1024, 50_000, 10_000)
+# Off the loop, up to some seconds: as much as memory allows. Kafka has no limit here.
 _BODY_BYTES_MIN = 16 * 1024 * 1024
 _BODY_RATIO_MAX = 16
-_OPENED_RECORDS_MAX = 1_000_000
-_REBUILT_RECORDS_MAX = 200_000
+_OPENED_COUNT_MAX = 1_000_000
+_REBUILT_COUNT_MAX = 200_000
 
 # Bound once: they are called for every batch.
 _unpack_header = batch.HEADER.unpack_from
@@ -86,14 +93,14 @@ new_info: Callable[[tuple[object, ...]], AppendInfo] = partial(tuple.__new__, Ap
 
 
 class HeavyBatchError(ApiError):
-    """To judge the records would hold the event loop for too long: `vet` the batch off the loop."""
+    """Judging the records would exceed the limits: `vet` the batch, or vet it with larger limits."""
 
 
 class Vetted(bytearray):
-    """A batch whose records have been judged by `vet`, for one configuration of its topic."""
+    """A batch that `vet` has judged, for one configuration of its topic; None until then."""
 
-    config: LogConfig
-    append_time_ms: int
+    config: LogConfig | None = None
+    append_time_ms = NO_TIMESTAMP
 
 
 class UnreadableBatchError(ApiError):
@@ -106,7 +113,7 @@ def check(
     now_ms: int,
     *,
     from_client: bool,
-    limits: _Limits = _ON_LOOP,
+    limits: Limits = _ON_LOOP,
 ) -> Checked:
     """Check one produced batch; the bytes may be patched, or replaced where they are read-only.
 
@@ -156,26 +163,35 @@ def check(
     is_timely = newest <= latest and not attributes & LOG_APPEND_TIME_BIT
     if config.trusts_headers and is_timely:
         return data, header, NO_TIMESTAMP
-    if type(data) is Vetted and data.config is config:
+    # By value: a change of other options makes an equal configuration.
+    if type(data) is Vetted and data.config == config:
         return data, header, data.append_time_ms
-    return _check_contents(data, header, config, now_ms, limits if from_client else None)
+    return _check_contents(data, header, config, now_ms, limits if from_client else _UNLIMITED)
 
 
-def vet(data: bytearray, config: LogConfig, now_ms: int) -> Vetted:
-    """Check a client's batch however long it takes; `check` believes what comes of it.
+def vet(data: Buffer, config: LogConfig, now_ms: int, limits: Limits | None = None) -> Vetted:
+    """Check a client's batch for longer than the event loop allows; `check` trusts the result.
 
-    To be called off the event loop. Errors as of `check`, and MESSAGE_TOO_LARGE for a batch that is
-    too much for memory when it is unpacked.
+    To be called off the event loop. `data` is left as it is, so that it can be judged again if the
+    configuration changes. Errors as of `check`. Without `limits` the limit is what fits into memory,
+    and a batch beyond it is refused with MESSAGE_TOO_LARGE.
     """
-    size = max(_BODY_BYTES_MIN, _BODY_RATIO_MAX * config.max_message_bytes)
-    limits = _Limits(len(data), size, _OPENED_RECORDS_MAX, _REBUILT_RECORDS_MAX)
     try:
-        found, _, append_time_ms = check(data, config, now_ms, from_client=True, limits=limits)
+        checked, _, append_time_ms = check(
+            Vetted(data), config, now_ms, from_client=True, limits=limits or _in_memory(config)
+        )
     except HeavyBatchError as error:
+        if limits is not None:
+            raise
         raise ApiError(ErrorCode.MESSAGE_TOO_LARGE, error.message) from error
-    vetted = Vetted(found)
+    vetted = checked if type(checked) is Vetted else Vetted(checked)
     vetted.config, vetted.append_time_ms = config, append_time_ms
     return vetted
+
+
+def _in_memory(config: LogConfig) -> Limits:
+    size = max(_BODY_BYTES_MIN, _BODY_RATIO_MAX * config.max_message_bytes)
+    return Limits(LONG_MAX, size, _OPENED_COUNT_MAX, _REBUILT_COUNT_MAX)
 
 
 def _check_in_order(
@@ -258,7 +274,7 @@ def _check_contents(
     header: BatchHeader,
     config: LogConfig,
     now_ms: int,
-    limits: _Limits | None,
+    limits: Limits,
 ) -> Checked:
     """Judge the records, where the header does not do, and give the batch what the topic wants."""
     codec = header.attributes & batch.COMPRESSION_MASK
@@ -266,32 +282,30 @@ def _check_contents(
     summary = None
     # A header that would be refused is judged by its records too, as Kafka judges every batch.
     if config.opens_records or target != codec or not config.has_log_append_time:
-        if limits is not None:
-            _refuse_heavy(header, limits.packed_bytes, limits.records_count)
-        body_bytes = DECOMPRESSED_BYTES_MAX if limits is None else limits.body_bytes
+        _refuse_heavy(header, limits.packed_bytes, limits.opened_count, header.records_count)
         try:
-            summary = _walk(data, header, config, now_ms, body_bytes)
+            summary = _walk(data, header, config, now_ms, limits)
         except ApiError as error:
             if error.code is ErrorCode.MESSAGE_TOO_LARGE:
                 raise HeavyBatchError(error.code, error.message) from error
             raise
         if target != codec or (codec and not summary.has_consecutive_offsets):
-            if limits is not None:
-                _refuse_heavy(header, limits.packed_bytes, limits.rebuilt_count)
-            data, header = _rebuild(data, header, target, config, body_bytes)
+            count = header.records_count + summary.headers_count
+            _refuse_heavy(header, limits.packed_bytes, limits.rebuilt_count, count)
+            data, header = _rebuild(data, header, target, config, limits.body_bytes)
     return _stamp(data, header, config, now_ms, summary)
 
 
-def _refuse_heavy(header: BatchHeader, bytes_max: int, records_max: int) -> None:
-    if header.size_bytes > bytes_max or header.records_count > records_max:
+def _refuse_heavy(header: BatchHeader, bytes_max: int, count_max: int, count: int) -> None:
+    if header.size_bytes > bytes_max or count > count_max:
         raise HeavyBatchError(
             ErrorCode.MESSAGE_TOO_LARGE,
-            f"A batch of {header.size_bytes} bytes and {header.records_count} records is too much.",
+            f"A batch of {header.size_bytes} bytes and {count} records and headers is too large.",
         )
 
 
 def _walk(
-    data: Buffer, header: BatchHeader, config: LogConfig, now_ms: int, body_bytes: int
+    data: Buffer, header: BatchHeader, config: LogConfig, now_ms: int, limits: Limits
 ) -> records.RecordsSummary:
     """Open every record; ApiError names those that are refused."""
     bounds = None
@@ -311,7 +325,8 @@ def _walk(
             header,
             require_keys=require_keys,
             timestamp_bounds=bounds,
-            max_bytes=body_bytes,
+            max_bytes=limits.body_bytes,
+            max_headers=limits.opened_count - header.records_count,
         )
     except ApiError as error:
         if error.code is not ErrorCode.CORRUPT_MESSAGE:

@@ -162,17 +162,24 @@ def through_codec(answer: Any, version: int) -> Any:
     return schema.decode(type(answer), version, schema.encode(answer, version))[0]
 
 
+class _Peer(SimpleNamespace):
+    """A connection as far as handlers look at it."""
+
+    __hash__ = object.__hash__  # type: ignore[assignment]
+
+
 def connection(
     listener: str = "PLAINTEXT", held: list[tuple[int, Any]] | None = None
 ) -> Connection:
     """Return a connection; memory that waits with a future is put into `held`."""
     noted = [] if held is None else held
-    found = SimpleNamespace(
+    found = _Peer(
         listener_name=listener,
         memo=SimpleNamespace(software=None),
         local_address=("127.0.0.1", 7),
         peer_address=("127.0.0.9", 8),
         answer_room_bytes=1 << 30,
+        is_closed=False,
         budget=SimpleNamespace(hold_until=lambda *memory: noted.append(memory)),
     )
     return cast(Connection, found)

@@ -1,6 +1,7 @@
 """Produce: request values in, response values and records out."""
 
 import asyncio
+import dataclasses
 import errno
 from typing import Any
 
@@ -9,12 +10,17 @@ import pytest
 from ottla.base.errors import ErrorCode, ProtocolError
 from ottla.cluster.names import GROUP_OFFSETS_TOPIC, INTERNAL_TOPICS
 from ottla.server.handlers import produce
+from ottla.storage import validation
+from ottla.storage.config import LogConfig
+from ottla.storage.log import Log
 from ottla.wire.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
     ProduceResponse,
     TopicProduceData,
 )
+from ottla.wire.records.batch import parse_header, seal
+from ottla.wire.records.compression import GZIP
 from ottla.wire.records.records import Record, encode_batch
 from tests.handlers.logs import NODE, OTHER, LogsBroker, batch, through_codec, values
 from tests.handlers.transactions import transactions_broker
@@ -381,3 +387,77 @@ async def test_a_heavy_batch_is_not_written_by_a_broker_that_leads_no_more(
     waiting = broker.begin(produce, request(broker, bytearray(heavy())), 9)
     broker.create("t", leader=OTHER, leader_epoch=4, replicas=(NODE, OTHER))
     assert only(await waiting).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def change_while_judged(
+    monkeypatch: pytest.MonkeyPatch, log: Log, *changes: dict[str, Any]
+) -> list[str]:
+    """Give the log another configuration during each judgement; return the codecs they were by."""
+    following = [dataclasses.replace(log.config, **fields) for fields in changes]
+    judged: list[str] = []
+    vet = validation.vet
+
+    def change_then_vet(data: Any, config: LogConfig, *rest: Any) -> Any:
+        judged.append(config.compression_type)
+        if following:
+            log.update_config(following.pop(0))
+        return vet(data, config, *rest)
+
+    monkeypatch.setattr(validation, "vet", change_then_vet)
+    return judged
+
+
+async def test_an_equal_configuration_that_comes_meanwhile_changes_nothing(
+    broker: LogsBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another topic's options, or the broker's, change while a heavy batch is judged."""
+    broker.create("t", config=COMPACTED)
+    log = broker.partition("t").log
+    judged = change_while_judged(monkeypatch, log, {})
+    found = only(await broker.begin(produce, request(broker, bytearray(heavy())), 9))
+    assert (found.error_code, found.base_offset, log.log_end_offset) == (0, 0, 3000)
+    assert judged == ["producer"]
+
+
+@pytest.mark.parametrize("former", ["CreateTime", "LogAppendTime"])
+async def test_a_heavy_batch_is_judged_again_by_a_changed_configuration(
+    broker: LogsBroker, former: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The topic's codec and timestamps change twice while it is judged; the last configuration counts."""
+    latter = {"CreateTime": "LogAppendTime", "LogAppendTime": "CreateTime"}[former]
+    broker.create("t", config={**COMPACTED, "message.timestamp.type": former})
+    log = broker.partition("t").log
+    last = {"compression_type": "gzip", "message_timestamp_type": latter}
+    judged = change_while_judged(monkeypatch, log, {"compression_type": "lz4"}, last)
+    found = only(await broker.begin(produce, request(broker, bytearray(heavy())), 9))
+    assert found.error_code == 0
+    assert judged == ["producer", "lz4", "gzip"]
+    written = log.read(0, 1 << 20, max_offset=3000)
+    assert written is not None
+    header = parse_header(written.records)
+    assert (header.compression, header.records_count) == (GZIP, 3000)
+    assert header.has_log_append_time == (latter == "LogAppendTime")
+
+
+async def test_a_heavy_batch_that_a_new_configuration_forbids_is_refused(
+    broker: LogsBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """max.message.bytes falls below its size while it is judged."""
+    broker.create("t", config=COMPACTED)
+    log = broker.partition("t").log
+    change_while_judged(monkeypatch, log, {"max_message_bytes": 100})
+    answer = await broker.begin(produce, request(broker, bytearray(heavy())), 9)
+    assert only(answer).error_code == ErrorCode.MESSAGE_TOO_LARGE
+    assert log.log_end_offset == 0
+
+
+async def test_a_header_name_may_be_any_bytes(broker: LogsBroker) -> None:
+    """As in Kafka, which checks only its length, in a topic whose records are opened."""
+    broker.create("t", config=COMPACTED)
+    record = Record(b"k", b"v", (("name", b"1"),), 1_767_225_600_000)
+    sent = encode_batch([record]).replace(b"name", b"\xff\x80ne")
+    seal(sent, 0, len(sent))
+    assert only(await broker.ask(produce, request(broker, sent), 9)).error_code == 0
+    found = broker.partition("t").log.read(0, 1 << 20, max_offset=1)
+    assert found is not None
+    assert b"\xff\x80ne" in bytes(found.records)

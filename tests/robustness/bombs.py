@@ -52,6 +52,13 @@ def _xerial(total_bytes: int) -> bytes:
     return b"".join(parts)
 
 
+def _headers(count: int) -> bytes:
+    """Return one record with many headers, each of an empty name and no value."""
+    record = Record(b"k", None, (("", None),) * count, 1_790_000_000_000)
+    body = bytes(encode_batch([record]))[HEADER_SIZE:]
+    return zstandard.ZstdCompressor().compress(body)
+
+
 # What they unpack to is as much as fits into a request.
 BOMBS = {
     "gzip": (GZIP, lambda: _gzip(256 * MIB)),
@@ -60,6 +67,7 @@ BOMBS = {
     "snappy that lies": (SNAPPY, lambda: b"\xff\xff\xff\xff\x0f" + _snappy(MIB)[3:]),
     "lz4": (LZ4, lambda: _lz4(240 * MIB)),
     "zstd": (ZSTD, lambda: _zstd(2048 * MIB)),
+    "headers": (ZSTD, lambda: _headers(4_000_000)),
 }
 
 

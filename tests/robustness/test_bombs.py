@@ -99,6 +99,24 @@ def test_a_swarm_of_records_is_judged_beside_everything_else(site: Site) -> None
     site.judge()
 
 
+def test_small_batches_are_taken_beside_large_ones(site: Site) -> None:
+    """Four clients keep sending batches that take a second and more; 2 500 records wait for none."""
+    large = produce_frame("compacted", 0, bombs.swarm(300_000))
+    small = bombs.swarm(2500)
+    lines = [Line(site.broker.port) for _ in range(4)]
+    for line in lines:
+        line.send_bytes(large)
+    for _ in range(5):
+        assert site.produce("compacted", small) is ErrorCode.NONE
+    unanswered = [line for line in lines if not line.has_answer()]
+    assert len(unanswered) >= 2
+    for line in lines:
+        answer = line.receive(ProduceResponse, 9)
+        assert answer.responses[0].partition_responses[0].error_code == 0
+        line.close()
+    site.judge()
+
+
 def test_bombs_that_came_in_unopened_do_no_harm_later(site: Site) -> None:
     """A topic that begins to be compacted, and offsets that are looked for by time."""
     for name in bombs.BOMBS:

@@ -61,6 +61,8 @@ _WITHOUT_LOG_START = frozenset(
 )
 
 Waits = list[tuple[PartitionProduceResponse, "asyncio.Future[ErrorCode]"]]
+# Batches that are judged off the loop: each is done as soon as it is written or refused.
+Unwritten = list["asyncio.Future[None]"]
 
 
 def handle(
@@ -80,7 +82,9 @@ def handle(
         return _append_all(context, request, None, verdict)
     # The frame is gone before they are written.
     held_bytes = _keep_records(request)
-    answered = verdict.then(partial(_append_all, context, request, None))
+    unwritten: Unwritten = []
+    act = partial(_append_all, context, request, None, unwritten=unwritten)
+    answered = verdict.then(act, unwritten)
     context.connection.budget.hold_until(held_bytes, answered)
     return answered
 
@@ -90,6 +94,7 @@ def _append_all(
     request: ProduceRequest,
     refusal: ApiError | None,
     refusals: Refusals,
+    unwritten: "Unwritten | None" = None,
 ) -> "ProduceResponse | asyncio.Future[ProduceResponse | None] | None":
     version = context.api_version
     replicas = context.broker.replicas
@@ -108,7 +113,7 @@ def _append_all(
                 else:
                     target = replicas.get(name, item.index)
                 _check_admitted(context, target, item, refusals)
-                answer = _append(context, target, item, request, waits)
+                answer = _append(context, target, item, request, waits, unwritten)
             except ApiError as error:
                 answer = _failure(item.index, error)
             has_failed = has_failed or answer.error_code != 0
@@ -229,6 +234,7 @@ def _append(
     item: PartitionProduceData,
     request: ProduceRequest,
     waits: Waits,
+    unwritten: "Unwritten | None",
 ) -> PartitionProduceResponse:
     records = _bytes_of(item)
     if not records:
@@ -247,9 +253,12 @@ def _append(
     try:
         info = target.append_as_leader(records, acks=acks)
     except HeavyBatchError:
-        kept = bytearray(records)
+        kept = records if type(records) is bytearray else bytearray(records)
         item.records = kept
-        work = _append_heavy(context.broker, target, item, request, answer)
+        written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if unwritten is not None:
+            unwritten.append(written)
+        work = _append_heavy(context, target, item, request, answer, written)
         work = counted(work, context.usage, context.broker.clock)
         done = context.broker.tasks.spawn(work, f"heavy batch of {context.client_id}")
         context.connection.budget.hold_until(len(kept), done)
@@ -285,23 +294,51 @@ def _refused(
 
 
 async def _append_heavy(
-    broker: Broker,
+    context: RequestContext,
     target: Partition,
     item: PartitionProduceData,
     request: ProduceRequest,
     answer: PartitionProduceResponse,
+    written: "asyncio.Future[None]",
 ) -> ErrorCode:
-    """Append a batch that is judged off the event loop; fill its answer in."""
+    """Append a batch that is judged off the event loop; fill its answer in.
+
+    `written` is done as soon as the batch is written or refused; its replicas may still be awaited.
+    """
     try:
-        info = await broker.heavy_batches.append(target, _bytes_of(item), request.acks)
+        info = await _judge_and_append(context, target, item, request)
     except ApiError as error:
         refused = _refused(target, item, error)
         for field in PartitionProduceResponse.FIELDS:
             setattr(answer, field.name, getattr(refused, field.name))
         return ErrorCode.NONE
+    finally:
+        if not written.done():
+            written.set_result(None)
     _accept(answer, info)
     acknowledged = _acknowledgement(target, info.last_offset + 1, request)
     return ErrorCode.NONE if acknowledged is None else await acknowledged
+
+
+async def _judge_and_append(
+    context: RequestContext,
+    target: Partition,
+    item: PartitionProduceData,
+    request: ProduceRequest,
+) -> AppendInfo:
+    """Judge a batch, again if the configuration changes meanwhile, and append it."""
+    broker, records = context.broker, _bytes_of(item)
+    while True:
+        vetted = await broker.heavy_batches.judge(context.connection, records, target, request.acks)
+        if request.transactional_id is not None and _is_transactional(records):
+            header = parse_header(records)
+            producer = Producer(header.producer_id, header.producer_epoch)
+            knowledge = _knowledge(context.api_version)
+            applicant = Applicant(request.transactional_id, producer, [target], knowledge)
+            refusals = await broker.admission.confirm(applicant)
+            _check_admitted(context, target, item, refusals)
+        if vetted.config == target.log.config:
+            return target.append_as_leader(vetted, acks=request.acks)
 
 
 def _acknowledgement(

@@ -14,6 +14,7 @@ from ottla.coordinators.replies import shaped
 from ottla.coordinators.txn.machine import Producer
 from ottla.server.admission import Admission, Applicant, Knowledge, Waiting, told
 from ottla.server.handlers import produce
+from ottla.storage.config import LogConfig
 from ottla.wire import schema
 from tests.handlers.logs import OTHER, values
 from tests.handlers.transactions import STATE, TransactionsBroker, transactions_broker
@@ -58,6 +59,56 @@ async def test_batches_behind_it_keep_their_order() -> None:
             await asyncio.sleep(0)
         assert await broker.committed_values() == [b"%d" % number for number in range(5)]
         assert await broker.committed_values(1) == [b"x"]
+
+
+async def test_batches_behind_a_heavy_one_keep_their_order() -> None:
+    """The first of a transaction is judged off the loop; those pipelined behind it wait for it."""
+    async with durable_broker() as broker:
+        broker.partition("t").log.update_config(LogConfig(strict_records=True))
+        producer = await broker.producer()
+        counts = [3000, 1, 1, 2500, 1]
+        sent = [
+            asyncio.ensure_future(
+                broker.send(producer, *[b"v"] * count, sequence=sum(counts[:number]), version=12)
+            )
+            for number, count in enumerate(counts)
+        ]
+        assert await asyncio.gather(*sent) == [0] * 5
+        assert broker.partition("t").log.log_end_offset == sum(counts)
+
+
+async def test_heavy_batch_that_is_refused_lets_the_next_one_in() -> None:
+    """The line behind it does not wait for ever."""
+    async with durable_broker() as broker:
+        broker.partition("t").log.update_config(LogConfig(cleanup_policy=frozenset({"compact"})))
+        producer = await broker.producer()
+        keyless = asyncio.ensure_future(broker.send(producer, *[b"v"] * 3000, version=12))
+        other = asyncio.ensure_future(broker.send(producer, b"v", number=1, version=12))
+        assert await asyncio.gather(keyless, other) == [ErrorCode.INVALID_RECORD, 0]
+
+
+@pytest.mark.parametrize(
+    ("version", "code"),
+    [
+        (10, ErrorCode.INVALID_TXN_STATE),
+        (11, ErrorCode.TRANSACTION_ABORTABLE),
+        (12, ErrorCode.INVALID_PRODUCER_EPOCH),
+    ],
+)
+async def test_heavy_batch_is_refused_if_its_transaction_ends_meanwhile(
+    version: int, code: ErrorCode
+) -> None:
+    """Written behind the marker, it would hold back readers for ever (KIP-890)."""
+    async with transactions_broker() as broker:
+        broker.partition("t").log.update_config(LogConfig(strict_records=True))
+        producer = await broker.producer()
+        await broker.add(producer, 0)
+        sent = asyncio.ensure_future(broker.send(producer, *[b"v"] * 3000, version=version))
+        await asyncio.sleep(0)
+        end_version = 5 if version >= 12 else 3
+        assert await broker.end(producer, is_commit=False, version=end_version) == 0
+        assert await sent == code
+        assert not broker.partition("t").log.producers.has_open_transaction(*producer)
 
 
 async def test_what_comes_later_does_not_overtake() -> None:

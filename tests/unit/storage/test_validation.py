@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -384,6 +385,43 @@ def test_a_vetted_batch_is_believed_for_its_configuration() -> None:
     other = LogConfig(compression_type="lz4")
     with pytest.raises(validation.HeavyBatchError):
         validation.check(vetted, other, START_MS, from_client=True)
+
+
+def test_a_batch_of_many_headers_is_heavy() -> None:
+    """A header takes as long as a record: on the loop, off it, and where batches are written again."""
+    record = Record(b"k", b"v", (("", None),) * 1500, START_MS)
+    few, many = encode_batch([record]), encode_batch([record] * 2)
+    compacted, packed = {"cleanup_policy": frozenset({"compact"})}, {"compression_type": "gzip"}
+    check(bytearray(few), **compacted)
+    for data, options in ((many, compacted), (few, packed)):
+        with pytest.raises(validation.HeavyBatchError):
+            check(bytearray(data), **options)
+        assert validation.vet(data, LogConfig(**options), START_MS)
+        limits = validation.Limits(10**6, 10**6, 3001, 1500)
+        with pytest.raises(validation.HeavyBatchError):
+            validation.vet(data, LogConfig(**options), START_MS, limits)
+
+
+def test_a_batch_of_too_many_headers_is_too_large() -> None:
+    """A few hundred bytes would stand for seconds of work and a gigabyte of memory."""
+    record = Record(b"k", b"v", (("", None),) * 1_000_000, START_MS)
+    data = encode_batch([record], compression=CODECS["zstd"])
+    with pytest.raises(ApiError) as error:
+        validation.vet(data, LogConfig(cleanup_policy=frozenset({"compact"})), START_MS)
+    assert error.value.code is ErrorCode.MESSAGE_TOO_LARGE
+
+
+def test_a_vetted_batch_is_believed_for_an_equal_configuration() -> None:
+    """Any change of the broker's options makes a configuration that is another object."""
+    data = encode_batch([Record(b"k", b"v", (), START_MS)] * 3000)
+    config = LogConfig(cleanup_policy=frozenset({"compact"}), compression_type="lz4")
+    before = bytes(data)
+    vetted = validation.vet(data, config, START_MS)
+    assert bytes(data) == before
+    found, _, _ = validation.check(vetted, replace(config), START_MS, from_client=True)
+    assert found is vetted
+    with pytest.raises(validation.HeavyBatchError):
+        validation.check(vetted, replace(config, segment_ms=1), START_MS, from_client=True)
 
 
 def test_what_is_too_much_for_memory_is_too_large() -> None:
