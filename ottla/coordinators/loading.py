@@ -1,7 +1,8 @@
 """Reading a coordinator's partition from its start: the same replay that live operation does.
 
 The event loop is given back after every slice of work, so a long log delays other requests by no more
-than that. Follows Kafka's CoordinatorLoaderImpl.
+than that. A record or batch that cannot be read is reported and skipped, where Kafka refuses the whole
+partition: one bad record must not make every group in it unavailable. Follows CoordinatorLoaderImpl.
 """
 
 import logging
@@ -10,6 +11,7 @@ from typing import Protocol
 
 from ottla.base.buffers import Buffer
 from ottla.base.clock import Clock
+from ottla.base.errors import ApiError, ProtocolError
 from ottla.coordinators.ports import PartitionWriter
 from ottla.wire.records import batch, control, legacy, records
 from ottla.wire.records.records import Record
@@ -19,6 +21,8 @@ _log = logging.getLogger(__name__)
 SLICE_SECONDS = 0.005
 # Several of the largest batches that a slice can take; more only delays other reads of the disk.
 CHUNK_BYTES_MAX = 256 * 1024
+# Skipped records that are reported one by one; of more, the number is.
+_REPORTED_MAX = 10
 
 
 class Replayed(Protocol):
@@ -34,7 +38,10 @@ class Replayed(Protocol):
 
 
 class Loader:
-    """Reads one partition once. `is_wanted` tells after every pause whether to go on."""
+    """Reads one partition once. `is_wanted` tells after every pause whether to go on.
+
+    `skipped_count` is the number of records that could not be read.
+    """
 
     def __init__(
         self,
@@ -49,10 +56,13 @@ class Loader:
         self._chunk_bytes = min(chunk_bytes, CHUNK_BYTES_MAX)
         self._is_wanted = is_wanted
         self._slice_ends = 0.0
+        self.skipped_count = 0
+        self._place = ("", 0)
 
     async def load(self, topic: str, partition: int, target: Replayed) -> int:
         """Replay the whole log and return the number of records; ApiError if it cannot be read."""
         offset, log_end_offset = self._writer.bounds(topic, partition)
+        self._place = (topic, partition)
         count = 0
         self._start_slice()
         while offset < log_end_offset and self._is_wanted():
@@ -67,15 +77,20 @@ class Loader:
                 _log.warning("log ends early topic=%s partition=%d offset=%d log_end_offset=%d",
                              topic, partition, offset, log_end_offset)  # fmt: skip
                 break
+        if self.skipped_count > _REPORTED_MAX:
+            _log.warning("records skipped topic=%s partition=%d count=%d",
+                         topic, partition, self.skipped_count)  # fmt: skip
         return count
 
     async def _replay_batch(
         self, chunk: Buffer, position: int, header: batch.BatchHeader, target: Replayed
     ) -> int:
-        found = records.decode_batch(chunk, position, header=header)
-        if header.is_control:
-            for record in found:
-                _replay_marker(record, header.producer_id, target)
+        try:
+            if header.magic == batch.MAGIC:
+                batch.check_crc(chunk, position, header)
+            found = records.decode_batch(chunk, position, header=header)
+        except ApiError as error:
+            self._skip(header.base_offset, header.records_count, error)
             return 0
         producer_id = header.producer_id if header.is_transactional else batch.NO_PRODUCER_ID
         for record in found:
@@ -84,8 +99,21 @@ class Loader:
                 if not self._is_wanted():
                     return 0
                 self._start_slice()
-            target.replay(record, producer_id)
-        return len(found)
+            try:
+                if header.is_control:
+                    _replay_marker(record, header.producer_id, target)
+                else:
+                    target.replay(record, producer_id)
+            except (ApiError, ProtocolError) as error:
+                self._skip(record.offset, 1, error)
+        return 0 if header.is_control else len(found)
+
+    def _skip(self, offset: int, count: int, error: Exception) -> None:
+        topic, partition = self._place
+        if self.skipped_count < _REPORTED_MAX:
+            _log.warning("record cannot be read, skipped topic=%s partition=%d offset=%d count=%d "
+                         "error=%s", topic, partition, offset, count, error)  # fmt: skip
+        self.skipped_count += count
 
     def _start_slice(self) -> None:
         self._slice_ends = self._clock.monotonic() + SLICE_SECONDS

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from ottla.base.clock import Clock
-from ottla.base.errors import ApiError, ErrorCode, ProtocolError
+from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.tasks import Tasks
 from ottla.coordinators.hosted import HostedPartition, RuntimeSettings, Shard, Status
 from ottla.coordinators.loading import Loader
@@ -65,6 +65,8 @@ class CoordinatorRuntime(Generic[S]):
         self._tasks = tasks
         self._settings = settings
         self._hosted: dict[int, HostedPartition] = {}
+        # Records that could not be read by loads since the start.
+        self.skipped_count = 0
 
     def load(self, partition: int, leader_epoch: int) -> None:
         """Become the coordinator of a partition that this broker leads since `leader_epoch`.
@@ -203,10 +205,12 @@ class CoordinatorRuntime(Generic[S]):
         )
         try:
             count = await loader.load(self._topic, hosted.partition, hosted.shard)
-        except (ApiError, ProtocolError) as error:
+        except ApiError as error:
             if hosted.status is Status.LOADING:
                 self._fail(hosted, error)
             return
+        finally:
+            self.skipped_count += loader.skipped_count
         if hosted.status is Status.LOADING:
             self._activate(hosted, count)
 

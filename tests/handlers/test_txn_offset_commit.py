@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from ottla.base.errors import ApiError, ErrorCode
+from ottla.cluster import names
 from ottla.server.handlers import (
     add_offsets_to_txn,
     consumer_group_heartbeat,
@@ -19,6 +20,7 @@ from ottla.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
+from ottla.wire.records.records import Record, encode_batch
 from tests.handlers.groups import join_request
 from tests.handlers.transactions import transactions_broker
 
@@ -135,6 +137,29 @@ async def restarted(broker):
     broker.groups.load(partition, 3)
     while isinstance(broker.groups._runtime.find(partition), ErrorCode):
         await asyncio.sleep(0)
+
+
+async def test_groups_survive_a_bad_record():
+    """A record of __consumer_offsets or __transaction_state that cannot be read is skipped."""
+    async with transactions_broker() as broker:
+        producer = await broker.producer()
+        assert await commit(broker, producer, (0, 7), version=5) == ["NONE"]
+        bad = Record(b"\0\0\xff\xff", b"garbage", (), broker.clock.time_ms())
+        for coordinator, topic, key in (
+            (broker.groups, names.GROUP_OFFSETS_TOPIC, "g"),
+            (broker.transactions, names.TRANSACTION_STATE_TOPIC, "tx"),
+        ):
+            number = coordinator.partition_for(key)
+            broker.partition(topic, number).append_as_leader(
+                encode_batch([bad]), acks=1, from_client=False
+            )
+            coordinator.unload(number)
+            coordinator.load(number, 3)
+            while coordinator._runtime.find(number) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+                await asyncio.sleep(0)
+            assert coordinator.skipped_count == 1
+        assert await broker.end(producer, version=5) == 0
+        assert await stored(broker, require_stable=True) == (7, "NONE")
 
 
 @pytest.mark.parametrize("is_restarted", [False, True])

@@ -150,6 +150,11 @@ class GroupCoordinator:
             for _, shard in self._runtime.every_shard():
                 shard.forget_topics(names)
 
+    @property
+    def skipped_count(self) -> int:
+        """Records of __consumer_offsets that loads could not read and skipped."""
+        return self._runtime.skipped_count
+
     def close(self) -> None:
         """Unload every partition."""
         self._runtime.close()

@@ -100,6 +100,11 @@ class TransactionCoordinator:
         """Stop coordinating a partition."""
         self._runtime.unload(partition, leader_epoch)
 
+    @property
+    def skipped_count(self) -> int:
+        """Records of __transaction_state that loads could not read and skipped."""
+        return self._runtime.skipped_count
+
     def close(self) -> None:
         """Unload every partition."""
         self._runtime.close()

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from ottla.cluster.image import NO_LEADER
+from ottla.cluster.names import GROUP_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
 from ottla.metrics.exposition import Family, Sample, counter, gauge, labels
 from ottla.server.context import Broker
 from ottla.server.monitoring.sources import Pace, Sources, Stage
@@ -97,6 +98,14 @@ def waiting(broker: Broker) -> list[Family]:
     states = Counter(each.state.shown for each in broker.transactions.transactions())
     sessions = broker.fetch_sessions
     return [
+        counter(
+            "ottla_coordinator_skipped_records_total",
+            "Records of internal topics that a coordinator could not read.",
+            [
+                (labels(topic=GROUP_OFFSETS_TOPIC), broker.groups.skipped_count),
+                (labels(topic=TRANSACTION_STATE_TOPIC), broker.transactions.skipped_count),
+            ],
+        ),
         gauge(
             "kafka_server_delayedoperationpurgatory_purgatorysize",
             "Requests that wait, by kind.",

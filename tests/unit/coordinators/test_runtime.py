@@ -9,6 +9,7 @@ from ottla.base.errors import ApiError, ErrorCode
 from ottla.coordinators.hosted import RuntimeSettings
 from ottla.coordinators.runtime import CoordinatorRuntime, Decision
 from ottla.wire.records import batch, control
+from ottla.wire.records.compression import CODECS
 from ottla.wire.records.control import ControlType, EndTransactionMarker
 from ottla.wire.records.records import Record, encode_batch
 
@@ -261,11 +262,52 @@ def test_unload_in_the_middle_of_a_load_ends_it(world, runtime):
     world.loop.run(scenario())
 
 
-def test_unreadable_log_makes_no_coordinator(world, runtime):
-    """A damaged record leaves the partition refused, until a new leadership tries again."""
+def test_record_that_cannot_be_read_is_skipped_and_reported(world, runtime, caplog):
+    """One bad record or batch does not make a partition unavailable; topic, partition, offset are logged."""
 
     async def scenario():
-        world.partitions.append(TOPIC, 0, [thing("bad")])
+        world.partitions.append(TOPIC, 0, [thing("a"), thing("bad"), thing("b")])
+        damaged = encode_batch([thing("lost"), thing("lost")], compression=CODECS["gzip"])
+        damaged[-1] ^= 0xFF
+        world.partitions.append_batch(TOPIC, 0, damaged)
+        world.partitions.append(TOPIC, 0, [thing("c")])
+        runtime.load(0, 3)
+        await world.clock.sleep(1)
+        assert runtime.decide(0, look, refuse) == ["a", "b", "c"]
+        assert runtime.decide(0, add("d"), refuse) == "added after 3"
+
+    world.loop.run(scenario())
+    assert runtime.skipped_count == 3
+    reported = [record.getMessage() for record in caplog.records if "skipped" in record.msg]
+    assert len(reported) == 2
+    assert f"topic={TOPIC} partition=0 offset=1 count=1" in reported[0]
+    assert f"topic={TOPIC} partition=0 offset=3 count=2" in reported[1]
+
+
+def test_many_records_that_cannot_be_read_are_reported_in_one_line(world, runtime, caplog):
+    """After the first ten."""
+
+    async def scenario():
+        world.partitions.append(TOPIC, 0, [thing("bad")] * 500)
+        runtime.load(0, 3)
+        await world.clock.sleep(1)
+        assert runtime.decide(0, look, refuse) == []
+
+    world.loop.run(scenario())
+    reported = [record.getMessage() for record in caplog.records if "skipped" in record.msg]
+    assert len(reported) == 11
+    assert "count=500" in reported[-1]
+
+
+def test_unreadable_log_makes_no_coordinator(world, runtime, monkeypatch):
+    """A disk that fails leaves the partition refused, until a new leadership tries again."""
+
+    def fail(*_):
+        raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR)
+
+    async def scenario():
+        world.partitions.append(TOPIC, 0, [thing("a")])
+        monkeypatch.setattr(world.partitions, "read", fail)
         runtime.load(0, 3)
         await world.clock.sleep(1)
         assert runtime.decide(0, look, refuse) == "NOT_COORDINATOR"

@@ -228,6 +228,8 @@ async def test_groups_have_their_lag(yard: Yard) -> None:
     assert value("kafka_consumergroup_members", consumergroup="g") == 0
     assert value("kafka_coordinator_group_groupmetadatamanager_numgroups") == 1
     assert value("kafka_coordinator_group_groupmetadatamanager_numgroupsempty") == 1
+    for topic in ("__consumer_offsets", "__transaction_state"):
+        assert value("ottla_coordinator_skipped_records_total", topic=topic) == 0
 
 
 async def test_what_waits_is_counted(yard: Yard) -> None:
