@@ -60,6 +60,8 @@ class LogConfig:
     codec: int | None = field(init=False)
     codec_level: int | None = field(init=False)
     roll_ms: int = field(init=False)
+    # What `ottla.storage.validation` judges records by: equal values, equal verdicts.
+    validation_options: tuple[object, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         set_field = object.__setattr__
@@ -79,6 +81,17 @@ class LogConfig:
         set_field(
             self, "trusts_headers", not (self.opens_records or append_time or codec is not None)
         )
+        options = (
+            compacted,
+            append_time,
+            self.opens_records,
+            codec,
+            self.codec_level,
+            self.max_message_bytes,
+            self.message_timestamp_before_max_ms,
+            self.message_timestamp_after_max_ms,
+        )
+        set_field(self, "validation_options", options)
 
     @property
     def deletes_by_retention(self) -> bool:

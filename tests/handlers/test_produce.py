@@ -410,10 +410,10 @@ def change_while_judged(
 async def test_an_equal_configuration_that_comes_meanwhile_changes_nothing(
     broker: LogsBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another topic's options, or the broker's, change while a heavy batch is judged."""
+    """Options that records are not judged by change while a heavy batch is judged off the loop."""
     broker.create("t", config=COMPACTED)
     log = broker.partition("t").log
-    judged = change_while_judged(monkeypatch, log, {})
+    judged = change_while_judged(monkeypatch, log, {"retention_ms": 5})
     found = only(await broker.begin(produce, request(broker, bytearray(heavy())), 9))
     assert (found.error_code, found.base_offset, log.log_end_offset) == (0, 0, 3000)
     assert judged == ["producer"]
@@ -437,6 +437,20 @@ async def test_a_heavy_batch_is_judged_again_by_a_changed_configuration(
     header = parse_header(written.records)
     assert (header.compression, header.records_count) == (GZIP, 3000)
     assert header.has_log_append_time == (latter == "LogAppendTime")
+
+
+async def test_a_heavy_batch_is_not_judged_for_ever(
+    broker: LogsBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A configuration that changes during each judgement makes the client retry."""
+    broker.create("t", config=COMPACTED)
+    log = broker.partition("t").log
+    sizes = [{"max_message_bytes": 1_000_000 + number} for number in range(9)]
+    judged = change_while_judged(monkeypatch, log, *sizes)
+    answer = await broker.begin(produce, request(broker, bytearray(heavy())), 9)
+    assert only(answer).error_code == ErrorCode.REQUEST_TIMED_OUT
+    assert len(judged) == 5
+    assert log.log_end_offset == 0
 
 
 async def test_a_heavy_batch_that_a_new_configuration_forbids_is_refused(

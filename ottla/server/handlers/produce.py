@@ -47,6 +47,8 @@ _FIRST_VERSION_THAT_ADDS = 12
 _FIRST_VERSION_WITH_TOPIC_IDS = 13
 # Low byte of the batch's attributes.
 _ATTRIBUTES_POSITION = 22
+# How often a heavy batch is judged if its topic's configuration keeps changing.
+_JUDGEMENTS_MAX = 5
 
 # What a log refuses without telling where it starts, in Kafka; with all else it does.
 _WITHOUT_LOG_START = frozenset(
@@ -328,7 +330,7 @@ async def _judge_and_append(
 ) -> AppendInfo:
     """Judge a batch, again if the configuration changes meanwhile, and append it."""
     broker, records = context.broker, _bytes_of(item)
-    while True:
+    for _ in range(_JUDGEMENTS_MAX):
         vetted = await broker.heavy_batches.judge(context.connection, records, target, request.acks)
         if request.transactional_id is not None and _is_transactional(records):
             header = parse_header(records)
@@ -337,8 +339,13 @@ async def _judge_and_append(
             applicant = Applicant(request.transactional_id, producer, [target], knowledge)
             refusals = await broker.admission.confirm(applicant)
             _check_admitted(context, target, item, refusals)
-        if vetted.config == target.log.config:
+        if vetted.is_for(target.log.config):
             return target.append_as_leader(vetted, acks=request.acks)
+    # Clients retry.
+    raise ApiError(
+        ErrorCode.REQUEST_TIMED_OUT,
+        f"The configuration of {target.topic!r} changed {_JUDGEMENTS_MAX} times during validation.",
+    )
 
 
 def _acknowledgement(

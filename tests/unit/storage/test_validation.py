@@ -412,16 +412,18 @@ def test_a_batch_of_too_many_headers_is_too_large() -> None:
 
 
 def test_a_vetted_batch_is_believed_for_an_equal_configuration() -> None:
-    """Any change of the broker's options makes a configuration that is another object."""
+    """Any change of options makes another object; only options that records are judged by count."""
     data = encode_batch([Record(b"k", b"v", (), START_MS)] * 3000)
     config = LogConfig(cleanup_policy=frozenset({"compact"}), compression_type="lz4")
     before = bytes(data)
     vetted = validation.vet(data, config, START_MS)
     assert bytes(data) == before
-    found, _, _ = validation.check(vetted, replace(config), START_MS, from_client=True)
-    assert found is vetted
-    with pytest.raises(validation.HeavyBatchError):
-        validation.check(vetted, replace(config, segment_ms=1), START_MS, from_client=True)
+    for equal in (replace(config), replace(config, segment_ms=1, retention_bytes=5)):
+        found, _, _ = validation.check(vetted, equal, START_MS, from_client=True)
+        assert found is vetted
+    for other in ({"lz4_level": 3}, {"message_timestamp_before_max_ms": 10**9}):
+        with pytest.raises(validation.HeavyBatchError):
+            validation.check(vetted, replace(config, **other), START_MS, from_client=True)
 
 
 def test_what_is_too_much_for_memory_is_too_large() -> None:
