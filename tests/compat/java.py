@@ -17,6 +17,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from xml.sax.saxutils import escape
 
+from tests.compat.java_tools.server import SOURCE, Result, ToolServer, server_of
+
 KAFKA = "3.9.2"
 _LOGGING = (
     "log4j.rootLogger=WARN, C\n"
@@ -31,6 +33,8 @@ _DEPENDENCY = (
     "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
 )
 _KAFKA_START_SECONDS = 60
+# These leave work to threads that run on until the JVM ends.
+_ALONE = ("VerifiableProducer", "VerifiableConsumer", "ConsoleConsumer")
 # These programs are over before Java's better compiler pays.
 SHORT = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
@@ -120,13 +124,28 @@ def command(class_path: str, main_class: str, *arguments: str, heap_mb: int = 25
     return ["java", *SHORT, f"-Xmx{heap_mb}m", "-cp", class_path, main_class, *arguments]
 
 
+def tool(class_path: str, main_class: str, *arguments: str) -> Result:
+    """Run one of Kafka's command-line tools to its end, in the JVM that most tools share."""
+    if main_class.rpartition(".")[2] in _ALONE:
+        done = subprocess.run(
+            command(class_path, main_class, *arguments), capture_output=True, text=True, timeout=100
+        )
+        return Result(done.returncode, done.stdout, done.stderr)
+    server = server_of(class_path, lambda: _tool_server(class_path))
+    return server.run(main_class, *arguments)
+
+
+def _tool_server(class_path: str) -> ToolServer:
+    classes = compiled(SOURCE, class_path)
+    # The folder of jars stays first: it holds the logging configuration.
+    return ToolServer(command(f"{class_path}{os.pathsep}{classes}", SOURCE.stem))
+
+
 def run(class_path: str, main_class: str, *arguments: str) -> str:
-    """Run a Java program to its end and return what it printed; it must not fail."""
-    done = subprocess.run(
-        command(class_path, main_class, *arguments), capture_output=True, text=True, timeout=100
-    )
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
-    return done.stdout
+    """Run one of Kafka's tools to its end and return what it printed; it must not fail."""
+    done = tool(class_path, main_class, *arguments)
+    assert done.code == 0, done.output[-2000:] + done.errors[-2000:]
+    return done.output
 
 
 def free_ports(count: int) -> list[int]:

@@ -1,7 +1,6 @@
 """Features in the hands of kafka-features (KIP-584), and of clients that go by them."""
 
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -18,13 +17,12 @@ pytestmark = [
 
 def features(cluster: Cluster, *arguments: str) -> str:
     """Run kafka-features of Kafka 4.3; return what it says, whether it fails or not."""
-    command = java.command(
+    done = java.tool(
         java.kafka_class_path("4.3.0"),
         "org.apache.kafka.tools.FeatureCommand",
         *("--bootstrap-server", cluster.bootstrap, *arguments),
     )
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
-    return done.stdout + done.stderr
+    return done.output + done.errors
 
 
 def finalized(said: str) -> dict[str, str]:
