@@ -243,7 +243,9 @@ def test_ottla_and_kafka_take_turns_on_a_directory(
     """Topics, settings, records, groups and transactions go over, back, and over again."""
     data = tmp_path / "data"
     ours = BrokerProcess(data, options={"log.retention.check.interval.ms": "1000"})
-    theirs = zookeeper.Broker(tmp_path / "kafka", f"{address}/kafka", data)
+    # Kafka would wait three seconds for more members of each new group.
+    no_delay = ("group.initial.rebalance.delay.ms=0",)
+    theirs = zookeeper.Broker(tmp_path / "kafka", f"{address}/kafka", data, no_delay)
     to_them: Callable[..., None] = lambda *words: carry("export", data, address, *words)  # noqa: E731
     to_us: Callable[..., None] = lambda *words: carry("import", data, address, *words)  # noqa: E731
     turns: list[tuple[str, Server, Callable[..., None]]] = [

@@ -1,6 +1,5 @@
 """Compaction against a model: the newest record of each key is left, wherever the power goes."""
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ from ottla.base.rng import SeededRng
 from ottla.storage.cleaning import Settings
 from ottla.storage.compaction import KEY_BYTES
 from ottla.testing.sim.faults import PowerLoss
-from tests.unit.storage.compacted import Compacted
+from tests.unit.storage.compacted import Compacted, in_virtual_time
 from tests.unit.storage.world import read_all
 
 # Never over: deletions stay, so that the model need not know of time.
@@ -244,7 +243,7 @@ def clean_twice(history: History) -> None:
     log = history.compacted.log
     for committed in (log.log_end_offset // 2, log.log_end_offset):
         log.high_watermark = committed
-        assert asyncio.run(history.compacted.cleaner.clean_dirtiest())
+        assert in_virtual_time(history.compacted.cleaner.clean_dirtiest())
         log.remove_deleted()
 
 

@@ -1,6 +1,5 @@
 """Power losses at any change to the disk: what was flushed stays, what was not goes from the end only."""
 
-import asyncio
 from typing import Any
 
 from hypothesis import given, settings
@@ -11,6 +10,7 @@ from ottla.storage.config import LogConfig
 from ottla.storage.log import Log
 from ottla.testing.sim.faults import PowerLoss
 from ottla.testing.sim.files import SimFileSystem
+from tests.unit.storage.compacted import in_virtual_time
 from tests.unit.storage.world import START_MS, TOPIC_ID, World, make_batch, read_all
 
 CONFIG = LogConfig(segment_bytes=400, index_interval_bytes=80, file_delete_delay_ms=0)
@@ -60,7 +60,7 @@ class Life:
             self.log.flush()
             self.durable = self.end()
         elif step == "flush in background":
-            self.durable = max(self.durable, asyncio.run(self.flush_in_background(argument)))
+            self.durable = max(self.durable, in_virtual_time(self.flush_in_background(argument)))
         elif step == "checkpoint":
             self.directories.checkpoint()
         elif step == "truncate":

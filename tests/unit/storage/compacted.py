@@ -1,20 +1,28 @@
 """A compacted log for the tests, on any disk: append keys, clean, look at what is left."""
 
-import asyncio
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Coroutine, Sequence
+from typing import Any, TypeVar
 
 from ottla.base.rng import SeededRng
 from ottla.storage.cleaning import Cleaner, Settings
 from ottla.storage.config import LogConfig
 from ottla.storage.log import Log
 from ottla.testing.sim.files import SimFileSystem
+from ottla.testing.sim.loop import SimLoop
 from ottla.wire.records import control
 from ottla.wire.records.records import Record, encode_batch, iterate_batches
 from tests.unit.storage.world import TOPIC_ID, World, read_all
 
+T = TypeVar("T")
+
 COMPACT = frozenset({"compact"})
 Pair = tuple[bytes, bytes | None]
+
+
+def in_virtual_time(work: Coroutine[Any, Any, T]) -> T:
+    """Run `work` to its end; what waits for the simulated disk does not wait for real."""
+    with SimLoop(SeededRng(0)) as loop:
+        return loop.run(work)
 
 
 class Compacted:
@@ -73,7 +81,7 @@ class Compacted:
         """Roll, make durable, and let the cleaner have one turn."""
         self.log.roll()
         self.log.flush()
-        return asyncio.run(self.cleaner.clean_dirtiest())
+        return in_virtual_time(self.cleaner.clean_dirtiest())
 
     def pairs(self) -> list[tuple[int, bytes | None, bytes | None]]:
         """Return (offset, key, value) of all records."""

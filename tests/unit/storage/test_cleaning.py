@@ -1,6 +1,5 @@
 """The cleaner at work on a simulated disk: what is left of a log, and when it leaves one alone."""
 
-import asyncio
 import errno
 
 import pytest
@@ -11,7 +10,7 @@ from ottla.storage.config import LogConfig
 from ottla.wire.records import control
 from ottla.wire.records.batch import DELETE_HORIZON_BIT
 from ottla.wire.records.records import decode_batch, iterate_batches
-from tests.unit.storage.compacted import COMPACT, Compacted
+from tests.unit.storage.compacted import COMPACT, Compacted, in_virtual_time
 from tests.unit.storage.world import START_MS, read_all
 
 HOUR = 3_600_000
@@ -138,10 +137,10 @@ def test_nothing_past_the_high_watermark_or_the_durable_end_is_cleaned() -> None
     for number in range(4):
         compacted.append((b"a", b"%d" % number))
     compacted.log.roll()
-    assert not asyncio.run(compacted.cleaner.clean_dirtiest()), "nothing is durable"
+    assert not in_virtual_time(compacted.cleaner.clean_dirtiest()), "nothing is durable"
     compacted.log.flush()
     compacted.log.high_watermark = 2
-    assert asyncio.run(compacted.cleaner.clean_dirtiest())
+    assert in_virtual_time(compacted.cleaner.clean_dirtiest())
     assert compacted.pairs() == [(1, b"a", b"1"), (2, b"a", b"2"), (3, b"a", b"3")]
 
 
