@@ -12,6 +12,7 @@ from ottla.streams.functions import K2 as K
 from ottla.streams.functions import V2 as V
 from ottla.streams.ktable import GlobalKTable, KTable
 from ottla.streams.lowering import lower
+from ottla.streams.names import check_name
 from ottla.streams.operators.tables import TableSource
 from ottla.streams.operators.views import global_view
 from ottla.streams.options import Consumed, Kept, Materialized, asked, of_kind
@@ -21,7 +22,6 @@ from ottla.streams.plan import (
     OperatorNode,
     Plan,
     SourceNode,
-    StoreNode,
 )
 from ottla.streams.processor import Supplier, TimestampExtractor
 from ottla.streams.serdes import Serde
@@ -140,7 +140,7 @@ class StreamsBuilder(SnakeCase):
 
     def add_state_store(self, store: StoreBuilder) -> "StreamsBuilder":
         """Add a store that processors name."""
-        self._graph.add(StoreNode(f"store {store.name}", (), store))
+        self._graph.add_store(store)
         return self
 
     def plan(self) -> Plan:
@@ -164,6 +164,8 @@ def _source(name: str, topics: Topics, options: Consumed[Any, Any]) -> SourceNod
             raise TopologyError(
                 f"a stream reads a topic, several topics or all that match a pattern, not {topics!r}"
             )
+        for topic in places[0]:
+            check_name(topic, "a topic")
     extractor, reset = options.timestamp_extractor, options.offset_reset
     if reset not in (None, "earliest", "latest"):
         raise TopologyError(f"a source starts at earliest or latest, not at {reset!r}")

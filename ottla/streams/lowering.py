@@ -1,6 +1,5 @@
 """From a plan to the topology that a task runs: each step becomes its nodes and stores."""
 
-import re
 from functools import singledispatch
 
 from ottla.streams.errors import TopologyError
@@ -15,6 +14,8 @@ from ottla.streams.plan import (
     SourceNode,
     StoreNode,
 )
+from ottla.streams.processor import supplied_stores
+from ottla.streams.stores.builders import StoreBuilder
 from ottla.streams.topology import Source, Topology
 
 
@@ -30,22 +31,20 @@ def lower(plan: Plan) -> Topology:
 
 
 def _check_stores(plan: Plan) -> None:
-    """TopologyError where two tables are kept in one store; only the parts of a cogroup share theirs."""
-    owners: dict[str, str] = {}
+    """Raise TopologyError if two steps describe a store of one name: each would read what the other one wrote.
+
+    Steps that share a store, such as the sides of a join and the parts of a cogroup, share its description.
+    """
+    owners: dict[str, tuple[str, StoreBuilder]] = {}
     for node in plan.nodes:
-        is_table = isinstance(node, OperatorNode) and hasattr(node.operator, "send_old_values")
-        store = getattr(getattr(node, "operator", None), "store", None) if is_table else None
-        if store is None or _COGROUPED.search(node.name):
+        if not isinstance(node, OperatorNode):
             continue
-        owner = owners.setdefault(store.name, node.name)
-        if owner != node.name:
-            raise TopologyError(
-                f"store {store.name} is kept by {owner} already; give the table of {node.name} a store of "
-                "another name"
-            )
-
-
-_COGROUPED = re.compile(r"^COGROUPKSTREAM-AGGREGATE-|-cogroup-agg-\d+$")
+        for store in supplied_stores(node.operator):
+            owner, known = owners.setdefault(store.name, (node.name, store))
+            if known is not store:
+                raise TopologyError(
+                    f"store {store.name} is kept by {owner} already; give that of {node.name} another name"
+                )
 
 
 @singledispatch

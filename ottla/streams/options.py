@@ -11,6 +11,7 @@ from ottla.streams.arity import evaluated
 from ottla.streams.durations import Duration, milliseconds
 from ottla.streams.errors import TopologyError
 from ottla.streams.functions import K, V
+from ottla.streams.names import check_name
 from ottla.streams.processor import StreamPartitioner, TimestampExtractor
 from ottla.streams.serdes import Serde, check_serdes
 from ottla.streams.spelling import SnakeCase
@@ -25,6 +26,9 @@ class Named(SnakeCase):
     """The name of an operator; a plain string does as well."""
 
     name: str
+
+    def __post_init__(self) -> None:
+        check_name(self.name, "an operator")
 
     @classmethod
     def as_(cls, name: str) -> "Named":
@@ -425,6 +429,8 @@ class Materialized(SnakeCase, Generic[K, V]):
 
     def __post_init__(self) -> None:
         check_serdes(self.key, self.value)
+        if self.name is not None:
+            check_name(self.name, "a store")
 
     @classmethod
     def as_(cls, store: str | StoreBuilder) -> "Materialized[Any, Any]":

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ottla.streams.errors import TopologyError
+from ottla.streams.names import already_added, check_name
 from ottla.streams.processor import (
     StreamPartitioner,
     Supplier,
@@ -139,19 +140,38 @@ class Graph:
         return self.new_name(f"{prefix}STATE-STORE-")
 
     def named(self, name: str | None, prefix: str, suffix: str = "") -> str:
-        """Return a user's name with a suffix, or the next numbered one; both take a number."""
+        """Return a user's name with a suffix, or the next numbered one; both take a number.
+
+        Raises TopologyError if the name, or the name with its suffix, is illegal.
+        """
         numbered = self.new_name(prefix)
-        return numbered if name is None else name + suffix
+        if name is None:
+            return numbered
+        check_name(name, "an operator")
+        check_name(name + suffix, "an operator")
+        return name + suffix
 
     def add(self, node: PlanNode) -> None:
         """Add a step, or the same step again below the same parents: it then counts as later."""
         known = self._nodes.get(node.name)
-        if known is not None and known != node:
-            raise TopologyError(f"another operator is named {node.name} already")
+        if known is not None and known is not node:
+            raise TopologyError(
+                f"another operator is named {node.name!r} already: give each a name of its own"
+            )
         self._nodes[node.name] = node
         # Kafka counts once for each parent.
         self._priority += max(1, len(node.parents))
         self._priorities[node.name] = self._priority
+
+    def add_store(self, store: StoreBuilder) -> None:
+        """Add a store that operators name; the same description may be added again."""
+        check_name(store.name, "a store")
+        name = f"store {store.name}"
+        known = self._nodes.get(name)
+        if known is None:
+            self.add(StoreNode(name, (), store))
+        elif not isinstance(known, StoreNode) or known.store is not store:
+            raise already_added(store.name)
 
     def node(self, name: str) -> PlanNode:
         """Return a step."""

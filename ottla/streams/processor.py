@@ -280,9 +280,19 @@ StoreMap = Mapping[str, Any]
 
 
 def supplied_stores(supplier: Callable[[], Any]) -> tuple[StoreBuilder, ...]:
-    """Return the stores that a supplier, or the processor class that it is, brings along."""
-    stores = getattr(supplier, "stores", ()) or ()
-    return tuple(stores() if callable(stores) else stores)
+    """Return the stores that a supplier, or the processor class that it is, brings along; None is none.
+
+    Raises TopologyError for what is no description of a store.
+    """
+    stores = getattr(supplier, "stores", None)
+    brought = tuple((stores() if callable(stores) else stores) or ())
+    for store in brought:
+        if not isinstance(store, StoreBuilder):
+            name = getattr(supplier, "__name__", type(supplier).__name__)
+            raise TopologyError(
+                f"the stores of {name} are descriptions such as Stores.key_value('name'), not {store!r}"
+            )
+    return brought
 
 
 def check_supplier(supplier: Any, what: str) -> None:

@@ -15,6 +15,7 @@ from ottla.streams.arity import chooses_partition, with_context
 from ottla.streams.description import DescribedNode, TopologyDescription, describe
 from ottla.streams.drawing import Box, Line, draw
 from ottla.streams.errors import TopologyError
+from ottla.streams.names import already_added, check_name
 from ottla.streams.options import Consumed
 from ottla.streams.processor import (
     StreamPartitioner,
@@ -116,6 +117,7 @@ class Topology(SnakeCase):
         if not source.topics and source.pattern is None:
             raise TopologyError(f"source {source.name} reads no topic")
         for topic in source.topics:
+            check_name(topic, "a topic")
             self._check_topic(topic)
         extractor = extractor_of(source.timestamp_extractor)
         self.nodes[source.name] = replace(source, timestamp_extractor=extractor)
@@ -147,6 +149,8 @@ class Topology(SnakeCase):
                 "value= or partitioner="
             )
         check_serdes(key, value)
+        if isinstance(topic, str):
+            check_name(topic, "a topic")
         target = topic if isinstance(topic, str) else with_context(topic, "a topic name extractor")
         chosen = chooses_partition(partitioner)
         self._add_child(Sink(name, target, parents, key, value, chosen, carries_changes))
@@ -166,10 +170,11 @@ class Topology(SnakeCase):
         self._unite(node.name, node.parents)
 
     def add_state_store(self, builder: StoreBuilder, *processors: str) -> "Topology":
-        """Add a store and connect it; the same description may be added again."""
+        """Add a store and connect it; the same description object may be added again, to share the store."""
+        check_name(builder.name, "a store")
         known = self.stores.get(builder.name)
-        if (known is not None and known != builder) or builder.name in self.global_stores:
-            raise TopologyError(f"another store is named {builder.name} already")
+        if (known is not None and known is not builder) or builder.name in self.global_stores:
+            raise already_added(builder.name)
         self.stores[builder.name] = builder
         for processor in processors:
             self.connect_processor_and_state_stores(processor, builder.name)
@@ -228,10 +233,11 @@ class Topology(SnakeCase):
     ) -> "Topology":
         """Add a global store whose source is described already."""
         check_supplier(supplier, f"processor {processor_name}")
+        check_name(builder.name, "a store")
         if len(source.topics) != 1:
             raise TopologyError(f"the global store {builder.name} is filled from one topic")
         if builder.name in self.stores or builder.name in self.global_stores:
-            raise TopologyError(f"another store is named {builder.name} already")
+            raise already_added(builder.name)
         self.add(source)
         self._add_child(ProcessorNode(processor_name, supplier, (source.name,)))
         self.nodes[source.name] = replace(source, is_global=True)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ottla.streams.errors import TopologyError
+from ottla.streams.names import check_name
 from ottla.streams.operators.views import View, store_view
 from ottla.streams.plan import Graph, OperatorNode, RepartitionNode
 from ottla.streams.processor import StreamPartitioner, Supplier
@@ -105,7 +106,9 @@ class Repartition:
 
 def name_repartition(graph: Graph, prefix: str) -> Repartition:
     """Name a repartition topic; the steps are named after it unless it has a numbered name."""
+    check_name(prefix, "a repartition topic")
     topic = prefix if prefix.endswith("-repartition") else f"{prefix}-repartition"
+    check_name(topic, "a repartition topic")
     sink = graph.new_name("KSTREAM-SINK-")
     key_filter = graph.new_name("KSTREAM-FILTER-")
     source = graph.new_name("KSTREAM-SOURCE-")

@@ -13,6 +13,7 @@ from ottla.streams.building.flows import (
     sending,
 )
 from ottla.streams.durations import milliseconds
+from ottla.streams.names import check_name
 from ottla.streams.operators.aggregates import (
     Aggregator,
     Initializer,
@@ -73,7 +74,8 @@ class GroupFlow:
         flow, graph = self.flow, self.flow.graph
         if not flow.repartition_required:
             return flow.node
-        names = name_repartition(graph, self.repartition_name or store_name)
+        prefix = store_name if self.repartition_name is None else self.repartition_name
+        names = name_repartition(graph, prefix)
         if self.shared is None or self.repartition_name is None:
             self.shared = repartition_node(names, flow.node, (flow.key, flow.value))
         graph.add(self.shared)
@@ -349,7 +351,8 @@ def aggregate_table(
     sink = graph.named(asked.named, "KSTREAM-SINK-", "-sink")
     source = graph.named(asked.named, "KSTREAM-SOURCE-", "-source")
     name = graph.named(asked.named, asked.prefix)
-    topic = f"{group.name or store_name}-repartition"
+    topic = f"{store_name if group.name is None else group.name}-repartition"
+    check_name(topic, "a repartition topic")
     if not group.shared or group.name is None:
         node = RepartitionNode(
             source,

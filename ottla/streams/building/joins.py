@@ -13,6 +13,7 @@ from ottla.streams.building.flows import (
     repartition_node,
 )
 from ottla.streams.errors import TopologyError
+from ottla.streams.names import check_name
 from ottla.streams.operators.stateless import PassThrough
 from ottla.streams.operators.stream_joins import JoinWindowed, StreamJoin
 from ottla.streams.operators.table_joins import StreamTableJoin
@@ -121,6 +122,8 @@ def _join(
     options: StreamJoined,
 ) -> StreamFlow:
     graph, (left_outer, right_outer), base = left.graph, outer, options.store_name
+    if base is not None:
+        check_name(base, "a store")
     suffixes = (
         "-outer-this-join" if right_outer else "-this-join",
         "-outer-other-join" if left_outer else "-other-join",
@@ -143,9 +146,14 @@ def _join(
         _join_store(f"{store_name}-store", (key, value), windows, options, supplied)
         for store_name, value, supplied in zip(store_names, values, options.stores, strict=True)
     )
+    if stores[0].name == stores[1].name:
+        raise TopologyError(
+            f"both stores of a join are named {stores[0].name!r}: give each supplied store a name of its own"
+        )
     waiting = None
     if left_outer or right_outer:
-        store_name = _outer_store(base, numbered[0], right_outer)
+        supplied = options.stores[0]
+        store_name = _outer_store(supplied.name if supplied else base, numbered[0], right_outer)
         waiting = StoreBuilder(store_name, "outer_join", key, values[0], other_value=values[1])
     graph.add(OperatorNode(windowed[0], (left.node,), JoinWindowed(stores[0])))
     graph.add(OperatorNode(windowed[1], (right.node,), JoinWindowed(stores[1])))
@@ -187,6 +195,7 @@ def _join_store(
 
 
 def _outer_store(base: str | None, numbered: str, right_outer: bool) -> str:
+    """Return the name of the store that both sides share: Kafka's, of this side's supplier if there is one."""
     if base is not None:
         return base + ("-outer-shared-join" if right_outer else "-left-shared-join") + "-store"
     return f"KSTREAM-OUTERSHARED-{numbered[-10:]}-store"
@@ -198,9 +207,10 @@ def join_table(
     """Add a join with a table."""
     graph = flow.graph
     if flow.repartition_required:
-        flow = _repartitioned(flow, options.name or flow.name, options.key, options.value)
-    prefix = "KSTREAM-LEFTJOIN-" if left else "KSTREAM-JOIN-"
-    name = graph.named(options.name, prefix)
+        prefix = flow.name if options.name is None else options.name
+        flow = _repartitioned(flow, prefix, options.key, options.value)
+    numbered = "KSTREAM-LEFTJOIN-" if left else "KSTREAM-JOIN-"
+    name = graph.named(options.name, numbered)
     buffer = None
     if options.grace_ms is not None:
         serdes = options.key or flow.key, options.value or flow.value

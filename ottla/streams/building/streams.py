@@ -13,11 +13,12 @@ from ottla.streams.building.flows import (
     repartition_node,
     source_table,
 )
+from ottla.streams.names import check_name
 from ottla.streams.operators.stateless import Branch, PassThrough, Peek, SelectKey
 from ottla.streams.operators.tables import TableSource
 from ottla.streams.options import Materialized, Named, Printed, Produced, Repartitioned
 from ottla.streams.plan import OperatorNode, SinkNode
-from ottla.streams.processor import Supplier, TopicNameExtractor, check_supplier
+from ottla.streams.processor import Supplier, TopicNameExtractor, check_supplier, supplied_stores
 
 
 def select_key(flow: StreamFlow, mapper: Any, name: str | None) -> StreamFlow:
@@ -45,7 +46,9 @@ def merge(flow: StreamFlow, other: StreamFlow, name: str | None) -> StreamFlow:
 
 def repartition(flow: StreamFlow, options: Repartitioned[Any, Any]) -> StreamFlow:
     """Add a repartition topic of its own."""
-    prefix = options.name or flow.graph.new_name("KSTREAM-REPARTITION-")
+    prefix = options.name
+    if prefix is None:
+        prefix = flow.graph.new_name("KSTREAM-REPARTITION-")
     serdes = options.key or flow.key, options.value or flow.value
     names = name_repartition(flow.graph, prefix)
     node = repartition_node(names, flow.node, serdes, options.partitioner, options.partitions)
@@ -56,6 +59,8 @@ def repartition(flow: StreamFlow, options: Repartitioned[Any, Any]) -> StreamFlo
 def to(flow: StreamFlow, topic: str | TopicNameExtractor, options: Produced[Any, Any]) -> None:
     """Add a sink."""
     name = flow.graph.named(options.name, "KSTREAM-SINK-")
+    if isinstance(topic, str):
+        check_name(topic, "a topic")
     target = topic if isinstance(topic, str) else with_context(topic, "a topic name extractor")
     serdes = options.key or flow.key, options.value or flow.value
     flow.graph.add(SinkNode(name, (flow.node,), target, *serdes, options.partitioner))
@@ -153,8 +158,14 @@ def _add_processor(
     naming: tuple[str | None, str],
 ) -> str:
     check_supplier(supplier, "a stream's processor")
-    name = naming[0] or next((each.name for each in stores if isinstance(each, Named)), None)
-    named = name or flow.graph.new_name(naming[1])
+    for store in supplied_stores(supplier):
+        check_name(store.name, "a store")
+    name = naming[0]
+    if name is None:
+        name = next((each.name for each in stores if isinstance(each, Named)), None)
+    # A user's name takes no number here, as in Kafka.
+    named = flow.graph.new_name(naming[1]) if name is None else name
+    check_name(named, "an operator")
     connected = tuple(each for each in stores if not isinstance(each, Named))
     flow.graph.add(OperatorNode(named, (flow.node,), supplier, connected))
     return named

@@ -9,6 +9,7 @@ from ottla.streams.building.flows import StreamFlow, TableFlow, source_table
 from ottla.streams.building.groups import TableGroupFlow
 from ottla.streams.emitting import Suppressed
 from ottla.streams.errors import TopologyError
+from ottla.streams.names import check_name
 from ottla.streams.operators.foreign_key import (
     RESPONSE_SERDE,
     SUBSCRIPTION_SERDE,
@@ -207,7 +208,8 @@ def suppress(table: TableFlow, suppressed: Suppressed) -> TableFlow:
         raise TopologyError(
             "only changes of tables without versions can wait: suppress behind to_stream().to_table()"
         )
-    name = asked.name or graph.new_name("KTABLE-SUPPRESS-")
+    name = graph.new_name("KTABLE-SUPPRESS-") if asked.name is None else asked.name
+    check_name(name, "an operator")
     until_close = asked.wait_ms is None
     wait_ms = graph.window_grace_ms(table.name) if asked.wait_ms is None else asked.wait_ms
     buffer_name = (
