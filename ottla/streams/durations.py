@@ -24,24 +24,28 @@ _UNITS = {
     "d": 86_400_000,
     "day": 86_400_000,
 }
-_PATTERN = re.compile(r"\s*(\d+)\s*([a-z]+)\s*")
+_PATTERN = re.compile(r"\s*(-?\d+)\s*([a-z]+)\s*")
 
 
 def milliseconds(duration: Duration) -> int:
-    """Return a duration in milliseconds; ValueError or TypeError for what is no duration or negative."""
-    if isinstance(duration, timedelta):
-        found = round(duration / timedelta(milliseconds=1))
-    elif isinstance(duration, str):
-        found = _parse(duration)
-    elif isinstance(duration, int):
-        found = duration
-    else:
-        raise TypeError(
-            f"a duration is a text like '5 min', a timedelta or milliseconds as an int, not {duration!r}"
-        )
+    """Return a duration in milliseconds; raise ValueError or TypeError if it is no duration or is negative."""
+    found = signed_milliseconds(duration)
     if found < 0:
-        raise ValueError(f"a duration is not negative: {duration!r}")
+        raise ValueError(f"a duration of '{found}' ms is negative: give 0 or more")
     return found
+
+
+def signed_milliseconds(duration: Duration) -> int:
+    """Return a duration that may be negative in milliseconds; raise ValueError or TypeError if it is none."""
+    if isinstance(duration, timedelta):
+        return round(duration / timedelta(milliseconds=1))
+    if isinstance(duration, str):
+        return _parse(duration)
+    if isinstance(duration, int):
+        return duration
+    raise TypeError(
+        f"a duration is a text like '5 min', a timedelta or milliseconds as an int, not {duration!r}"
+    )
 
 
 def instant_ms(instant: Instant) -> int:

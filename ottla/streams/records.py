@@ -101,11 +101,32 @@ class RecordMetadata(NamedTuple):
     offset: int
 
 
-class TimeWindow(NamedTuple):
-    """From `start` up to, without, `end` in milliseconds."""
+class _Times(NamedTuple):
+    """The start and the end of a window, in milliseconds."""
 
     start: int
     end: int
+
+
+def _check_times(start: int, end: int, shortest: int) -> None:
+    if start < 0:
+        raise ValueError(f"a window starts at '{start}': give 0 or later")
+    if end < start + shortest:
+        raise ValueError(
+            f"a window ends at '{end}' and starts at '{start}': give an end that is not before its start"
+            + (", nor the same" if shortest else "")
+        )
+
+
+class TimeWindow(_Times):
+    """From `start` up to, without, `end` in milliseconds; raises ValueError if it holds no time."""
+
+    __slots__ = ()
+
+    def __new__(cls, start: int, end: int) -> "TimeWindow":
+        """Make one."""
+        _check_times(start, end, 1)
+        return tuple.__new__(cls, (start, end))
 
     @property
     def start_time(self) -> datetime:
@@ -123,15 +144,19 @@ class TimeWindow(NamedTuple):
 
     @classmethod
     def of_size(cls, start: int, size_ms: int) -> "TimeWindow":
-        """Return the window of a size from a start: one without end ends with time."""
-        return cls(start, min(start + size_ms, _FOREVER))
+        """Return the window of a size from a start, without checks: one without end ends with time."""
+        return tuple.__new__(cls, (start, min(start + size_ms, _FOREVER)))
 
 
-class SessionWindow(NamedTuple):
+class SessionWindow(_Times):
     """From `start` up to, and with, `end` in milliseconds: the times of a session's outer records."""
 
-    start: int
-    end: int
+    __slots__ = ()
+
+    def __new__(cls, start: int, end: int) -> "SessionWindow":
+        """Make one."""
+        _check_times(start, end, 0)
+        return tuple.__new__(cls, (start, end))
 
     @property
     def start_time(self) -> datetime:

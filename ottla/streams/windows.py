@@ -3,9 +3,10 @@
 Each is an immutable value in milliseconds; the grace is how long after its end a window takes late records.
 """
 
+import functools
 from dataclasses import dataclass, replace
 
-from ottla.streams.durations import Duration, Instant, instant_ms, milliseconds
+from ottla.streams.durations import Duration, Instant, instant_ms, milliseconds, signed_milliseconds
 from ottla.streams.records import TimeWindow
 from ottla.streams.spelling import SnakeCase
 
@@ -13,9 +14,17 @@ _FOREVER = (1 << 63) - 1
 _DAY_MS = 86_400_000
 
 
+# A window is made for every record: this leaves out the checks of its constructor.
+_new_window = functools.partial(tuple.__new__, TimeWindow)
+
+
 def _check(holds: bool, sentence: str) -> None:
     if not holds:
         raise ValueError(sentence)
+
+
+def _check_grace(grace_ms: int) -> None:
+    _check(grace_ms >= 0, f"a grace of '{grace_ms}' ms is negative: give 0 or more")
 
 
 @dataclass(frozen=True)
@@ -26,11 +35,19 @@ class TimeWindows(SnakeCase):
     advance_ms: int
     grace_period_ms: int = 0
 
+    def __post_init__(self) -> None:
+        size, advance = self.size_ms, self.advance_ms
+        _check(size > 0, f"a window size of '{size}' ms is too short: give 1 ms or more")
+        _check(
+            0 < advance <= size,
+            f"windows of '{size}' ms cannot advance by '{advance}' ms: give more than 0, at most their size",
+        )
+        _check_grace(self.grace_period_ms)
+
     @classmethod
     def of(cls, size: Duration) -> "TimeWindows":
         """Return tumbling windows without grace."""
         size_ms = milliseconds(size)
-        _check(size_ms > 0, "a window is longer than nothing")
         return cls(size_ms, size_ms)
 
     @classmethod
@@ -49,16 +66,14 @@ class TimeWindows(SnakeCase):
 
     def advance_by(self, advance: Duration) -> "TimeWindows":
         """Return hopping windows: one starts every `advance`, which is at most the size."""
-        advance_ms = milliseconds(advance)
-        _check(0 < advance_ms <= self.size_ms, "windows advance by more than 0, at most their size")
-        return replace(self, advance_ms=advance_ms)
+        return replace(self, advance_ms=milliseconds(advance))
 
     def windows_for(self, timestamp: int) -> list[TimeWindow]:
         """Return the windows that hold a time, the earliest first."""
         late = max(0, timestamp - self.size_ms + self.advance_ms)
         first = late // self.advance_ms * self.advance_ms
         starts = range(first, timestamp + 1, self.advance_ms)
-        return [TimeWindow(start, start + self.size_ms) for start in starts]
+        return [_new_window((start, start + self.size_ms)) for start in starts]
 
 
 @dataclass(frozen=True)
@@ -69,6 +84,10 @@ class UnlimitedWindows(SnakeCase):
     grace_period_ms: int = 0
     size_ms: int = _FOREVER
 
+    def __post_init__(self) -> None:
+        start = self.start_ms
+        _check(start >= 0, f"a window cannot start at '{start}' ms: give 0 or more")
+
     @classmethod
     def of(cls) -> "UnlimitedWindows":
         """Return the window that holds all times from 0."""
@@ -76,9 +95,7 @@ class UnlimitedWindows(SnakeCase):
 
     def start_on(self, start: Instant) -> "UnlimitedWindows":
         """Return the window that starts at a time."""
-        start_ms = instant_ms(start)
-        _check(start_ms >= 0, "a window starts at 0 or later")
-        return replace(self, start_ms=start_ms)
+        return replace(self, start_ms=instant_ms(start))
 
     def windows_for(self, timestamp: int) -> list[TimeWindow]:
         """Return the window, if the time is not before it."""
@@ -91,6 +108,13 @@ class SlidingWindows(SnakeCase):
 
     time_difference_ms: int
     grace_period_ms: int = 0
+
+    def __post_init__(self) -> None:
+        difference = self.time_difference_ms
+        _check(
+            difference >= 0, f"a time difference of '{difference}' ms is negative: give 0 or more"
+        )
+        _check_grace(self.grace_period_ms)
 
     @classmethod
     def of_time_difference_with_no_grace(cls, time_difference: Duration) -> "SlidingWindows":
@@ -117,12 +141,15 @@ class SessionWindows(SnakeCase):
     inactivity_gap_ms: int
     grace_period_ms: int = 0
 
+    def __post_init__(self) -> None:
+        gap = self.inactivity_gap_ms
+        _check(gap > 0, f"an inactivity gap of '{gap}' ms is too short: give 1 ms or more")
+        _check_grace(self.grace_period_ms)
+
     @classmethod
     def of_inactivity_gap_with_no_grace(cls, inactivity_gap: Duration) -> "SessionWindows":
         """Return sessions that take no late records."""
-        gap = milliseconds(inactivity_gap)
-        _check(gap > 0, "an inactivity gap is longer than nothing")
-        return cls(gap)
+        return cls(milliseconds(inactivity_gap))
 
     @classmethod
     def of_inactivity_gap_and_grace(
@@ -135,11 +162,23 @@ class SessionWindows(SnakeCase):
 
 @dataclass(frozen=True)
 class JoinWindows(SnakeCase):
-    """How far the other record may be before and after this one, to be joined with it."""
+    """How far the other record may be before and after this one, to be joined with it.
+
+    One side may be negative: `before_ms=-2, after_ms=5` joins with records from 2 to 5 ms after this one.
+    """
 
     before_ms: int
     after_ms: int
     grace_period_ms: int = 0
+
+    def __post_init__(self) -> None:
+        before, after = self.before_ms, self.after_ms
+        _check(
+            before + after >= 0,
+            f"a join window with a before of '{before}' ms and an after of '{after}' ms has a negative length: "
+            "give two whose sum is 0 or more",
+        )
+        _check_grace(self.grace_period_ms)
 
     @classmethod
     def of_time_difference_with_no_grace(cls, time_difference: Duration) -> "JoinWindows":
@@ -166,12 +205,12 @@ class JoinWindows(SnakeCase):
         return replace(self, grace_period_ms=milliseconds(after_window_end))
 
     def before(self, time_difference: Duration) -> "JoinWindows":
-        """Return the window with another length into the past."""
-        return replace(self, before_ms=milliseconds(time_difference))
+        """Return the window with another length into the past; a negative one starts after the record."""
+        return replace(self, before_ms=signed_milliseconds(time_difference))
 
     def after(self, time_difference: Duration) -> "JoinWindows":
-        """Return the window with another length into the future."""
-        return replace(self, after_ms=milliseconds(time_difference))
+        """Return the window with another length into the future; a negative one ends before the record."""
+        return replace(self, after_ms=signed_milliseconds(time_difference))
 
     @property
     def size_ms(self) -> int:

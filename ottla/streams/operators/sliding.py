@@ -96,7 +96,7 @@ class _SlidingAggregateProcessor(TimeWindowProcessor):
     def _fold_open(
         self, record: Record[Any, Any], start: int, entry: Entry | None, close_time: int
     ) -> None:
-        window = TimeWindow(start, start + self._difference)
+        window = TimeWindow.of_size(start, self._difference)
         if window.end >= close_time:
             self._fold(record, window, entry)
         else:
@@ -121,7 +121,7 @@ class _SlidingAggregateProcessor(TimeWindowProcessor):
         right, start = found.right, record.timestamp + 1
         if found.has_right or right is None or right.timestamp <= record.timestamp:
             return
-        window = TimeWindow(start, start + self._difference)
+        window = TimeWindow.of_size(start, self._difference)
         self._put(record, window, right.value, right.timestamp)
         self._update(record, window, None, right.value, right.timestamp)
 
