@@ -73,7 +73,8 @@ def _source(node: SourceNode, *, is_global: bool = False) -> Source:
 @_lower.register
 def _lower_operator(node: OperatorNode, topology: Topology) -> None:
     topology.add_processor(node.name, node.operator, *node.parents)
-    topology.connect_processor_and_state_stores(node.name, *node.stores)
+    if node.stores:
+        topology.connect_processor_and_state_stores(node.name, *node.stores)
 
 
 @_lower.register

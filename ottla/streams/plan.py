@@ -204,6 +204,17 @@ class Graph:
         """Return whether a table's changes come from a versioned store."""
         return _is_versioned(self._nodes, name)
 
+    def history_ms(self, name: str) -> int | None:
+        """Return how far back a table can be read; None if it has no versions."""
+        node = self._nodes[name]
+        store = getattr(node.operator, "store", None) if isinstance(node, OperatorNode) else None
+        if isinstance(store, StoreBuilder):
+            return store.retention_ms if store.kind == "versioned" else None
+        if not self.is_versioned(name):
+            return None
+        histories = [self.history_ms(parent) for parent in node.parents]
+        return min((each for each in histories if each is not None), default=None)
+
     def copartition(self, *steps: str) -> None:
         """Say that steps are brought together by key."""
         self._copartitioned.append(steps)
@@ -250,10 +261,16 @@ def _merge_sources(nodes: dict[str, PlanNode]) -> dict[str, PlanNode]:
             known = first.setdefault(place, node)
             if known is node:
                 continue
-            if known.topics != node.topics:
+            if set(known.topics) != set(node.topics):
                 raise TopologyError(
                     f"topic {place} is read by {known.name} together with other topics than by "
                     f"{node.name}; read the same topics in both"
+                )
+            if known.offset_reset != node.offset_reset:
+                policies = [repr(each) if each else "none" for each in _resets(known, node)]
+                raise TopologyError(
+                    f"{place} is read by {known.name} with offset_reset {policies[0]} and by {node.name} with "
+                    f"{policies[1]}: give both the same"
                 )
             merged[node.name] = known.name
     return {
@@ -261,6 +278,10 @@ def _merge_sources(nodes: dict[str, PlanNode]) -> dict[str, PlanNode]:
         for name, node in nodes.items()
         if name not in merged
     }
+
+
+def _resets(*nodes: SourceNode) -> list[str | None]:
+    return [node.offset_reset for node in nodes]
 
 
 def _is_versioned(nodes: dict[str, PlanNode], name: str) -> bool:

@@ -116,9 +116,16 @@ class Topology(SnakeCase):
         self._check_name(source.name)
         if not source.topics and source.pattern is None:
             raise TopologyError(f"source {source.name} reads no topic")
-        for topic in source.topics:
+        if source.offset_reset not in (None, "earliest", "latest"):
+            raise TopologyError(
+                f"a source starts at earliest or latest, not at {source.offset_reset!r}"
+            )
+        for place, topic in enumerate(source.topics):
             check_name(topic, "a topic")
+            if topic in source.topics[:place]:
+                raise TopologyError(f"topic {topic!r} is named twice for source {source.name}")
             self._check_topic(topic)
+        self._check_patterns(source)
         extractor = extractor_of(source.timestamp_extractor)
         self.nodes[source.name] = replace(source, timestamp_extractor=extractor)
         self._groups[source.name] = source.name
@@ -126,8 +133,9 @@ class Topology(SnakeCase):
     def add_processor(self, name: str, supplier: Supplier, *parents: str) -> "Topology":
         """Add a processor below others, with the stores it brings along."""
         check_supplier(supplier, f"processor {name}")
+        stores = supplied_stores(supplier)
         self._add_child(ProcessorNode(name, supplier, parents))
-        for store in supplied_stores(supplier):
+        for store in stores:
             self.add_state_store(store, name)
         return self
 
@@ -171,10 +179,12 @@ class Topology(SnakeCase):
 
     def add_state_store(self, builder: StoreBuilder, *processors: str) -> "Topology":
         """Add a store and connect it; the same description object may be added again, to share the store."""
-        check_name(builder.name, "a store")
+        _check_store(builder)
         known = self.stores.get(builder.name)
         if (known is not None and known is not builder) or builder.name in self.global_stores:
             raise already_added(builder.name)
+        for processor in processors:
+            self._check_processor(processor)
         self.stores[builder.name] = builder
         for processor in processors:
             self.connect_processor_and_state_stores(processor, builder.name)
@@ -182,8 +192,11 @@ class Topology(SnakeCase):
 
     def connect_processor_and_state_stores(self, processor: str, *stores: str) -> "Topology":
         """Let a processor use stores that were added before."""
-        if not isinstance(self.nodes.get(processor), ProcessorNode):
-            raise TopologyError(f"{processor} is no processor that was added")
+        self._check_processor(processor)
+        if not stores:
+            raise TopologyError(
+                f"processor {processor} is connected to one or more stores: name them"
+            )
         for store in stores:
             if store in self.global_stores:
                 raise TopologyError(f"the global store {store} is open to every processor")
@@ -194,6 +207,10 @@ class Topology(SnakeCase):
                 names.append(store)
             self._unite(processor, [self._users.setdefault(store, processor)])
         return self
+
+    def _check_processor(self, name: str) -> None:
+        if not isinstance(self.nodes.get(name), ProcessorNode):
+            raise TopologyError(f"{name} is no processor that was added")
 
     def add_global_store(
         self,
@@ -208,6 +225,7 @@ class Topology(SnakeCase):
 
         Its records are taken as they come, before all others; without `consumed` they are read by the store's serdes.
         """
+        _check_store(builder)
         source = _source_of(builder, source_name, topic, consumed)
         return self.add_global(builder, source, processor_name, supplier)
 
@@ -233,21 +251,46 @@ class Topology(SnakeCase):
     ) -> "Topology":
         """Add a global store whose source is described already."""
         check_supplier(supplier, f"processor {processor_name}")
-        check_name(builder.name, "a store")
+        _check_store(builder)
         if len(source.topics) != 1:
             raise TopologyError(f"the global store {builder.name} is filled from one topic")
         if builder.name in self.stores or builder.name in self.global_stores:
             raise already_added(builder.name)
-        self.add(source)
+        self._check_name(processor_name)
+        if processor_name == source.name:
+            raise TopologyError(
+                f"the source and the processor of the global store {builder.name} are both named "
+                f"{processor_name!r}: give each a name of its own"
+            )
+        self.add(replace(source, is_global=True))
         self._add_child(ProcessorNode(processor_name, supplier, (source.name,)))
-        self.nodes[source.name] = replace(source, is_global=True)
         self.global_stores[builder.name] = builder.with_logging_disabled()
         self.connected[processor_name] = [builder.name]
         return self
 
     def _check_name(self, name: str) -> None:
+        if not isinstance(name, str):
+            raise TopologyError(f"a node is named by a text, not by {name!r}")
         if name in self.nodes:
-            raise TopologyError(f"another node is named {name} already")
+            raise TopologyError(
+                f"another node is named {name!r} already: give each a name of its own"
+            )
+
+    def _check_patterns(self, source: Source) -> None:
+        """Raise TopologyError if a pattern, of this source or of another one, matches a topic of the other one."""
+        for node in self.nodes.values():
+            if not isinstance(node, Source):
+                continue
+            # As in Kafka a pattern may come after a global store whose topic it matches.
+            before = () if node.is_global else node.topics
+            for matching, topics in ((source, before), (node, source.topics)):
+                pattern = matching.pattern
+                found = () if pattern is None else (t for t in topics if re.fullmatch(pattern, t))
+                for topic in found:
+                    raise TopologyError(
+                        f"pattern {pattern!r} of source {matching.name} matches topic {topic!r} that another "
+                        f"source reads: leave it out of the pattern"
+                    )
 
     def _check_topic(self, topic: str) -> None:
         for node in self.nodes.values():
@@ -333,6 +376,14 @@ class Topology(SnakeCase):
         return DescribedNode(
             node.name, "processor", node.parents, tuple(self.connected.get(node.name, ()))
         )
+
+
+def _check_store(builder: StoreBuilder) -> None:
+    if not isinstance(builder, StoreBuilder):
+        raise TopologyError(
+            f"a store is added as a description such as Stores.key_value('name'), not as {builder!r}"
+        )
+    check_name(builder.name, "a store")
 
 
 def _source_of(

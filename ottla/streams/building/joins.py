@@ -213,6 +213,7 @@ def join_table(
     name = graph.named(options.name, numbered)
     buffer = None
     if options.grace_ms is not None:
+        _check_history(table, options.grace_ms)
         serdes = options.key or flow.key, options.value or flow.value
         buffer = StoreBuilder(
             f"{name}-Buffer", "join_buffer", *serdes, retention_ms=options.grace_ms
@@ -223,6 +224,21 @@ def join_table(
     graph.copartition(flow.node, table.name)
     key = options.key or flow.key
     return replace(flow, name=name, node=name, key=key, value=None, repartition_required=False)
+
+
+def _check_history(table: TableFlow, grace_ms: int) -> None:
+    """Raise TopologyError unless a table has versions, for as long as records wait for it (KIP-923)."""
+    history_ms = table.graph.history_ms(table.name)
+    if history_ms is None:
+        raise TopologyError(
+            f"a join with a grace of '{grace_ms}' ms needs a versioned table: keep the table in "
+            "Materialized.as_(Stores.versioned(name, history))"
+        )
+    if grace_ms > history_ms:
+        raise TopologyError(
+            f"a join with a grace of '{grace_ms}' ms needs a longer history of its table: its store keeps a "
+            f"history of '{history_ms}' ms"
+        )
 
 
 def join_global_table(

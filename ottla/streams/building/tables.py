@@ -33,9 +33,9 @@ from ottla.streams.operators.tables import (
 )
 from ottla.streams.operators.views import (
     Entry,
-    FunctionGetter,
     Getter,
     View,
+    derived_getter,
     mapped_view,
     store_view,
 )
@@ -165,16 +165,14 @@ def transform_values(
         def open_transformer(context: ProcessorContext) -> Getter:
             transformer = supplier()
             transformer.init(context)
-            read = above.open(context)
 
-            def get(key: Any) -> Entry | None:
+            def derive(key: Any, found: Entry | None) -> Entry | None:
                 # It is asked for keys that the table does not have as well: it may have a value for them.
-                found = read.get(key)
                 value = transformer.transform(key, None if found is None else found.value)
                 timestamp = NO_TIMESTAMP if found is None else found.timestamp
                 return None if value is None else ValueAndTimestamp(value, timestamp)
 
-            return FunctionGetter(get)
+            return derived_getter(above.open(context), derive)
 
         brought = (each.name for each in supplied_stores(supplier))
         return View((*above.stores, *stores, *brought), open_transformer)

@@ -45,6 +45,20 @@ class FunctionGetter:
 
     get: Callable[[Any], Entry | None]
     versioned: bool = False
+    get_as_of: Callable[[Any, int], Entry | None] | None = None
+    """Reads what the table had at a time; only if it is versioned."""
+
+
+def derived_getter(above: Any, derive: Callable[[Any, Entry | None], Entry | None]) -> Getter:
+    """Return the getter of a table that is made of another one's entries; it has versions if the other one has."""
+
+    def get(key: Any) -> Entry | None:
+        return derive(key, above.get(key))
+
+    def get_as_of(key: Any, as_of: int) -> Entry | None:
+        return derive(key, above.get_as_of(key, as_of))
+
+    return FunctionGetter(get, True, get_as_of) if above.versioned else FunctionGetter(get)
 
 
 def store_view(name: str) -> View:
@@ -85,14 +99,11 @@ def session_view(name: str) -> View:
 def mapped_view(parent: View, change: Callable[[Any, Entry], Entry | None]) -> View:
     """Return the view of a table that is another one, changed entry by entry."""
 
+    def derive(key: Any, entry: Entry | None) -> Entry | None:
+        return None if entry is None else change(key, entry)
+
     def open_parent(context: ProcessorContext) -> Getter:
-        above = parent.open(context)
-
-        def get(key: Any) -> Entry | None:
-            entry = above.get(key)
-            return None if entry is None else change(key, entry)
-
-        return FunctionGetter(get)
+        return derived_getter(parent.open(context), derive)
 
     return View(parent.stores, open_parent)
 
