@@ -118,6 +118,10 @@ class StreamsBuilder(SnakeCase):
         """
         if isinstance(supplier, Consumed):
             supplier, consumed = consumed, supplier  # type: ignore[assignment]
+        if not isinstance(store, StoreBuilder):
+            raise TopologyError(
+                f"a global store is a description such as Stores.key_value('name'), not {store!r}"
+            )
         if not callable(supplier) or not isinstance(consumed, Consumed | None):
             raise TopologyError(
                 "a global store is filled by a processor; how it is read is a Consumed"

@@ -205,7 +205,8 @@ class SessionWindowedKStream(_WindowedKStream[K, V], Generic[K, V]):
     ) -> KTable[Windowed[K], Any]:
         """Fold the values of each key and session; the merger makes one aggregate of two."""
         told = asked(materialized, named)
-        return KTable(self._grouping.aggregate(initializer, aggregator, merger, told))
+        merges = with_key(merger, 3, "a merger")
+        return KTable(self._grouping.aggregate(initializer, aggregator, merges, told))
 
 
 class CogroupedKStream(SnakeCase, Generic[K, R]):
@@ -224,6 +225,10 @@ class CogroupedKStream(SnakeCase, Generic[K, R]):
     ) -> "CogroupedKStream[K, R]": ...
     def cogroup(self, group: KGroupedStream[K, Any], aggregator: Any) -> "CogroupedKStream[K, R]":
         """Add a grouped stream with its aggregator."""
+        if not isinstance(group, KGroupedStream):
+            raise TopologyError(
+                f"a grouped stream is aggregated together with another one, not with {group!r}"
+            )
         part = group.grouping.group, with_key(aggregator, 3, "an aggregator")
         return CogroupedKStream([*self._parts, part])
 
@@ -285,4 +290,5 @@ class SessionWindowedCogroupedKStream(SnakeCase, Generic[K, R]):
     ) -> KTable[Windowed[K], R]:
         """Fold the values of all streams, by key and session; the merger makes one aggregate of two."""
         told = asked(materialized, named)
-        return KTable(groups.aggregate_cogroup(self._parts, initializer, merger, told, self._spec))
+        merges = with_key(merger, 3, "a merger")
+        return KTable(groups.aggregate_cogroup(self._parts, initializer, merges, told, self._spec))

@@ -92,7 +92,8 @@ class StreamOperators(SnakeCase, Generic[K, V]):
 
     def merge(self, other: Self, named: Name = None) -> Self:
         """Put the records of two streams into one."""
-        return type(self)(streams.merge(self.flow, other.flow, name_of(named)))
+        flow: Any = getattr(other, "flow", other)
+        return type(self)(streams.merge(self.flow, flow, name_of(named)))
 
     def repartition(
         self,
@@ -172,7 +173,7 @@ class BranchedKStream(SnakeCase, Generic[S, K, V]):
     ) -> Self: ...
     def branch(self, predicate: Any, branched: Branched[S] | str | None = None) -> Self:
         """Add a branch for the records that no earlier one took and for which the predicate holds."""
-        self._add(predicate, branched)
+        self._add(with_key(predicate, 2, "a predicate"), branched)
         return self
 
     def default_branch(self, branched: Branched[S] | str | None = None) -> dict[str, S]:

@@ -126,6 +126,10 @@ class KTable(SnakeCase, Generic[K, V]):
                     "Suppressed.until_time_limit(…)"
                 )
             suppressed = Suppressed.until_window_closes(buffer)
+        if not isinstance(suppressed, Suppressed):
+            raise TopologyError(
+                f"a table is suppressed by 'until_window_closes' or a Suppressed, not by {suppressed!r}"
+            )
         if idle_timeout is not None:
             suppressed = suppressed.with_idle_timeout(idle_timeout, on_late)
         if named is not None:
@@ -156,6 +160,10 @@ class KTable(SnakeCase, Generic[K, V]):
         """Give each entry a new value with the help of stores; a Materialized and a Named may stand among them."""
         names = tuple(each for each in stores if isinstance(each, str))
         for each in stores:
+            if not isinstance(each, str | Materialized | Named):
+                raise TopologyError(
+                    f"a transformer is connected to stores by their names, not by {each!r}"
+                )
             if isinstance(each, Materialized):
                 materialized = each
             elif isinstance(each, Named):

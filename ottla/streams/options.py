@@ -52,6 +52,13 @@ def name_of(named: "Named | str | None") -> str | None:
     return named.name
 
 
+def _given(option: OptionT, what: str) -> OptionT:
+    """Return an option; raise TypeError for None, which Kafka rejects there."""
+    if option is None:
+        raise TypeError(f"{what} is not None: leave the call out instead")
+    return option
+
+
 def _shown(option: Any) -> str:
     kind = type(option).__name__
     return f"a {kind}" if isinstance(option, SnakeCase) else repr(option)
@@ -188,6 +195,10 @@ class Printed(SnakeCase):
     mapper: Callable[..., str] | None = None
     name: str | None = None
 
+    def __post_init__(self) -> None:
+        if self.path == "":
+            raise TopologyError("records are printed to a file by its path, not to ''")
+
     @classmethod
     def to_sys_out(cls) -> "Printed":
         """Print to standard output."""
@@ -196,15 +207,15 @@ class Printed(SnakeCase):
     @classmethod
     def to_file(cls, path: str) -> "Printed":
         """Print to the end of a file."""
-        return cls(path)
+        return cls(_given(path, "a file's path"))
 
     def with_label(self, label: str) -> "Printed":
         """Return the same with what each line begins with; the stream's name otherwise."""
-        return replace(self, label=label)
+        return replace(self, label=_given(label, "a label"))
 
     def with_key_value_mapper(self, mapper: Callable[..., str]) -> "Printed":
         """Return the same with what is printed of key and value."""
-        return replace(self, mapper=mapper)
+        return replace(self, mapper=_given(mapper, "a mapper"))
 
     def with_name(self, name: str) -> "Printed":
         """Return the same under a name."""
@@ -241,6 +252,13 @@ class Repartitioned(_WithSerdes[K, V]):
     name: str | None = None
     partitions: int | None = None
     partitioner: StreamPartitioner | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.partitions is not None and self.partitions < 1:
+            raise TopologyError(
+                f"a repartition topic cannot have '{self.partitions}' partitions: give 1 or more"
+            )
 
     @classmethod
     def with_(cls, key: Serde[K] | None, value: Serde[V] | None) -> "Repartitioned[K, V]":
@@ -436,6 +454,7 @@ class Materialized(SnakeCase, Generic[K, V]):
     def as_(cls, store: str | StoreBuilder) -> "Materialized[Any, Any]":
         """Return a table whose store has this name, or is this one."""
         if not isinstance(store, StoreBuilder):
+            check_name(store, "a store")
             return Materialized(store)
         kept = store.retention_ms or None
         return Materialized(store.name, store.key, store.value, kept, store=store)

@@ -165,6 +165,10 @@ class Graph:
 
     def add_store(self, store: StoreBuilder) -> None:
         """Add a store that operators name; the same description may be added again."""
+        if not isinstance(store, StoreBuilder):
+            raise TopologyError(
+                f"a store is a description such as Stores.key_value('name'), not {store!r}"
+            )
         check_name(store.name, "a store")
         name = f"store {store.name}"
         known = self._nodes.get(name)

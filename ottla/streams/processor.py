@@ -295,8 +295,11 @@ def supplied_stores(supplier: Callable[[], Any]) -> tuple[StoreBuilder, ...]:
     return brought
 
 
-def check_supplier(supplier: Any, what: str) -> None:
-    """TopologyError for what makes no processors, with what to write instead."""
+def check_supplier(supplier: Any, what: str, method: str = "process") -> None:
+    """Raise TopologyError for what makes no processors, or always the same one, with what to write instead.
+
+    `method` is what each of them has. A supplier that is no class is called twice, as Kafka does.
+    """
     name = getattr(supplier, "__name__", type(supplier).__name__)
     if isinstance(supplier, type) and issubclass(supplier, ProcessorSupplier):
         raise TopologyError(f"{what} takes a supplier that was made: {name}(), not {name}")
@@ -308,4 +311,15 @@ def check_supplier(supplier: Any, what: str) -> None:
     if isinstance(supplier, type) and callable(getattr(supplier, "stores", None)):
         raise TopologyError(
             f"the stores of {name} are a list in its class: stores = [Stores.key_value(…)]"
+        )
+    made = supplier if isinstance(supplier, type) else supplier()
+    if not callable(getattr(made, method, None)):
+        raise TopologyError(
+            f"{what} takes a processor class or a function that makes a processor: {name} makes {made!r}, not a "
+            f"processor with a method {method}"
+        )
+    if not isinstance(supplier, type) and supplier() is made:
+        raise TopologyError(
+            f"{what} takes a function that makes a processor, because each task has one of its own: {name} "
+            f"returns the same {type(made).__name__} at each call; return a new one"
         )

@@ -13,12 +13,16 @@ from ottla.streams.building.flows import (
     repartition_node,
     source_table,
 )
+from ottla.streams.errors import TopologyError
 from ottla.streams.names import check_name
 from ottla.streams.operators.stateless import Branch, PassThrough, Peek, SelectKey
 from ottla.streams.operators.tables import TableSource
 from ottla.streams.options import Materialized, Named, Printed, Produced, Repartitioned
 from ottla.streams.plan import OperatorNode, SinkNode
 from ottla.streams.processor import Supplier, TopicNameExtractor, check_supplier, supplied_stores
+
+# Not None: that is what a caller may give by mistake.
+_ALL_NAMED: Any = object()
 
 
 def select_key(flow: StreamFlow, mapper: Any, name: str | None) -> StreamFlow:
@@ -30,6 +34,8 @@ def select_key(flow: StreamFlow, mapper: Any, name: str | None) -> StreamFlow:
 
 def merge(flow: StreamFlow, other: StreamFlow, name: str | None) -> StreamFlow:
     """Add the step where two streams meet."""
+    if not isinstance(other, StreamFlow):
+        raise TopologyError(f"a stream is merged with a stream, not with {other!r}")
     flow.check_same(other)
     named = flow.graph.named(name, "KSTREAM-MERGE-")
     flow.graph.add(OperatorNode(named, (flow.node, other.node), PassThrough()))
@@ -160,6 +166,9 @@ def _add_processor(
     check_supplier(supplier, "a stream's processor")
     for store in supplied_stores(supplier):
         check_name(store.name, "a store")
+    wrong = next((each for each in stores if not isinstance(each, str | Named)), _ALL_NAMED)
+    if wrong is not _ALL_NAMED:
+        raise TopologyError(f"a processor is connected to stores by their names, not by {wrong!r}")
     name = naming[0]
     if name is None:
         name = next((each.name for each in stores if isinstance(each, Named)), None)

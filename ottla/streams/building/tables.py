@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ottla.streams.arity import chooses_partition, evaluated, makes_pair, with_key
+from ottla.streams.arity import check_arity, chooses_partition, evaluated, makes_pair, with_key
 from ottla.streams.building.flows import StreamFlow, TableFlow, source_table
 from ottla.streams.building.groups import TableGroupFlow
 from ottla.streams.emitting import Suppressed
@@ -41,7 +41,12 @@ from ottla.streams.operators.views import (
 )
 from ottla.streams.options import Grouped, Materialized, Named, TableJoined, asked
 from ottla.streams.plan import OperatorNode, SinkNode, SourceNode
-from ottla.streams.processor import ProcessorContext, StreamPartitioner, supplied_stores
+from ottla.streams.processor import (
+    ProcessorContext,
+    StreamPartitioner,
+    check_supplier,
+    supplied_stores,
+)
 from ottla.streams.records import NO_TIMESTAMP, ValueAndTimestamp
 from ottla.streams.serdes import Serde, Serdes
 from ottla.streams.stores.builders import StoreBuilder
@@ -151,6 +156,7 @@ def transform_values(
     materialized: AnyMaterialized | None,
 ) -> TableFlow:
     """Add a step that gives entries new values with the help of stores."""
+    check_supplier(supplier, "a table's transformer", "transform")
     graph = table.graph
     store = _result_store(materialized, table.key, None)
     named = graph.named(name, "KTABLE-TRANSFORMVALUES-")
@@ -312,6 +318,7 @@ def join(
     materialized: AnyMaterialized | None,
 ) -> TableFlow:
     """Add a join by key; `outer`: whether left and right entries stay without a partner."""
+    check_arity(joiner, 2, "a joiner")
     graph, (left_outer, right_outer) = table.graph, outer
     store = None
     if materialized is not None:
@@ -364,6 +371,7 @@ def join_on_foreign_key(
     options: tuple[TableJoined, AnyMaterialized],
 ) -> TableFlow:
     """Add a join by a foreign key that is found in the left entries."""
+    check_arity(joiner, 2, "a joiner")
     graph, joined = table.graph, options[0]
     this, that = TableSerdes(table.key, table.value), TableSerdes(other.key, other.value)
     other.enable_sending_old_values(True)

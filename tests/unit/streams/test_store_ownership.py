@@ -19,6 +19,7 @@ from ottla.streams import (
     Topology,
     TopologyError,
     TopologyTestDriver,
+    ValueTransformerWithKey,
     ValueTransformerWithKeySupplier,
 )
 from ottla.streams.stores.builders import StoreBuilder
@@ -225,12 +226,20 @@ class Nothing(ProcessorSupplier[str, Any, str, int]):
         """Return None."""
 
 
+class Same(ValueTransformerWithKey[str, Any, Any]):
+    """Changes nothing."""
+
+    def transform(self, key: str, value: Any) -> Any:
+        """Return it."""
+        return value
+
+
 class NothingForTables(ValueTransformerWithKeySupplier[str, Any, Any]):
     """The same, for tables."""
 
     def get(self) -> Any:
-        """Fail: the test does not run it."""
-        return object()
+        """Make one."""
+        return Same()
 
     def stores(self) -> Any:
         """Return None."""

@@ -178,7 +178,7 @@ def test_a_store_is_open_to_connected_processors_alone() -> None:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (lambda t: t.add_source("Source", "x"), "another node is named Source"),
+        (lambda t: t.add_source("Source", "x"), "another node is named 'Source'"),
         (lambda t: t.add_source("Again", "lines"), "read by source Source already"),
         (lambda t: t.add_processor("p", WordCount, "nobody"), "parent nobody of p is not added"),
         (lambda t: t.add_sink("x", "y"), "x has no parent"),
