@@ -52,13 +52,6 @@ def name_of(named: "Named | str | None") -> str | None:
     return named.name
 
 
-def _given(option: OptionT, what: str) -> OptionT:
-    """Return an option; raise TypeError for None, which Kafka rejects there."""
-    if option is None:
-        raise TypeError(f"{what} is not None: leave the call out instead")
-    return option
-
-
 def _shown(option: Any) -> str:
     kind = type(option).__name__
     return f"a {kind}" if isinstance(option, SnakeCase) else repr(option)
@@ -195,10 +188,6 @@ class Printed(SnakeCase):
     mapper: Callable[..., str] | None = None
     name: str | None = None
 
-    def __post_init__(self) -> None:
-        if self.path == "":
-            raise TopologyError("records are printed to a file by its path, not to ''")
-
     @classmethod
     def to_sys_out(cls) -> "Printed":
         """Print to standard output."""
@@ -207,15 +196,17 @@ class Printed(SnakeCase):
     @classmethod
     def to_file(cls, path: str) -> "Printed":
         """Print to the end of a file."""
-        return cls(_given(path, "a file's path"))
+        if not path:
+            raise TopologyError(f"records are printed to a file by its path, not to {path!r}")
+        return cls(path)
 
     def with_label(self, label: str) -> "Printed":
         """Return the same with what each line begins with; the stream's name otherwise."""
-        return replace(self, label=_given(label, "a label"))
+        return replace(self, label=label)
 
     def with_key_value_mapper(self, mapper: Callable[..., str]) -> "Printed":
         """Return the same with what is printed of key and value."""
-        return replace(self, mapper=_given(mapper, "a mapper"))
+        return replace(self, mapper=mapper)
 
     def with_name(self, name: str) -> "Printed":
         """Return the same under a name."""

@@ -99,8 +99,6 @@ def _grouped_table(table: Any) -> Any:
         lambda b, s, t: s.join(b.global_table("g"), lambda v: v, None),
         lambda b, s, t: s.print(Printed.to_file("")),
         lambda b, s, t: s.print(Printed.to_file(None)),
-        lambda b, s, t: Printed.to_sys_out().with_label(None),
-        lambda b, s, t: Printed.to_sys_out().with_key_value_mapper(None),
         lambda b, s, t: s.repartition(number_of_partitions=0),
         lambda b, s, t: s.repartition(number_of_partitions=-1),
         lambda b, s, t: _grouped(s).reduce(None),
