@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from ottla.streams.durations import Instant
 from ottla.streams.errors import StreamsError
-from ottla.streams.records import ValueAndTimestamp
+from ottla.streams.records import NO_TIMESTAMP, ValueAndTimestamp
 from ottla.streams.serdes import Serde
 from ottla.streams.spelling import SnakeCase
 from ottla.streams.stores.builders import DefaultSerdes, StoreBuilder
@@ -193,6 +193,76 @@ class SessionView(StoreView):
     def fetch_all(self) -> KeyValueIterator[Any, Any]:
         """Walk the sessions of all keys."""
         return self._walk(lambda store: store.all())
+
+
+class KeyValueStoreFacade(KeyValueView):
+    """A table's store as one of plain values, to read and write (Kafka's class of this name).
+
+    What is put has no time: -1.
+    """
+
+    def put(self, key: Any, value: Any) -> None:
+        """Set the value of a key; None removes it."""
+        self.stores[0].put(key, ValueAndTimestamp.make(value, NO_TIMESTAMP))
+
+    def put_if_absent(self, key: Any, value: Any) -> Any:
+        """Set the value of a key that has none; return the value it had."""
+        found = self.get(key)
+        if found is None:
+            self.put(key, value)
+        return found
+
+    def put_all(self, entries: Iterable[tuple[Any, Any]]) -> None:
+        """Set many keys, in order."""
+        for key, value in entries:
+            self.put(key, value)
+
+    def delete(self, key: Any) -> Any:
+        """Remove a key; return the value it had."""
+        found = self.get(key)
+        self.put(key, None)
+        return found
+
+
+class WindowStoreFacade(WindowView):
+    """A windowed table's store as one of plain values, to read and write; what is put has no time: -1."""
+
+    def put(self, key: Any, value: Any, window_start: int) -> None:
+        """Set the value of a window; None removes it."""
+        self.stores[0].put(key, ValueAndTimestamp.make(value, NO_TIMESTAMP), window_start)
+
+
+# What each accessor of a test driver returns of a store of a kind: the store itself, or what hides the times of its values.
+_ACCESSORS: dict[str, dict[str, type[StoreView] | None]] = {
+    "get_key_value_store": {"key_value": None, "timestamped_key_value": KeyValueStoreFacade},
+    "get_timestamped_key_value_store": {"timestamped_key_value": None},
+    "get_versioned_key_value_store": {"versioned": None},
+    "get_window_store": {
+        "window": None,
+        "join_window": None,
+        "timestamped_window": WindowStoreFacade,
+    },
+    "get_timestamped_window_store": {"timestamped_window": None},
+    "get_session_store": {"session": None},
+}
+
+
+def accessed(builder: StoreBuilder, store: Any, accessor: str) -> Any:
+    """Return a store as one of Kafka's typed accessors does; raise ValueError if it is of another kind."""
+    kinds = _ACCESSORS[accessor]
+    if builder.kind in kinds:
+        facade = kinds[builder.kind]
+        return store if facade is None else facade(builder.name, [store])
+    fitting = [each for each, known in _ACCESSORS.items() if builder.kind in known]
+    if not fitting:
+        raise ValueError(
+            f"store {builder.name!r} is a buffer of an operator's own and has no accessor"
+        )
+    calls = " or ".join(f"{each}({builder.name!r})" for each in fitting)
+    kind = builder.kind.replace("_", " ")
+    raise ValueError(
+        f"store {builder.name!r} is a {kind} store, which {accessor} does not return: call {calls}"
+    )
 
 
 _VIEWS: dict[str, type[StoreView]] = {

@@ -24,8 +24,8 @@ from ottla.streams.records import NO_TIMESTAMP, Header, Record
 from ottla.streams.runtime import ProducedRecord, Task, TaskSettings, TopicRecord
 from ottla.streams.serdes import Serde
 from ottla.streams.spelling import SnakeCase
-from ottla.streams.store_views import view_of
-from ottla.streams.stores.builders import DefaultSerdes
+from ottla.streams.store_views import accessed, view_of
+from ottla.streams.stores.builders import DefaultSerdes, StoreBuilder
 from ottla.streams.topology import Topology
 from ottla.streams.user_errors import shorten
 
@@ -383,7 +383,10 @@ class TopologyTestDriver(SnakeCase):
         return set(self._produced)
 
     def get_state_store(self, name: str) -> Any:
-        """Return a store by name; LookupError if there is none."""
+        """Return a store of any kind as processors have it; raise LookupError if there is none.
+
+        Kafka's rejects stores of its own kinds; here there are no others.
+        """
         return self._task.stores[name]
 
     def store(self, name: str | StoreQueryParameters, *, with_timestamps: bool = False) -> Any:
@@ -391,22 +394,47 @@ class TopologyTestDriver(SnakeCase):
         if isinstance(name, StoreQueryParameters):
             timed = name.queryable_store_type.with_timestamps
             return name.narrow(self.store(name.store_name, with_timestamps=timed))
+        builder, store = self._store(name)
+        return view_of(builder, [store], with_timestamps=with_timestamps)
+
+    def _store(self, name: str) -> tuple[StoreBuilder, Any]:
         topology = self._task.topology
         builder = topology.stores.get(name) or topology.global_stores.get(name)
         if builder is None:
             known = ", ".join(sorted(self._task.stores)) or "none"
             raise StreamsError(f"there is no store {name}; the topology has: {known}")
-        return view_of(builder, [self._task.stores[name]], with_timestamps=with_timestamps)
+        return builder, self._task.stores[name]
 
     def query(self, request: StateQueryRequest[R]) -> StateQueryResult[R]:
         """Put a query to a store, as `KafkaStreams.query` does (KIP-796, queries.py)."""
         is_global = request.store_name in self._task.topology.global_stores
         return request.answer(self.store(request.store_name), is_global=is_global)
 
-    # Kafka's names, which say the kind as well.
-    get_key_value_store = get_window_store = get_session_store = store
-    get_versioned_key_value_store = store
-    get_timestamped_key_value_store = get_timestamped_window_store = get_state_store
+    # Kafka's accessors return stores to read and write and raise ValueError for one of another kind.
+
+    def get_key_value_store(self, name: str) -> Any:
+        """Return a key-value store; a table's values come without their times, and what is put has the time -1."""
+        return accessed(*self._store(name), "get_key_value_store")
+
+    def get_timestamped_key_value_store(self, name: str) -> Any:
+        """Return a key-value store of ValueAndTimestamps: that of a table."""
+        return accessed(*self._store(name), "get_timestamped_key_value_store")
+
+    def get_versioned_key_value_store(self, name: str) -> Any:
+        """Return a versioned store."""
+        return accessed(*self._store(name), "get_versioned_key_value_store")
+
+    def get_window_store(self, name: str) -> Any:
+        """Return a window store; a table's values come without their times, and what is put has the time -1."""
+        return accessed(*self._store(name), "get_window_store")
+
+    def get_timestamped_window_store(self, name: str) -> Any:
+        """Return a window store of ValueAndTimestamps: that of a windowed table."""
+        return accessed(*self._store(name), "get_timestamped_window_store")
+
+    def get_session_store(self, name: str) -> Any:
+        """Return a session store."""
+        return accessed(*self._store(name), "get_session_store")
 
     @property
     def state_stores(self) -> Mapping[str, Any]:
