@@ -10,7 +10,7 @@ from typing import Any
 
 from ottla.base.errors import ConfigError
 from ottla.streams.processor import TimestampExtractor
-from ottla.streams.serdes import Serde, Serdes
+from ottla.streams.serdes import Serde, Serdes, check_serdes
 from ottla.streams.stores.builders import DefaultSerdes
 
 AT_LEAST_ONCE = "at_least_once"
@@ -25,6 +25,7 @@ _LEAST = {
     "emit_interval_ms": 0,
     "tick_interval_ms": 1,
     "num_stream_threads": 1,
+    "statestore_cache_max_bytes": 0,
 }
 
 
@@ -107,6 +108,8 @@ def read_settings(words: Mapping[str, Any]) -> AppSettings:
             raise ConfigError(f"There is no option {name} of KafkaStreams; {hint}")
     _check_numbers(words)
     settings = AppSettings(**words)
+    check_serdes(settings.default_key_serde, settings.default_value_serde)
+    _check_server(settings.application_server)
     if settings.processing_guarantee not in (AT_LEAST_ONCE, EXACTLY_ONCE):
         raise ConfigError(
             f"processing_guarantee cannot be {settings.processing_guarantee!r}: choose "
@@ -122,6 +125,12 @@ def _check_numbers(words: Mapping[str, Any]) -> None:
             continue
         if not isinstance(value, int) or isinstance(value, bool) or value < least:
             raise ConfigError(f"{name} cannot be {value!r}: give a whole number from {least} on.")
+
+
+def _check_server(server: str) -> None:
+    host, _, port = server.rpartition(":")
+    if server and not (host and port.isascii() and port.isdigit()):
+        raise ConfigError(f"application_server cannot be {server!r}: give host:port.")
 
 
 def check_state_dir(state_dir: str) -> None:

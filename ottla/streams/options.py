@@ -440,6 +440,8 @@ class Materialized(SnakeCase, Generic[K, V]):
         check_serdes(self.key, self.value)
         if self.name is not None:
             check_name(self.name, "a store")
+        if self.retention is not None:
+            milliseconds(self.retention)
 
     @classmethod
     def as_(cls, store: str | StoreBuilder) -> "Materialized[Any, Any]":
@@ -469,6 +471,8 @@ class Materialized(SnakeCase, Generic[K, V]):
 
     def with_store_type(self, store_type: object) -> "Materialized[K, V]":
         """Return the same: where a store is kept is the engine's matter, not the table's (KIP-591)."""
+        if self.store is not None:
+            raise TopologyError("a store that is supplied has a type: leave with_store_type out")
         return self
 
     def with_logging_enabled(self, config: Mapping[str, str] | None = None) -> "Materialized[K, V]":

@@ -202,8 +202,13 @@ class TestOutputTopic(SnakeCase, Generic[K, V]):
         return [self.read_key_value() for _ in range(self.queue_size)]
 
     def read_key_values_to_map(self) -> dict[K | None, V | None]:
-        """Read all records; the last value of each key counts."""
-        return dict(self.read_key_values_to_list())
+        """Read all records; the last value of each key counts. Raises ValueError for a record without a key."""
+        records = self.read_key_values_to_list()
+        if any(key is None for key, _ in records):
+            raise ValueError(
+                f"topic {self._topic!r} has a record without a key: call read_key_values_to_list()"
+            )
+        return dict(records)
 
     def read_values_to_list(self) -> list[V | None]:
         """Read all values."""

@@ -24,6 +24,7 @@ from ottla.streams.serdes.serde import (
     UUIDS,
     VOID,
     Serde,
+    check_serdes,
     made_of,
     read_long,
 )
@@ -168,12 +169,12 @@ class Serdes(SnakeCase):
     @staticmethod
     def time_windowed(key: Serde[K], window_size_ms: int) -> Serde[Windowed[K]]:
         """Return the serde of keys in time windows: the key, then the window's start."""
-        return made_of(lambda inner: _time_windowed(inner, window_size_ms), key)
+        return made_of(lambda inner: _time_windowed(inner, window_size_ms), _of_keys(key))
 
     @staticmethod
     def session_windowed(key: Serde[K]) -> Serde[Windowed[K]]:
         """Return the serde of keys in sessions: the key, then the session's end and start."""
-        return made_of(_session_windowed, key)
+        return made_of(_session_windowed, _of_keys(key))
 
 
 class WindowedSerdes(SnakeCase):
@@ -190,6 +191,13 @@ class WindowedSerdes(SnakeCase):
     def session_windowed_serde_from(inner: Serde[K] | type[K]) -> Serde[Windowed[K]]:
         """Return the serde of keys of a type, or of a serde, in sessions."""
         return Serdes.session_windowed(_serde(inner))
+
+
+def _of_keys(key: Serde[K] | None) -> Serde[K]:
+    check_serdes(key)
+    if key is None:
+        raise TypeError("keys in windows need the serde of the keys themselves, not None")
+    return key
 
 
 def _serde(inner: Serde[K] | type[K]) -> Serde[K]:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from ottla.streams.errors import TopologyError
 from ottla.streams.serdes import Serde, Serdes, check_serdes, resolve
 from ottla.streams.stores.buffers import JoinBuffer, OuterJoinStore, SuppressBuffer
 from ottla.streams.stores.expiring import ExpiringKeyValueStore
@@ -59,6 +60,8 @@ class StoreBuilder:
     """Options of its changelog's topic, over those that an application gives it."""
 
     def __post_init__(self) -> None:
+        if not isinstance(self.name, str):
+            raise TypeError(f"a store is named by a text, not {self.name!r}")
         check_serdes(self.key, self.value)
 
     def with_logging_enabled(self, config: Mapping[str, str] | None = None) -> "StoreBuilder":
@@ -70,7 +73,11 @@ class StoreBuilder:
         return replace(self, logging_enabled=False)
 
     def with_caching_enabled(self) -> "StoreBuilder":
-        """Return the description of a store whose changelog hears of a key once a commit."""
+        """Return the description of a store whose changelog gets the last update of a key at each commit."""
+        if self.kind == "versioned":
+            raise TopologyError(
+                f"store {self.name!r} is versioned and has no cache: leave it disabled"
+            )
         return replace(self, caching_enabled=True)
 
     def with_caching_disabled(self) -> "StoreBuilder":

@@ -63,7 +63,7 @@ class Stores(SnakeCase):
         value: Serde[Any] | None = None,
     ) -> StoreBuilder:
         """Describe a store of one value a key and window."""
-        times = milliseconds(retention), milliseconds(window_size)
+        times = _window_times(name, retention, window_size)
         return StoreBuilder(name, "window", key, value, *times)
 
     @staticmethod
@@ -75,7 +75,7 @@ class Stores(SnakeCase):
         value: Serde[Any] | None = None,
     ) -> StoreBuilder:
         """Describe a store of one value and its time a key and window."""
-        times = milliseconds(retention), milliseconds(window_size)
+        times = _window_times(name, retention, window_size)
         return StoreBuilder(name, "timestamped_window", key, value, *times)
 
     @staticmethod
@@ -105,6 +105,10 @@ class Stores(SnakeCase):
         name: str, history_retention: Duration, segment_interval: Duration | None = None
     ) -> StoreBuilder:
         """Supply a store with history; its segments are its own matter."""
+        if segment_interval is not None and milliseconds(segment_interval) < 1:
+            raise ValueError(
+                f"store {name!r} cannot have a segment interval of '{segment_interval}' ms: give 1 ms or more"
+            )
         return Stores.versioned(name, history_retention)
 
     @staticmethod
@@ -115,7 +119,7 @@ class Stores(SnakeCase):
         retain_duplicates: bool = False,
     ) -> StoreBuilder:
         """Supply a store of one value a key and window, or of several that are walked and never removed."""
-        times = milliseconds(retention_period), milliseconds(window_size)
+        times = _window_times(name, retention_period, window_size)
         return StoreBuilder(
             name, "join_window" if retain_duplicates else "window", None, None, *times
         )
@@ -187,6 +191,17 @@ class Stores(SnakeCase):
     ) -> StoreBuilder:
         """Describe a store of sessions."""
         return _described(supplier, ("session",), "session", (key, value))
+
+
+def _window_times(name: str, retention: Duration, window_size: Duration) -> tuple[int, int]:
+    """Return the retention and the size of a window store in ms; raise ValueError if it forgets open windows."""
+    retention_ms, size_ms = milliseconds(retention), milliseconds(window_size)
+    if size_ms > retention_ms:
+        raise ValueError(
+            f"store {name!r} with a retention of '{retention_ms}' ms forgets its windows of '{size_ms}' ms "
+            "before they end: give a retention of their size or more"
+        )
+    return retention_ms, size_ms
 
 
 def _described(

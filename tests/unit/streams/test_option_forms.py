@@ -118,7 +118,9 @@ def test_the_stores_of_a_join_may_be_supplied() -> None:
         for topic in ("one", "two", "one"):
             driver.create_input_topic(topic).pipe_input("a", topic)
         assert driver.create_output_topic("out").read_values_to_list() == [["one", "two"]] * 2
-    wrong = StreamJoined().with_this_store_supplier(Stores.in_memory_window_store("w", 9, 10, True))
+    wrong = StreamJoined().with_this_store_supplier(
+        Stores.in_memory_window_store("w", 11, 10, True)
+    )
     with pytest.raises(TopologyError, match=r"persistent_window_store\('w', 10, 10, retain_dup"):
         one.join(two, lambda a, b: [a, b], windows, wrong)
 
