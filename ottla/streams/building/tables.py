@@ -270,6 +270,10 @@ def join_tables(
     words: Mapping[str, Any],
 ) -> TableFlow:
     """Add a join by key, of a joiner, or by foreign key, of an extractor and a joiner; then options in any order."""
+    if arguments and arguments[0] is None:
+        raise TypeError(
+            "tables are joined with a function first, a joiner or an extractor, not None"
+        )
     known = ("extractor", "joiner", "joined", "materialized", "named")
     for word in words:
         if word not in known:
