@@ -3,8 +3,9 @@
 All are immutable; a processor that changes one makes another.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Generic, NamedTuple, TypeVar
 
 from ottla.streams.durations import instant_of
@@ -171,6 +172,15 @@ class SessionWindow(_Times):
     def overlap(self, other: "SessionWindow") -> bool:
         """Return whether there is a time that both hold."""
         return self.start <= other.end and other.start <= self.end
+
+
+unchecked_window: Callable[[tuple[int, int]], TimeWindow] = partial(tuple.__new__, TimeWindow)
+"""Makes a window of its start and end without checks: a task makes several for each record."""
+
+unchecked_session: Callable[[tuple[int, int]], SessionWindow] = partial(
+    tuple.__new__, SessionWindow
+)
+"""Makes a session of its start and end without checks."""
 
 
 class Windowed(NamedTuple, Generic[K]):

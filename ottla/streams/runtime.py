@@ -367,8 +367,10 @@ class Task:
         keeps_headers = builder.kind == "join_window"
 
         def log(key: bytes, value: bytes | None, timestamp: int | None) -> None:
-            # Outside of a record there is no time; Kafka then writes 0.
-            time = max(0, self.now if timestamp is None else timestamp)
+            time = self.now if timestamp is None else timestamp
+            if time < 0:
+                # Outside of a record there is no time; Kafka then writes 0.
+                time = 0
             headers = self.headers if keeps_headers else ()
             self._output(ProducedRecord(topic, key, value, time, headers))
 

@@ -3,19 +3,14 @@
 Each is an immutable value in milliseconds; the grace is how long after its end a window takes late records.
 """
 
-import functools
 from dataclasses import dataclass, replace
 
 from ottla.streams.durations import Duration, Instant, instant_ms, milliseconds, signed_milliseconds
-from ottla.streams.records import TimeWindow
+from ottla.streams.records import TimeWindow, unchecked_window
 from ottla.streams.spelling import SnakeCase
 
 _FOREVER = (1 << 63) - 1
 _DAY_MS = 86_400_000
-
-
-# A window is made for every record: this leaves out the checks of its constructor.
-_new_window = functools.partial(tuple.__new__, TimeWindow)
 
 
 def _check(holds: bool, sentence: str) -> None:
@@ -73,7 +68,7 @@ class TimeWindows(SnakeCase):
         late = max(0, timestamp - self.size_ms + self.advance_ms)
         first = late // self.advance_ms * self.advance_ms
         starts = range(first, timestamp + 1, self.advance_ms)
-        return [_new_window((start, start + self.size_ms)) for start in starts]
+        return [unchecked_window((start, start + self.size_ms)) for start in starts]
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from ottla.streams.operators.idle import ClosesWhenIdle
 from ottla.streams.operators.views import forward_change
 from ottla.streams.operators.windowed import AnyWindowAggregate, EmitOnClose
 from ottla.streams.processor import Processor, ProcessorContext
-from ottla.streams.records import NO_TIMESTAMP, Change, Record, SessionWindow, Windowed
+from ottla.streams.records import NO_TIMESTAMP, Change, Record, Windowed, unchecked_session
 from ottla.streams.windows import SessionWindows
 
 AnyProcessor = Processor[Any, Any, Any, Any]
@@ -66,7 +66,7 @@ class _SessionAggregateProcessor(ClosesWhenIdle):
         else:
             if (start, end) != (time, time):
                 self._remove(record.key, touched)
-            self._put(record, Windowed(record.key, SessionWindow(start, end)), aggregate)
+            self._put(record, Windowed(record.key, unchecked_session((start, end))), aggregate)
         self._forward_closed(record, close_time)
 
     def _remove(self, key: Any, sessions: list[tuple[Windowed[Any], Any]]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from ottla.streams.operators.windowed import TimeWindowProcessor, WindowAggregate
 from ottla.streams.processor import Processor
-from ottla.streams.records import NO_TIMESTAMP, Record, TimeWindow, ValueAndTimestamp
+from ottla.streams.records import NO_TIMESTAMP, Record, ValueAndTimestamp, unchecked_window
 from ottla.streams.windows import SlidingWindows
 
 Entry = ValueAndTimestamp[Any]
@@ -96,7 +96,7 @@ class _SlidingAggregateProcessor(TimeWindowProcessor):
     def _fold_open(
         self, record: Record[Any, Any], start: int, entry: Entry | None, close_time: int
     ) -> None:
-        window = TimeWindow.of_size(start, self._difference)
+        window = unchecked_window((start, start + self._difference))
         if window.end >= close_time:
             self._fold(record, window, entry)
         else:
@@ -121,7 +121,7 @@ class _SlidingAggregateProcessor(TimeWindowProcessor):
         right, start = found.right, record.timestamp + 1
         if found.has_right or right is None or right.timestamp <= record.timestamp:
             return
-        window = TimeWindow.of_size(start, self._difference)
+        window = unchecked_window((start, start + self._difference))
         self._put(record, window, right.value, right.timestamp)
         self._update(record, window, None, right.value, right.timestamp)
 

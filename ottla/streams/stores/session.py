@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any, Generic, TypeVar, overload
 
 from ottla.streams.durations import Instant, instant_ms
-from ottla.streams.records import SessionWindow, Windowed
+from ottla.streams.records import Windowed, unchecked_session
 from ottla.streams.serdes import Serde
 from ottla.streams.spelling import SnakeCase
 from ottla.streams.stores.iterators import KeyValueIterator
@@ -115,7 +115,10 @@ class SessionStore(SnakeCase, Generic[K, V]):
             for stored, data in segment.scan(low, high, reverse=backward):
                 end, start = _TAIL.unpack_from(stored, len(stored) - 16)
                 if stored[:-16] == prefix and start <= latest_start:
-                    yield Windowed(key, SessionWindow(start, end)), self._value.deserialize(data)
+                    yield (
+                        Windowed(key, unchecked_session((start, end))),
+                        self._value.deserialize(data),
+                    )
 
     def _of_keys(
         self, bounds: tuple[bytes | None, bytes | None], times: tuple[int, int], backward: bool
@@ -130,7 +133,7 @@ class SessionStore(SnakeCase, Generic[K, V]):
             if first <= end and start <= times[1] and is_within:
                 found.append((key, start, end, data))
         for key, start, end, data in reversed(found) if backward else found:
-            window = SessionWindow(start, end)
+            window = unchecked_session((start, end))
             yield Windowed(self._key.deserialize(key), window), self._value.deserialize(data)
 
     @overload
@@ -158,7 +161,7 @@ class SessionStore(SnakeCase, Generic[K, V]):
             if first <= end <= latest_end:
                 found.append((end, start, stored[:-16], data))
         for end, start, key, data in sorted(found):
-            window = SessionWindow(start, end)
+            window = unchecked_session((start, end))
             yield Windowed(self._key.deserialize(key), window), self._value.deserialize(data)
 
     def all(self) -> KeyValueIterator[Windowed[K], V]:
