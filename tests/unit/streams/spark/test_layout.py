@@ -70,13 +70,14 @@ def test_a_checkpoint_keeps_its_tasks_when_topics_grow() -> None:
     """What reads them from outside, and what comes behind; what was asked for is not the checkpoint's to say."""
     builder = StreamsBuilder()
     builder.stream(re.compile("words-.*")).group_by(lambda value: value).count("counts")
-    builder.stream("words-a").repartition(number_of_partitions=5).to("out")
+    builder.stream("lines").repartition(number_of_partitions=5).to("out")
     application = _application(builder.build())
-    before = lay_out([application], {"words-a": 2})
+    before = lay_out([application], {"words-a": 2, "lines": 2})
     claimed = [kind.partitions for kind in before.kinds]
-    after = lay_out([application], {"words-a": 4, "words-b": 3}, claimed=claimed)
+    grown = {"words-a": 4, "words-b": 3, "lines": 4}
+    after = lay_out([application], grown, claimed=claimed)
     assert [kind.partitions for kind in after.kinds] == claimed
-    assert [kind.partitions for kind in lay_out([application], {"words-a": 4}).kinds] != claimed
+    assert [kind.partitions for kind in lay_out([application], grown).kinds] != claimed
 
 
 class _Plain(Processor[str, str, str, str]):
