@@ -271,10 +271,11 @@ def _merge_sources(nodes: dict[str, PlanNode]) -> dict[str, PlanNode]:
                     f"{node.name}; read the same topics in both"
                 )
             if known.offset_reset != node.offset_reset:
-                policies = [repr(each) if each else "none" for each in _resets(known, node)]
+                what = f"topic {place!r}" if node.topics else f"pattern {node.pattern!r}"
+                one, two = _shown(known.offset_reset), _shown(node.offset_reset)
                 raise TopologyError(
-                    f"{place} is read by {known.name} with offset_reset {policies[0]} and by {node.name} with "
-                    f"{policies[1]}: give both the same"
+                    f"{what} is read by {known.name} with offset_reset {one} and by {node.name} with "
+                    f"{two}: give both the same"
                 )
             merged[node.name] = known.name
     return {
@@ -284,8 +285,8 @@ def _merge_sources(nodes: dict[str, PlanNode]) -> dict[str, PlanNode]:
     }
 
 
-def _resets(*nodes: SourceNode) -> list[str | None]:
-    return [node.offset_reset for node in nodes]
+def _shown(offset_reset: str | None) -> str:
+    return "none" if offset_reset is None else repr(offset_reset)
 
 
 def _is_versioned(nodes: dict[str, PlanNode], name: str) -> bool:

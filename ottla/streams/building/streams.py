@@ -21,9 +21,6 @@ from ottla.streams.options import Materialized, Named, Printed, Produced, Repart
 from ottla.streams.plan import OperatorNode, SinkNode
 from ottla.streams.processor import Supplier, TopicNameExtractor, check_supplier, supplied_stores
 
-# Not None: that is what a caller may give by mistake.
-_ALL_NAMED: Any = object()
-
 
 def select_key(flow: StreamFlow, mapper: Any, name: str | None) -> StreamFlow:
     """Add a step that gives new keys."""
@@ -166,9 +163,11 @@ def _add_processor(
     check_supplier(supplier, "a stream's processor")
     for store in supplied_stores(supplier):
         check_name(store.name, "a store")
-    wrong = next((each for each in stores if not isinstance(each, str | Named)), _ALL_NAMED)
-    if wrong is not _ALL_NAMED:
-        raise TopologyError(f"a processor is connected to stores by their names, not by {wrong!r}")
+    for option in stores:
+        if not isinstance(option, str | Named):
+            raise TopologyError(
+                f"a processor is connected to stores by their names, not by {option!r}"
+            )
     name = naming[0]
     if name is None:
         name = next((each.name for each in stores if isinstance(each, Named)), None)
