@@ -91,8 +91,8 @@ class KGroupedStream(SnakeCase, Generic[K, V]):
 def _check_windows(windows: Any) -> None:
     if not isinstance(windows, TimeWindows | UnlimitedWindows | SlidingWindows | SessionWindows):
         raise TopologyError(
-            "a stream is windowed by TimeWindows.of(size), SlidingWindows, SessionWindows or UnlimitedWindows, "
-            f"not by {windows!r}"
+            "a stream is windowed by TimeWindows.of_size_with_no_grace(size), SlidingWindows, "
+            f"SessionWindows or UnlimitedWindows, not by {windows!r}"
         )
 
 

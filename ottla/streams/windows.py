@@ -3,6 +3,7 @@
 Each is an immutable value in milliseconds; the grace is how long after its end a window takes late records.
 """
 
+import warnings
 from dataclasses import dataclass, replace
 
 from ottla.streams.durations import Duration, Instant, instant_ms, milliseconds, signed_milliseconds
@@ -20,6 +21,14 @@ def _check(holds: bool, sentence: str) -> None:
 
 def _check_grace(grace_ms: int) -> None:
     _check(grace_ms >= 0, f"a grace of '{grace_ms}' ms is negative: give 0 or more")
+
+
+def _warn_of(name: str, difference: str, replacements: str) -> None:
+    warnings.warn(
+        f"{name} is deprecated: {difference}; use {replacements}",
+        DeprecationWarning,
+        stacklevel=3,
+    )
 
 
 @dataclass(frozen=True)
@@ -40,20 +49,25 @@ class TimeWindows(SnakeCase):
         _check_grace(self.grace_period_ms)
 
     @classmethod
-    def of(cls, size: Duration) -> "TimeWindows":
-        """Return tumbling windows without grace."""
+    def of_size_with_no_grace(cls, size: Duration) -> "TimeWindows":
+        """Return tumbling windows that drop every late record."""
         size_ms = milliseconds(size)
         return cls(size_ms, size_ms)
 
     @classmethod
-    def of_size_with_no_grace(cls, size: Duration) -> "TimeWindows":
-        """Return tumbling windows that take no late records."""
-        return cls.of(size)
+    def of_size_and_grace(cls, size: Duration, after_window_end: Duration) -> "TimeWindows":
+        """Return tumbling windows that accept late records until the grace after their end has passed."""
+        return cls.of_size_with_no_grace(size).grace(after_window_end)
 
     @classmethod
-    def of_size_and_grace(cls, size: Duration, after_window_end: Duration) -> "TimeWindows":
-        """Return tumbling windows that take late records for a while."""
-        return cls.of(size).grace(after_window_end)
+    def of(cls, size: Duration) -> "TimeWindows":
+        """Return tumbling windows without grace. Deprecated: Java's `TimeWindows.of` had a grace of 24 hours."""
+        _warn_of(
+            "TimeWindows.of",
+            "it has no grace, unlike Java's TimeWindows.of, which had a grace of 24 hours",
+            "of_size_with_no_grace(size) or of_size_and_grace(size, grace)",
+        )
+        return cls.of_size_with_no_grace(size)
 
     def grace(self, after_window_end: Duration) -> "TimeWindows":
         """Return these windows with another grace."""
@@ -191,7 +205,13 @@ class JoinWindows(SnakeCase):
 
     @classmethod
     def of(cls, time_difference: Duration) -> "JoinWindows":
-        """Return a window of the same length to both sides that takes late records for a day, as Kafka's of old."""
+        """Return a window of the same length to both sides with a grace of 24 hours in all. Deprecated, as in Kafka 3."""
+        _warn_of(
+            "JoinWindows.of",
+            "it accepts late records for 24 hours less the window, as Java's did until Kafka 4.0 removed it",
+            "of_time_difference_with_no_grace(difference) or "
+            "of_time_difference_and_grace(difference, grace)",
+        )
         windows = cls.of_time_difference_with_no_grace(time_difference)
         return windows.grace(max(0, _DAY_MS - windows.size_ms))
 

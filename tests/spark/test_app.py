@@ -42,7 +42,7 @@ def _counting(topic: str, target: str) -> Topology:
     words = builder.stream(topic, key=_TEXT, value=_TEXT)
     grouped = words.group_by(lambda value: value, key=_TEXT, value=_TEXT)
     grouped.count("all").to_stream().map_values(str).to(target, key=_TEXT, value=_TEXT)
-    grouped.windowed_by(TimeWindows.of("10 s")).count("windows")
+    grouped.windowed_by(TimeWindows.of_size_with_no_grace("10 s")).count("windows")
     grouped.windowed_by(SessionWindows.of_inactivity_gap_with_no_grace("5 s")).count("sessions")
     return builder.build()
 

@@ -23,7 +23,7 @@ Written = list[tuple[str, int, int]]
 def _suppressed(late: list[Record[Any, Any]], idle: str | None = "30 s") -> Topology:
     builder = StreamsBuilder()
     stream = builder.stream("in", key=_STRING, value=_STRING)
-    windows = stream.group_by_key().windowed_by(TimeWindows.of("10 s").grace("5 s"))
+    windows = stream.group_by_key().windowed_by(TimeWindows.of_size_and_grace("10 s", "5 s"))
     final = windows.count().suppress(
         "until_window_closes", idle_timeout=idle, on_late=late.append if idle else None
     )
@@ -89,7 +89,7 @@ def test_without_a_timeout_a_window_waits_for_the_next_record() -> None:
 @pytest.mark.parametrize(
     ("windows", "expected"),
     [
-        (TimeWindows.of("10 s"), ["[a@0/10000]"]),
+        (TimeWindows.of_size_with_no_grace("10 s"), ["[a@0/10000]"]),
         (SlidingWindows.of_time_difference_with_no_grace("10 s"), ["[a@1000/11000]"]),
         (SessionWindows.of_inactivity_gap_with_no_grace("10 s"), ["[a@11000/11000]"]),
     ],

@@ -73,11 +73,6 @@ def chooser(_topic: str, _key: Any, _value: Any, _count: int) -> int:
         (StreamJoined.as_("s").with_logging_enabled(), StreamJoined(store_name="s")),
         (BufferConfig.max_records(3).with_no_bound(), BufferConfig.unbounded()),
         (Suppressed.BufferConfig.max_bytes(3), BufferConfig(max_bytes_count=3)),
-        (JoinWindows.of("1 h").grace_period_ms, 22 * 3_600_000),
-        (
-            JoinWindows.of("1 h").grace("1 s"),
-            JoinWindows.of_time_difference_and_grace("1 h", "1 s"),
-        ),
         (
             UnlimitedWindows.of().start_on(datetime(1970, 1, 2, tzinfo=UTC)),
             UnlimitedWindows(86_400_000),
@@ -87,6 +82,22 @@ def chooser(_topic: str, _key: Any, _value: Any, _count: int) -> int:
 def test_options_are_written_as_in_java(theirs: object, ours: object) -> None:
     """Each form gives the same value."""
     assert theirs == ours
+
+
+def test_join_windows_of_is_deprecated_and_keeps_the_grace_of_java() -> None:
+    """The old name warns, names the replacements, and has 24 hours of grace less the size of the window."""
+    with pytest.warns(DeprecationWarning, match="use of_time_difference_with_no_grace") as warned:
+        windows = JoinWindows.of("1 h")
+    assert windows.grace_period_ms == 22 * 3_600_000
+    assert windows.grace("1 s") == JoinWindows.of_time_difference_and_grace("1 h", "1 s")
+    assert warned[0].filename == __file__, "the warning points at the caller"
+
+
+def test_time_windows_of_is_deprecated_and_has_no_grace() -> None:
+    """The old name warns that Java's had a grace of 24 hours, and gives the same windows as before."""
+    with pytest.warns(DeprecationWarning, match="which had a grace of 24 hours; use of_size_with"):
+        windows = TimeWindows.of("1 min")
+    assert windows == TimeWindows.of_size_with_no_grace("1 min")
 
 
 @pytest.mark.parametrize(
@@ -149,7 +160,7 @@ def test_cogroups_by_window_take_their_options_as_in_java() -> None:
     builder = StreamsBuilder()
     cogroup = builder.stream("in").group_by_key().cogroup(lambda value, total: total + value)
     name, kept = Named.as_("name"), Materialized.as_("kept")
-    cogroup.windowed_by(TimeWindows.of(10)).aggregate(int, name, kept)
+    cogroup.windowed_by(TimeWindows.of_size_with_no_grace(10)).aggregate(int, name, kept)
     sessions = cogroup.windowed_by(SessionWindows.of_inactivity_gap_with_no_grace(5))
     sessions.aggregate(int, lambda one, two: one + two, Materialized.as_("gaps"))
     assert cogroup.aggregate(int, Materialized.as_("all")).queryable_store_name == "all"

@@ -43,7 +43,7 @@ def driver() -> Iterator[TopologyTestDriver]:
     builder = StreamsBuilder()
     grouped = builder.stream("in").group_by_key()
     grouped.count("counts")
-    grouped.windowed_by(TimeWindows.of(10)).count(kept("windows"))
+    grouped.windowed_by(TimeWindows.of_size_with_no_grace(10)).count(kept("windows"))
     grouped.windowed_by(SessionWindows.of_inactivity_gap_with_no_grace(5)).count(kept("sessions"))
     history = Stores.persistent_versioned_key_value_store("history", "1 h")
     builder.table("in-table", Materialized.as_(history))

@@ -81,7 +81,11 @@ def test_time_comes_from_the_record_where_an_extractor_says_so() -> None:
     clicks = builder.stream(
         "clicks", value=Serdes.json(Click), timestamp=lambda record: record.value.at
     )
-    counted = clicks.group_by(lambda click: click.page).windowed_by(TimeWindows.of("1 min")).count()
+    counted = (
+        clicks.group_by(lambda click: click.page)
+        .windowed_by(TimeWindows.of_size_with_no_grace("1 min"))
+        .count()
+    )
     counted.to_stream(lambda key, _: [key.key, key.window.start]).to("counts")
     with TopologyTestDriver(builder.build()) as driver:
         topic = driver.create_input_topic("clicks", value=Serdes.json(Click))
@@ -199,7 +203,7 @@ def test_late_records_are_told_to_who_asks() -> None:
     """`on_late` sees what Kafka only counts."""
     late: list[Record[Any, Any]] = []
     builder = StreamsBuilder()
-    windows = builder.stream("in").group_by_key().windowed_by(TimeWindows.of(10))
+    windows = builder.stream("in").group_by_key().windowed_by(TimeWindows.of_size_with_no_grace(10))
     windows.on_late(late.append).count()
     with TopologyTestDriver(builder.build()) as driver:
         topic = driver.create_input_topic("in")

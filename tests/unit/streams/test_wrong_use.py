@@ -69,9 +69,16 @@ def test_a_name_of_another_class_is_told_how_to_get_there(
         (lambda s: s.print("label"), "told with a Printed"),
         (lambda s: s.split().branch(bool, 3), "told with a Branched"),
         (lambda s: s.group_by_key().windowed_by("5 min"), "windowed by TimeWindows"),
-        (lambda s: s.group_by_key().windowed_by(JoinWindows.of(5)), "not by JoinWindows"),
         (
-            lambda s: s.group_by_key().windowed_by(TimeWindows.of(5)).emit_strategy("close"),
+            lambda s: s.group_by_key().windowed_by(JoinWindows.of_time_difference_with_no_grace(5)),
+            "not by JoinWindows",
+        ),
+        (
+            lambda s: (
+                s.group_by_key()
+                .windowed_by(TimeWindows.of_size_with_no_grace(5))
+                .emit_strategy("close")
+            ),
             r"EmitStrategy\.on_window_close\(\)",
         ),
         (lambda s: s.group_by_key().reduce(lambda k, v, a: a), "a reducer takes 2 arguments"),

@@ -70,7 +70,7 @@ def what_stores_and_options_are_of() -> None:
     assert_type(Serdes.serde_from(int), Serde[int])
     assert_type(Serdes.list_serde(Serdes.uuid()), Serde[list[UUID | None]])
     windowed = amounts.group_by_key().cogroup(lambda value, total: f"{total}{value}")
-    found = windowed.windowed_by(TimeWindows.of("1 min")).aggregate(str)
+    found = windowed.windowed_by(TimeWindows.of_size_with_no_grace("1 min")).aggregate(str)
     assert_type(found, KTable[Windowed[str], str])
     reset = AutoOffsetReset.latest()
     consumed = Consumed.with_(Serdes.string(), Serdes.long(), WallclockTimestampExtractor, reset)
@@ -79,7 +79,7 @@ def what_stores_and_options_are_of() -> None:
 
 def what_is_windowed_or_joined() -> None:
     """Keys of windows, and both sides of joins."""
-    windowed = amounts.group_by_key().windowed_by(TimeWindows.of("5 min"))
+    windowed = amounts.group_by_key().windowed_by(TimeWindows.of_size_with_no_grace("5 min"))
     assert_type(windowed.count(Materialized.as_("n")), KTable[Windowed[str], int])
     assert_type(windowed.count().to_stream(lambda k, v: k.window.start), KStream[int, int])
     gap = SessionWindows.of_inactivity_gap_with_no_grace("5 min")

@@ -20,7 +20,7 @@ def test_each_logged_store_has_a_changelog_of_a_partition_a_task() -> None:
     builder = StreamsBuilder()
     words = builder.stream("words", key=_TEXT, value=_TEXT)
     words.group_by_key().count("all")
-    words.group_by_key().windowed_by(TimeWindows.of(1000)).count("windows")
+    words.group_by_key().windowed_by(TimeWindows.of_size_with_no_grace(1000)).count("windows")
     application = Application(builder.build(), TaskSettings("app"), keeps_changelogs=True)
     found = {each.name: each for each in internal_topics(lay_out([application], {"words": 3}))}
     assert set(found) == {"app-all-changelog", "app-windows-changelog"}
