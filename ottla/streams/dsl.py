@@ -16,6 +16,7 @@ from ottla.streams.functions import K2, V2, K, Of1, Of2, Of3, OfPair, R, V
 from ottla.streams.grouped import KGroupedStream
 from ottla.streams.kstream import StreamOperators
 from ottla.streams.ktable import GlobalKTable, KTable
+from ottla.streams.misplaced_serdes import keeps_tables
 from ottla.streams.operators import stateless
 from ottla.streams.options import (
     Grouped,
@@ -36,6 +37,7 @@ from ottla.streams.windows import JoinWindows
 _NEW = {"key": None, "value": None, "repartition_required": True}
 
 
+@keeps_tables
 class KStream(StreamOperators[K, V], Generic[K, V]):
     """A stream of records: each is a fact of its own."""
 

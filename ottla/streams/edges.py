@@ -22,7 +22,7 @@ from ottla.streams.raw import ProducedRecord, TopicRecord
 from ottla.streams.records import NO_TIMESTAMP, Record, RecordMetadata
 from ottla.streams.serdes import Serde, changes, resolve
 from ottla.streams.stores.builders import DefaultSerdes
-from ottla.streams.timestamps import extracting
+from ottla.streams.timestamps import FailOnInvalidTimestamp, extracting
 from ottla.streams.topology import Sink, Source
 from ottla.streams.user_errors import tell_place
 
@@ -38,6 +38,8 @@ UNFIT = (
     struct.error,
 )
 
+# How much of a key or value that cannot be read an error shows.
+_SHOWN = 80
 # The partition is left to the key.
 _ANY = (None,)
 
@@ -165,10 +167,12 @@ class Reader:
     ) -> None:
         self.order = order
         self.name = source.name
-        self._extractor = extracting(source.timestamp_extractor or extractor)
+        extraction = extracting(source.timestamp_extractor or extractor)
+        self._time_of = None if extraction is None else extraction.time_of
         # The largest time of each partition of a topic.
         self._latest: dict[tuple[str, int], int] = {}
         self._failures = failures
+        self._given = source.key, source.value
         value = resolve(source.value, defaults.value)
         self._serdes: _Serdes = (
             resolve(source.key, defaults.key),
@@ -179,29 +183,49 @@ class Reader:
     def read(self, topic: str, raw: TopicRecord) -> Record[Any, Any] | None:
         """Return the record with its time; None for one that is to be dropped."""
         key_bytes, value_bytes, timestamp = raw.key, raw.value, raw.timestamp
+        is_key = True
         try:
             key = None if key_bytes is None else self._read_key(key_bytes)
+            is_key = False
             value = None if value_bytes is None else self._read_value(value_bytes)
         except UNFIT as error:
-            key_serde, value_serde = self._serdes
             if self._failures.unread(self.name, topic, raw, error):
                 return None
-            place = f"{topic}-{raw.partition} at offset {raw.offset}"
-            raise DeserializationError(
-                f"the record of {place} is not what {key_serde} and {value_serde} read: {error}"
-            ) from error
-        if self._extractor is not None:
+            raise DeserializationError(self._unread(topic, raw, error, is_key=is_key)) from error
+        if self._time_of is not None:
             seen = TimestampedRecord(
                 key, value, timestamp, topic, raw.partition, raw.offset, raw.headers
             )
             latest = self._latest.get((topic, raw.partition), NO_TIMESTAMP)
-            timestamp = self._extractor(seen, latest)
+            timestamp = self._time_of(seen, latest)
             self._latest[topic, raw.partition] = max(latest, timestamp)
         elif timestamp < 0:
-            raise StreamsError(
-                f"a record of {topic} has no time; give the source a timestamp extractor"
+            seen = TimestampedRecord(
+                key, value, timestamp, topic, raw.partition, raw.offset, raw.headers
             )
+            FailOnInvalidTimestamp().extract(seen, NO_TIMESTAMP)
         return None if timestamp < 0 else Record(key, value, timestamp, raw.headers)
+
+    def _unread(self, topic: str, raw: TopicRecord, error: Exception, *, is_key: bool) -> str:
+        part, place = "key" if is_key else "value", 0 if is_key else 1
+        data = raw.key if is_key else raw.value
+        sentence = (
+            f"the {part} of the record of {topic}-{raw.partition} at offset {raw.offset} is not what "
+            f"{self._serdes[place]} reads: {error}; it is {_shortened(data)}"
+        )
+        return sentence + _said_of_default(self._given[place], self._serdes[place], "source", part)
+
+
+def _shortened(data: bytes | None) -> str:
+    shown = repr(data)
+    return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
+
+
+def _said_of_default(given: Serde[Any] | None, used: Serde[Any], edge: str, part: str) -> str:
+    """Return the hint for a serde that nobody chose: the application's default was used."""
+    if given is not None:
+        return ""
+    return f"; the {edge} was given no serde of {part}s, so that the default, {used}, was used: give it {part}=…"
 
 
 class Writer:
@@ -233,10 +257,13 @@ class Writer:
         """Let the handlers decide about a record that a serde does not take; SerializationError if not to go on."""
         if self._failures.unwritten(self._sink.name, topic, record, error, origin):
             return
-        key_serde, value_serde = self._of.get(topic) or self._bound(topic)
-        serde = key_serde if origin is SerializationOrigin.KEY else value_serde
+        place = 0 if origin is SerializationOrigin.KEY else 1
+        serde = (self._of.get(topic) or self._bound(topic))[place]
+        given = (self._sink.key, self._sink.value)[place]
+        refused = record.key if origin is SerializationOrigin.KEY else record.value
         raise SerializationError(
-            f"the {origin.value} of a record for {topic} is not what {serde} writes: {error}"
+            f"the {origin.value} of a record for {topic} is not what {serde} writes: {error}; its type is "
+            f"{type(refused).__name__}" + _said_of_default(given, serde, "sink", origin.value)
         ) from error
 
     def _bound(self, topic: str) -> _Serdes:

@@ -12,6 +12,7 @@ from ottla.streams.emitting import EmitStrategy
 from ottla.streams.errors import TopologyError
 from ottla.streams.functions import K, Of2, Of3, R, V
 from ottla.streams.ktable import KTable
+from ottla.streams.misplaced_serdes import keeps_tables
 from ottla.streams.operators.windowed import OnLate
 from ottla.streams.options import Option, asked
 from ottla.streams.records import Windowed
@@ -25,6 +26,7 @@ _OF_TABLES = frozenset(
 _NOT_YET = (_OF_TABLES, "count, reduce or aggregate it first: that makes a table, which has {}")
 
 
+@keeps_tables
 class KGroupedStream(SnakeCase, Generic[K, V]):
     """A stream by the key of a group."""
 
@@ -96,6 +98,7 @@ def _check_windows(windows: Any) -> None:
         )
 
 
+@keeps_tables
 class _WindowedKStream(SnakeCase, Generic[K, V]):
     """What streams by key and window share."""
 
@@ -129,6 +132,7 @@ class _WindowedKStream(SnakeCase, Generic[K, V]):
         return KTable(self._grouping.reduce(reducer, asked(materialized, named)))
 
 
+@keeps_tables
 class TimeWindowedKStream(_WindowedKStream[K, V], Generic[K, V]):
     """A stream by key and tumbling, hopping, unlimited or sliding window."""
 
@@ -156,6 +160,7 @@ class TimeWindowedKStream(_WindowedKStream[K, V], Generic[K, V]):
         return KTable(self._grouping.aggregate(initializer, aggregator, None, told))
 
 
+@keeps_tables
 class SessionWindowedKStream(_WindowedKStream[K, V], Generic[K, V]):
     """A stream by key and session."""
 
@@ -209,6 +214,7 @@ class SessionWindowedKStream(_WindowedKStream[K, V], Generic[K, V]):
         return KTable(self._grouping.aggregate(initializer, aggregator, merges, told))
 
 
+@keeps_tables
 class CogroupedKStream(SnakeCase, Generic[K, R]):
     """Several grouped streams that are aggregated into one table."""
 
@@ -256,6 +262,7 @@ class CogroupedKStream(SnakeCase, Generic[K, R]):
         return KTable(groups.aggregate_cogroup(self._parts, initializer, None, told, None))
 
 
+@keeps_tables
 class TimeWindowedCogroupedKStream(SnakeCase, Generic[K, R]):
     """Several grouped streams by key and tumbling, hopping, unlimited or sliding window."""
 
@@ -274,6 +281,7 @@ class TimeWindowedCogroupedKStream(SnakeCase, Generic[K, R]):
         return KTable(groups.aggregate_cogroup(self._parts, initializer, None, told, self._spec))
 
 
+@keeps_tables
 class SessionWindowedCogroupedKStream(SnakeCase, Generic[K, R]):
     """Several grouped streams by key and session."""
 

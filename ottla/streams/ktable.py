@@ -12,6 +12,7 @@ from ottla.streams.durations import Duration
 from ottla.streams.emitting import BufferConfig, Suppressed
 from ottla.streams.errors import TopologyError
 from ottla.streams.functions import K2, V2, K, Of1, Of2, Of3, OfPair, R, V
+from ottla.streams.misplaced_serdes import keeps_tables
 from ottla.streams.operators.tables import ValueTransformer
 from ottla.streams.operators.views import View
 from ottla.streams.options import (
@@ -52,6 +53,7 @@ _OF_STREAMS = (
 )
 
 
+@keeps_tables
 class KTable(SnakeCase, Generic[K, V]):
     """A table: the latest value of each key; None removes an entry."""
 
@@ -302,6 +304,7 @@ def _flow_of(other: Any) -> TableFlow:
     return other.flow
 
 
+@keeps_tables
 class KGroupedTable(SnakeCase, Generic[K, V]):
     """A table by the key of a group; an aggregation takes entries in and, when they change, out."""
 

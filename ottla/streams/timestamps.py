@@ -3,12 +3,17 @@
 An extractor is a function of a `TimestampedRecord`, or of that and the partition's time: the largest one that its
 partition had so far, in ms, -1 before the first. A class or an object of those here does as well, and a Column of key and value.
 
+A function must return a valid time: anything that is not a whole number, and a negative number, is a StreamsError. Only
+objects with Kafka's method `extract` may return a negative time: the task then drops the record, counts it and logs it.
+
 Not done: on Spark the partition's time begins anew with each micro-batch.
 """
 
-import logging
+import operator
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 from ottla.streams.arity import evaluated, takes_two
@@ -16,7 +21,10 @@ from ottla.streams.columns import Evaluated, OfSpark
 from ottla.streams.errors import StreamsError
 from ottla.streams.processor import TimestampedRecord
 
-_log = logging.getLogger(__name__)
+_REMEDY = (
+    "use UsePartitionTimeOnInvalidTimestamp or WallclockTimestampExtractor for another time, or "
+    "LogAndSkipOnInvalidTimestamp to skip such records"
+)
 
 
 class OfColumn:
@@ -26,10 +34,8 @@ class OfColumn:
         self._expression = expression
 
     def __call__(self, record: TimestampedRecord, partition_time: int) -> int:
-        """Return the expression's value; StreamsError for one that is no whole number."""
-        found = self._expression(record.key, record.value)
-        if not isinstance(found, int) or isinstance(found, bool):
-            raise StreamsError(f"{found!r} is no time: an extractor gives whole milliseconds")
+        """Return the expression's value."""
+        found: int = self._expression(record.key, record.value)
         return found
 
 
@@ -39,12 +45,67 @@ def extractor_of(extractor: Any) -> Any:
     return extractor if expression is None else OfColumn(expression)
 
 
-def extracting(extractor: Any) -> Callable[[TimestampedRecord, int], int] | None:
-    """Return an extractor as a function of the record and its partition's time; None stays None."""
+@dataclass(frozen=True)
+class Extraction:
+    """An extractor as a function of the record and its partition's time, and what errors say about it."""
+
+    extract: Callable[[TimestampedRecord, int], Any]
+    name: str
+    may_drop: bool
+    """Whether a negative time drops the record; otherwise it is an error."""
+
+    def time_of(self, record: TimestampedRecord, partition_time: int) -> int:
+        """Return the time of a record in ms, negative to drop it; StreamsError if the extractor's is not valid."""
+        found = self.extract(record, partition_time)
+        if type(found) is not int:
+            found = self._whole(found, record)
+        if found < 0 and not self.may_drop:
+            raise StreamsError(
+                f"the timestamp extractor {self.name!r} returned the negative timestamp '{found}' for "
+                f"{_place(record)}: a timestamp is in milliseconds since 1970; mend the extractor, or {_REMEDY}"
+            )
+        return found
+
+    def _whole(self, found: Any, record: TimestampedRecord) -> int:
+        # Whole numbers of other libraries, such as numpy's, say so by __index__; so does bool, which is no time.
+        if hasattr(found, "__index__") and not isinstance(found, bool):
+            return operator.index(found)
+        raise StreamsError(
+            f"the timestamp extractor {self.name!r} returned {found!r}, of type {type(found).__name__}, for "
+            f"{_place(record)}: a timestamp is a whole number of milliseconds since 1970; {_remedy_for(found)}"
+        )
+
+
+def _remedy_for(found: Any) -> str:
+    if found is None:
+        return "return record.timestamp for the time that the record has on its topic"
+    if hasattr(found, "timestamp"):
+        return "return int(value.timestamp() * 1000)"
+    if isinstance(found, date):
+        return "make a datetime of it and return int(value.timestamp() * 1000)"
+    if isinstance(found, float):
+        return "return int(value) if it is in milliseconds, int(value * 1000) if it is in seconds"
+    if isinstance(found, str | bytes):
+        return "parse it, for example with int(value) or datetime.fromisoformat(value)"
+    return "return an int"
+
+
+def _place(record: TimestampedRecord) -> str:
+    return f"the record of {record.topic}-{record.partition} at offset {record.offset}"
+
+
+def extracting(extractor: Any) -> Extraction | None:
+    """Return what asks an extractor for the time of records; None for None."""
     made = extractor() if isinstance(extractor, type) else extractor_of(extractor)
-    if made is None or takes_two(made, "a timestamp extractor"):
-        return made  # type: ignore[no-any-return]
-    return lambda record, _partition_time: made(record)
+    if made is None:
+        return None
+    may_drop = callable(getattr(made, "extract", None))
+    called = made if callable(made) or not may_drop else made.extract
+    plain = "Column" if isinstance(made, OfColumn) else type(made).__name__
+    name = getattr(made, "__name__", plain)
+    if takes_two(called, "a timestamp extractor"):
+        return Extraction(called, name, may_drop)
+    return Extraction(lambda record, _partition_time: called(record), name, may_drop)
 
 
 class ExtractRecordMetadataTimestamp:
@@ -75,19 +136,18 @@ class FailOnInvalidTimestamp(ExtractRecordMetadataTimestamp):
     ) -> int:
         """Raise StreamsError."""
         raise StreamsError(
-            f"a record of {record.topic} has no time; give the source a timestamp extractor"
+            f"{_place(record)} has no valid timestamp ('{record_timestamp}'): give the source a "
+            f"timestamp extractor, or {_REMEDY}"
         )
 
 
 class LogAndSkipOnInvalidTimestamp(ExtractRecordMetadataTimestamp):
-    """Drops records without a time."""
+    """Drops records without a valid time; the task counts them and logs a warning."""
 
     def on_invalid_timestamp(
         self, record: TimestampedRecord, record_timestamp: int, partition_time: int
     ) -> int:
         """Return the invalid time."""
-        place = f"{record.topic}-{record.partition} at offset {record.offset}"
-        _log.warning("a record without a time is left out: %s", place)
         return record_timestamp
 
 
@@ -100,8 +160,8 @@ class UsePartitionTimeOnInvalidTimestamp(ExtractRecordMetadataTimestamp):
         """Return the partition's time; StreamsError before the partition has any."""
         if partition_time < 0:
             raise StreamsError(
-                f"the first record of {record.topic}-{record.partition} has no time, and there is none "
-                "before it to take; give the source another timestamp extractor"
+                f"{_place(record)} has no valid timestamp ('{record_timestamp}'), and no record before it "
+                "in its partition has one: give the source another timestamp extractor"
             )
         return partition_time
 

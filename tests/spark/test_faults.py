@@ -176,8 +176,8 @@ def test_a_record_that_cannot_be_read_ends_is_set_aside_or_is_left_out(
     assert failing.state is State.ERROR
     told, advice = str(caught.value).splitlines()
     assert told.startswith(
-        "DeserializationError: the record of numbers-0 at offset 1 is not what Serdes.string and "
-        "Serdes.json read: "
+        "DeserializationError: the value of the record of numbers-0 at offset 1 is not what "
+        "Serdes.json reads: "
     )
     assert "Give the source the serdes that the topic was written with." in advice
     goes_on = LogAndContinueExceptionHandler()

@@ -13,6 +13,7 @@ from ottla.streams.building.flows import (
     repartition_node,
 )
 from ottla.streams.errors import TopologyError
+from ottla.streams.misplaced_serdes import refuse_serdes
 from ottla.streams.names import check_name
 from ottla.streams.operators.stateless import PassThrough
 from ottla.streams.operators.stream_joins import JoinWindowed, StreamJoin
@@ -76,11 +77,17 @@ _Form = tuple[str, Sequence[str], type | UnionType]
 _STREAM: _Form = "stream", ("joiner", "windows", "joined"), StreamJoined
 _TABLE: _Form = "table", ("joiner", "joined"), Joined
 _GLOBAL_TABLE: _Form = "global table", ("selector", "joiner", "named"), Named | str
+_SERDES = {
+    "stream": "joined=StreamJoined.with_(key, value, other_value)",
+    "table": "joined=Joined.with_(key, value, other_value)",
+    "global table": "builder.global_table(topic, key=…, value=…)",
+}
 
 
 def _told(form: _Form, arguments: Sequence[Any], words: Mapping[str, Any]) -> list[Any]:
     """Return the arguments of a form of join in their order; TopologyError says what the form is."""
     kind, names, last = form
+    refuse_serdes(words, f"a join with a {kind}", _SERDES[kind])
     given = {**dict(zip(names, arguments, strict=False)), **words}
     found = [given.get(name) for name in names]
     is_whole = len(arguments) <= len(names) and set(given) <= set(names)

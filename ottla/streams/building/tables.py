@@ -9,6 +9,7 @@ from ottla.streams.building.flows import StreamFlow, TableFlow, source_table
 from ottla.streams.building.groups import TableGroupFlow
 from ottla.streams.emitting import Suppressed
 from ottla.streams.errors import TopologyError
+from ottla.streams.misplaced_serdes import refuse_serdes
 from ottla.streams.names import check_name
 from ottla.streams.operators.foreign_key import (
     RESPONSE_SERDE,
@@ -275,6 +276,7 @@ def join_tables(
             "tables are joined with a function first, a joiner or an extractor, not None"
         )
     known = ("extractor", "joiner", "joined", "materialized", "named")
+    refuse_serdes(words, "a join of tables", "materialized=Materialized.with_(key, value)")
     for word in words:
         if word not in known:
             raise TypeError(f"a join of tables takes {', '.join(known)}, not {word}")

@@ -1,6 +1,6 @@
 """Operators without state: each takes a record and forwards none, one or many."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,11 +38,40 @@ class Filter:
         return _Stateless(step)
 
 
+# Of these Python would take a key and a value, in silence: a text of two letters, a dictionary of two entries.
+_NO_PAIRS = (str, bytes, bytearray, dict, set, frozenset)
+
+
 def no_pair(made: Any) -> TypeError:
     """Return the error of a mapper that makes something else than a key and a value."""
     return TypeError(
-        f"a mapper makes a pair, (key, value) or KeyValue.pair(key, value), not {made!r}"
+        f"a mapper makes a pair, (key, value) or KeyValue.pair(key, value), not {made!r}; "
+        "map_values and select_key make a value or a key alone"
     )
+
+
+def pair_of(made: Any) -> tuple[Any, Any]:
+    """Return the key and the value that a mapper made; TypeError for what is no pair."""
+    if isinstance(made, _NO_PAIRS):
+        raise no_pair(made)
+    try:
+        key, value = made
+    except (TypeError, ValueError):
+        raise no_pair(made) from None
+    return key, value
+
+
+def several(made: Any, what: str) -> Iterable[Any]:
+    """Return what a flat mapper made, nothing for None and False; TypeError for what cannot be iterated."""
+    if not made:
+        return ()
+    if not isinstance(made, Iterable):
+        raise TypeError(f"a mapper of {what}, not {made!r}")
+    return made
+
+
+MANY_PAIRS = "flat_map makes a list of pairs (key, value), empty for none"
+MANY_VALUES = "flat_map_values makes a list of values, empty for none"
 
 
 @dataclass(frozen=True)
@@ -56,10 +85,7 @@ class Map:
 
         def step(record: Record[Any, Any], forward: Callable[..., None]) -> None:
             made = self.mapper(record.key, record.value)
-            try:
-                key, value = made
-            except (TypeError, ValueError):
-                raise no_pair(made) from None
+            key, value = made if type(made) is tuple and len(made) == 2 else pair_of(made)
             forward(Record(key, value, record.timestamp, record.headers))
 
         return _Stateless(step)
@@ -105,11 +131,8 @@ class FlatMap:
         """Make the processor."""
 
         def step(record: Record[Any, Any], forward: Callable[..., None]) -> None:
-            for made in self.mapper(record.key, record.value) or ():
-                try:
-                    key, value = made
-                except (TypeError, ValueError):
-                    raise no_pair(made) from None
+            for made in several(self.mapper(record.key, record.value), MANY_PAIRS):
+                key, value = pair_of(made)
                 forward(Record(key, value, record.timestamp, record.headers))
 
         return _Stateless(step)
@@ -125,7 +148,7 @@ class FlatMapValues:
         """Make the processor."""
 
         def step(record: Record[Any, Any], forward: Callable[..., None]) -> None:
-            for value in self.mapper(record.key, record.value) or ():
+            for value in several(self.mapper(record.key, record.value), MANY_VALUES):
                 forward(record.with_value(value))
 
         return _Stateless(step)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from ottla.streams.operators.stateless import pair_of
 from ottla.streams.operators.views import MayKeep, forward_change
 from ottla.streams.processor import Processor, ProcessorContext, supplied_stores
 from ottla.streams.records import Change, Record
@@ -191,8 +192,11 @@ class _TableRepartitionMapProcessor(AnyProcessor):
         self._operator = operator
 
     def _pair(self, key: Any, value: Any) -> tuple[Any, Any] | None:
-        pair = None if value is None else self._operator.selector(key, value)
-        return None if pair is None or pair[0] is None or pair[1] is None else pair
+        made = None if value is None else self._operator.selector(key, value)
+        if made is None:
+            return None
+        pair = pair_of(made)
+        return None if pair[0] is None or pair[1] is None else pair
 
     def process(self, record: Record[Any, Any]) -> None:
         change: Change[Any] = record.value

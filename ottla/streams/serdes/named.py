@@ -221,6 +221,8 @@ def _session_windowed(key: Serde[K]) -> Serde[Windowed[K]]:
         return key.serialize(windowed.key) + _TWO_LONGS.pack(window.end, window.start)
 
     def read(data: bytes) -> Windowed[K]:
+        if len(data) < _TWO_LONGS.size:
+            raise ValueError(f"a key in a session has 16 bytes at least, not {len(data)}")
         end, start = _TWO_LONGS.unpack(data[-16:])
         return Windowed(key.deserialize(data[:-16]), SessionWindow(start, end))
 

@@ -87,19 +87,43 @@ def made_of(make: Callable[[Serde[Any]], Serde[T]], inner: Serde[Any]) -> Serde[
     return Serde(plain.serialize, plain.deserialize, plain.name, bind=bind)
 
 
+_SHORT = struct.Struct(">h")
+_FLOAT = struct.Struct(">f")
+
+
+# Functions by name, not closures: workers of Spark compare and load them by name.
+def _read_one(what: str, packed: struct.Struct, data: bytes) -> Any:
+    if len(data) != packed.size:
+        raise ValueError(f"{what} has {packed.size} bytes, not {len(data)}")
+    return packed.unpack(data)[0]
+
+
 def _read_double(data: bytes) -> float:
-    found: float = _DOUBLE.unpack(data)[0]
+    found: float = _read_one("a double", _DOUBLE, data)
     return found
 
 
 def _read_int(data: bytes) -> int:
-    found: int = _INT.unpack(data)[0]
+    found: int = _read_one("an integer", _INT, data)
     return found
 
 
 def read_long(data: bytes) -> int:
-    """Read a 64-bit number, big-endian."""
-    found: int = _LONG.unpack(data)[0]
+    """Read a 64-bit number, big-endian; ValueError for data of another length."""
+    try:
+        found: int = _LONG.unpack(data)[0]
+    except struct.error:
+        raise ValueError(f"a long has {_LONG.size} bytes, not {len(data)}") from None
+    return found
+
+
+def _read_short(data: bytes) -> int:
+    found: int = _read_one("a short", _SHORT, data)
+    return found
+
+
+def _read_float(data: bytes) -> float:
+    found: float = _read_one("a float", _FLOAT, data)
     return found
 
 
@@ -108,20 +132,6 @@ BYTES: Serde[bytes] = Serde(bytes, bytes, "bytes")
 INTEGER: Serde[int] = Serde(_INT.pack, _read_int, "integer")
 LONG: Serde[int] = Serde(_LONG.pack, read_long, "long")
 DOUBLE: Serde[float] = Serde(_DOUBLE.pack, _read_double, "double")
-
-
-_SHORT = struct.Struct(">h")
-_FLOAT = struct.Struct(">f")
-
-
-def _read_short(data: bytes) -> int:
-    found: int = _SHORT.unpack(data)[0]
-    return found
-
-
-def _read_float(data: bytes) -> float:
-    found: float = _FLOAT.unpack(data)[0]
-    return found
 
 
 def _write_boolean(value: bool) -> bytes:

@@ -362,10 +362,7 @@ def _map(operator: stateless.Map, forward: Deliver) -> Deliver:
 
     def step(key: Any, value: Any) -> None:
         made = mapper(key, value)
-        try:
-            key, value = made
-        except (TypeError, ValueError):
-            raise stateless.no_pair(made) from None
+        key, value = made if type(made) is tuple and len(made) == 2 else stateless.pair_of(made)
         forward(key, value)
 
     return step
@@ -375,11 +372,8 @@ def _flat_map(operator: stateless.FlatMap, forward: Deliver) -> Deliver:
     mapper = operator.mapper
 
     def step(key: Any, value: Any) -> None:
-        for made in mapper(key, value) or ():
-            try:
-                each_key, each = made
-            except (TypeError, ValueError):
-                raise stateless.no_pair(made) from None
+        for made in stateless.several(mapper(key, value), stateless.MANY_PAIRS):
+            each_key, each = stateless.pair_of(made)
             forward(each_key, each)
 
     return step
@@ -389,7 +383,7 @@ def _flat_map_values(operator: stateless.FlatMapValues, forward: Deliver) -> Del
     mapper = operator.mapper
 
     def step(key: Any, value: Any) -> None:
-        for each in mapper(key, value) or ():
+        for each in stateless.several(mapper(key, value), stateless.MANY_VALUES):
             forward(key, each)
 
     return step

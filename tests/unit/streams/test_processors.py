@@ -1,9 +1,10 @@
 """Processors as Kafka Streams has them: suppliers, punctuators, times, topics and partitions of records."""
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any
 
+import numpy as np
 import pytest
 
 from ottla.streams import (
@@ -175,8 +176,47 @@ def test_kafkas_extractors_say_what_an_invalid_time_means() -> None:
     assert times(UsePartitionTimeOnInvalidTimestamp(), 5, 3, -1) == [5, 3, 5]
     assert min(times(WallclockTimestampExtractor, 5, -1)) > 1_700_000_000_000
     for extractor in (FailOnInvalidTimestamp, UsePartitionTimeOnInvalidTimestamp, None):
-        with pytest.raises(StreamsError, match="no time"):
+        with pytest.raises(StreamsError, match="has no valid timestamp \\('-1'\\)"):
             times(extractor, -1)
+
+
+@pytest.mark.parametrize(
+    ("found", "sentence"),
+    [
+        ("soon", r"returned 'soon', of type str, .*parse it, for example with int\(value\)"),
+        (1.5, r"returned 1\.5, of type float, .*int\(value \* 1000\) if it is in seconds"),
+        (datetime(2026, 1, 2, tzinfo=UTC), r".*of type datetime, .*value\.timestamp\(\) \* 1000"),
+        (date(2026, 1, 2), ".*of type date, .*make a datetime of it"),
+        (None, r"returned None, .*return record\.timestamp"),
+        (True, "returned True, of type bool, .*return an int"),
+        (-5, "returned the negative timestamp '-5' .*LogAndSkipOnInvalidTimestamp"),
+    ],
+)
+def test_an_extractor_that_returns_no_valid_timestamp_fails(found: Any, sentence: str) -> None:
+    """The error names the extractor, the value, the record and what to return instead."""
+
+    def at(_record: TimestampedRecord) -> Any:
+        return found
+
+    with pytest.raises(StreamsError, match=f"extractor 'at' {sentence}") as raised:
+        times(at, 5)
+    assert "the record of in-0 at offset 0: a timestamp is" in str(raised.value)
+
+
+def test_an_extractor_may_return_the_whole_numbers_of_numpy() -> None:
+    """Anything with __index__ is a whole number; the task goes on with an int."""
+    (time,) = times(lambda _: np.int64(7), 5)
+    assert (time, type(time)) == (7, int)
+
+
+def test_only_an_object_with_extract_may_return_a_negative_time_to_drop_a_record() -> None:
+    """Kafka's interface TimestampExtractor says so; a plain function that returns one is a mistake."""
+
+    class Positive:
+        def extract(self, record: TimestampedRecord, partition_time: int) -> int:
+            return record.timestamp - 4
+
+    assert times(Positive(), 3, 5) == [1]
 
 
 def test_an_extractor_of_two_arguments_is_told_the_time_of_its_partition() -> None:

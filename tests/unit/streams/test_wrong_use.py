@@ -1,11 +1,13 @@
 """What is written wrong is told where it is written, with what to write instead."""
 
+import re
 from typing import Any
 
 import pytest
 
 from ottla.streams import (
     Consumed,
+    DeserializationError,
     Grouped,
     JoinWindows,
     KGroupedStream,
@@ -16,11 +18,14 @@ from ottla.streams import (
     Produced,
     Record,
     Serdes,
+    SerializationError,
     StreamsBuilder,
     TimeWindows,
     TopologyError,
     TopologyTestDriver,
 )
+
+_TEXT = Serdes.string()
 
 
 @pytest.fixture
@@ -185,3 +190,144 @@ def test_what_a_processor_forgets_is_told(
         topic = driver.create_input_topic("in")
         with pytest.raises((AttributeError, TypeError), match=sentence):
             topic.pipe_input("a", 1)
+
+
+@pytest.mark.parametrize(
+    ("serdes", "sentence"),
+    [
+        (
+            {"key": Serdes.string()},
+            r"the value of the record of in-0 at offset 0 is not what Serdes\.json reads: .*; it is b'v'; the "
+            r"source was given no serde of values, so that the default, Serdes\.json, was used: give it value=",
+        ),
+        (
+            {"value": Serdes.string()},
+            r"the key of the record of in-0 at offset 0 is not what Serdes\.json reads: .*; it is b'k'; the "
+            r"source was given no serde of keys, so that the default, Serdes\.json, was used: give it key=",
+        ),
+        (
+            {"key": Serdes.string(), "value": Serdes.long()},
+            r"is not what Serdes\.long reads: a long has 8 bytes, not 1; it is b'v'$",
+        ),
+        (
+            {"key": Serdes.string(), "value": Serdes.double()},
+            r"is not what Serdes\.double reads: a double has 8 bytes, not 1; it is b'v'$",
+        ),
+        (
+            {"key": Serdes.session_windowed(Serdes.string()), "value": Serdes.string()},
+            "the key of .*: a key in a session has 16 bytes at least, not 1; it is b'k'$",
+        ),
+    ],
+)
+def test_a_source_with_a_wrong_serde_says_which_and_whether_it_was_the_default(
+    builder: StreamsBuilder, serdes: Any, sentence: str
+) -> None:
+    """The error names key or value, the topic, the bytes, and the default serde if none was given."""
+    builder.stream("in", **serdes).to("out")
+    with TopologyTestDriver(builder.build()) as driver:
+        topic = driver.create_input_topic("in", Serdes.string(), Serdes.string())
+        with pytest.raises(DeserializationError) as raised:
+            topic.pipe_input("k", "v")
+    assert re.search(sentence, str(raised.value))
+
+
+@pytest.mark.parametrize(
+    ("value", "serdes", "sentence"),
+    [
+        (7, {"value": Serdes.string()}, r"the value of a record for out .* its type is int$"),
+        (
+            object(),
+            {},
+            r"is not what Serdes\.json writes: .*; its type is object; the sink was given no serde of values, so "
+            r"that the default, Serdes\.json, was used: give it value=",
+        ),
+    ],
+)
+def test_a_sink_with_a_wrong_serde_says_which_and_whether_it_was_the_default(
+    builder: StreamsBuilder, value: Any, serdes: Any, sentence: str
+) -> None:
+    """The error names key or value, the topic, the type, and the default serde if none was given."""
+    builder.stream("in").map_values(lambda _: value).to("out", **serdes)
+    with TopologyTestDriver(builder.build()) as driver, pytest.raises(SerializationError) as raised:
+        driver.create_input_topic("in").pipe_input("k", "v")
+    assert re.search(sentence, str(raised.value))
+
+
+@pytest.mark.parametrize(
+    ("write", "sentence"),
+    [
+        (lambda s: s.map(lambda v: "kv"), "a mapper makes a pair, .*not 'kv'; map_values and"),
+        (lambda s: s.map(lambda v: {"a": 1, "b": 2}), "a mapper makes a pair, .*not {'a'"),
+        (lambda s: s.flat_map(lambda v: "kv"), "a mapper makes a pair, .*not 'k'"),
+        (lambda s: s.flat_map(lambda v: ["kv"]), "a mapper makes a pair, .*not 'kv'"),
+        (lambda s: s.flat_map(lambda v: 5), r"flat_map makes a list of pairs .*, not 5"),
+        (
+            lambda s: s.flat_map_values(lambda v: 5),
+            "flat_map_values makes a list of values, .*not 5",
+        ),
+        (
+            lambda s: s.to_table().group_by(lambda v: "kv").count().to_stream(),
+            "a mapper makes a pair, .*not 'kv'",
+        ),
+    ],
+)
+def test_a_mapper_that_returns_a_text_instead_of_a_pair_fails(
+    builder: StreamsBuilder, write: Any, sentence: str
+) -> None:
+    """A text of two letters would be taken apart into a key and a value otherwise."""
+    write(builder.stream("in")).to("out")
+    with TopologyTestDriver(builder.build()) as driver, pytest.raises(TypeError, match=sentence):
+        driver.create_input_topic("in").pipe_input("k", "v")
+
+
+@pytest.mark.parametrize(
+    ("write", "sentence"),
+    [
+        (lambda s, t: s.group_by_key().count(key=_TEXT), r"count\(\) takes no key=: .*count\(…, "),
+        (lambda s, t: s.group_by_key().count("store", value=_TEXT), r"count\(\) takes no value="),
+        (lambda s, t: s.group_by_key().reduce(max, value=_TEXT), r"reduce\(\) takes no value="),
+        (
+            lambda s, t: s.group_by_key().aggregate(int, lambda v, a: a, value=_TEXT),
+            r"aggregate\(\) takes no value=.*Materialized\.with_\(key, value\)",
+        ),
+        (
+            lambda s, t: s.group_by_key().windowed_by(TimeWindows(5, 5)).count(value=_TEXT),
+            r"count\(\) takes no value=.*Materialized\.with_\(key, value\)",
+        ),
+        (
+            lambda s, t: t.group_by(lambda k, v: (k, v)).count(value=_TEXT),
+            r"count\(\) takes no value=.*Materialized\.with_\(key, value\)",
+        ),
+        (
+            lambda s, t: s.group_by_key().cogroup(lambda v, a: a).aggregate(int, value=_TEXT),
+            r"aggregate\(\) takes no value=.*Materialized\.with_\(key, value\)",
+        ),
+        (lambda s, t: t.map_values(str, value=_TEXT), r"map_values\(\) takes no value="),
+        (lambda s, t: s.to_table(key=_TEXT), r"to_table\(\) takes no key="),
+        (
+            lambda s, t: s.join(t, max, value=_TEXT),
+            r"join with a table takes no value=: .*joined=Joined\.with_\(key, value, other_value\)",
+        ),
+        (
+            lambda s, t: s.join(s, max, JoinWindows(1, 1), key=_TEXT),
+            r"join with a stream takes no key=: .*joined=StreamJoined\.with_\(key, value, other_v",
+        ),
+        (
+            lambda s, t: t.left_join(t, max, value=_TEXT),
+            r"join of tables takes no value=: .*materialized=Materialized\.with_\(key, value\)",
+        ),
+    ],
+)
+def test_a_serde_in_the_wrong_place_is_refused_with_the_right_one(
+    builder: StreamsBuilder, write: Any, sentence: str
+) -> None:
+    """`key=` and `value=` belong to sources, sinks and groups; tables and joins have an options object."""
+    with pytest.raises(TypeError, match=sentence):
+        write(builder.stream("in"), builder.table("table"))
+
+
+def test_another_unknown_keyword_is_refused_as_python_does(builder: StreamsBuilder) -> None:
+    """The names that no operator has are left to Python."""
+    counting: Any = builder.stream("in").group_by_key().count
+    with pytest.raises(TypeError, match="unexpected keyword argument 'qwertz'"):
+        counting(qwertz=1)

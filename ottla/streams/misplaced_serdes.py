@@ -1,0 +1,35 @@
+"""Errors for key= and value= where an operator takes serdes with an options object."""
+
+from collections.abc import Callable, Iterable
+from functools import wraps
+from types import FunctionType
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def refuse_serdes(words: Iterable[str], what: str, instead: str) -> None:
+    """TypeError for key= and value= where serdes are given with an options object."""
+    for word in ("key", "value"):
+        if word in words:
+            raise TypeError(f"{what} takes no {word}=: give serdes with {instead}")
+
+
+def keeps_tables(kind: type[T]) -> type[T]:
+    """Let the methods of a class that take `materialized` say so if they are given key= or value=."""
+    for name, method in list(vars(kind).items()):
+        if isinstance(method, FunctionType) and "materialized" in method.__annotations__:
+            setattr(kind, name, _refusing_serdes(method))
+    return kind
+
+
+def _refusing_serdes(method: FunctionType) -> Callable[..., Any]:
+    name = method.__name__
+    instead = f"{name}(…, materialized=Materialized.with_(key, value))"
+
+    @wraps(method)
+    def checked(*arguments: Any, **words: Any) -> Any:
+        refuse_serdes(words, f"{name}()", instead)
+        return method(*arguments, **words)
+
+    return checked
