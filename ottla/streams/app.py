@@ -32,7 +32,9 @@ from ottla.client.transport import ConsumedRecord
 from ottla.streams.app_settings import (
     AppSettings,
     check_application_id,
+    check_names,
     check_state_dir,
+    known_options,
     read_settings,
 )
 from ottla.streams.app_states import State, StateListener, StateMachine
@@ -88,7 +90,8 @@ class KafkaStreams(SnakeCase):
         **options: Any,
     ) -> None:
         """Take options as keywords (`AppSettings` has them all), or as a mapping of Kafka's names (config.py)."""
-        words = {**keywords(config), **options}
+        check_names(options)
+        words = {**keywords(config, known_options()), **options}
         application_id = application_id or words.pop("application_id", "")
         bootstrap_servers = bootstrap_servers or words.pop("bootstrap_servers", "")
         if not application_id or not bootstrap_servers:
@@ -440,6 +443,7 @@ def _task_settings(application_id: str, settings: AppSettings) -> TaskSettings:
         emit_interval_ms=settings.emit_interval_ms,
         default_timestamp_extractor=settings.default_timestamp_extractor,
         statestore_cache_max_bytes=settings.statestore_cache_max_bytes,
+        app_configs=settings.app_configs,
         **words,
     )
 

@@ -4,11 +4,12 @@ import dataclasses
 import difflib
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ottla.base.errors import ConfigError
+from ottla.streams.foreign_options import instead_of
 from ottla.streams.processor import TimestampExtractor
 from ottla.streams.serdes import Serde, Serdes, check_serdes
 from ottla.streams.stores.builders import DefaultSerdes
@@ -77,6 +78,8 @@ class AppSettings:
     """Files (.py, .zip) with the topology's modules, for executors that do not have them."""
     source_options: Mapping[str, str] = field(default_factory=dict)
     sink_options: Mapping[str, str] = field(default_factory=dict)
+    app_configs: Mapping[str, Any] = field(default_factory=dict)
+    """Options of the application's own, which processors read with `context.app_configs()`."""
 
     @property
     def defaults(self) -> DefaultSerdes:
@@ -98,14 +101,31 @@ def checkpoint_of(state_dir: str | None, application_id: str) -> str:
     return f"{(state_dir or _default_state_dir()).rstrip('/')}/{application_id}"
 
 
+def known_options() -> tuple[str, ...]:
+    """Return the names of all keyword arguments of KafkaStreams."""
+    fields = dataclasses.fields(AppSettings)
+    return ("application_id", "bootstrap_servers", *(each.name for each in fields))
+
+
+def check_names(words: Iterable[str]) -> None:
+    """ConfigError for a keyword argument that KafkaStreams does not have, with the one that is meant."""
+    known = known_options()
+    for name in words:
+        if name in known:
+            continue
+        instead = instead_of(name)
+        if instead is not None:
+            raise ConfigError(
+                f"The option {name!r} of Kafka Streams has no effect on Spark: {instead}."
+            )
+        near = difflib.get_close_matches(name.replace(".", "_"), known, n=1)
+        hint = f"is {near[0]} meant?" if near else f"there are: {', '.join(known[2:])}."
+        raise ConfigError(f"There is no option {name} of KafkaStreams; {hint}")
+
+
 def read_settings(words: Mapping[str, Any]) -> AppSettings:
     """Return settings of keyword arguments; ConfigError for what is unknown or cannot be."""
-    known = [each.name for each in dataclasses.fields(AppSettings)]
-    for name in words:
-        if name not in known:
-            near = difflib.get_close_matches(name.replace(".", "_"), known, n=1)
-            hint = f"is {near[0]} meant?" if near else f"there are: {', '.join(known)}."
-            raise ConfigError(f"There is no option {name} of KafkaStreams; {hint}")
+    check_names(words)
     _check_numbers(words)
     settings = AppSettings(**words)
     check_serdes(settings.default_key_serde, settings.default_value_serde)

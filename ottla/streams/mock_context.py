@@ -9,7 +9,7 @@
 Most tests are better off with a TopologyTestDriver, which runs the topology around the processor as well.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +20,7 @@ from ottla.streams.processor import PunctuationType
 from ottla.streams.records import Record, RecordMetadata
 from ottla.streams.spelling import SnakeCase
 from ottla.streams.stores.builders import DefaultSerdes, StateStore, StoreBuilder
+from ottla.streams.task_settings import with_prefix
 
 
 @dataclass(frozen=True)
@@ -49,11 +50,15 @@ class MockProcessorContext(SnakeCase):
     """Keeps what a processor forwards, schedules and commits; times stand still until they are set."""
 
     def __init__(
-        self, application_id: str = "test", default_serdes: DefaultSerdes | None = None
+        self,
+        application_id: str = "test",
+        default_serdes: DefaultSerdes | None = None,
+        app_configs: Mapping[str, Any] | None = None,
     ) -> None:
         self.application_id = application_id
         self.default_serdes = default_serdes or DefaultSerdes()
         self.key_serde, self.value_serde = self.default_serdes.key, self.default_serdes.value
+        self._app_configs = dict(app_configs or {})
         self.emit_interval_ms = 0
         self.record_metadata: RecordMetadata | None = None
         self.scheduled_punctuators: list[CapturedPunctuator] = []
@@ -61,6 +66,14 @@ class MockProcessorContext(SnakeCase):
         self._forwarded: list[CapturedForward] = []
         self._stores: dict[str, Any] = {}
         self._stream_time = self._system_time = 0
+
+    def app_configs(self) -> dict[str, Any]:
+        """Return the options that the constructor got."""
+        return dict(self._app_configs)
+
+    def app_configs_with_prefix(self, prefix: str) -> dict[str, Any]:
+        """Return the options whose names start with a prefix, without it."""
+        return with_prefix(self._app_configs, prefix)
 
     def set_record_metadata(self, topic: str, partition: int, offset: int) -> None:
         """Say where the next records were read."""

@@ -1,7 +1,6 @@
 """The Processor API: what a user's processor is, and what its context does for it.
 
-Not done: of Kafka's context `taskId` (a `TaskId`), `stateDir`, `metrics`, `appConfigs` and `appConfigsWithPrefix`: what a processor
-needs is handed to it where it is made (`process(lambda: P(config))`). `ProcessorWrapper`: a supplier is wrapped where it is handed over.
+Not done: of Kafka's context `taskId` (a `TaskId`), `stateDir` and `metrics`. `ProcessorWrapper`: a supplier is wrapped where it is handed over.
 """
 
 import enum
@@ -104,6 +103,12 @@ class ProcessorContext(Protocol[KForward, VForward]):
 
     def current_system_time_ms(self) -> int:
         """Return the wall clock; in a test driver it stands still until it is advanced."""
+
+    def app_configs(self) -> dict[str, Any]:
+        """Return the options of the application: its own, and those that are numbers and text."""
+
+    def app_configs_with_prefix(self, prefix: str) -> dict[str, Any]:
+        """Return the options whose names start with a prefix, without it."""
 
     def commit(self) -> None:
         """Ask for a commit soon."""

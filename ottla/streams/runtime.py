@@ -12,7 +12,7 @@ added first comes first.
 import heapq
 import re
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -21,20 +21,16 @@ from ottla.streams.caching import CACHED_KINDS, CachedTable, Place, RecordCache
 from ottla.streams.durations import Duration, Instant, instant_ms, milliseconds
 from ottla.streams.edges import Deliver, Failures, Reader, Writer
 from ottla.streams.errors import StreamsError
-from ottla.streams.handlers import ExceptionHandlers, SerializationOrigin
-from ottla.streams.processor import (
-    FixedKeyProcessor,
-    Processor,
-    PunctuationType,
-    TimestampExtractor,
-)
+from ottla.streams.handlers import SerializationOrigin
+from ottla.streams.processor import FixedKeyProcessor, Processor, PunctuationType
 from ottla.streams.punctuators import Punctuators, Schedule
 from ottla.streams.raw import ProducedRecord, TopicRecord
 from ottla.streams.records import NO_TIMESTAMP, Header, Record, RecordMetadata
 from ottla.streams.serdes import resolve
 from ottla.streams.spelling import SnakeCase
-from ottla.streams.stores.builders import DefaultSerdes, StateStore, StoreBuilder
+from ottla.streams.stores.builders import StateStore, StoreBuilder
 from ottla.streams.stores.ordered import OpenMap, open_memory
+from ottla.streams.task_settings import TaskSettings, with_prefix
 from ottla.streams.topology import ProcessorNode, Sink, Source, Topology, TopologyNode
 from ottla.streams.user_errors import frames_of, tell_place
 
@@ -47,32 +43,6 @@ __all__ = [
     "TaskSettings",
     "TopicRecord",
 ]
-
-
-@dataclass(frozen=True)
-class TaskSettings:
-    """What a task is told about its application."""
-
-    application_id: str
-    defaults: DefaultSerdes = field(default_factory=DefaultSerdes)
-    emit_interval_ms: int = 0
-    """Kafka looks for closed windows once a second of wall-clock time; 0 looks at every record."""
-    partitions: int = 1
-    """The number of partitions that a partitioner chooses among, of topics that are not named below."""
-    partitions_of: Mapping[str, int] = field(default_factory=dict)
-    writes_changelogs: bool = True
-    """Whether stores with a changelog write it; an engine that keeps them may do without."""
-    default_timestamp_extractor: TimestampExtractor | None = None
-    """Gives the time of records of sources that have no extractor of their own."""
-    exception_handlers: ExceptionHandlers = field(default_factory=ExceptionHandlers)
-    statestore_cache_max_bytes: int = 0
-    """How much the caches of tables hold together before they write; 0: every update is emitted."""
-    commit_interval_ms: int = 0
-    """How much wall-clock time a test driver lets pass between commits; 0: it commits each record."""
-
-    def partition_count(self, topic: str) -> int:
-        """Return how many partitions a topic has."""
-        return self.partitions_of.get(topic, self.partitions)
 
 
 _ANY_KEY: Any = object()
@@ -178,6 +148,14 @@ class NodeContext(SnakeCase):
     def current_system_time_ms(self) -> int:
         """Return the wall clock."""
         return self._task.clock()
+
+    def app_configs(self) -> dict[str, Any]:
+        """Return the options of the application: its own, and those that are numbers and text."""
+        return dict(self._task.settings.app_configs)
+
+    def app_configs_with_prefix(self, prefix: str) -> dict[str, Any]:
+        """Return the options whose names start with a prefix, without it."""
+        return with_prefix(self._task.settings.app_configs, prefix)
 
     def commit(self) -> None:
         """Ask for a commit as soon as this record is done."""

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, Generic, TypeVar
 
 from ottla.base.errors import ApiError
-from ottla.streams.app_settings import read_settings
+from ottla.streams.app_settings import known_options, read_settings
 from ottla.streams.config import keywords
 from ottla.streams.durations import Duration, Instant, instant_ms, instant_of, milliseconds
 from ottla.streams.errors import StreamsError
@@ -39,7 +39,7 @@ _NOTHING: Any = object()
 def _settings(settings: TaskSettings | Mapping[str, Any] | None) -> TaskSettings:
     if settings is None or isinstance(settings, TaskSettings):
         return settings or TaskSettings("test")
-    words = keywords(settings)
+    words = keywords(settings, known_options())
     words.pop("bootstrap_servers", None)
     application_id = words.pop("application_id", "test")
     told = read_settings(words)
@@ -50,6 +50,7 @@ def _settings(settings: TaskSettings | Mapping[str, Any] | None) -> TaskSettings
         default_timestamp_extractor=told.default_timestamp_extractor,
         statestore_cache_max_bytes=told.statestore_cache_max_bytes,
         exception_handlers=handlers,
+        app_configs=told.app_configs,
     )
 
 

@@ -61,10 +61,13 @@ def command(
     **words: Any,
 ) -> None:
     """Run the topology that a module has under a name, or that its function of that name builds."""
-    given: dict[str, Any] = {name: value for name, value in words.items() if value is not None}
-    # Kafka's names of options have dots.
-    told = {name.replace(".", "_"): text for name, text in config.items()}
-    given.update({name: int(text) if _is_number(text) else text for name, text in told.items()})
+    words["processing_guarantee"] = guarantee
+    by_set = {name.replace(".", "_") for name in config}
+    given: dict[str, Any] = {
+        name: value for name, value in words.items() if value is not None and name not in by_set
+    }
+    # Kafka's names of options, and those of the application's own.
+    told = {name: int(text) if _is_number(text) else text for name, text in config.items()}
     topology, module = load_topology(place)
     if words.get("master"):
         given["py_files"] = [_file_of(module)]
@@ -72,9 +75,9 @@ def command(
     needed.check_installed()
     app = importlib.import_module("ottla.streams.app").KafkaStreams(
         topology,
+        told,
         application_id=application_id or module.rpartition(".")[2],
         bootstrap_servers=bootstrap,
-        processing_guarantee=guarantee,
         **given,
     )
     app.set_state_listener(lambda new, old: _tell(output, app, new, old))

@@ -1,6 +1,7 @@
 """What an application is told before it starts anything: neither Spark nor a broker is needed for that."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -39,3 +40,12 @@ def test_a_state_dir_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="state_dir cannot be"):
         app.start()
     assert app.close()
+
+
+@pytest.mark.parametrize(
+    "options", [{"bootstrap_server": _NOWHERE}, {"config": {"bootstrap.server": _NOWHERE}}]
+)
+def test_a_missing_bootstrap_servers_that_was_written_wrongly_is_suggested(options: Any) -> None:
+    """The slip is reported, not the option that is missing because of it."""
+    with pytest.raises(ConfigError, match=r"bootstrap.server\b.*bootstrap_servers"):
+        KafkaStreams(StreamsBuilder().build(), application_id="app", **options)

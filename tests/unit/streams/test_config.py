@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,14 +10,17 @@ import pytest
 
 from ottla.base.errors import ConfigError
 from ottla.streams import (
+    Processor,
+    ProcessorContext,
     Record,
     Serdes,
     StreamsBuilder,
     StreamsConfig,
     TestRecord,
     TopologyTestDriver,
+    WallclockTimestampExtractor,
 )
-from ottla.streams.app_settings import AppSettings, read_settings
+from ottla.streams.app_settings import AppSettings, known_options, read_settings
 from ottla.streams.config import keywords
 from ottla.streams.handlers import (
     ExceptionHandlers,
@@ -110,10 +114,106 @@ def test_a_driver_takes_the_options_of_its_application() -> None:
         assert driver.get_all_state_stores() == {}
 
 
-def test_an_option_that_nobody_knows_is_refused() -> None:
-    """In a test as in the application."""
-    with pytest.raises(ConfigError, match="no option qwertz"):
-        TopologyTestDriver(StreamsBuilder().build(), {"qwertz": 1})
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("bootstrap.server", "bootstrap_servers"),
+        ("commit.intervall.ms", "commit_interval_ms"),
+        ("state.dirs", "state_dir"),
+        ("num.standby.replica", "num.standby.replicas"),
+        ("default.value.serdes", "default_value_serde"),
+    ],
+)
+def test_an_option_that_is_nearly_a_known_one_is_refused(name: str, meant: str) -> None:
+    """The error names the option that is meant, and where an own option of such a name is set."""
+    topology = StreamsBuilder().build()
+    with pytest.raises(ConfigError, match=f"no option '{name}'; did you mean '{meant}'"):
+        TopologyTestDriver(topology, {name: 1})
+    TopologyTestDriver(topology, {"app_configs": {name: 1}}).close()
+
+
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [
+        ("num.standby.replicas", "start a second instance, which takes over"),
+        ("max.task.idle.ms", "Spark reads in micro-batches"),
+        ("consumer.max.poll.records", "source_options and sink_options"),
+        ("rocksdb.config.setter", "in spark_settings"),
+        ("cache.max.bytes.buffering", r"set statestore\.cache\.max\.bytes"),
+    ],
+)
+def test_an_option_that_spark_takes_care_of_is_refused_with_what_to_do(
+    name: str, instead: str
+) -> None:
+    """In the mapping and as a keyword argument."""
+    sentence = f"option '{name}' of Kafka Streams has no effect on Spark: .*{instead}"
+    with pytest.raises(ConfigError, match=sentence):
+        TopologyTestDriver(StreamsBuilder().build(), {name: 1})
+    with pytest.raises(ConfigError, match=sentence.replace(name, name.replace(".", "_"))):
+        read_settings({name.replace(".", "_"): 1})
+
+
+def test_processors_read_the_options_of_the_application() -> None:
+    """Kafka's `appConfigs` has its own options and the plain known ones; a prefix is taken off."""
+    seen: list[dict[str, Any]] = []
+
+    class Reads(Processor[Any, Any, Any, Any]):
+        def init(self, context: ProcessorContext) -> None:
+            seen.append(context.app_configs())
+            seen.append(context.app_configs_with_prefix("prices."))
+
+        def process(self, record: Record[Any, Any]) -> None:
+            """Do nothing."""
+
+    builder = StreamsBuilder()
+    builder.stream("in").process(Reads)
+    own = {"prices.url": "http://here", "qwertz": [1]}
+    TopologyTestDriver(builder.build(), {**CONFIG, **own, "max.records": 5}).close()
+    assert seen == [
+        {
+            "application.id": "app",
+            "bootstrap.servers": "127.0.0.1:1",
+            "processing.guarantee": "exactly_once_v2",
+            "errors.dead.letter.queue.topic.name": "dead",
+            "max.records": 5,
+            **own,
+        },
+        {"url": "http://here"},
+    ]
+
+
+def test_handlers_and_extractors_that_are_classes_are_configured() -> None:
+    """`configure` gets the whole mapping, as Kafka's Configurable; an object is left as it is."""
+
+    class Handler(LogAndContinueExceptionHandler):
+        def configure(self, configs: Mapping[str, Any]) -> None:
+            seen.append((self, configs["own"]))
+
+    class Extractor(WallclockTimestampExtractor):
+        def configure(self, configs: Mapping[str, Any]) -> None:
+            seen.append((self, configs["own"]))
+
+    seen: list[tuple[object, Any]] = []
+    config = {
+        "own": 7,
+        "default.deserialization.exception.handler": Handler,
+        "processing.exception.handler": LogAndContinueProcessingExceptionHandler(),
+        "default.timestamp.extractor": Extractor,
+    }
+    words = keywords(config, known_options())
+    handler, extractor = (
+        words["exception_handlers"].deserialization,
+        words["default_timestamp_extractor"],
+    )
+    assert seen == [(handler, 7), (extractor, 7)]
+    assert words["app_configs"] == {"own": 7}
+
+
+def test_an_own_option_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """A slip that is unlike every known option can be found in the log."""
+    caplog.set_level("INFO")
+    TopologyTestDriver(StreamsBuilder().build(), {"qwertz": 1}).close()
+    assert "The option 'qwertz' is none of KafkaStreams" in caplog.text
 
 
 def test_records_are_piped_in_and_read_as_in_java() -> None:

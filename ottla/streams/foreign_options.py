@@ -1,0 +1,92 @@
+"""Names of options that Kafka Streams has and an application on Spark does not: what to do instead."""
+
+import difflib
+from collections.abc import Iterable
+
+_STATE = (
+    "Spark keeps state in the checkpoint below state.dir; start a second instance, which takes over"
+)
+_BATCHES = "Spark reads in micro-batches; set max_records and commit.interval.ms"
+_METRICS = "read progress() and metrics()"
+_CLIENTS = "set options of the source and the sink with source_options and sink_options"
+_ASSIGNED = "Spark assigns partitions to its cores; set num.stream.threads or master"
+_ROCKSDB = "Spark has RocksDB's options in spark_settings, spark.sql.streaming.stateStore.rocksdb.…"
+_KAFKA: dict[str, tuple[str, ...]] = {
+    _STATE: (
+        "num.standby.replicas",
+        "acceptable.recovery.lag",
+        "max.warmup.replicas",
+        "probing.rebalance.interval.ms",
+        "state.cleanup.delay.ms",
+        "allow.os.group.write.access",
+    ),
+    _BATCHES: (
+        "poll.ms",
+        "max.task.idle.ms",
+        "buffered.records.per.partition",
+        "input.buffer.max.bytes",
+        "task.timeout.ms",
+        "repartition.purge.interval.ms",
+    ),
+    _METRICS: (
+        "metrics.recording.level",
+        "metrics.num.samples",
+        "metrics.sample.window.ms",
+        "metric.reporters",
+        "built.in.metrics.version",
+        "enable.metrics.push",
+        "log.summary.interval.ms",
+    ),
+    _CLIENTS: (
+        "client.id",
+        "security.protocol",
+        "request.timeout.ms",
+        "retry.backoff.ms",
+        "connections.max.idle.ms",
+        "metadata.max.age.ms",
+        "default.client.supplier",
+    ),
+    _ASSIGNED: (
+        "group.protocol",
+        "partition.grouper",
+        "task.assignor.class",
+        "rack.aware.assignment.strategy",
+        "rack.aware.assignment.tags",
+        "upgrade.from",
+    ),
+    _ROCKSDB: ("rocksdb.config.setter", "default.dsl.store", "dsl.store.suppliers.class"),
+    "set statestore.cache.max.bytes": ("cache.max.bytes.buffering",),
+    "set the retention of the store with Materialized.with_retention(…)": (
+        "windowstore.changelog.additional.retention.ms",
+    ),
+    "give the serde to WindowedSerdes.time_windowed_serde_from(…)": (
+        "window.size.ms",
+        "windowed.inner.class.serde",
+    ),
+}
+_INSTEAD = {name: instead for instead, names in _KAFKA.items() for name in names}
+_PREFIXES = (
+    "main.consumer.",
+    "restore.consumer.",
+    "global.consumer.",
+    "consumer.",
+    "producer.",
+    "admin.",
+)
+# An own option of an application may look a little like one of ours, a slip of the fingers looks very much like it.
+_ALIKE = 0.88
+
+
+def instead_of(name: str) -> str | None:
+    """Return what to do instead of setting an option of Kafka Streams; None for other names."""
+    dotted = name.replace("_", ".")
+    if dotted.startswith(_PREFIXES):
+        return _CLIENTS
+    return _INSTEAD.get(dotted)
+
+
+def slip_of(name: str, known: Iterable[str]) -> str | None:
+    """Return the known option that a name most likely means; None if it is like none of them."""
+    plain = {each.replace(".", "_"): each for each in (*known, *_INSTEAD)}
+    near = difflib.get_close_matches(name.replace(".", "_"), plain, n=1, cutoff=_ALIKE)
+    return plain[near[0]] if near else None
