@@ -26,8 +26,8 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from ottla.base.errors import ConfigError
-from ottla.client.admin.topics import list_topics
 from ottla.client.brokers import Brokers
+from ottla.client.errors import NotReachable, TimedOut
 from ottla.client.transport import ConsumedRecord
 from ottla.streams.app_settings import (
     AppSettings,
@@ -42,6 +42,7 @@ from ottla.streams.changelog_feed import ChangelogFeed
 from ottla.streams.config import keywords
 from ottla.streams.election import Candidate, Election, ElectionSettings
 from ottla.streams.errors import StreamsError, TopologyError
+from ottla.streams.handlers import ExceptionHandlers
 from ottla.streams.instance import (
     Engine,
     Instance,
@@ -57,6 +58,7 @@ from ottla.streams.spark.engine import SparkEngine, SparkSettings
 from ottla.streams.spelling import SnakeCase
 from ottla.streams.store_views import Change, StoreView, empty_view, view_of
 from ottla.streams.stream_time import StreamTime
+from ottla.streams.topic_checks import check_topics
 from ottla.streams.topology import Sink, Source, Topology
 
 __all__ = ["KafkaStreams", "State", "StreamsMetadata", "UncaughtExceptionResponse"]
@@ -197,7 +199,8 @@ class KafkaStreams(SnakeCase):
     def start(self) -> None:
         """Start and return.
 
-        TopologyError names the source topics that are missing, ConfigError a state_dir that cannot be written.
+        TopologyError names the topics that are missing, and those that are joined by key and differ in their number of
+        partitions; ConfigError a state_dir that cannot be written; NotReachable brokers that do not answer.
         """
         if self.state is not State.CREATED:
             raise StreamsError(
@@ -232,22 +235,19 @@ class KafkaStreams(SnakeCase):
             raise TopologyError(
                 "the topology reads nothing: give it a source, with builder.stream(…) or table(…)"
             )
-        wanted = {
-            topic
-            for node in self._topology.nodes.values()
-            if isinstance(node, Source)
-            for topic in node.topics
-            if topic not in self._topology.internal_topics
-        }
-        with Brokers(self._bootstrap, client_id=self.application_id) as brokers:
-            missing = sorted(wanted - {each.name for each in list_topics(brokers)})
-        if missing:
-            is_one = len(missing) == 1
-            what = f"topic {missing[0]} is" if is_one else f"topics {', '.join(missing)} are"
-            raise TopologyError(
-                f"source {what} not there: create {'it' if is_one else 'them'} before the application "
-                f"{self.application_id} starts (ottla topic create {missing[0]})"
+        handlers = self._settings.exception_handlers or ExceptionHandlers()
+        try:
+            with Brokers(self._bootstrap, client_id=self.application_id) as brokers:
+                check_topics(brokers, self._topology, self.application_id, handlers)
+        except (NotReachable, TimedOut) as error:
+            # Without the frames of the client: only the address matters.
+            refused = type(error)(
+                f"{error} (bootstrap_servers of the application {self.application_id!r})"
             )
+            refused.add_note(
+                "Start a broker with `ottla up`, or set bootstrap_servers to one that runs."
+            )
+            raise refused from None
 
     def close(self, timeout_s: float | None = None) -> bool:
         """End, and let the next instance be the active one; return whether all has ended in time."""

@@ -4,7 +4,8 @@ A query is read → (stage → …) → write: the first steps run where topics 
 that runs the tasks of a level, the sink takes what is left. DESIGN: layout.py says what a stage is, tasks.py what happens
 in it. A topology runs here as it runs in the TopologyTestDriver, record for record.
 
-Refused, with what to do: topics that are not there; an internal topic with other partitions; a checkpoint of another
+Refused, with what to do: topics that are not there; topics that are joined by key and differ in their number of
+partitions; an internal topic with other partitions; a checkpoint of another
 topology; state that is not in RocksDB; sessions of Spark Connect; Columns of pyspark where Python runs.
 
 A query without state whose steps are Column expressions has another shape: column_steps.py says when, column_frame.py which.
@@ -36,6 +37,7 @@ from ottla.streams.spark.ranges import Offsets
 from ottla.streams.spark.shipping import ship
 from ottla.streams.spark.stage_processor import StageProcessor
 from ottla.streams.spark.starting import first_positions, global_topics, starting_offsets
+from ottla.streams.topic_checks import check_sinks
 from ottla.streams.user_errors import UsersErrors
 
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
@@ -88,10 +90,16 @@ def compile_query(
     """Lay out a query, and create the internal topics that it needs on the broker.
 
     `claimed` are the partitions that its checkpoint has.
-    TopologyError for topics that are not there, and for what a processor says to its first task.
+    TopologyError for topics that are not there or cannot be joined, and for what a processor says to its first task.
     """
     with Brokers(settings.bootstrap, client_id="ottla-streams") as brokers:
         counts = {each.name: len(each.partitions) for each in list_topics(brokers)}
+        for each in applications:
+            tasks = each.settings
+            each.topology.check_copartitioning(counts)
+            check_sinks(
+                brokers, each.topology, tasks.application_id, counts, tasks.exception_handlers
+            )
         asks_clock = any(_asks_clock(each) for each in applications)
         clock_topic = settings.clock_topic or (CLOCK_TOPIC if asks_clock else None)
         layout = lay_out(applications, counts, clock_topic, claimed)
