@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from ottla.base.errors import ApiError
+from ottla.streams.dropped_records import DroppedRecords
 from ottla.streams.errors import DeserializationError, SerializationError, StreamsError
 from ottla.streams.handlers import (
     ErrorHandlerContext,
@@ -52,6 +53,7 @@ class Surroundings(Protocol):
 
     metadata: RecordMetadata | None
     raw: TopicRecord | None
+    dropped: DroppedRecords
 
     def topic_name(self, topic: str) -> str:
         """Return the name of a topic; internal ones carry the application's name."""
@@ -88,7 +90,17 @@ class Failures:
     def _resumes(self, response: Response) -> bool:
         for each in response.dead_letter_queue_records:
             self._task.write(each)
-        return response.result is Result.RESUME
+        resumes = response.result is Result.RESUME
+        if resumes:
+            # The handler has logged it.
+            self._task.dropped.count()
+        return resumes
+
+    def undated(self, node: str, topic: str, raw: TopicRecord, timestamp: int) -> None:
+        """Count and log a record that is dropped because its extractor returned a negative timestamp."""
+        place = RecordMetadata(topic, raw.partition, raw.offset)
+        facts: dict[str, object] = {"extractedTimestamp": timestamp}
+        self._task.dropped.drop(node, "due to negative extracted timestamp", place, facts)
 
     def unread(self, node: str, topic: str, raw: TopicRecord, error: Exception) -> bool:
         """Return whether the task goes on without a record that cannot be read."""
@@ -199,12 +211,15 @@ class Reader:
             latest = self._latest.get((topic, raw.partition), NO_TIMESTAMP)
             timestamp = self._time_of(seen, latest)
             self._latest[topic, raw.partition] = max(latest, timestamp)
+            if timestamp < 0:
+                self._failures.undated(self.name, topic, raw, timestamp)
+                return None
         elif timestamp < 0:
             seen = TimestampedRecord(
                 key, value, timestamp, topic, raw.partition, raw.offset, raw.headers
             )
             FailOnInvalidTimestamp().extract(seen, NO_TIMESTAMP)
-        return None if timestamp < 0 else Record(key, value, timestamp, raw.headers)
+        return Record(key, value, timestamp, raw.headers)
 
     def _unread(self, topic: str, raw: TopicRecord, error: Exception, *, is_key: bool) -> str:
         part, place = "key" if is_key else "value", 0 if is_key else 1

@@ -3,7 +3,7 @@
 from functools import singledispatch
 
 from ottla.streams.errors import TopologyError
-from ottla.streams.operators.stateless import Filter
+from ottla.streams.operators.stateless import KeyFilter, PassThrough
 from ottla.streams.plan import (
     GlobalStoreNode,
     OperatorNode,
@@ -82,8 +82,7 @@ def _lower_repartition(node: RepartitionNode, topology: Topology) -> None:
     topology.internal_topics[node.topic] = node.partitions
     parents = node.parents
     if node.key_filter is not None:
-        keeps = node.keeps_null_keys
-        supplier = Filter(lambda key, _: keeps or key is not None)
+        supplier = PassThrough() if node.keeps_null_keys else KeyFilter()
         topology.add_processor(node.key_filter, supplier, *parents)
         parents = (node.key_filter,)
     topology.add_sink(

@@ -59,6 +59,7 @@ class MockProcessorContext(SnakeCase):
         self.default_serdes = default_serdes or DefaultSerdes()
         self.key_serde, self.value_serde = self.default_serdes.key, self.default_serdes.value
         self._app_configs = dict(app_configs or {})
+        self.skipped = 0
         self.emit_interval_ms = 0
         self.record_metadata: RecordMetadata | None = None
         self.scheduled_punctuators: list[CapturedPunctuator] = []
@@ -74,6 +75,10 @@ class MockProcessorContext(SnakeCase):
     def app_configs_with_prefix(self, prefix: str) -> dict[str, Any]:
         """Return the options whose names start with a prefix, without it."""
         return with_prefix(self._app_configs, prefix)
+
+    def skip(self, reason: str, **facts: object) -> None:
+        """Count that the current record is dropped."""
+        self.skipped += 1
 
     def set_record_metadata(self, topic: str, partition: int, offset: int) -> None:
         """Say where the next records were read."""

@@ -104,6 +104,9 @@ class ProcessorContext(Protocol[KForward, VForward]):
     def current_system_time_ms(self) -> int:
         """Return the wall clock; in a test driver it stands still until it is advanced."""
 
+    def skip(self, reason: str, **facts: object) -> None:
+        """Count and log that the current record is dropped, at a limited rate (Kafka's dropped-records)."""
+
     def app_configs(self) -> dict[str, Any]:
         """Return the options of the application: its own, and those that are numbers and text."""
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ottla.streams.caching import CACHED_KINDS, CachedTable, Place, RecordCache
+from ottla.streams.dropped_records import DroppedRecords
 from ottla.streams.durations import Duration, Instant, instant_ms, milliseconds
 from ottla.streams.edges import Deliver, Failures, Reader, Writer
 from ottla.streams.errors import StreamsError
@@ -161,6 +162,10 @@ class NodeContext(SnakeCase):
         """Ask for a commit as soon as this record is done."""
         self._task.commit_requested = True
 
+    def skip(self, reason: str, **facts: object) -> None:
+        """Count and log that the current record is dropped; `facts` stand in the log."""
+        self._task.dropped.drop(self._name, reason, self._task.metadata, facts)
+
     @contextmanager
     def as_of(self, metadata: RecordMetadata | None) -> Iterator[None]:
         """Let a record that waited go on as the one that was read there."""
@@ -246,10 +251,12 @@ class Task:
         output: Callable[[ProducedRecord], None],
         clock: Callable[[], int],
         open_map: OpenMap = open_memory,
+        dropped: DroppedRecords | None = None,
     ) -> None:
         self.topology = topology
         self.settings = settings
         self.clock = clock
+        self.dropped = dropped or DroppedRecords(clock)
         self.stream_time = NO_TIMESTAMP
         self.metadata: RecordMetadata | None = None
         self.raw: TopicRecord | None = None

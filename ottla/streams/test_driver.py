@@ -2,10 +2,9 @@
 
 Nothing is started and nothing waits: a record that is piped in has been through the whole topology, its
 repartition topics included, when the call returns. Time on the wall moves only when it is told to.
-
-Not done: `metrics`.
 """
 
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -19,6 +18,7 @@ from ottla.streams.config import keywords
 from ottla.streams.durations import Duration, Instant, instant_ms, instant_of, milliseconds
 from ottla.streams.errors import StreamsError
 from ottla.streams.handlers import ExceptionHandlers
+from ottla.streams.metrics import DROPPED_RATE, DROPPED_TOTAL, Metrics, task_metrics
 from ottla.streams.queries import StateQueryRequest, StateQueryResult, StoreQueryParameters
 from ottla.streams.records import NO_TIMESTAMP, Header, Record
 from ottla.streams.runtime import ProducedRecord, Task, TaskSettings, TopicRecord
@@ -441,6 +441,12 @@ class TopologyTestDriver(SnakeCase):
     def get_session_store(self, name: str) -> Any:
         """Return a session store."""
         return accessed(*self._store(name), "get_session_store")
+
+    def metrics(self) -> Metrics:
+        """Return the metrics of the task: how many records it dropped, in total and a second of the wall clock."""
+        dropped = self._task.dropped
+        values = {DROPPED_TOTAL: float(dropped.total), DROPPED_RATE: dropped.rate()}
+        return task_metrics(threading.current_thread().name, "0_0", values)
 
     @property
     def state_stores(self) -> Mapping[str, Any]:

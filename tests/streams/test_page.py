@@ -31,6 +31,7 @@ OF_ENGINES = {
     "subtopologies",
 }
 OF_ENGINES |= {"emit_interval_ms", "application_id", "record_metadata", "key_serde", "value_serde"}
+OF_ENGINES |= {"skip"}
 OF_ENGINES |= {"connected", "copartitioned", "global_stores", "internal_topics", "nodes", "stores"}
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ottla.streams.errors import StreamsError
-from ottla.streams.operators.views import forward_change
+from ottla.streams.operators.views import EXPIRED_PUT, forward_change
 from ottla.streams.processor import Processor, ProcessorContext
 from ottla.streams.records import Change, Record
 from ottla.streams.stores.builders import StoreBuilder
@@ -46,6 +46,7 @@ class _StreamAggregateProcessor(AnyProcessor):
     def process(self, record: Record[Any, Any]) -> None:
         key, value, timestamp, _ = record
         if key is None or value is None:
+            self.context.skip("due to null key or value")
             return
         operator = self._operator
         entry = self._store.get(key)
@@ -64,6 +65,8 @@ class _StreamAggregateProcessor(AnyProcessor):
             aged = record if timestamp == record.timestamp else record.with_timestamp(timestamp)
             change = Change(new, old, is_latest)
             forward_change(self.context, aged, change, operator.send_old_values)
+        else:
+            self.context.skip(EXPIRED_PUT)
 
     def _start(self) -> Any:
         return None if self._operator.initializer is None else self._operator.initializer()
@@ -126,6 +129,8 @@ class _TableAggregateProcessor(AnyProcessor):
         if is_latest is not None:
             changed = Change(aggregate, before.value if before else None, is_latest)
             forward_change(self.context, record.with_timestamp(timestamp), changed, send_old)
+        else:
+            self.context.skip(EXPIRED_PUT)
 
     def _add(self, key: Any, value: Any, aggregate: Any) -> Any:
         if aggregate is None:

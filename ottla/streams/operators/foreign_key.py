@@ -141,7 +141,10 @@ class _SubscriptionSendProcessor(AnyProcessor):
 
     def process(self, record: Record[Any, Any]) -> None:
         change: Change[Any] = record.value
-        if record.key is None or (self._operator.versioned_semantics and not change.is_latest):
+        if record.key is None:
+            self.context.skip("due to null key")
+            return
+        if self._operator.versioned_semantics and not change.is_latest:
             return
         steps = self._left_steps if self._operator.left else self._inner_steps
         value_hash = _hash(self._value.to_bytes(change.new_value))
@@ -170,6 +173,8 @@ class _SubscriptionSendProcessor(AnyProcessor):
     def _inner_steps(self, key: Any, change: Change[Any]) -> list[tuple[Any, Instruction]]:
         new, old = self._foreign(key, change.new_value), self._foreign(key, change.old_value)
         if old is None:
+            if new is None and change.new_value is not None:
+                self.context.skip("due to null foreign key")
             return [] if new is None else [(new, Instruction.PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE)]
         if new is None:
             return [(old, Instruction.DELETE_KEY_AND_PROPAGATE)]
@@ -292,7 +297,10 @@ class _ForeignTableJoinProcessor(AnyProcessor):
 
     def process(self, record: Record[Any, Any]) -> None:
         change: Change[Any] = record.value
-        if record.key is None or (self._operator.versioned_semantics and not change.is_latest):
+        if record.key is None:
+            self.context.skip("due to null key")
+            return
+        if self._operator.versioned_semantics and not change.is_latest:
             return
         prefix = _prefix(self._foreign_key.serialize(record.key))
         value = self._value.to_bytes(change.new_value)

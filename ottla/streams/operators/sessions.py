@@ -48,6 +48,7 @@ class _SessionAggregateProcessor(ClosesWhenIdle):
 
     def process(self, record: Record[Any, Any]) -> None:
         if record.key is None:
+            self.context.skip("due to null key")
             return
         windows, time = self._operator.windows, record.timestamp
         gap = windows.inactivity_gap_ms
@@ -61,6 +62,13 @@ class _SessionAggregateProcessor(ClosesWhenIdle):
             aggregate = self._operator.merger(record.key, aggregate, value)
             start, end = min(start, session.window.start), max(end, session.window.end)
         if end < close_time:
+            self.context.skip(
+                "for expired window",
+                timestamp=time,
+                window=f"{start},{end}",
+                expiration=close_time,
+                streamTime=self._stream_time,
+            )
             if self._operator.on_late is not None:
                 self._operator.on_late(record)
         else:

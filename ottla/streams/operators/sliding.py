@@ -49,11 +49,13 @@ class _SlidingAggregateProcessor(TimeWindowProcessor):
 
     def process(self, record: Record[Any, Any]) -> None:
         if record.key is None or record.value is None:
+            self.context.skip("due to null key or value")
             return
         close_time = self._close_time(record.timestamp)
         self._note_arrival()
         if record.timestamp + self._difference < close_time:
-            self._late(record)
+            window = TimeWindow(record.timestamp - self._difference, record.timestamp)
+            self._late(record, window, close_time)
             return
         if record.timestamp < self._difference:
             # Windows do not start before 0; Kafka emits nothing on close for these.
@@ -100,7 +102,7 @@ class _SlidingAggregateProcessor(TimeWindowProcessor):
         if window.end >= close_time:
             self._fold(record, window, entry)
         else:
-            self._late(record)
+            self._late(record, window, close_time)
 
     def _create(self, record: Record[Any, Any], close_time: int, found: _Found) -> None:
         time, difference = record.timestamp, self._difference

@@ -75,6 +75,27 @@ MANY_VALUES = "flat_map_values makes a list of values, empty for none"
 
 
 @dataclass(frozen=True)
+class KeyFilter:
+    """Drops records without a key, which no repartition topic has a partition for, and counts them."""
+
+    def __call__(self) -> AnyProcessor:
+        """Make the processor."""
+        return _KeyFilterProcessor()
+
+
+class _KeyFilterProcessor(AnyProcessor):
+    def process(self, record: Record[Any, Any]) -> None:
+        if record.key is None:
+            self.context.skip(NULL_KEY)
+        else:
+            self.context.forward(record)
+
+
+NULL_KEY = "due to null key"
+"""Why a record without a key is dropped."""
+
+
+@dataclass(frozen=True)
 class Map:
     """Makes one key and value of one key and value."""
 

@@ -111,6 +111,8 @@ class _StreamJoinProcessor(AnyProcessor):
         if record.key is None or record.value is None:
             if outer and record.value is not None:
                 self._forward_alone(record)
+            else:
+                self.context.skip("due to null key or value")
             return
         if waiting is not None and time == waiting.stream_time:
             self._emit_unjoined(record)

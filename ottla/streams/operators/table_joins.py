@@ -5,7 +5,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from ottla.streams.errors import TopologyError
-from ottla.streams.operators.views import Entry, Getter, MayKeep, View, forward_change
+from ottla.streams.operators.views import (
+    EXPIRED_PUT,
+    Entry,
+    Getter,
+    MayKeep,
+    View,
+    forward_change,
+)
 from ottla.streams.processor import Processor, ProcessorContext
 from ottla.streams.records import Change, Record, ValueAndTimestamp
 from ottla.streams.stores.buffers import Held
@@ -57,6 +64,7 @@ class _StreamTableJoinProcessor(AnyProcessor):
 
     def process(self, record: Record[Any, Any]) -> None:
         if record.value is None or (self._table_key(record) is None and not self._operator.left):
+            self.context.skip("due to null join key or value")
             return
         if self._buffer is None:
             self._join(record)
@@ -148,7 +156,10 @@ class _TableJoinProcessor(AnyProcessor):
     def process(self, record: Record[Any, Any]) -> None:
         operator = self._operator
         change: Change[Any] = record.value
-        if record.key is None or (operator.versioned_semantics and not change.is_latest):
+        if record.key is None:
+            self.context.skip("due to null key")
+            return
+        if operator.versioned_semantics and not change.is_latest:
             return
         entry = self._other.get(record.key)
         if entry is None:
@@ -193,3 +204,5 @@ class _TableJoinMergeProcessor(AnyProcessor):
         if is_latest is not None:
             changed = Change(change.new_value, change.old_value, is_latest)
             forward_change(self.context, record, changed, self._operator.send_old_values)
+        else:
+            self.context.skip(EXPIRED_PUT)

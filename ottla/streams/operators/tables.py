@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ottla.streams.operators.stateless import pair_of
-from ottla.streams.operators.views import MayKeep, forward_change
+from ottla.streams.operators.views import EXPIRED_PUT, MayKeep, forward_change
 from ottla.streams.processor import Processor, ProcessorContext, supplied_stores
 from ottla.streams.records import Change, Record
 from ottla.streams.stores.builders import StoreBuilder
@@ -46,6 +46,7 @@ class _TableSourceProcessor(AnyProcessor):
 
     def process(self, record: Record[Any, Any]) -> None:
         if record.key is None:
+            self.context.skip("due to null key")
             return
         if self._store is None:
             self.context.forward(record.with_value(Change(record.value, None)))
@@ -55,6 +56,8 @@ class _TableSourceProcessor(AnyProcessor):
         if is_latest is not None:
             change = Change(record.value, old.value if old else None, is_latest)
             forward_change(self.context, record, change, self._operator.send_old_values)
+        else:
+            self.context.skip(EXPIRED_PUT)
 
 
 @dataclass(frozen=True)
@@ -103,6 +106,8 @@ class _TableMapProcessor(AnyProcessor):
         if is_latest is not None:
             changed = Change(new, old, is_latest)
             forward_change(self.context, record, changed, operator.send_old_values)
+        else:
+            self.context.skip(EXPIRED_PUT)
 
     def _old(self, key: Any, change: Change[Any]) -> Any:
         if not self._operator.send_old_values:
@@ -170,6 +175,8 @@ class _TableTransformProcessor(AnyProcessor):
             old = self._transformer.transform(record.key, change.old_value)
         if is_latest is not None:
             forward_change(self.context, record, Change(new, old, is_latest), send_old)
+        else:
+            self.context.skip(EXPIRED_PUT)
 
     def close(self) -> None:
         self._transformer.close()

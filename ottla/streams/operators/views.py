@@ -108,6 +108,10 @@ def mapped_view(parent: View, change: Callable[[Any, Entry], Entry | None]) -> V
     return View(parent.stores, open_parent)
 
 
+EXPIRED_PUT = "for expired put"
+"""Why a record is dropped that is older than the history of a versioned table."""
+
+
 def forward_change(
     context: ProcessorContext,
     record: Record[Any, Any],

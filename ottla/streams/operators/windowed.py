@@ -99,7 +99,14 @@ class TimeWindowProcessor(ClosesWhenIdle):
         self._stream_time = max(self._stream_time, timestamp)
         return self._stream_time - self._operator.windows.grace_period_ms
 
-    def _late(self, record: Record[Any, Any]) -> None:
+    def _late(self, record: Record[Any, Any], window: TimeWindow, close_time: int) -> None:
+        self.context.skip(
+            "for expired window",
+            timestamp=record.timestamp,
+            window=f"{window.start},{window.end}",
+            expiration=close_time,
+            streamTime=self._stream_time,
+        )
         if self._operator.on_late is not None:
             self._operator.on_late(record)
 
@@ -154,6 +161,7 @@ class TimeWindowProcessor(ClosesWhenIdle):
 class _WindowAggregateProcessor(TimeWindowProcessor):
     def process(self, record: Record[Any, Any]) -> None:
         if record.key is None:
+            self.context.skip("due to null key")
             return
         windows = self._operator.windows
         assert not isinstance(windows, SlidingWindows)
@@ -163,5 +171,5 @@ class _WindowAggregateProcessor(TimeWindowProcessor):
             if window.end > close_time:
                 self._fold(record, window, self._store.fetch(record.key, window.start))
             else:
-                self._late(record)
+                self._late(record, window, close_time)
         self._forward_closed(record, close_time)

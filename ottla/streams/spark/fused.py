@@ -227,10 +227,23 @@ class PlainTask:
         if isinstance(supplier, stateless.Branch):
             return self._named(node.name, _branching(supplier, below))
         forward = _forwarding(list(below.values()))
+        if isinstance(supplier, stateless.KeyFilter):
+            return self._named(node.name, self._key_filter(node.name, forward))
         made = _STEPS.get(type(supplier))
         if made is None:
             raise _Unfused
         return self._named(node.name, made(supplier, forward))
+
+    def _key_filter(self, name: str, forward: Deliver) -> Deliver:
+        dropped = self._task.dropped
+
+        def step(key: Any, value: Any) -> None:
+            if key is None:
+                dropped.drop(name, stateless.NULL_KEY, self._metadata(), {})
+            else:
+                forward(key, value)
+
+        return step
 
     def _named(self, node: str, step: Deliver) -> Deliver:
         """Return a step with a code object of its own, by which the node is known."""

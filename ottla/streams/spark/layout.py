@@ -31,6 +31,7 @@ _KEEP_NOTHING = (
     stateless.Filter,
     stateless.FlatMap,
     stateless.FlatMapValues,
+    stateless.KeyFilter,
     stateless.Map,
     stateless.MapValues,
     stateless.PassThrough,
