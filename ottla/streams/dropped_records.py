@@ -18,23 +18,27 @@ _QUIET_MS = 10_000
 _WINDOW_MS, _WINDOWS = 30_000, 2
 
 
-class _Line(NamedTuple):
+class LoggedLine(NamedTuple):
     """When the next line of a node and a reason is due, and how many records were dropped since the last one."""
 
     due_ms: int
     unlogged: int
 
 
+Lines = dict[tuple[str, str], LoggedLine]
+"""The last line of each node and reason."""
+
+
 class DroppedRecords:
     """Counts dropped records. For one thread.
 
-    `clock` is the wall clock in ms.
+    `clock` is the wall clock in ms. `lines` is what was logged, for tasks that follow one another in a process.
     """
 
-    def __init__(self, clock: Callable[[], int]) -> None:
+    def __init__(self, clock: Callable[[], int], lines: Lines | None = None) -> None:
         self.total = 0
         self._clock = clock
-        self._lines: dict[tuple[str, str], _Line] = {}
+        self._lines: Lines = {} if lines is None else lines
         # When each window of the rate began, and what was dropped in it.
         self._windows: deque[tuple[int, int]] = deque(maxlen=_WINDOWS)
 
@@ -58,7 +62,7 @@ class DroppedRecords:
         if line is not None and now < line.due_ms:
             self._lines[cause] = line._replace(unlogged=line.unlogged + 1)
             return
-        self._lines[cause] = _Line(now + _QUIET_MS, 0)
+        self._lines[cause] = LoggedLine(now + _QUIET_MS, 0)
         topic, partition, offset = metadata or (None, -1, -1)
         said = {"topic": topic, "partition": partition, "offset": offset, **facts, "node": node}
         more = (

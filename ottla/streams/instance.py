@@ -20,6 +20,7 @@ from ottla.streams.user_errors import UsersErrors
 _log = logging.getLogger(__name__)
 
 _LOOK_S = 0.2
+_PROGRESS_S = 1.0
 # How long it rests before an errant query is started again; longer each time, until one runs for a while.
 _RESTS_S = (0.1, 0.5, 1.0, 2.0, 5.0)
 _CALM_S = 30.0
@@ -120,6 +121,7 @@ class Instance:
         self._failures = 0
         self._failed_at: float | None = None
         self._started_at = 0.0
+        self._progress_due = 0.0
         self._thread = threading.Thread(target=self._run, name=f"{name}-driver", daemon=True)
 
     def start(self, elector: Elector) -> None:
@@ -187,8 +189,17 @@ class Instance:
             self._stand_by()
         elif self._query is None:
             self._start_query()
-        elif not self._query.is_active and self._is_confirmed():
+        elif self._query.is_active:
+            self._note_progress(self._query)
+        elif self._is_confirmed():
             self._take_failure(self._query.error or StreamsError("the query was stopped"))
+
+    def _note_progress(self, query: Query) -> None:
+        """Read the progress once a second: the engine keeps the counts of its last micro-batches only."""
+        now = time.monotonic()
+        if now >= self._progress_due:
+            self._progress_due = now + _PROGRESS_S
+            query.progress()
 
     def _is_confirmed(self) -> bool:
         """Tell whether this is the active instance still, after its queries have failed.

@@ -5,8 +5,8 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _LOOK_S = 1.0
@@ -27,6 +27,13 @@ class Progress:
     watermark: str = ""
     state_bytes: int = 0
     batch_ms: int = 0
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    """How many records were dropped since the queries started, by task: Kafka's dropped-records-total."""
+
+    @property
+    def dropped_records(self) -> int:
+        """How many records all tasks dropped."""
+        return sum(self.dropped.values())
 
 
 def as_bytes(count: int) -> str:
@@ -51,10 +58,15 @@ def line(
     mark = now.watermark
     parts = [title, f"{rate:,.0f} records/s", f"lag {now.lag:,}"]
     parts.append(f"state {as_bytes(now.state_bytes)}")
+    parts += [f"dropped {now.dropped_records:,}"] if now.dropped_records else []
     parts += [f"watermark {mark}"] if mark else []
     whole = " | ".join([*parts, f"batch {now.batch} in {now.batch_ms:,} ms"])
     shorter = [title, f"{rate:,.0f}/s", *parts[2:]]
-    shortest = [*shorter[:4], f"watermark {mark.removeprefix(_today())}"] if mark else shorter
+    shortest = (
+        [*shorter[: len(shorter) - 1], f"watermark {mark.removeprefix(_today())}"]
+        if mark
+        else shorter
+    )
     tries = [parts, shorter, shortest, *(shorter[:count] for count in (4, 3, 2, 1))]
     for text in (whole, *(" | ".join(each) for each in tries)):
         if width is None or len(text) <= width:

@@ -188,3 +188,29 @@ def test_missing_topics_are_all_named(broker: Cluster, spark: SparkSession, tmp_
     ):
         app.start()
     assert app.progress() == Progress()
+
+
+def test_dropped_records_are_counted_by_task(
+    spark: SparkSession, broker: Cluster, tmp_path: Path
+) -> None:
+    """Where topics are read and in stages, over several micro-batches; what the sink gets is not touched."""
+    _create(broker, "app-dropping", "app-dropped")
+    builder = StreamsBuilder()
+    words = builder.stream("app-dropping", key=_TEXT, value=_TEXT)
+    grouped = words.group_by(lambda value: value if value != "none" else None, key=_TEXT)
+    windowed = grouped.windowed_by(TimeWindows.of_size_with_no_grace("10 s")).count("windows")
+    shown = windowed.to_stream().select_key(lambda key, _: key.key).map_values(str)
+    shown.to("app-dropped", key=_TEXT, value=_TEXT)
+    with _app(builder.build(), spark, broker, "dropping", tmp_path) as app:
+        app.await_running(_PATIENCE_S)
+        scenarios.produce(broker.bootstrap, {"app-dropping": _records("a", "none", "none")})
+        _eventually(lambda: app.progress().dropped_records, 2)
+        # Behind what came before by more than the window.
+        late = _records("a", start=_START + 60_000) + _records("a", "a", "a", step=0)
+        scenarios.produce(broker.bootstrap, {"app-dropping": late})
+        _eventually(lambda: app.progress().dropped_records, 5)
+        by_task = app.progress().dropped
+        assert sum(count for task, count in by_task.items() if task.startswith("0_")) == 2
+        assert sum(count for task, count in by_task.items() if task.startswith("1_")) == 3
+        rows = read_table("app-dropped", bootstrap=broker.bootstrap).to_pylist()
+        assert [(row["key"], row["value"]) for row in rows] == [(b"a", b"1"), (b"a", b"1")]

@@ -43,7 +43,7 @@ from ottla.streams.spark.pipeline_source import (
     Reading,
 )
 from ottla.streams.spark.source import OttlaSource
-from ottla.streams.spark.tasks import wall_clock_ms
+from ottla.streams.spark.tasks import dropped_records, wall_clock_ms
 from ottla.streams.stores.packing import pack, unpack
 from ottla.wire.records.columnar import ColumnDecoder
 from ottla.wire.records.columnar_arrays import HEADERS_TYPE
@@ -287,7 +287,7 @@ class Finishing:
         number = self._told.kinds[source]
         if number not in self._tasks:
             kind = self._told.reading.shipment.unpacked().kinds[number]
-            self._tasks[number] = PlainTask(kind, wall_clock_ms)
+            self._tasks[number] = PlainTask(kind, wall_clock_ms, dropped_records())
         return self._tasks[number]
 
 

@@ -29,6 +29,7 @@ from ottla.streams.spark.checkpoint import Checkpoint
 from ottla.streams.spark.column_frame import columns_frame, spark_types
 from ottla.streams.spark.column_rows import columns_source
 from ottla.streams.spark.column_steps import lower_layout
+from ottla.streams.spark.dropped_counts import count_dropped
 from ottla.streams.spark.envelopes import DDL
 from ottla.streams.spark.internal_topics import create_internal_topics, internal_topics
 from ottla.streams.spark.layout import Application, Layout, components, lay_out
@@ -161,6 +162,8 @@ def start_query(
         rows = rows.groupBy("slot").transformWithState(
             StageProcessor(shipment, level), DDL, "Append", "None"
         )
+    if in_jvm is None:
+        rows = count_dropped(rows)
     writer = rows.writeStream.format(format_name).outputMode("append").queryName(name)
     sink = {"kafka.bootstrap.servers": settings.bootstrap, "includeTimestamp": "true"}
     writer = writer.options(**{**sink, **settings.sink_options})

@@ -1,6 +1,7 @@
 """Spark as the engine of an application (streams/instance.py): a session, the queries, how they get on."""
 
 import contextlib
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -117,6 +118,8 @@ class SparkQuery:
     def __init__(self, query: StreamsQuery) -> None:
         self.query = query
         self._firsts: dict[str, list[Offsets]] = {}
+        self._dropped: dict[str, int] = {}
+        self._lock = threading.Lock()
 
     @property
     def is_active(self) -> bool:
@@ -137,12 +140,13 @@ class SparkQuery:
     def progress(self) -> Progress:
         """Return what all queries have done."""
         found: list[Progress] = []
-        with contextlib.suppress(PySparkException, Py4JError, OSError):
+        with self._lock, contextlib.suppress(PySparkException, Py4JError, OSError):
             for each in self.query.queries:
                 told = each.lastProgress
                 if told is not None:
                     found.append(progress_of(told, self._firsts.setdefault(str(each.id), [])))
-        return total(found)
+            self._dropped = self.query.dropped()
+        return replace(total(found), dropped=self._dropped)
 
     def stop(self) -> None:
         """Stop them."""

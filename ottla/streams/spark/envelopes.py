@@ -43,6 +43,8 @@ SCHEMA = pa.schema(
 DDL = "slot int, task int, topic string, origin int, sequence bigint, records binary"
 
 SINK = -1
+# The topic of envelopes without records, which count what a task dropped: no topic can have a space in its name.
+DROPPED_TOPIC = "dropped records"
 # A slot is a task's number and, above these bits, what makes Spark's hash spread tasks evenly.
 _TASK_BITS = 20
 # The records of one envelope at most; a task's output may be large.
@@ -201,6 +203,11 @@ class Outbox:
         is_next = self._layout.kind_of(task).level == self._next_level
         slot = int(self._slots.of_task[task]) if is_next else self._slots.carrier(origin)
         return Envelope(slot, task, topic, origin, sequence, seal(records))
+
+    def dropped(self, task: int, count: int) -> Iterator[Envelope]:
+        """Return the envelope that counts the records that a task dropped, if there are any."""
+        if count:
+            yield Envelope(self._slots.carrier(task), SINK, DROPPED_TOPIC, task, count, b"")
 
     def forward(self, envelope: Envelope) -> Envelope:
         """Return an envelope that a carrier hands on."""

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from ottla.streams.dropped_records import DroppedRecords
 from ottla.streams.edges import UNFIT
 from ottla.streams.handlers import SerializationOrigin
 from ottla.streams.operators import stateless
@@ -75,13 +76,15 @@ class Made:
 class PlainTask:
     """Runs a sub-topology that keeps nothing."""
 
-    def __init__(self, kind: Kind, clock: Callable[[], int]) -> None:
+    def __init__(
+        self, kind: Kind, clock: Callable[[], int], dropped: DroppedRecords | None = None
+    ) -> None:
         self._kind = kind
         self._produced: list[ProducedRecord] = []
         # Of which records they came, as far as that is known.
         self._places: list[int] = []
         settings = kind.application.settings
-        self._task = Task(kind.topology, settings, self._produced.append, clock)
+        self._task = Task(kind.topology, settings, self._produced.append, clock, dropped=dropped)
         self._written: dict[str, _Written] = {}
         self._place = 0
         self._topic = ""
@@ -91,6 +94,11 @@ class PlainTask:
         self._nodes: dict[CodeType, str] = {}
         if not settings.exception_handlers.sees_processing:
             self._fuse()
+
+    @property
+    def dropped_count(self) -> int:
+        """How many records were dropped so far."""
+        return self._task.dropped.total
 
     def run(self, topic: str, records: pa.RecordBatch) -> Iterator[Made]:
         """Return what comes of records (RECORDS) of a topic, in their order.

@@ -27,6 +27,7 @@ from ottla.streams.spark.compile import (
     plan_queries,
     start_query,
 )
+from ottla.streams.spark.dropped_counts import DroppedCounts
 from ottla.streams.spark.failures import QueryError, explain
 from ottla.streams.spark.layout import Application
 from ottla.streams.spark.options import SparkOptions, Use
@@ -44,6 +45,7 @@ class _Running:
 
     compiled: Compiled
     query: StreamingQuery
+    dropped: DroppedCounts
 
 
 class StreamsQuery:
@@ -55,7 +57,9 @@ class StreamsQuery:
 
     def add(self, compiled: Compiled, query: StreamingQuery) -> None:
         """Take in a query that was started."""
-        self._running.append(_Running(compiled, query))
+        first = sum(len(each.compiled.layout.kinds) for each in self._running)
+        counts = DroppedCounts(compiled.layout, first)
+        self._running.append(_Running(compiled, query, counts))
 
     def __enter__(self) -> "StreamsQuery":
         """Return itself: it runs already."""
@@ -74,6 +78,16 @@ class StreamsQuery:
     def queries(self) -> list[StreamingQuery]:
         """Spark's own queries, one for each part of the topology that hangs together."""
         return [each.query for each in self._running]
+
+    def dropped(self) -> dict[str, int]:
+        """Return how many records each task dropped since the start, by Kafka's ids of tasks, such as 0_1.
+
+        To be called once a second at least: Spark keeps the reports of 100 micro-batches.
+        """
+        found: dict[str, int] = {}
+        for each in self._running:
+            found |= each.dropped.take(each.query)
+        return found
 
     @property
     def is_active(self) -> bool:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from ottla.streams.dropped_records import DroppedRecords, Lines
 from ottla.streams.runtime import ProducedRecord, Task, TopicRecord
 from ottla.streams.spark.envelopes import Envelope, Outbox, Slots, topic_records
 from ottla.streams.spark.fused import PlainTask
@@ -34,6 +35,15 @@ _SEQUENCE_BITS = 20
 def wall_clock_ms() -> int:
     """Return the time on the wall."""
     return time.time_ns() // 1_000_000
+
+
+# What this process has logged of dropped records: its tasks live as long as a micro-batch.
+_LOGGED: Lines = {}
+
+
+def dropped_records() -> DroppedRecords:
+    """Return a counter of dropped records that logs at a limited rate, together with all others in this process."""
+    return DroppedRecords(wall_clock_ms, _LOGGED)
 
 
 class Entry:
@@ -95,13 +105,17 @@ class Entry:
         """Run a sub-topology that keeps nothing."""
         kind = self._layout.kinds[number]
         if number not in self._tasks:
-            self._tasks[number] = PlainTask(kind, wall_clock_ms)
+            self._tasks[number] = PlainTask(kind, wall_clock_ms, dropped_records())
+        plain = self._tasks[number]
+        before = plain.dropped_count
         # Each source topic is an origin of its own: what comes of it is put in order by itself.
         place = self._topics.index(topic) if topic in self._topics else len(self._topics)
         origin = kind.first_task + partition % kind.partitions + place * self._layout.task_count
         first = records.column("offset")[0].as_py() << _SEQUENCE_BITS
-        for made in self._tasks[number].run(topic, records):
+        for made in plain.run(topic, records):
             yield from self._outbox.of_batch(origin, made.topic, made.records, first)
+        task = kind.first_task + partition % kind.partitions
+        yield from self._outbox.dropped(task, plain.dropped_count - before)
 
 
 class Stage:
@@ -128,8 +142,9 @@ class Stage:
         if task is None:
             yield from map(self._outbox.forward, ordered)
             return
-        produced = _Run(self._layout, task, pages, self._clock()).take(ordered)
-        yield from self._outbox.envelopes(task, produced)
+        run = _Run(self._layout, task, pages, self._clock())
+        yield from self._outbox.envelopes(task, run.take(ordered))
+        yield from self._outbox.dropped(task, run.dropped.total)
 
 
 class _Run:
@@ -141,6 +156,7 @@ class _Run:
         self._partition = number - self._kind.first_task
         self._pages = pages
         self._produced: list[ProducedRecord] = []
+        self.dropped = dropped_records()
         stored = pages.get(_MEMORY)
         known: dict[str, Any] = {} if stored is None else unpack(stored)
         self._remembered: bytes | None = known.get("remembered")
@@ -159,9 +175,9 @@ class _Run:
         told = max((time for time in _times(ticks)), default=None)
         if told is not None and self._remembered is None:
             self._now = told
-        settings = self._kind.application.settings
-        output = self._produced.append
-        task = Task(self._kind.topology, settings, output, self._time, self._maps.open_map)
+        settings, topology = self._kind.application.settings, self._kind.topology
+        output, open_map = self._produced.append, self._maps.open_map
+        task = Task(topology, settings, output, self._time, open_map, self.dropped)
         memory = TaskMemory(task)
         if self._remembered is not None:
             memory.recall(self._remembered)
