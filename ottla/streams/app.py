@@ -10,7 +10,7 @@ their changelogs (store_views.py): what a micro-batch wrote is there some ten mi
 
 Not done: `pause` and `resume` (close it; it goes on where it was), `addStreamThread` and `removeStreamThread` (cores are
 Spark's: `master`), `cleanUp` (`ottla streams reset`), `queryMetadataForKey` and `KeyQueryMetadata` (every instance answers for all
-keys), `HostInfo` (`StreamsMetadata.host` is the text of `application_server`), `metrics` (`StreamsMetrics`), `metadataForLocalThreads`
+keys), `HostInfo` (`StreamsMetadata.host` is the text of `application_server`), `StreamsMetrics` (`metrics` has dropped records), `metadataForLocalThreads`
 (`ThreadMetadata`, `TaskMetadata`) and `allLocalStorePartitionLags` (`LagInfo`): `progress()` tells rate and lag, Spark's own UI the
 rest. `setGlobalStateRestoreListener` (`StateRestoreListener`) and `setStandbyUpdateListener`: state comes with Spark's checkpoint.
 `clientInstanceIds`, `CloseOptions` (an instance that closes leaves its group).
@@ -49,6 +49,8 @@ from ottla.streams.instance import (
     UncaughtExceptionHandler,
     UncaughtExceptionResponse,
 )
+from ottla.streams.metrics import DROPPED_TOTAL, Metrics, task_metrics
+from ottla.streams.metrics_server import MetricsServer
 from ottla.streams.names import changelog_name
 from ottla.streams.progress import Progress, ProgressLine
 from ottla.streams.queries import StateQueryRequest, StateQueryResult, StoreQueryParameters
@@ -107,17 +109,21 @@ class KafkaStreams(SnakeCase):
         self._views: dict[tuple[str, bool], tuple[ChangelogFeed, StoreView]] = {}
         self._lock = threading.Lock()
         self._instance = Instance(application_id, self._states, self._engine())
-        self._elector = _Elector(
-            Election(
-                ElectionSettings(
-                    bootstrap_servers,
-                    application_id,
-                    settings.session_timeout_ms,
-                    settings.heartbeat_interval_ms,
-                ),
-                Candidate(self._instance_id, _now_ms(), settings.application_server),
-                self._instance.wake,
-            )
+        self._election = Election(
+            ElectionSettings(
+                bootstrap_servers,
+                application_id,
+                settings.session_timeout_ms,
+                settings.heartbeat_interval_ms,
+            ),
+            Candidate(self._instance_id, _now_ms(), settings.application_server),
+            self._instance.wake,
+        )
+        self._elector = _Elector(self._election)
+        self._metrics_server = (
+            MetricsServer(settings.metrics_listener, application_id, self.progress)
+            if settings.metrics_listener
+            else None
         )
         self._time = StreamTime(bootstrap_servers, application_id, self._timed_topics())
         self._line = ProgressLine(application_id, self._role, self._shown_progress)
@@ -208,6 +214,8 @@ class KafkaStreams(SnakeCase):
             )
         check_state_dir(self._settings.state_dir)
         self._check_topics()
+        if self._metrics_server is not None:
+            self._election.show_metrics(self._metrics_server.start())
         self._instance.start(self._elector)
         wanted = self._settings.shows_progress
         if sys.stderr.isatty() if wanted is None else wanted:
@@ -256,6 +264,8 @@ class KafkaStreams(SnakeCase):
         for feed, _ in views:
             feed.close()
         self._line.stop()
+        if self._metrics_server is not None:
+            self._metrics_server.stop()
         self._time.close()
         if self._states.move(State.PENDING_SHUTDOWN) and not self._instance.is_started:
             self._states.move(State.NOT_RUNNING)
@@ -279,6 +289,16 @@ class KafkaStreams(SnakeCase):
     def progress(self) -> Progress:
         """Return how it gets on."""
         return self._instance.progress()
+
+    def metrics(self) -> Metrics:
+        """Return how many records each task dropped (Kafka's dropped-records-total)."""
+        return {
+            name: metric
+            for task, count in self.progress().dropped.items()
+            for name, metric in task_metrics(
+                self._instance_id, task, {DROPPED_TOTAL: float(count)}
+            ).items()
+        }
 
     def streams_metadata_for_store(self, name: str) -> tuple[StreamsMetadata, ...]:
         """Return the instances that answer for a store: all of them, the active one first."""

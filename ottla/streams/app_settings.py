@@ -69,6 +69,8 @@ class AppSettings:
     """What becomes of records that cannot be read, processed or written (handlers.py)."""
     shows_progress: bool | None = None
     """Whether a line on standard error shows how it gets on; None: on a terminal."""
+    metrics_listener: str = ""
+    """Where this instance serves /metrics in Prometheus' text format, as host:port; empty: nowhere."""
     spark: Any = None
     """A Spark session to use; without one it is made, and stopped with the application."""
     master: str | None = None

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 from ottla.base.errors import ApiError, ErrorCode, OttlaError
 from ottla.client.admin.answers import check
@@ -70,10 +71,19 @@ class Candidate:
     is_active: bool = False
     asks_shutdown: bool = False
     """Whether the whole application is to end."""
+    metrics: str = ""
+    """Where it serves its metrics, host:port; empty if it does not."""
 
     def encode(self) -> bytes:
         """Return it as it travels."""
-        return json.dumps(asdict(self)).encode()
+        return json.dumps(self.fields()).encode()
+
+    def fields(self) -> dict[str, Any]:
+        """Return its fields; `metrics` only if it is set, as older instances do not know it."""
+        fields = asdict(self)
+        if not self.metrics:
+            del fields["metrics"]
+        return fields
 
 
 @dataclass(frozen=True)
@@ -86,7 +96,8 @@ class Verdict:
 
     def encode(self) -> bytes:
         """Return it as it travels."""
-        return json.dumps(asdict(self)).encode()
+        instances = [each.fields() for each in self.instances]
+        return json.dumps({**asdict(self), "instances": instances}).encode()
 
     @classmethod
     def decode(cls, data: bytes) -> "Verdict":
@@ -146,6 +157,10 @@ class Election:
         self._stopping.set()
         if self._thread.is_alive() and threading.current_thread() is not self._thread:
             self._thread.join(self._settings.session_timeout_ms / 1000 + _JOIN_MARGIN_S)
+
+    def show_metrics(self, address: str) -> None:
+        """Tell others where this instance serves its metrics; before `start`."""
+        self._candidate = replace(self._candidate, metrics=address)
 
     def ask_shutdown(self) -> None:
         """Have all instances end; they hear it at their next heartbeat."""

@@ -7,7 +7,7 @@ _STATE = (
     "Spark keeps state in the checkpoint below state.dir; start a second instance, which takes over"
 )
 _BATCHES = "Spark reads in micro-batches; set max_records and commit.interval.ms"
-_METRICS = "read progress() and metrics()"
+_METRICS = "set metrics_listener for /metrics, or read progress() and metrics()"
 _CLIENTS = "set options of the source and the sink with source_options and sink_options"
 _ASSIGNED = "Spark assigns partitions to its cores; set num.stream.threads or master"
 _ROCKSDB = "Spark has RocksDB's options in spark_settings, spark.sql.streaming.stateStore.rocksdb.…"

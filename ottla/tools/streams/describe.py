@@ -8,21 +8,35 @@ from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.admin.groups import Group
 from ottla.client.brokers import Brokers
 from ottla.streams.applications import NOT_RUNNING, RUNNING, Instance, instances_of
+from ottla.streams.metrics_server import read_dropped
 from ottla.tools import options
 from ottla.tools.group.describe import offset_rows
 from ottla.tools.moments import render_moment
 from ottla.tools.output import Output, note
 
 _OFFSETS = ("application_id", "topic", "partition", "current_offset", "log_end_offset", "lag")
+_TASKS = ("application_id", "task", "dropped_records")
 _MEMBERS = ("application_id", "instance", "role", "since", "host", "application_server")
+
+# An instance that listens everywhere is asked where the broker sees it.
+_ANY_HOST = ("0.0.0.0", "[::]")  # noqa: S104
 
 
 @click.command("describe")
 @click.argument("names", metavar="APPLICATION…", nargs=-1, required=True)
 @click.option("--members", is_flag=True, help="Show the instances instead of the offsets.")
+@click.option(
+    "--tasks",
+    is_flag=True,
+    help="Show the records that each task dropped; the application needs metrics_listener.",
+)
 @options.connected
-def command(brokers: Brokers, output: Output, names: tuple[str, ...], members: bool) -> None:
-    """Show where an application is in its input, or its instances."""
+def command(
+    brokers: Brokers, output: Output, names: tuple[str, ...], members: bool, tasks: bool
+) -> None:
+    """Show where an application is in its input, its instances, or the records that its tasks dropped."""
+    if members and tasks:
+        raise click.UsageError("--members and --tasks are two tables: ask for one of them.")
     rows: list[dict[str, Any]] = []
     told = []
     for name in names:
@@ -34,7 +48,14 @@ def command(brokers: Brokers, output: Output, names: tuple[str, ...], members: b
                 f"There is no application {name!r}; `ottla streams list` shows those there are.",
             )
         state = RUNNING if instances else NOT_RUNNING
-        told.append(f"{name} is {state}: {_counted(instances)}.")
+        dropped = _dropped(instances)
+        told.append(f"{name} is {state}: {_counted(instances)}{_said_of_dropped(dropped)}.")
+        if tasks:
+            rows += [
+                {"application_id": name, "task": task, "dropped_records": count}
+                for task, count in sorted((dropped or {}).items())
+            ]
+            continue
         if members:
             rows += [_member(name, each) for each in instances]
             continue
@@ -42,7 +63,9 @@ def command(brokers: Brokers, output: Output, names: tuple[str, ...], members: b
             {"application_id": name, "state": state, **{key: row[key] for key in _OFFSETS[1:]}}
             for row in offsets
         ]
-    if members:
+    if tasks:
+        output.rows(rows, _TASKS, empty="No dropped records are known.")
+    elif members:
         output.rows(rows, _MEMBERS, empty="No instance runs.")
     else:
         output.rows(rows, _OFFSETS, empty="Nothing is read yet.")
@@ -58,6 +81,24 @@ def _counted(instances: list[Instance]) -> str:
         return f"{len(instances)} electing the active one"
     standing_by = len(instances) - active
     return "1 active instance" + (f", {standing_by} standing by" if standing_by else "")
+
+
+def _dropped(instances: list[Instance]) -> dict[str, int] | None:
+    """Return what the active instance dropped, by task; None if it does not serve metrics, or does not answer."""
+    for each in instances:
+        host, _, port = each.told.metrics.rpartition(":")
+        if not each.is_active or not host:
+            continue
+        reached = each.client_host if host in _ANY_HOST else host
+        try:
+            return read_dropped(f"{reached}:{port}")
+        except (OSError, ValueError) as error:
+            note(f"The metrics of {each.told.metrics} cannot be read: {error}.")
+    return None
+
+
+def _said_of_dropped(dropped: dict[str, int] | None) -> str:
+    return "" if dropped is None else f", {sum(dropped.values())} dropped records"
 
 
 def _member(name: str, instance: Instance) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """One instance of an application is the active one: the pure choice, and the group on a broker."""
 
+import json
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -127,3 +128,15 @@ def test_an_instance_that_cannot_be_heard_is_deposed() -> None:
         stopping.start()
         stopping.join(_PATIENCE_S)
         assert not stopping.is_alive()
+
+
+def test_an_instance_without_metrics_is_understood_by_older_ones() -> None:
+    """They do not know the field, so that it only travels if it is set."""
+    plain, serving = Candidate("a", 1), Candidate("b", 2, metrics="127.0.0.1:1")
+    for each in (plain, serving):
+        assert Candidate(**json.loads(each.encode())) == each
+    assert b"metrics" not in plain.encode()
+    verdict = elect([plain])
+    assert b"metrics" not in verdict.encode()
+    both = elect([plain, serving])
+    assert Verdict.decode(both.encode()) == both

@@ -31,6 +31,14 @@ def test_a_watermark_is_shown_where_there_is_one() -> None:
     assert "| state 0 B | watermark 2026-01-01T00:00:00.000Z |" in line("a", now, now, 1)
 
 
+def test_dropped_records_are_shown_if_there_are_any() -> None:
+    """The sum over all tasks."""
+    now = Progress(dropped={"0_0": 1_200, "1_0": 34})
+    assert now.dropped_records == 1_234
+    assert "| state 0 B | dropped 1,234 | batch -1 in 0 ms" in line("a", now, now, 1)
+    assert "dropped" not in line("a", Progress(), Progress(), 1)
+
+
 def test_a_line_fits_its_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """What matters least is left out first; a long name is cut."""
     monkeypatch.setattr(progress, "_today", lambda: "2026-01-01T")

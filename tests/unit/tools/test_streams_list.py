@@ -8,6 +8,8 @@ from confluent_kafka import Producer
 
 from ottla.client.admin.offsets import PROGRESS, CommittedOffset, commit_offsets
 from ottla.streams.election import Candidate, Election, ElectionSettings
+from ottla.streams.metrics_server import MetricsServer
+from ottla.streams.progress import Progress
 from ottla.testing import Cluster
 
 
@@ -70,6 +72,42 @@ def test_instances_are_shown_with_their_roles(run: Any, running: str) -> None:
         "application_server": "first:80",
     }
     assert "app is RUNNING: 1 active instance, 1 standing by." in done.errors
+
+
+@pytest.fixture
+def measured(run: Any, ottla_cluster: Cluster, stopped: str) -> Iterator[str]:
+    """An application whose active instance serves its metrics."""
+    progress = Progress(dropped={"0_0": 3, "1_0": 4})
+    server = MetricsServer("127.0.0.1:0", stopped, lambda: progress)
+    settings = ElectionSettings(ottla_cluster.bootstrap, stopped, heartbeat_interval_ms=50)
+    election = Election(settings, Candidate("first", 1_700_000_000_000), lambda: None)
+    election.show_metrics(server.start())
+    election.start()
+    while not _roles(run, stopped):
+        continue
+    yield stopped
+    election.stop()
+    server.stop()
+
+
+def test_dropped_records_are_shown_of_an_instance_that_serves_metrics(
+    run: Any, measured: str
+) -> None:
+    """In all below the offsets, and by task."""
+    done = run("streams", "describe", measured)
+    assert "app is RUNNING: 1 active instance, 7 dropped records." in done.errors
+    assert run("streams", "describe", measured, "--tasks").rows == [
+        ["app", "0_0", "3"],
+        ["app", "1_0", "4"],
+    ]
+
+
+def test_dropped_records_are_unknown_of_an_application_that_does_not_run(
+    run: Any, stopped: str
+) -> None:
+    """The table is empty, which the command says."""
+    assert "No dropped records are known." in run("streams", "describe", stopped, "--tasks").errors
+    assert run("streams", "describe", stopped, "--tasks", "--members").code == 2
 
 
 def test_an_application_that_is_not_there_is_told(run: Any, stopped: str) -> None:
