@@ -11,7 +11,14 @@ import pyarrow as pa
 
 from ottla.streams import Serdes
 from ottla.streams.runtime import ProducedRecord, TopicRecord
-from ottla.streams.spark.envelopes import RECORDS, SINK, Envelope, Slots, topic_records
+from ottla.streams.spark.envelopes import (
+    DROPPED_TOPIC,
+    RECORDS,
+    SINK,
+    Envelope,
+    Slots,
+    topic_records,
+)
 from ottla.streams.spark.layout import Application, Layout, lay_out
 from ottla.streams.spark.tasks import Entry, Stage
 from ottla.streams.stores.builders import DefaultSerdes
@@ -47,6 +54,8 @@ class StagedRun:
         self._state: dict[tuple[int, int], Pages] = {}
         self._offsets: dict[tuple[str, int], int] = {}
         self.produced: dict[str, list[ProducedRecord]] = {}
+        self.dropped = 0
+        """How many records its tasks dropped."""
 
     def tick(self, now: int) -> None:
         """Let the wall clock show a time: a micro-batch of its own."""
@@ -90,6 +99,9 @@ class StagedRun:
                 envelopes += stage.handle(slot, rows, pages)
         for each in envelopes:
             assert each.task == SINK, each
+            if each.topic == DROPPED_TOPIC:
+                self.dropped += each.sequence
+                continue
             for record in topic_records(each.records):
                 partition = None if record.partition < 0 else record.partition
                 yield ProducedRecord(
