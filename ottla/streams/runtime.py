@@ -518,11 +518,28 @@ class Task:
     def _tell_place(self, error: Exception) -> None:
         """Note at which record and in which node an error was raised."""
         names = {id(each): name for name, each in self.processors.items()}
-        node = None
+        stores = {id(each): name for name, each in self.stores.items()}
+        node = store = None
         for frame in frames_of(error):
             owner = frame.f_locals.get("self")
             node = owner.name if isinstance(owner, Writer) else names.get(id(owner), node)
-        tell_place(error, self.metadata, node)
+            # A store calls its serdes; a cached one also calls what follows its table.
+            follows = isinstance(owner, Writer) or id(owner) in names
+            store = None if follows else stores.get(id(owner), store)
+        tell_place(error, self.metadata, node, None if store is None else self._of_store(store))
+
+    def _of_store(self, name: str) -> str:
+        """Return the advice for an error of a store's serdes."""
+        topology, defaults = self.topology, self.settings.defaults
+        builder = topology.stores.get(name) or topology.global_stores[name]
+        key, value = (
+            f"{default}, the default" if given is None else f"{given}"
+            for given, default in ((builder.key, defaults.key), (builder.value, defaults.value))
+        )
+        return (
+            f"The store {name!r} writes keys with {key}, and values with {value}: give its table others with "
+            "materialized=Materialized.with_(key, value)."
+        )
 
     def take_unwritten(
         self,

@@ -76,10 +76,15 @@ def shorten(error: BaseException) -> None:
     error.__traceback__ = found
 
 
-def tell_place(error: Exception, metadata: RecordMetadata | None, node: str | None) -> None:
+def tell_place(
+    error: Exception,
+    metadata: RecordMetadata | None,
+    node: str | None,
+    advice: str | None = None,
+) -> None:
     """Note at which record and in which node an error was raised, and what to do; once for each error.
 
-    Without a record it was a punctuator, or a processor that begins.
+    `advice` stands in place of what the type of the error suggests. Without a record it was a punctuator, or a processor that begins.
     """
     if any(each.startswith(_RAISED) for each in getattr(error, "__notes__", ())):
         return
@@ -88,7 +93,8 @@ def tell_place(error: Exception, metadata: RecordMetadata | None, node: str | No
         error.add_note(f"{_RAISED}outside of a record{place}. {_MENDED}.")
         return
     record = f"topic {metadata.topic}, partition {metadata.partition}, offset {metadata.offset}"
-    error.add_note(f"{_RAISED}at the record of {record}{place}. {_advice(error)}".rstrip())
+    shown = _advice(error) if advice is None else advice
+    error.add_note(f"{_RAISED}at the record of {record}{place}. {shown}".rstrip())
 
 
 def _advice(error: Exception) -> str:

@@ -1,6 +1,7 @@
 """What is written wrong is told where it is written, with what to write instead."""
 
 import re
+import struct
 from typing import Any
 
 import pytest
@@ -331,3 +332,47 @@ def test_another_unknown_keyword_is_refused_as_python_does(builder: StreamsBuild
     counting: Any = builder.stream("in").group_by_key().count
     with pytest.raises(TypeError, match="unexpected keyword argument 'qwertz'"):
         counting(qwertz=1)
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "note"),
+    [
+        (
+            lambda g: g.aggregate(int, lambda v, a: object(), "kept"),
+            "The store 'kept' writes keys with Serdes.json, the default, and values with Serdes.json, the "
+            "default: give its table others with materialized=Materialized.with_(key, value).",
+        ),
+        (
+            lambda g: g.aggregate(
+                int, lambda v, a: "text", Materialized("kept", value=Serdes.long())
+            ),
+            "The store 'kept' writes keys with Serdes.json, the default, and values with Serdes.long: give",
+        ),
+    ],
+)
+def test_a_store_with_a_wrong_serde_says_which_and_whether_it_was_the_default(
+    builder: StreamsBuilder, aggregate: Any, note: str
+) -> None:
+    """The note of the error names the store and its serdes."""
+    aggregate(builder.stream("in").group_by_key())
+    with TopologyTestDriver(builder.build()) as driver:
+        topic = driver.create_input_topic("in")
+        with pytest.raises((TypeError, struct.error)) as raised:
+            topic.pipe_input("k", 1)
+    (said,) = raised.value.__notes__
+    assert said.startswith(
+        "Raised at the record of topic in, partition 0, offset 0, in KSTREAM-AGG"
+    )
+    assert note in said
+
+
+def test_a_function_that_fails_with_a_store_at_hand_is_told_to_be_mended(
+    builder: StreamsBuilder,
+) -> None:
+    """The advice about serdes is for errors that a store raises, not for those of an aggregator."""
+    builder.stream("in").group_by_key().aggregate(int, lambda v, a: v / 0, "kept")
+    with TopologyTestDriver(builder.build()) as driver:
+        topic = driver.create_input_topic("in")
+        with pytest.raises(ZeroDivisionError) as raised:
+            topic.pipe_input("k", 1)
+    assert "The store" not in raised.value.__notes__[0]
