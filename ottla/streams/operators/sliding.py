@@ -54,7 +54,7 @@ class _SlidingAggregateProcessor(TimeWindowProcessor):
         close_time = self._close_time(record.timestamp)
         self._note_arrival()
         if record.timestamp + self._difference < close_time:
-            window = TimeWindow(record.timestamp - self._difference, record.timestamp)
+            window = unchecked_window((record.timestamp - self._difference, record.timestamp))
             self._late(record, window, close_time)
             return
         if record.timestamp < self._difference:
