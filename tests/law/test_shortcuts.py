@@ -48,6 +48,7 @@ REFUSED = {
     "INVALID_REQUIRED_ACKS": "`learn` takes 1 and -1 only, and acks are among the bytes looked up",
     "INVALID_TOPIC_EXCEPTION": "`learn` takes no request that was refused, and names stay",
     "OUT_OF_ORDER_SEQUENCE_NUMBER": "a transactional batch is the handler's; the log judges others",
+    "REQUEST_TIMED_OUT": "a heavy batch is the handler's",
     "TRANSACTIONAL_ID_AUTHORIZATION_FAILED": "a transactional batch is the handler's",
     "UNSUPPORTED_COMPRESSION_TYPE": "all versions with a short way know every codec",
     "CLUSTER_AUTHORIZATION_FAILED": "a request with a replica id is the handler's",
