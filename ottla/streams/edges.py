@@ -180,7 +180,8 @@ class Reader:
         self.order = order
         self.name = source.name
         extraction = extracting(source.timestamp_extractor or extractor)
-        self._time_of = None if extraction is None else extraction.time_of
+        self._extraction = extraction
+        self._extract = None if extraction is None else extraction.extract
         # The largest time of each partition of a topic.
         self._latest: dict[tuple[str, int], int] = {}
         self._failures = failures
@@ -204,12 +205,14 @@ class Reader:
             if self._failures.unread(self.name, topic, raw, error):
                 return None
             raise DeserializationError(self._unread(topic, raw, error, is_key=is_key)) from error
-        if self._time_of is not None:
+        if self._extract is not None and self._extraction is not None:
             seen = TimestampedRecord(
                 key, value, timestamp, topic, raw.partition, raw.offset, raw.headers
             )
             latest = self._latest.get((topic, raw.partition), NO_TIMESTAMP)
-            timestamp = self._time_of(seen, latest)
+            timestamp = self._extract(seen, latest)
+            if type(timestamp) is not int or timestamp < 0:
+                timestamp = self._extraction.checked(timestamp, seen)
             self._latest[topic, raw.partition] = max(latest, timestamp)
             if timestamp < 0:
                 self._failures.undated(self.name, topic, raw, timestamp)

@@ -54,9 +54,11 @@ class Extraction:
     may_drop: bool
     """Whether a negative time drops the record; otherwise it is an error."""
 
-    def time_of(self, record: TimestampedRecord, partition_time: int) -> int:
-        """Return the time of a record in ms, negative to drop it; StreamsError if the extractor's is not valid."""
-        found = self.extract(record, partition_time)
+    def checked(self, found: Any, record: TimestampedRecord) -> int:
+        """Return what the extractor returned, negative to drop the record; StreamsError if it is no valid time.
+
+        An int that is not negative needs no check.
+        """
         if type(found) is not int:
             found = self._whole(found, record)
         if found < 0 and not self.may_drop:
@@ -64,7 +66,8 @@ class Extraction:
                 f"the timestamp extractor {self.name!r} returned the negative timestamp '{found}' for "
                 f"{_place(record)}: a timestamp is in milliseconds since 1970; mend the extractor, or {_REMEDY}"
             )
-        return found
+        time: int = found
+        return time
 
     def _whole(self, found: Any, record: TimestampedRecord) -> int:
         # Whole numbers of other libraries, such as numpy's, say so by __index__; so does bool, which is no time.

@@ -52,7 +52,8 @@ def no_pair(made: Any) -> TypeError:
 
 def pair_of(made: Any) -> tuple[Any, Any]:
     """Return the key and the value that a mapper made; TypeError for what is no pair."""
-    if isinstance(made, _NO_PAIRS):
+    # Called for every record: most mappers make tuples.
+    if type(made) is not tuple and isinstance(made, _NO_PAIRS):
         raise no_pair(made)
     try:
         key, value = made
@@ -65,9 +66,11 @@ def several(made: Any, what: str) -> Iterable[Any]:
     """Return what a flat mapper made, nothing for None and False; TypeError for what cannot be iterated."""
     if not made:
         return ()
-    if not isinstance(made, Iterable):
-        raise TypeError(f"a mapper of {what}, not {made!r}")
-    return made
+    try:
+        found: Iterable[Any] = made if type(made) is list else iter(made)
+        return found
+    except TypeError:
+        raise TypeError(f"a mapper of {what}, not {made!r}") from None
 
 
 MANY_PAIRS = "flat_map makes a list of pairs (key, value), empty for none"
@@ -106,7 +109,12 @@ class Map:
 
         def step(record: Record[Any, Any], forward: Callable[..., None]) -> None:
             made = self.mapper(record.key, record.value)
-            key, value = made if type(made) is tuple and len(made) == 2 else pair_of(made)
+            if type(made) is not tuple:
+                made = pair_of(made)
+            try:
+                key, value = made
+            except ValueError:
+                raise no_pair(made) from None
             forward(Record(key, value, record.timestamp, record.headers))
 
         return _Stateless(step)
@@ -153,7 +161,12 @@ class FlatMap:
 
         def step(record: Record[Any, Any], forward: Callable[..., None]) -> None:
             for made in several(self.mapper(record.key, record.value), MANY_PAIRS):
-                key, value = pair_of(made)
+                if type(made) is not tuple:
+                    made = pair_of(made)
+                try:
+                    key, value = made
+                except ValueError:
+                    raise no_pair(made) from None
                 forward(Record(key, value, record.timestamp, record.headers))
 
         return _Stateless(step)

@@ -383,7 +383,12 @@ def _map(operator: stateless.Map, forward: Deliver) -> Deliver:
 
     def step(key: Any, value: Any) -> None:
         made = mapper(key, value)
-        key, value = made if type(made) is tuple and len(made) == 2 else stateless.pair_of(made)
+        if type(made) is not tuple:
+            made = stateless.pair_of(made)
+        try:
+            key, value = made
+        except ValueError:
+            raise stateless.no_pair(made) from None
         forward(key, value)
 
     return step
@@ -394,7 +399,12 @@ def _flat_map(operator: stateless.FlatMap, forward: Deliver) -> Deliver:
 
     def step(key: Any, value: Any) -> None:
         for made in stateless.several(mapper(key, value), stateless.MANY_PAIRS):
-            each_key, each = stateless.pair_of(made)
+            if type(made) is not tuple:
+                made = stateless.pair_of(made)
+            try:
+                each_key, each = made
+            except ValueError:
+                raise stateless.no_pair(made) from None
             forward(each_key, each)
 
     return step
