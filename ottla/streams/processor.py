@@ -241,7 +241,7 @@ class ExtractsTime(Protocol):
     """What a class of extractors makes."""
 
     def __call__(self, record: TimestampedRecord, partition_time: int, /) -> int:
-        """Return the time of a record, in ms; a negative one drops it."""
+        """Return the time of a record, in ms; a negative one is an error, unless the class also has `extract`."""
 
 
 TimestampExtractor = (
@@ -251,7 +251,8 @@ TimestampExtractor = (
     | Column
     | PysparkColumn
 )
-"""Gives the time of a record; a negative one drops it. The class of one does as well, and a Column of key and value.
+"""Gives the time of a record; a negative one is an error, unless it comes of an object with Kafka's method `extract`, which drops the
+record. The class of one does as well, and a Column of key and value.
 
 One of two arguments is also told the largest time that its partition had so far, -1 before the first.
 On Spark that begins anew with every micro-batch.
