@@ -3,6 +3,7 @@
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -82,3 +83,26 @@ def test_what_the_users_module_raises_is_told_with_its_place(
     assert {Path(each).name for each in re.findall(r'File "([^"]+)"', told)} == {
         "wrong_topology.py"
     }
+
+
+def test_options_of_set_reach_the_application_under_their_own_names(
+    run: Any, module: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of the application's own as well; one that is also a flag replaces the flag's default."""
+    seen: list[tuple[dict[str, Any], dict[str, Any]]] = []
+
+    def refuse(_topology: Topology, config: dict[str, Any], **words: Any) -> None:
+        seen.append((config, words))
+        raise ConfigError("seen")
+
+    monkeypatch.setattr("ottla.streams.app.KafkaStreams", refuse)
+    pairs = "prices.url=http://here", "max.records=5", "processing.guarantee=exactly_once_v2"
+    words = [each for pair in pairs for each in ("--set", pair)]
+    assert "seen" in run("streams", "run", f"{module}:topology", *words).errors
+    ((config, options),) = seen
+    assert config == {
+        "prices.url": "http://here",
+        "max.records": 5,
+        "processing.guarantee": "exactly_once_v2",
+    }
+    assert "processing_guarantee" not in options
