@@ -61,7 +61,7 @@ from ottla.streams.spelling import SnakeCase
 from ottla.streams.store_views import Change, StoreView, empty_view, view_of
 from ottla.streams.stream_time import StreamTime
 from ottla.streams.topic_checks import check_topics
-from ottla.streams.topology import Sink, Source, Topology
+from ottla.streams.topology import Sink, Source, Topology, visible_stores
 
 __all__ = ["KafkaStreams", "State", "StreamsMetadata", "UncaughtExceptionResponse"]
 
@@ -311,7 +311,7 @@ class KafkaStreams(SnakeCase):
     def metadata(self) -> tuple[StreamsMetadata, ...]:
         """Return all instances, the active one first (Kafka's metadataForAllStreamsClients)."""
         topology = self._topology
-        stores = frozenset((*topology.stores, *topology.global_stores))
+        stores = frozenset(visible_stores(topology))
         sources = [node for node in topology.nodes.values() if isinstance(node, Source)]
         topics = frozenset(topic for node in sources for topic in node.topics)
         active, instances = self._elector.instances
@@ -364,7 +364,7 @@ class KafkaStreams(SnakeCase):
             return self._open_global(name, with_timestamps=with_timestamps)
         builder = topology.stores.get(name)
         if builder is None:
-            known = ", ".join(sorted((*topology.stores, *topology.global_stores))) or "none"
+            known = ", ".join(sorted(visible_stores(topology))) or "none"
             raise StreamsError(f"there is no store {name}; the topology has: {known}")
         if not builder.logging_enabled:
             raise StreamsError(f"store {name} has no changelog, from which it could be read")

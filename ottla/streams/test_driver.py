@@ -26,7 +26,7 @@ from ottla.streams.serdes import Serde
 from ottla.streams.spelling import SnakeCase
 from ottla.streams.store_views import accessed, view_of
 from ottla.streams.stores.builders import DefaultSerdes, StoreBuilder
-from ottla.streams.topology import Topology
+from ottla.streams.topology import Topology, visible_stores
 from ottla.streams.user_errors import shorten
 
 K = TypeVar("K")
@@ -407,7 +407,7 @@ class TopologyTestDriver(SnakeCase):
         topology = self._task.topology
         builder = topology.stores.get(name) or topology.global_stores.get(name)
         if builder is None:
-            known = ", ".join(sorted(self._task.stores)) or "none"
+            known = ", ".join(sorted(visible_stores(topology))) or "none"
             raise StreamsError(f"there is no store {name}; the topology has: {known}")
         return builder, self._task.stores[name]
 
@@ -451,11 +451,12 @@ class TopologyTestDriver(SnakeCase):
     @property
     def state_stores(self) -> Mapping[str, Any]:
         """All stores by name, the global ones among them."""
-        return self._task.stores
+        visible = visible_stores(self._task.topology)
+        return {name: self._task.stores[name] for name in visible}
 
     def get_all_state_stores(self) -> dict[str, Any]:
         """Return all stores by name, the global ones among them."""
-        return dict(self._task.stores)
+        return dict(self.state_stores)
 
     def close(self) -> None:
         """End the topology."""

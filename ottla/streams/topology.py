@@ -358,7 +358,7 @@ class Topology(SnakeCase):
             if isinstance(node, Sink):
                 named = node.topic if isinstance(node.topic, str) else "(by a function)"
                 lines.append(Line(this, box("topic", named)))
-            stores = self.connected.get(node.name, ())
+            stores = visible_stores(self, node.name)
             lines += [Line(this, box("store", store), dashed=True) for store in stores]
         return draw(list(boxes.values()), lines)
 
@@ -373,9 +373,17 @@ class Topology(SnakeCase):
             return DescribedNode(
                 node.name, "sink", node.parents, (), getattr(node.topic, "__qualname__", "function")
             )
-        return DescribedNode(
-            node.name, "processor", node.parents, tuple(self.connected.get(node.name, ()))
-        )
+        return DescribedNode(node.name, "processor", node.parents, visible_stores(self, node.name))
+
+
+def visible_stores(topology: Topology, processor: str | None = None) -> tuple[str, ...]:
+    """Return the names of the stores, or of those of a processor, without the hidden ones."""
+    if processor is None:
+        names: Iterable[str] = (*topology.stores, *topology.global_stores)
+    else:
+        names = topology.connected.get(processor, ())
+    hidden = {name for name, store in topology.stores.items() if store.is_hidden}
+    return tuple(name for name in names if name not in hidden)
 
 
 def _check_store(builder: StoreBuilder) -> None:

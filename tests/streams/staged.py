@@ -4,7 +4,6 @@ Every micro-batch builds its tasks anew from what was kept. `pipe` is one micro-
 follows of it, until nothing comes back.
 """
 
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 
 import pyarrow as pa
@@ -22,9 +21,17 @@ from ottla.streams.spark.envelopes import (
 from ottla.streams.spark.layout import Application, Layout, lay_out
 from ottla.streams.spark.tasks import Entry, Stage
 from ottla.streams.stores.builders import DefaultSerdes
+from ottla.wire.records.columnar_partitioner import murmur2
+
+Batch = Mapping[tuple[str, int], Iterable[TopicRecord]]
 
 CLOCK = "clock"
 STRINGS = DefaultSerdes(Serdes.string(), Serdes.string())
+
+
+def partition_of(key: bytes | None, count: int) -> int:
+    """Return the partition of a key, as Kafka's default partitioner chooses it; records without a key go to 0."""
+    return 0 if key is None else (murmur2(key) & 0x7FFFFFFF) % count
 
 
 class Pages(dict[str, bytes]):
@@ -40,7 +47,7 @@ class Pages(dict[str, bytes]):
 
 
 class StagedRun:
-    """One query; `partitions` are those of topics on the broker, one where it does not say."""
+    """One query; `topics` are those on the broker, with their partitions."""
 
     def __init__(
         self,
@@ -53,6 +60,7 @@ class StagedRun:
         self._slots = Slots(self.layout.task_count, shuffle_partitions)
         self._state: dict[tuple[int, int], Pages] = {}
         self._offsets: dict[tuple[str, int], int] = {}
+        self._returning: list[tuple[str, TopicRecord]] = []
         self.produced: dict[str, list[ProducedRecord]] = {}
         self.dropped = 0
         """How many records its tasks dropped."""
@@ -65,23 +73,38 @@ class StagedRun:
         """Take one record of a topic."""
         self.run({(topic, record.partition): [record]})
 
-    def run(self, batch: Mapping[tuple[str, int], Iterable[TopicRecord]]) -> None:
+    def run(self, batch: Batch) -> None:
         """Take a micro-batch, and those that follow of the topics that come back."""
-        pending = deque([batch])
-        while pending:
-            written = list(self._micro_batch(pending.popleft()))
-            again: dict[tuple[str, int], list[TopicRecord]] = {}
-            for each in written:
-                self.produced.setdefault(each.topic, []).append(each)
-                if self.layout.routes_of(each.topic):
-                    record = TopicRecord(each.key, each.value, each.timestamp, each.headers)
-                    again.setdefault((each.topic, 0), []).append(record)
-            if again:
-                pending.append(again)
+        self.run_once(batch)
+        self.drain()
 
-    def _micro_batch(
-        self, batch: Mapping[tuple[str, int], Iterable[TopicRecord]]
-    ) -> Iterator[ProducedRecord]:
+    def drain(self) -> None:
+        """Take micro-batches of what comes back until nothing does."""
+        while self._returning:
+            self.run_once({})
+
+    def run_once(self, batch: Batch, returned: int | None = None) -> None:
+        """Take one micro-batch, with so many of the records that came back; None: with all of them."""
+        count = len(self._returning) if returned is None else returned
+        taken, self._returning = self._returning[:count], self._returning[count:]
+        whole = {place: list(records) for place, records in batch.items()}
+        for topic, record in taken:
+            whole.setdefault((topic, record.partition), []).append(record)
+        for each in list(self._micro_batch(whole)):
+            self.produced.setdefault(each.topic, []).append(each)
+            if self.layout.routes_of(each.topic):
+                record = TopicRecord(each.key, each.value, each.timestamp, each.headers)
+                partition = self._partition(each)
+                self._returning.append((each.topic, record._replace(partition=partition)))
+
+    def _partition(self, record: ProducedRecord) -> int:
+        count = self.layout.created.get(record.topic, 1)
+        if record.partition is not None:
+            assert record.partition < count, record
+            return record.partition
+        return partition_of(record.key, count)
+
+    def _micro_batch(self, batch: Batch) -> Iterator[ProducedRecord]:
         entry = Entry(self.layout, self._slots)
         envelopes = [
             each

@@ -20,6 +20,7 @@ from ottla.streams.operators.foreign_key import (
     SubscriptionReceive,
     SubscriptionSend,
     TableSerdes,
+    results_store,
     to_asking_partition,
 )
 from ottla.streams.operators.stateless import ToStream
@@ -394,7 +395,9 @@ def join_on_foreign_key(
         "-subscription-registration-processor", "KTABLE-FK-JOIN-SUBSCRIPTION-REGISTRATION-"
     )
     extracts = with_key(extractor, 2, "a foreign key extractor")
-    send = SubscriptionSend(extracts, left, this, that)
+    # Numbered names take numbers in Kafka's order, so the store is named after its own step.
+    results = None if left else results_store(f"{send_name}-results-store", table.key)
+    send = SubscriptionSend(extracts, results, this, that)
     graph.add(OperatorNode(send_name, (table.name,), send))
     sink = named("-subscription-registration-sink", "KTABLE-SINK-")
     source = named("-subscription-registration-source", "KTABLE-SOURCE-")
@@ -424,7 +427,7 @@ def join_on_foreign_key(
         "-subscription-response-resolver",
         "KTABLE-FK-JOIN-SUBSCRIPTION-RESPONSE-RESOLVER-PROCESSOR-",
     )
-    response = ResponseJoin(view, joiner, left, this, that)
+    response = ResponseJoin(view, joiner, results, this, that)
     graph.add(OperatorNode(response_name, (answer_source,), response, view.stores))
     return _foreign_key_result(table, response_name, options)
 

@@ -4,6 +4,11 @@ The left table subscribes at the partition of its foreign key; the right table a
 with its value, and all subscriptions when its value changes; answers to an older left value are dropped
 by the hash of the value that asked.
 
+Two updates of a left entry may be on their way at once: on Spark whenever they fall into one micro-batch, in Kafka
+Streams whenever they come fast. If the answer to the first one is dropped, what it would have taken back must be
+taken back by the answer to the second. So an inner join answers every subscription, and the left side keeps which
+entries have a result: an answer without a value takes a result back if there is one, and is ignored if there is none.
+
 Not done: Kafka's bytes on the two internal topics; they are read by this code alone.
 """
 
@@ -17,15 +22,18 @@ from typing import Any, NamedTuple
 from ottla.streams.operators.views import View
 from ottla.streams.processor import Processor, ProcessorContext
 from ottla.streams.records import Change, Record, ValueAndTimestamp
-from ottla.streams.serdes import Serde, resolve
+from ottla.streams.serdes import Serde, Serdes, resolve
 from ottla.streams.stores.builders import StoreBuilder
 
 AnyProcessor = Processor[Any, Any, Any, Any]
 
 _HASH_BYTES = 16
 _SUBSCRIPTION = struct.Struct(">bi?16s")
-_RESPONSE = struct.Struct(">i?16s?")
+_RESPONSE = struct.Struct(">i?16sB")
 _LENGTH = struct.Struct(">i")
+# What the byte before a response's value says.
+_NO_VALUE, _VALUE, _ONLY_TAKES_BACK = 0, 1, 2
+_HAS_RESULT = b"\x01"
 
 
 class Instruction(enum.IntEnum):
@@ -52,6 +60,8 @@ class Response(NamedTuple):
     value: bytes | None
     partition: int
     value_hash: bytes | None
+    only_takes_back: bool = False
+    """Whether a tombstone follows only if the left entry has a result."""
 
 
 def _write_subscription(asked: Subscription) -> bytes:
@@ -67,15 +77,19 @@ def _read_subscription(data: bytes) -> Subscription:
 
 
 def _write_response(answer: Response) -> bytes:
-    has_hash, has_value = answer.value_hash is not None, answer.value is not None
-    head = _RESPONSE.pack(answer.partition, has_hash, answer.value_hash or b"", has_value)
+    kind = _NO_VALUE if answer.value is None else _VALUE
+    if answer.only_takes_back:
+        kind = _ONLY_TAKES_BACK
+    has_hash = answer.value_hash is not None
+    head = _RESPONSE.pack(answer.partition, has_hash, answer.value_hash or b"", kind)
     return head + (answer.value or b"")
 
 
 def _read_response(data: bytes) -> Response:
-    partition, has_hash, value_hash, has_value = _RESPONSE.unpack_from(data)
-    value = data[_RESPONSE.size :] if has_value else None
-    return Response(value, partition, value_hash if has_hash else None)
+    partition, has_hash, value_hash, kind = _RESPONSE.unpack_from(data)
+    value = data[_RESPONSE.size :] if kind == _VALUE else None
+    value_hash = value_hash if has_hash else None
+    return Response(value, partition, value_hash, kind == _ONLY_TAKES_BACK)
 
 
 SUBSCRIPTION_SERDE: Serde[Subscription] = Serde(
@@ -115,15 +129,29 @@ class TableSerdes:
         return resolve(self.key, defaults.key), resolve(self.value, defaults.value)
 
 
+def results_store(name: str, key: Serde[Any] | None) -> StoreBuilder:
+    """Describe the store of the left entries that have a result; Kafka's topology has none like it."""
+    value = Serdes.bytes()
+    return StoreBuilder(name, "key_value", key, value, logging_enabled=False, is_hidden=True)
+
+
 @dataclass(frozen=True)
 class SubscriptionSend:
-    """Tells the right side, for each change of the left table, what it is to do."""
+    """Send to the right side, for each change of the left table, what it must do.
+
+    `results` is the store of the left entries that have a result; a left join needs none.
+    """
 
     extractor: Callable[[Any, Any], Any]
-    left: bool
+    results: StoreBuilder | None
     this: TableSerdes
     other: TableSerdes
     versioned_semantics: bool = False
+
+    @property
+    def stores(self) -> tuple[StoreBuilder, ...]:
+        """The left entries that have a result."""
+        return () if self.results is None else (self.results,)
 
     def __call__(self) -> AnyProcessor:
         """Make the processor."""
@@ -138,6 +166,8 @@ class _SubscriptionSendProcessor(AnyProcessor):
         super().init(context)
         self._key, self._value = self._operator.this.resolve(context)
         self._foreign_key, _ = self._operator.other.resolve(context)
+        results = self._operator.results
+        self._results: Any = None if results is None else context.store(results.name)
 
     def process(self, record: Record[Any, Any]) -> None:
         change: Change[Any] = record.value
@@ -146,7 +176,7 @@ class _SubscriptionSendProcessor(AnyProcessor):
             return
         if self._operator.versioned_semantics and not change.is_latest:
             return
-        steps = self._left_steps if self._operator.left else self._inner_steps
+        steps = self._left_steps if self._results is None else self._inner_steps
         value_hash = _hash(self._value.to_bytes(change.new_value))
         for foreign_key, instruction in steps(record.key, change):
             metadata = self.context.record_metadata
@@ -172,10 +202,14 @@ class _SubscriptionSendProcessor(AnyProcessor):
 
     def _inner_steps(self, key: Any, change: Change[Any]) -> list[tuple[Any, Instruction]]:
         new, old = self._foreign(key, change.new_value), self._foreign(key, change.old_value)
-        if old is None:
-            if new is None and change.new_value is not None:
+        if old is None and new is None:
+            if change.new_value is not None:
                 self.context.skip("due to null foreign key")
-            return [] if new is None else [(new, Instruction.PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE)]
+            # The answer that would have taken the result back is still on its way, and will be dropped.
+            has_result = self._results.get(key) is not None
+            return [(None, Instruction.PROPAGATE_NULL_IF_NO_FK_VAL_AVAILABLE)] if has_result else []
+        if old is None:
+            return [(new, Instruction.PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE)]
         if new is None:
             return [(old, Instruction.DELETE_KEY_AND_PROPAGATE)]
         if self._differ(new, old):
@@ -258,9 +292,9 @@ class _SubscriptionJoinProcessor(AnyProcessor):
             return
         if asked.instruction is Instruction.DELETE_KEY_AND_PROPAGATE:
             value = None
-        elif asked.instruction is Instruction.PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE and entry is None:
-            return
-        answer = Response(value, asked.partition, asked.value_hash)
+        only_if = asked.instruction is Instruction.PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE
+        only_takes_back = only_if and entry is None
+        answer = Response(value, asked.partition, asked.value_hash, only_takes_back)
         timestamp = record.timestamp if entry is None else max(record.timestamp, entry.timestamp)
         key = self._key.deserialize(asked.primary_key)
         self.context.forward(Record(key, answer, timestamp, record.headers))
@@ -313,13 +347,21 @@ class _ForeignTableJoinProcessor(AnyProcessor):
 
 @dataclass(frozen=True)
 class ResponseJoin:
-    """Joins an answer with the left value that asked for it; an answer to an older value is dropped."""
+    """Join an answer with the left value that asked for it; drop an answer to an older value.
+
+    `results` is the store of the left entries that have a result; a left join needs none.
+    """
 
     view: View
     joiner: Callable[[Any, Any], Any]
-    left: bool
+    results: StoreBuilder | None
     this: TableSerdes
     other: TableSerdes
+
+    @property
+    def stores(self) -> tuple[StoreBuilder, ...]:
+        """The left entries that have a result."""
+        return () if self.results is None else (self.results,)
 
     def __call__(self) -> AnyProcessor:
         """Make the processor."""
@@ -335,6 +377,8 @@ class _ResponseJoinProcessor(AnyProcessor):
         self._table = self._operator.view.open(context)
         _, self._value = self._operator.this.resolve(context)
         _, self._foreign_value = self._operator.other.resolve(context)
+        results = self._operator.results
+        self._results: Any = None if results is None else context.store(results.name)
 
     def process(self, record: Record[Any, Any]) -> None:
         answer: Response = record.value
@@ -343,7 +387,18 @@ class _ResponseJoinProcessor(AnyProcessor):
         if answer.value_hash != _hash(self._value.to_bytes(this)):
             return
         other = self._foreign_value.from_bytes(answer.value)
-        if other is None and (not self._operator.left or this is None):
-            self.context.forward(record.with_value(None))
+        if self._results is None:
+            joined = None if this is None else self._operator.joiner(this, other)
         else:
-            self.context.forward(record.with_value(self._operator.joiner(this, other)))
+            joined = None if this is None or other is None else self._operator.joiner(this, other)
+            had_result = self._has_result(record.key, joined is not None)
+            if answer.only_takes_back and not had_result:
+                return
+        self.context.forward(record.with_value(joined))
+
+    def _has_result(self, key: Any, has_one: bool) -> bool:
+        """Keep whether an entry has a result; return whether it had one before."""
+        had_one = self._results.get(key) is not None
+        if has_one != had_one:
+            self._results.put(key, _HAS_RESULT if has_one else None)
+        return had_one

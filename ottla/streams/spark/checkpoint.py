@@ -17,7 +17,7 @@ from ottla.base.errors import ConfigError
 from ottla.streams.spark.layout import Kind, Layout
 from ottla.streams.spark.ranges import Offsets, from_json, to_json
 from ottla.streams.stores.builders import StoreBuilder
-from ottla.streams.topology import ProcessorNode, Sink, Source, TopologyNode
+from ottla.streams.topology import ProcessorNode, Sink, Source, TopologyNode, visible_stores
 
 _FILE = "ottla-topology.json"
 _SHOWN = 8
@@ -33,7 +33,8 @@ def shape_of(layout: Layout) -> list[str]:
         )
         lines += [f"  {_node(kind, node)}" for node in kind.topology.nodes.values()]
         stores = {**kind.topology.stores, **kind.topology.global_stores}
-        lines += [f"  {_store(store)}" for store in stores.values()]
+        # A checkpoint without a hidden store is read as one whose hidden store is empty.
+        lines += [f"  {_store(stores[name])}" for name in visible_stores(kind.topology)]
     lines += [f"shuffle {topic} to {kind}" for topic, kind in sorted(layout.shuffled.items())]
     return lines
 
@@ -45,13 +46,13 @@ def _node(kind: Kind, node: TopologyNode) -> str:
         topic = node.topic if isinstance(node.topic, str) else "a function's topics"
         return f"sink {node.name} to {topic}, below {', '.join(node.parents)}"
     assert isinstance(node, ProcessorNode)
-    stores = ", ".join(kind.topology.connected.get(node.name, ())) or "no store"
+    stores = ", ".join(visible_stores(kind.topology, node.name)) or "no store"
     return f"processor {node.name} with {stores}, below {', '.join(node.parents)}"
 
 
 def _store(store: StoreBuilder) -> str:
     known = {each.name: getattr(store, each.name) for each in fields(store)}
-    left_out = ("name", "kind", "logging_enabled", "caching_enabled")
+    left_out = ("name", "kind", "logging_enabled", "caching_enabled", "is_hidden")
     facts = (f"{name} {value!r}" for name, value in known.items() if name not in left_out)
     return f"store {store.name}: {store.kind}, {', '.join(facts)}"
 

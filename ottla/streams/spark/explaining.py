@@ -7,7 +7,7 @@ from ottla.streams.runtime import TaskSettings
 from ottla.streams.serdes.doors import open_door
 from ottla.streams.spark.column_steps import SparkType, expressions_of, lower_layout
 from ottla.streams.spark.layout import Application, Feed, Kind, Layout, components, lay_out
-from ottla.streams.topology import Sink, Source, Topology, TopologyNode
+from ottla.streams.topology import Sink, Source, Topology, TopologyNode, visible_stores
 
 _FEEDS = {
     Feed.BY_PARTITION: "to the task of the record's partition",
@@ -56,8 +56,9 @@ def _stage(number: int, kind: Kind) -> Iterator[str]:
     tasks = f"{kind.partitions} task{'s' * (kind.partitions != 1)}"
     place = f"stage {kind.level}: transformWithState" if kind.level else "where the source is read"
     yield f"Sub-topology {number}: {place}, {tasks}"
-    for name in kind.topology.stores:
-        yield f"  Store {name}: Python, its pages in Spark's state store (JVM)"
+    for name in visible_stores(kind.topology):
+        if name in kind.topology.stores:
+            yield f"  Store {name}: Python, its pages in Spark's state store (JVM)"
 
 
 def _arrivals(layout: Layout, number: int) -> Iterator[str]:

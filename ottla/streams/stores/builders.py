@@ -58,6 +58,8 @@ class StoreBuilder:
     """How long a key-value store keeps an entry, in stream time; 0: until it is removed."""
     log_config: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Options of its changelog's topic, over those that an application gives it."""
+    is_hidden: bool = False
+    """Whether descriptions and lists leave it out: a store of ours that Kafka's topology does not have."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):

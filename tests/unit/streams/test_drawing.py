@@ -6,6 +6,7 @@ import pytest
 
 from ottla.streams import StreamsBuilder, Topology, explain
 from ottla.streams.columns import col
+from ottla.streams.topology import visible_stores
 from tests.streams.recorded.topologies import build
 from tests.streams.transcripts import NAMES
 
@@ -28,8 +29,10 @@ def test_every_topology_is_drawn(name: str) -> None:
         assert rectangle is not None
         boxes.append([float(rectangle.attrib[each]) for each in ("x", "y", "width", "height")])
     texts = [each.text for each in root.iter(f"{_SVG}text")]
-    for each in (*topology.nodes, *topology.stores, *topology.global_stores):
+    stores = visible_stores(topology)
+    for each in (*topology.nodes, *stores):
         assert texts.count(each) == 1
+    assert not (set(topology.stores) - set(stores)) & set(texts)
     width, height = float(root.attrib["width"]), float(root.attrib["height"])
     for number, (x, y, w, h) in enumerate(boxes):
         assert 0 <= x <= x + w <= width

@@ -1,0 +1,261 @@
+"""However records are cut into micro-batches, tables end as they end on the test driver.
+
+Records of all topics are mixed, several updates of a key fall into one micro-batch, and answers that come back
+through a topic are delayed by any number of micro-batches. Times rise: among topics, Spark takes records by time.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ottla.streams import KTable, StreamsBuilder, Topology, TopologyTestDriver
+from ottla.streams.runtime import ProducedRecord, TaskSettings, TopicRecord
+from ottla.streams.spark.layout import Application
+from tests.streams.recorded.topologies import SCENARIOS, Build, build, out, pair, versions
+from tests.streams.staged import STRINGS, StagedRun, partition_of
+from tests.streams.transcripts import NAMES
+
+_ALL_TOPICS = ("in", "in-two", "other", "third")
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """A record: its topic, how long after the one before, key and value ("-": none); whether a micro-batch ends."""
+
+    topic: int
+    after_ms: int
+    key: str
+    value: str
+    ends: bool
+    returned: int
+
+
+def _text(value: str) -> bytes | None:
+    return None if value == "-" else value.encode()
+
+
+_ARRIVALS = st.lists(
+    st.builds(
+        Arrival,
+        st.integers(0, 2),
+        st.sampled_from((1, 1, 1, 2, 7)),
+        st.sampled_from("abxx"),
+        st.sampled_from(("a", "b", "x", "ax", "ay", "bx", "xy", "-", "-")),
+        st.sampled_from((False, False, True)),
+        st.integers(0, 4),
+    ),
+    max_size=30,
+)
+
+
+def _first(value: str) -> str | None:
+    """Find the foreign key in a value: none where it begins with x."""
+    return None if value[0] == "x" else value[0]
+
+
+def _summed(table: KTable[Any, Any]) -> KTable[Any, Any]:
+    """Count the characters of all values, in one group, which goes with its last value."""
+    return table.group_by(lambda k, v: ("all", v)).aggregate(
+        lambda: "0",
+        lambda v, total: str(int(total) + len(v)),
+        lambda v, total: None if int(total) == len(v) else str(int(total) - len(v)),
+    )
+
+
+def _joined(b: StreamsBuilder, **options: Any) -> KTable[Any, Any]:
+    return b.table("in").join(b.table("other"), _first, pair, **options)
+
+
+def _joined_left(b: StreamsBuilder) -> KTable[Any, Any]:
+    return b.table("in").left_join(b.table("other"), _first, pair)
+
+
+def _joined_itself(b: StreamsBuilder) -> None:
+    table = b.table("in")
+    out(table.join(table, _first, pair))
+
+
+def _joined_versions(b: StreamsBuilder) -> None:
+    left, right = (b.table(name, materialized=versions(name)) for name in ("in", "other"))
+    out(left.join(right, _first, pair))
+
+
+_FOREIGN: dict[str, Build] = {
+    "foreign_inner": lambda b: out(_joined(b)),
+    "foreign_left": lambda b: out(_joined_left(b)),
+    "foreign_inner_stored": lambda b: out(_joined(b, materialized="joined")),
+    "foreign_inner_summed": lambda b: out(_summed(_joined(b))),
+    "foreign_left_summed": lambda b: out(_summed(_joined_left(b))),
+    "foreign_inner_filtered": lambda b: out(
+        b.table("in")
+        .filter(lambda v: v != "ay")
+        .join(b.table("other").filter(lambda v: v != "ax"), _first, pair)
+        .map_values(lambda v: f"{v}!")
+    ),
+    "foreign_inner_of_counts": lambda b: out(
+        b.table("in").join(b.table("other").group_by(lambda k, v: (v[0], v)).count(), _first, pair)
+    ),
+    "foreign_inner_chain": lambda b: out(_joined(b).join(b.table("third"), _first, pair)),
+    "foreign_inner_joined_by_key": lambda b: out(_joined(b).outer_join(b.table("third"), pair)),
+    "foreign_inner_of_itself": _joined_itself,
+    "foreign_inner_versioned": _joined_versions,
+}
+_KEYED: dict[str, Build] = {
+    "table_joins_summed": lambda b: out(
+        _summed(
+            b.table("in")
+            .join(b.table("other"), pair)
+            .left_join(b.table("third"), pair)
+            .filter(lambda v: not v.startswith("ax"))
+        )
+    ),
+    "table_outer_join_summed": lambda b: out(
+        _summed(b.table("in").outer_join(b.table("other").map_values(lambda v: v[0]), pair))
+    ),
+    "table_group_aggregate_summed": lambda b: out(
+        _summed(b.table("in").group_by(lambda k, v: (v[0], v)).count().map_values(str))
+    ),
+    "stream_joined_with_grouped_table": lambda b: (
+        b.stream("in")
+        .left_join(b.table("other").group_by(lambda k, v: (v[0], v)).count(), pair)
+        .to("out")
+    ),
+}
+_OWN = _FOREIGN | _KEYED
+_RECORDED = [each for each in NAMES if each in SCENARIOS]
+
+
+def _topology(name: str) -> Topology:
+    if name not in _OWN:
+        return build(name)
+    builder = StreamsBuilder()
+    _OWN[name](builder)
+    return builder.build()
+
+
+def _sources(topology: Topology) -> list[str]:
+    """Return the topics on the broker that a topology reads."""
+    nodes = topology.nodes.values()
+    names = [topic for each in nodes for topic in getattr(each, "topics", ())]
+    return [each for each in names if each in _ALL_TOPICS] or ["in", "in-two"]
+
+
+def _staged(name: str, arrivals: list[Arrival], partitions: int) -> dict[str, list[ProducedRecord]]:
+    """Run the stages; return what they wrote."""
+    topology = _topology(name)
+    sources = _sources(topology)
+    topics = dict.fromkeys(_ALL_TOPICS, partitions)
+    run = StagedRun(Application(topology, TaskSettings("test", STRINGS)), topics=topics)
+    batch: dict[tuple[str, int], list[TopicRecord]] = {}
+    now = 0
+    for each in arrivals:
+        now += each.after_ms
+        topic, key = sources[each.topic % len(sources)], _text(each.key)
+        place = topic, partition_of(key, partitions)
+        batch.setdefault(place, []).append(TopicRecord(key, _text(each.value), now))
+        if each.ends:
+            run.run_once(batch, each.returned)
+            batch = {}
+    run.run(batch)
+    return run.produced
+
+
+def _driven(name: str, arrivals: list[Arrival]) -> dict[str, list[ProducedRecord]]:
+    """Run the test driver; return what it wrote."""
+    topology = _topology(name)
+    sources = _sources(topology)
+    serdes = {"default_key_serde": STRINGS.key, "default_value_serde": STRINGS.value}
+    with TopologyTestDriver(topology, **serdes) as driver:
+        now = 0
+        for each in arrivals:
+            now += each.after_ms
+            record = TopicRecord(_text(each.key), _text(each.value), now)
+            driver.pipe(sources[each.topic % len(sources)], record)
+        return {topic: driver.produced(topic) for topic in driver.produced_topic_names}
+
+
+def _ends(records: list[ProducedRecord]) -> dict[bytes | None, bytes]:
+    """Return what a table of these records has."""
+    last = {each.key: each.value for each in records}
+    return {key: value for key, value in last.items() if value is not None}
+
+
+def _check(name: str, arrivals: list[Arrival], partitions: int) -> None:
+    expected, found = _driven(name, arrivals), _staged(name, arrivals, partitions)
+    for topic in expected.keys() | found.keys():
+        # Subscriptions hold partitions, of which the driver has one.
+        is_state = topic.endswith("-changelog") and "SUBSCRIPTION" not in topic
+        if topic.startswith("out") or is_state:
+            ends = [_ends(records.get(topic, [])) for records in (expected, found)]
+            assert ends[1] == ends[0], topic
+
+
+_ANY = settings(deadline=None, suppress_health_check=list(HealthCheck))
+# Among topics, what keeps nothing writes in no order, and a global table is filled first.
+_UNORDERED = ("merge", "pattern", "stream_global_join", "stream_global_left_join")
+
+
+@pytest.mark.parametrize("name", _FOREIGN)
+@settings(_ANY, max_examples=60)
+@given(_ARRIVALS, st.sampled_from((1, 3)))
+def test_foreign_key_joins_end_as_on_the_driver(
+    name: str, arrivals: list[Arrival], partitions: int
+) -> None:
+    """The result, its store and what is summed of it, over one partition and over three."""
+    _check(name, arrivals, partitions)
+
+
+@pytest.mark.parametrize("name", _KEYED)
+@settings(_ANY, max_examples=20)
+@given(_ARRIVALS, st.sampled_from((1, 3)))
+def test_tables_end_as_on_the_driver(name: str, arrivals: list[Arrival], partitions: int) -> None:
+    """Joins by key, groupings and what is summed of them, over one partition and over three."""
+    _check(name, arrivals, partitions)
+
+
+@pytest.mark.parametrize("name", [each for each in _RECORDED if each not in _UNORDERED])
+@settings(_ANY, max_examples=8)
+@given(_ARRIVALS)
+def test_every_operator_ends_as_on_the_driver(name: str, arrivals: list[Arrival]) -> None:
+    """Every store and every topic holds, by key, what it holds when records come one by one."""
+    _check(name, arrivals, 1)
+
+
+def _in_one_batch(*records: tuple[int, str, str]) -> list[Arrival]:
+    """Return a right row and a left row that joins it, then records that come in one micro-batch."""
+    first = Arrival(1, 1, "a", "Ann", True, 0), Arrival(0, 1, "k", "a", True, 9)
+    return [*first, *(Arrival(topic, 1, key, value, False, 0) for topic, key, value in records)]
+
+
+@pytest.mark.parametrize(
+    "arrivals",
+    [
+        _in_one_batch((0, "k", "b1"), (0, "k", "b2")),
+        _in_one_batch((0, "k", "-"), (0, "k", "b1")),
+        _in_one_batch((0, "k", "-"), (0, "k", "b1"), (0, "k", "b2")),
+        _in_one_batch((0, "k", "x1"), (0, "k", "x2")),
+        _in_one_batch((0, "k", "x1"), (0, "k", "-")),
+        _in_one_batch((1, "a", "-"), (0, "k", "a2")),
+        _in_one_batch((0, "k", "-"), (0, "k", "a"), (0, "k", "-"), (1, "a", "-"), (0, "k", "a")),
+    ],
+    ids=[
+        "two updates to a missing key",
+        "deleted and written again",
+        "deleted and written twice",
+        "two updates without a foreign key",
+        "no foreign key, then deleted",
+        "the right row deleted before an update",
+        "the same value again",
+    ],
+)
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_inner_foreign_key_join_takes_back_a_result_of_older_updates(
+    arrivals: list[Arrival], partitions: int
+) -> None:
+    """No stale row is left if the answer that takes it back is dropped for a newer value's."""
+    produced = _staged("foreign_inner_summed", arrivals, partitions)
+    assert _ends(produced["out"]) == {}
+    _check("foreign_inner", arrivals, partitions)
