@@ -3,7 +3,8 @@
     from ottla.testing import Cluster
 
     with Cluster() as cluster:
-        producer = confluent_kafka.Producer({"bootstrap.servers": cluster.bootstrap})
+        settings = {"bootstrap.servers": cluster.bootstrap, "partitioner": "murmur2_random"}
+        producer = confluent_kafka.Producer(settings)
 
 `Cluster` is imported on first access: pytest loads the plugin in every project that has Ottla
 installed, and a run that does not use the broker must not pay for its import.

@@ -2,7 +2,8 @@
 
     def test_orders(ottla_cluster):
         ottla_cluster.create_topic("orders", partitions=3)
-        producer = Producer({"bootstrap.servers": ottla_cluster.bootstrap})
+        settings = {"bootstrap.servers": ottla_cluster.bootstrap, "partitioner": "murmur2_random"}
+        producer = Producer(settings)
 
 Broker options of a test, a class or a module: override the fixture `ottla_options`. Nothing of the
 broker is imported before the first test that uses it.

@@ -78,6 +78,12 @@ def _joined_itself(b: StreamsBuilder) -> None:
     out(table.join(table, _first, pair))
 
 
+def _joined_right_first(b: StreamsBuilder) -> None:
+    """Let the subscriptions be the topic that leads back, not the answers."""
+    right = b.table("other")
+    out(_summed(b.table("in").join(right, _first, pair)))
+
+
 def _joined_versions(b: StreamsBuilder) -> None:
     left, right = (b.table(name, materialized=versions(name)) for name in ("in", "other"))
     out(left.join(right, _first, pair))
@@ -101,6 +107,7 @@ _FOREIGN: dict[str, Build] = {
     "foreign_inner_chain": lambda b: out(_joined(b).join(b.table("third"), _first, pair)),
     "foreign_inner_joined_by_key": lambda b: out(_joined(b).outer_join(b.table("third"), pair)),
     "foreign_inner_of_itself": _joined_itself,
+    "foreign_inner_right_first": _joined_right_first,
     "foreign_inner_versioned": _joined_versions,
 }
 _KEYED: dict[str, Build] = {

@@ -14,7 +14,7 @@ from enum import Enum
 
 from ottla.streams.errors import TopologyError
 from ottla.streams.operators import stateless
-from ottla.streams.operators.foreign_key import SubscriptionSend
+from ottla.streams.operators.foreign_key import SubscriptionSend, to_asking_partition
 from ottla.streams.operators.table_joins import StreamTableJoin
 from ottla.streams.operators.tables import (
     TableMap,
@@ -107,10 +107,33 @@ class Layout:
     clock_topic: str | None = None
     """The topic whose records are the wall clock, for the tasks that ask for it."""
     clocked: tuple[int, ...] = ()
+    meeting: frozenset[int] = field(init=False, default=frozenset())
+    """The kinds whose tasks read several topics by partition, so that murmur2 must have chosen the partitions of all."""
     _first_tasks: tuple[int, ...] = field(init=False, default=())
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_first_tasks", tuple(each.first_task for each in self.kinds))
+        meeting = (number for number, kind in enumerate(self.kinds) if self._meets(kind))
+        object.__setattr__(self, "meeting", frozenset(meeting))
+
+    def _meets(self, kind: Kind) -> bool:
+        nodes = kind.topology.nodes.values()
+        sources = [each for each in nodes if isinstance(each, Source) and not each.is_global]
+        name = kind.application.topic_name
+        topics = {name(topic) for source in sources for topic in source.topics}
+        nodes = kind.application.topology.nodes.values()
+        placed = {
+            name(node.topic): node.partitioner
+            for node in nodes
+            if isinstance(node, Sink) and isinstance(node.topic, str) and node.partitioner
+        }
+        # The answers of a foreign-key join go to the partition that asked, whatever their keys are.
+        topics -= {topic for topic, chosen in placed.items() if chosen is to_asking_partition}
+        if topics & placed.keys():
+            # The application has a partitioner of its own for what meets there.
+            return False
+        count = len(topics) + sum(2 for each in sources if each.pattern)
+        return count > 1 and kind.level > 0 and kind.partitions > 1
 
     @property
     def levels(self) -> int:

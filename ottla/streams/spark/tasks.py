@@ -21,6 +21,7 @@ from ottla.streams.spark.fused import PlainTask
 from ottla.streams.spark.internal_topics import changelogs_of, latest_changes
 from ottla.streams.spark.layout import Feed, Kind, Layout, Route
 from ottla.streams.spark.pages import PagedMaps, PageStore
+from ottla.streams.spark.placement import PROCESS_PLACEMENT, KeyPlacement
 from ottla.streams.spark.remembering import TaskMemory
 from ottla.streams.stores.packing import pack, unpack
 from ottla.streams.topology import Source
@@ -49,8 +50,11 @@ def dropped_records() -> DroppedRecords:
 class Entry:
     """Takes batches of source topics; lives as long as a task of Spark's that reads."""
 
-    def __init__(self, layout: Layout, slots: Slots) -> None:
+    def __init__(
+        self, layout: Layout, slots: Slots, placement: KeyPlacement = PROCESS_PLACEMENT
+    ) -> None:
         self._layout = layout
+        self._placement = placement
         self._outbox = Outbox(layout, slots, 0)
         self._topics = sorted(layout.routes)
         self._tasks: dict[int, PlainTask] = {}
@@ -70,7 +74,9 @@ class Entry:
                 for task in self._layout.kinds[number].tasks:
                     yield self._address(task, topic, partition, records)
             return
-        for route in self._layout.routes_of(topic):
+        routes = self._layout.routes_of(topic)
+        self._check_keys(routes, topic, (partition, records), partition_count)
+        for route in routes:
             kind = self._layout.kinds[route.kind]
             if kind.level == 0:
                 yield from self._run(route.kind, topic, partition, records)
@@ -78,6 +84,22 @@ class Entry:
                 if route.feed is Feed.BY_PARTITION and partition_count not in (0, kind.partitions):
                     route = replace(route, feed=Feed.BY_KEY)
                 yield from self._send(kind, route, topic, (partition, records))
+
+    def _check_keys(
+        self,
+        routes: Iterable[Route],
+        topic: str,
+        batch: tuple[int, pa.RecordBatch],
+        partition_count: int,
+    ) -> None:
+        """Check where keys are, of a topic that meets others partition by partition."""
+        partition, records = batch
+        for route in routes:
+            count = self._layout.kinds[route.kind].partitions
+            meets = route.kind in self._layout.meeting and topic not in self._layout.created
+            if meets and route.feed is Feed.BY_PARTITION and partition_count in (0, count):
+                self._placement.check(topic, partition, records.column("key"), count)
+                return
 
     def _address(self, task: int, topic: str, partition: int, records: pa.RecordBatch) -> Envelope:
         first = records.column("offset")[0].as_py()

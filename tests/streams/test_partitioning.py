@@ -1,0 +1,101 @@
+"""Joins of topics whose keys another client's partitioner placed, and what makes them right."""
+
+import re
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ottla.streams import KTable, StreamsBuilder, Topology
+from ottla.streams.runtime import TaskSettings, TopicRecord
+from ottla.streams.spark.layout import Application
+from tests.streams.staged import STRINGS, StagedRun, partition_of
+
+_PARTITIONS = 3
+_CUSTOMERS = {f"c{number}": f"name-{number}" for number in range(20)}
+_ORDERS = {f"o{number}": f"c{number % 20}" for number in range(60)}
+
+
+def _crc32(key: bytes, count: int) -> int:
+    """Place a key as librdkafka does unless it is told otherwise."""
+    return zlib.crc32(key) % count
+
+
+def _plain(builder: StreamsBuilder, topic: str) -> KTable[Any, Any]:
+    return builder.table(topic)
+
+
+def _repartitioned(builder: StreamsBuilder, topic: str) -> KTable[Any, Any]:
+    return builder.stream(topic).repartition().to_table()
+
+
+_ROOT = Path(__file__).resolve().parents[2]
+_Read = Callable[[StreamsBuilder, str], KTable[Any, Any]]
+
+
+def _foreign_key(read: _Read) -> Topology:
+    builder = StreamsBuilder()
+    orders, customers = builder.table("orders"), read(builder, "customers")
+    joined = orders.join(customers, lambda order: order, lambda order, name: f"{order} is {name}")
+    joined.to_stream().to("out")
+    return builder.build()
+
+
+def _by_key(read: _Read) -> Topology:
+    builder = StreamsBuilder()
+    orders = builder.stream("orders").map(lambda key, customer: (customer, key))
+    orders.join(read(builder, "customers"), lambda order, name: f"{order} of {name}").to("out")
+    return builder.build()
+
+
+def _written(topology: Topology, place: Callable[[bytes, int], int]) -> set[tuple[Any, Any]]:
+    """Write customers, placed by a function, then orders; return the results."""
+    topics = {"orders": _PARTITIONS, "customers": _PARTITIONS}
+    run = StagedRun(Application(topology, TaskSettings("test", STRINGS)), topics=topics)
+    for topic, rows in (("customers", _CUSTOMERS), ("orders", _ORDERS)):
+        batch: dict[tuple[str, int], list[TopicRecord]] = {}
+        for key, value in rows.items():
+            data = key.encode()
+            record = TopicRecord(data, value.encode(), 0)
+            batch.setdefault((topic, place(data, _PARTITIONS)), []).append(record)
+        run.run(batch)
+    return {(each.key, each.value) for each in run.produced.get("out", [])}
+
+
+@pytest.mark.parametrize("build", [_foreign_key, _by_key])
+def test_join_misses_rows_that_are_partitioned_otherwise(
+    build: Callable[[_Read], Topology],
+) -> None:
+    """What the warning is about: results are missing, and nothing fails."""
+    complete = _written(build(_plain), partition_of)
+    assert len(complete) == len(_ORDERS)
+    assert len(_written(build(_plain), _crc32)) < len(complete)
+
+
+@pytest.mark.parametrize("place", [partition_of, _crc32])
+@pytest.mark.parametrize("build", [_foreign_key, _by_key])
+def test_repartitioned_table_joins_whatever_placed_its_keys(
+    build: Callable[[_Read], Topology], place: Callable[[bytes, int], int]
+) -> None:
+    """`builder.stream(topic).repartition().to_table()` gives each row to the task of its key."""
+    assert _written(build(_repartitioned), place) == _written(build(_plain), partition_of)
+
+
+def _shown_and_shipped() -> list[Path]:
+    """Return the files that make producers for users, or show how to."""
+    folders = ("ottla", "demo", "examples", "docs")
+    found = [path for folder in folders for path in (_ROOT / folder).rglob("*.*")]
+    return [_ROOT / "README.md", *(each for each in found if each.suffix in (".py", ".md"))]
+
+
+def test_own_producers_use_murmur2() -> None:
+    """Whatever makes a producer of librdkafka sets Kafka's partitioner."""
+    makes = re.compile(
+        r"(?:confluent_kafka|librdkafka)\.Producer\b|from confluent_kafka import .*Producer"
+    )
+    texts = {path: path.read_text(encoding="utf-8") for path in _shown_and_shipped()}
+    making = {path.relative_to(_ROOT).as_posix() for path in texts if makes.search(texts[path])}
+    assert {"README.md", "demo/flights.py", "ottla/client/transport.py"} <= making
+    assert not {each for each in making if "murmur2_random" not in texts[_ROOT / each]}
