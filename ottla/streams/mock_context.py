@@ -62,6 +62,7 @@ class MockProcessorContext(SnakeCase):
         self.skipped = 0
         self.emit_interval_ms = 0
         self.record_metadata: RecordMetadata | None = None
+        self.task_partition = 0
         self.scheduled_punctuators: list[CapturedPunctuator] = []
         self.committed = False
         self._forwarded: list[CapturedForward] = []

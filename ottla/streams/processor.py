@@ -76,6 +76,10 @@ class ProcessorContext(Protocol[KForward, VForward]):
     def record_metadata(self) -> RecordMetadata | None:
         """Where the current record was read; None in a punctuator."""
 
+    @property
+    def task_partition(self) -> int:
+        """The number of the task within its sub-topology: the partition whose records it takes."""
+
     def forward(self, record: Record[KForward, VForward], child: str | None = None) -> None:
         """Send a record to all children, or to one by its name."""
 

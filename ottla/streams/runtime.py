@@ -81,6 +81,11 @@ class NodeContext(SnakeCase):
         """Where the current record was read; None in a punctuator."""
         return self._task.metadata
 
+    @property
+    def task_partition(self) -> int:
+        """The number of the task within its sub-topology."""
+        return self._task.partition
+
     def forward(self, record: Record[Any, Any], child: str | None = None) -> None:
         """Send a record to all children, or to one by its name."""
         task = self._task
@@ -253,11 +258,10 @@ class Task:
         open_map: OpenMap = open_memory,
         dropped: DroppedRecords | None = None,
     ) -> None:
-        self.topology = topology
-        self.settings = settings
-        self.clock = clock
+        self.topology, self.settings, self.clock = topology, settings, clock
         self.dropped = dropped or DroppedRecords(clock)
         self.stream_time = NO_TIMESTAMP
+        self.partition = 0
         self.metadata: RecordMetadata | None = None
         self.raw: TopicRecord | None = None
         """The record that is being processed as it was read; None where that is not known any more."""

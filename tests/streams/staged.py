@@ -4,7 +4,7 @@ Every micro-batch builds its tasks anew from what was kept. `pipe` is one micro-
 follows of it, until nothing comes back.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -47,7 +47,7 @@ class Pages(dict[str, bytes]):
 
 
 class StagedRun:
-    """One query; `topics` are those on the broker, with their partitions."""
+    """One query; `topics` are those on the broker, `claimed` the partitions of a checkpoint's tasks."""
 
     def __init__(
         self,
@@ -55,8 +55,10 @@ class StagedRun:
         *,
         topics: Mapping[str, int],
         shuffle_partitions: int = 3,
+        claimed: Sequence[int] = (),
     ) -> None:
-        self.layout: Layout = lay_out([application], topics, CLOCK)
+        self.layout: Layout = lay_out([application], topics, CLOCK, claimed)
+        self._counts = {**topics, **self.layout.created}
         self._slots = Slots(self.layout.task_count, shuffle_partitions)
         self._state: dict[tuple[int, int], Pages] = {}
         self._offsets: dict[tuple[str, int], int] = {}
@@ -109,7 +111,12 @@ class StagedRun:
         envelopes = [
             each
             for (topic, partition), records in batch.items()
-            for each in entry.take(topic, partition, self._batch(topic, partition, records))
+            for each in entry.take(
+                topic,
+                partition,
+                self._batch(topic, partition, records),
+                self._counts.get(topic, 0),
+            )
         ]
         for level in range(1, self.layout.levels + 1):
             # Spark hands the rows of a slot over in any order.

@@ -11,9 +11,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ottla.streams import KTable, StreamsBuilder, Topology, TopologyTestDriver
+from ottla.streams import (
+    FixedKeyProcessor,
+    KTable,
+    ProcessorContext,
+    PunctuationType,
+    Record,
+    StreamsBuilder,
+    Topology,
+    TopologyTestDriver,
+)
 from ottla.streams.runtime import ProducedRecord, TaskSettings, TopicRecord
-from ottla.streams.spark.layout import Application
+from ottla.streams.spark.layout import Application, lay_out
 from tests.streams.recorded.topologies import SCENARIOS, Build, build, out, pair, versions
 from tests.streams.staged import STRINGS, StagedRun, partition_of
 from tests.streams.transcripts import NAMES
@@ -266,3 +275,64 @@ def test_inner_foreign_key_join_takes_back_a_result_of_older_updates(
     produced = _staged("foreign_inner_summed", arrivals, partitions)
     assert _ends(produced["out"]) == {}
     _check("foreign_inner", arrivals, partitions)
+
+
+class _EveryMinute(FixedKeyProcessor[str, str, str]):
+    """Forward the records of a minute by the wall clock."""
+
+    def init(self, context: ProcessorContext[str, str]) -> None:
+        """Schedule."""
+        super().init(context)
+        self._waiting: list[Record[str, str]] = []
+        context.schedule(60_000, PunctuationType.WALL_CLOCK_TIME, self._forward)
+
+    def process(self, record: Record[str, str]) -> None:
+        """Wait."""
+        self._waiting.append(record)
+
+    def _forward(self, _now: int) -> None:
+        for record in self._waiting:
+            self.context.forward(record)
+        self._waiting.clear()
+
+
+def _joined_of_punctuator() -> Topology:
+    builder = StreamsBuilder()
+    orders = builder.stream("in").process_values(_EveryMinute).to_table()
+    out(orders.join(builder.table("other"), _first, pair))
+    return builder.build()
+
+
+def _rows(topic: str, partitions: int, rows: dict[str, str], now: int) -> dict[Any, Any]:
+    batch: dict[tuple[str, int], list[TopicRecord]] = {}
+    for key, value in rows.items():
+        place = topic, partition_of(key.encode(), partitions)
+        batch.setdefault(place, []).append(TopicRecord(key.encode(), value.encode(), now))
+    return batch
+
+
+_ROWS = {f"k{number}": f"a{number}" for number in range(12)}
+
+
+def test_foreign_key_join_of_records_that_a_punctuator_forwards() -> None:
+    """Answers find the task that asked, though what asks was read from no partition."""
+    application = Application(_joined_of_punctuator(), TaskSettings("test", STRINGS))
+    run = StagedRun(application, topics=dict.fromkeys(_ALL_TOPICS, 3))
+    run.run(_rows("other", 3, {"a": "Ann"}, 0))
+    run.tick(0)
+    run.run(_rows("in", 3, _ROWS, 1))
+    run.tick(60_000)
+    assert len(_ends(run.produced["out"])) == len(_ROWS)
+
+
+def test_foreign_key_join_after_the_left_topic_has_gained_partitions() -> None:
+    """Its records go to the task of their key, and so do the answers."""
+    application = Application(_topology("foreign_inner"), TaskSettings("test", STRINGS))
+    claimed = [
+        kind.partitions for kind in lay_out([application], dict.fromkeys(_ALL_TOPICS, 2)).kinds
+    ]
+    topics = dict.fromkeys(_ALL_TOPICS, 2) | {"in": 5}
+    run = StagedRun(application, topics=topics, claimed=claimed)
+    run.run(_rows("other", 2, {"a": "Ann"}, 0))
+    run.run(_rows("in", 5, _ROWS, 1))
+    assert len(_ends(run.produced["out"])) == len(_ROWS)

@@ -179,8 +179,8 @@ class _SubscriptionSendProcessor(AnyProcessor):
         steps = self._left_steps if self._results is None else self._inner_steps
         value_hash = _hash(self._value.to_bytes(change.new_value))
         for foreign_key, instruction in steps(record.key, change):
-            metadata = self.context.record_metadata
-            partition = 0 if metadata is None else metadata.partition
+            # Not the record's partition: a punctuator has none, and a topic may have more than there are tasks.
+            partition = self.context.task_partition
             key = self._key.serialize(record.key)
             asked = Subscription(instruction, key, partition, value_hash)
             self.context.forward(record.with_key(foreign_key).with_value(asked))

@@ -200,6 +200,7 @@ class _Run:
         settings, topology = self._kind.application.settings, self._kind.topology
         output, open_map = self._produced.append, self._maps.open_map
         task = Task(topology, settings, output, self._time, open_map, self.dropped)
+        task.partition = self._partition
         memory = TaskMemory(task)
         if self._remembered is not None:
             memory.recall(self._remembered)
