@@ -23,7 +23,8 @@ from ottla.streams import (
     store_views,
 )
 from ottla.streams.mock_context import CapturedForward, CapturedPunctuator, MockProcessorContext
-from ottla.streams.runtime import NodeContext, Schedule
+from ottla.streams.node_context import NodeContext
+from ottla.streams.punctuators import Schedule
 from ottla.streams.serdes import named
 from ottla.streams.spelling import snake_case
 from ottla.streams.stores import key_value, session, versioned, window
