@@ -102,7 +102,12 @@ class Partition:
         self.node_id = around.node_id
         # A topic's option; whoever changes it calls `settings_changed`.
         self.min_insync_replicas = min_insync_replicas
-        self.high_watermark = min(max(high_watermark, log.log_start_offset), log.log_end_offset)
+        # The log needs it from the beginning: after a restart it may never move again, and retention
+        # and compaction end before it.
+        self.high_watermark = log.high_watermark = min(
+            max(high_watermark, log.log_start_offset), log.log_end_offset
+        )
+        log.producers.decide_up_to(self.high_watermark)
         self.leader = NO_LEADER
         self.leader_epoch = NO_EPOCH
         self.partition_epoch = NO_EPOCH

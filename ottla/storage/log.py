@@ -69,7 +69,7 @@ class Log:
         self.log_start_offset = loaded.log_start_offset
         self.log_end_offset = loaded.log_end_offset
         self.recovery_point = loaded.recovery_point
-        # Kept for whoever works on all logs of a broker; the partition moves it.
+        # Retention and compaction end before it. Its `Partition` sets and moves it.
         self.high_watermark = loaded.log_start_offset
         self.epochs = loaded.epochs
         self._epoch_file = EpochFile(surroundings.files)
