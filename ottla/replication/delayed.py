@@ -6,6 +6,7 @@ at once per turn of the event loop, so a thousand appends wake a parked fetch on
 
 import asyncio
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from functools import partial
 from typing import Generic, Protocol, TypeVar
 
@@ -39,7 +40,8 @@ class Waiting(Generic[T]):
 
     `seconds` None means no deadline.
 
-    `check` is called with the partition that changed; it must not raise.
+    `check` is called with the partition that changed. If `check` or `expire` raises, the future has
+    that exception, and the event loop reports it.
     """
 
     __slots__ = ("_check", "_expire", "_timer", "_watched", "future")
@@ -67,7 +69,11 @@ class Waiting(Generic[T]):
         """Complete if the condition holds now."""
         if self.future.done():
             return
-        value = self._check(changed)
+        try:
+            value = self._check(changed)
+        except Exception as error:
+            self.future.set_exception(error)
+            raise
         if value is not None:
             self.future.set_result(value)
 
@@ -76,8 +82,14 @@ class Waiting(Generic[T]):
         self._time_out()
 
     def _time_out(self) -> None:
-        if not self.future.done():
-            self.future.set_result(self._expire())
+        if self.future.done():
+            return
+        try:
+            value = self._expire()
+        except Exception as error:
+            self.future.set_exception(error)
+            raise
+        self.future.set_result(value)
 
     def _detach(self, _: "asyncio.Future[T]") -> None:
         if self._timer is not None:
@@ -108,9 +120,16 @@ class Delayed:
     def _look(self) -> None:
         self._is_scheduled = False
         changed, self._changed = self._changed, {}
-        for item in changed:
-            for waiter in list(item.waiters):
+        looks = [(waiter, item) for item in changed for waiter in item.waiters]
+        looks.reverse()
+        try:
+            while looks:
+                waiter, item = looks.pop()
                 waiter.look(item)
+        finally:
+            # A check that raises ends this turn; the next turn looks at the rest.
+            for _, item in looks:
+                self.changed(item)
 
     def wait(
         self,
@@ -138,6 +157,8 @@ class Delayed:
     def close(self, watched: Iterable[Watched]) -> None:
         """Complete everything that waits on `watched`; what comes later does not wait."""
         self._is_closed = True
-        for item in watched:
-            for waiter in list(item.waiters):
-                waiter.finish()
+        waiting = [waiter for item in watched for waiter in item.waiters]
+        with ExitStack() as stack:
+            # Every waiter completes, even if one of them raises.
+            for waiter in reversed(waiting):
+                stack.callback(waiter.finish)

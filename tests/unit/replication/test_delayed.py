@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from ottla.replication.delayed import Delayed, Waiter
 
 
@@ -114,3 +116,42 @@ async def test_closing_completes_everybody() -> None:
     assert [await future for future in futures] == [-1, -1, -1]
     assert await wait(delayed, thing) == -1
     assert await wait(delayed, thing, seconds=None) == -1
+
+
+def raising() -> int:
+    raise LookupError("a bug")
+
+
+async def test_a_check_that_raises_fails_its_request_and_no_other() -> None:
+    """The other waiters of that turn are woken; the event loop reports the exception."""
+    reported: list[object] = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: reported.append(context["exception"]))
+    delayed, first, second = Delayed(), Thing(), Thing()
+    wait(delayed, first, seconds=None).cancel()
+    broken = delayed.wait([first], check=lambda _: raising(), expire=raising, seconds=None)
+    others = [wait(delayed, thing) for thing in (first, second)]
+    first.value = second.value = 7
+    delayed.changed(first)
+    delayed.changed(second)
+    await turn()
+    assert [other.done() and other.result() for other in others] == [7, 7]
+    assert isinstance(broken.exception(), LookupError)
+    assert not first.waiters
+    assert [type(error) for error in reported] == [LookupError]
+
+
+async def test_a_request_whose_expiry_raises_fails_and_closing_completes_the_others() -> None:
+    """By its deadline as well as when the broker stops."""
+    asyncio.get_running_loop().set_exception_handler(lambda *_: None)
+    delayed, thing = Delayed(), Thing()
+    late = delayed.wait([thing], check=thing.check, expire=raising, seconds=0.001)
+    async with asyncio.timeout(5):
+        with pytest.raises(LookupError):
+            await late
+    broken = delayed.wait([thing], check=thing.check, expire=raising, seconds=None)
+    other = wait(delayed, thing, seconds=None)
+    with pytest.raises(LookupError):
+        delayed.close([thing])
+    assert other.done()
+    assert isinstance(broken.exception(), LookupError)
