@@ -112,6 +112,9 @@ class Cleaner:
             except OSError as error:
                 self._fail(log, error)
                 continue
+            except Exception:
+                self._uncleanable.add(log)
+                raise
             is_due = found.is_due(log.config)
             if is_due and (best is None or found.dirty_ratio > best[1].dirty_ratio):
                 best = log, found
@@ -134,6 +137,10 @@ class Cleaner:
         except OSError as error:
             if log.failure is None:
                 self._fail(log, error)
+        except Exception:
+            # The task that cleans is restarted, and continues with the other logs.
+            self._uncleanable.add(log)
+            raise
         return False
 
     async def _clean(self, log: Log, found: Survey) -> bool:

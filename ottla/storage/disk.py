@@ -73,6 +73,8 @@ class LogDirectories:
         self.intervals = Intervals()
         self._rounds = Rounds(clock.monotonic())
         self._ageing = AgeingClock(clock.time_ms(), clock.monotonic())
+        # Logs in which damaged bytes were met; `damaged` says whether they are still there.
+        self._damaged: dict[TopicPartition, None] = {}
 
     @classmethod
     def open(
@@ -92,7 +94,9 @@ class LogDirectories:
             raise ConfigError("log.dirs names no directory")
         owned: list[LogDirectory] = []
         everything = cls(owned, clock, opening.get("on_offline", _ignore))
-        ports = Surroundings(files, clock, rng, everything.failed)
+        ports = Surroundings(
+            files, clock, rng, everything.failed, on_damage=everything._note_damage
+        )
         with ExitStack() as undo:
             # Clients are told, and name, whole paths.
             for path in dict.fromkeys(map(os.path.abspath, paths)):
@@ -128,6 +132,8 @@ class LogDirectories:
     def _take_in(self, key: TopicPartition, directory: LogDirectory) -> None:
         """Register a log that was found; of a log and its copy, the copy."""
         other = self._where.get(key)
+        if directory.logs[key].damage is not None:
+            self._note_damage(*key)
         if other is not None:
             if other.standing(key) == directory.standing(key):
                 raise ConfigError(
@@ -379,7 +385,7 @@ class LogDirectories:
         """Apply retention to every log, up to its high watermark; return the segments deleted."""
         count, slices = 0, Slices(self._clock)
         for log in list(self._logs.values()):
-            if log.failure is None:
+            if log.failure is None and log.upkeep_failure is None:
                 with suppress(StorageError):
                     count += _apply_retention(log, now_ms)
             await slices.pause()
@@ -453,6 +459,24 @@ class LogDirectories:
 
     # Failing
 
+    def damaged(self) -> dict[TopicPartition, str]:
+        """Return where the logs are damaged, as far as reads, upkeep and loading have met it.
+
+        Such a log stays online: records before and behind the damage are served, requests for the
+        damaged ones get CORRUPT_MESSAGE, and retention deletes the segment when it is old enough.
+        """
+        found: dict[TopicPartition, str] = {}
+        for key in list(self._damaged):
+            damage = self._logs[key].damage if key in self._logs else None
+            if damage is None:
+                del self._damaged[key]
+            else:
+                found[key] = damage
+        return found
+
+    def _note_damage(self, topic: str, partition: int) -> None:
+        self._damaged[topic, partition] = None
+
     def _online(self) -> list[LogDirectory]:
         return [directory for directory in self._directories if directory.failure is None]
 
@@ -484,7 +508,13 @@ class LogDirectories:
 
 def _apply_retention(log: Log, now_ms: int | None) -> int:
     """Delete what has outlived its topic's retention; one line in the log for a partition."""
-    count = log.apply_retention(log.high_watermark, now_ms)
+    try:
+        count = log.apply_retention(log.high_watermark, now_ms)
+    except StorageError:
+        raise
+    except Exception as error:
+        log.exclude_from_upkeep(error)
+        raise
     if count:
         _log.info("segments deleted by retention partition=%s-%d segments=%d log_start_offset=%d",
                   log.topic, log.partition, count, log.log_start_offset)  # fmt: skip

@@ -7,15 +7,13 @@ the log directory, and every later call raises it again. Follows UnifiedLog and 
 
 import struct
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
 
 from ottla.base.buffers import Buffer
-from ottla.base.clock import Clock, steady_ms
+from ottla.base.clock import steady_ms
 from ottla.base.errors import ApiError, ErrorCode, StorageError
-from ottla.base.files import FileSystem, remove_files
-from ottla.base.rng import Rng
+from ottla.base.files import remove_files
 from ottla.storage import producers, recovery, retention, scan, validation
 from ottla.storage.config import LONG_MAX, LogConfig
 from ottla.storage.epoch_file import EpochFile
@@ -24,6 +22,7 @@ from ottla.storage.recovery import LoadedLog
 from ottla.storage.scan import TimestampedOffset
 from ottla.storage.segment import FetchedRecords, Segment
 from ottla.storage.segments import Segments
+from ottla.storage.surroundings import Surroundings
 from ottla.storage.txn_index import AbortedTransaction
 from ottla.storage.unsynced import Unsynced
 from ottla.storage.validation import AppendInfo
@@ -33,16 +32,6 @@ from ottla.wire.records.batch import CONTROL_BIT, LOG_OVERHEAD, BatchHeader
 __all__ = ["AppendInfo", "FetchedRecords", "Log", "Surroundings", "TimestampedOffset"]
 
 _PREFIX = struct.Struct(">qii")
-
-
-class Surroundings(NamedTuple):
-    """The ports a log works with, the log directory it is in, and whom it tells of a failure."""
-
-    files: FileSystem
-    clock: Clock
-    rng: Rng
-    on_failure: Callable[[StorageError], None]
-    log_directory: str = ""
 
 
 class Log:
@@ -77,12 +66,13 @@ class Log:
         self._surroundings = surroundings
         self._files, self._clock = surroundings.files, surroundings.clock
         self._failure: StorageError | None = None
-        self._all = Segments(self._files, loaded.segments)
+        self.upkeep_failure: str | None = None
+        self._all = Segments(self._files, loaded.segments, self._damaged)
         # Reads and appends go to the lists themselves.
         self._segments, self._bases = self._all.items, self._all.bases
         self._active = loaded.segments[-1]
         self._flushed_ms = steady_ms(self._clock)
-        # Whoever was here before may have made names and ended before they were durable.
+        # The last life may have ended before the names that it made were durable.
         self._unsynced = Unsynced(self._files, self.directory, surroundings.log_directory)
         self.first_dirty_offset, self.truncations_count = 0, 0  # Compacted before the first.
         # Its records are on their way to another directory: none may be compacted away meanwhile.
@@ -112,6 +102,19 @@ class Log:
     def failure(self) -> StorageError | None:
         """Why the log can no longer be used; None as long as it can."""
         return self._failure
+
+    @property
+    def damage(self) -> str | None:
+        """What is wrong with the log, although it is online: damaged bytes, or its upkeep failed."""
+        return self.upkeep_failure or self._all.damage
+
+    def _damaged(self) -> None:
+        self._surroundings.on_damage(self.topic, self.partition)
+
+    def exclude_from_upkeep(self, error: Exception) -> None:
+        """Have flushes and retention skip the log until the next start: a bug was met in it."""
+        self.upkeep_failure = f"upkeep failed: {error!r}"
+        self._damaged()
 
     # Appending
 
@@ -151,17 +154,10 @@ class Log:
             self.epochs.assign(leader_epoch, base_offset)
         if header.producer_id >= 0:
             self._note_producer(header, base_offset, marker, now_ms)
+        start, count = self.log_start_offset, header.records_count
+        newest = header.max_timestamp
         return validation.new_info(
-            (
-                base_offset,
-                last_offset,
-                append_time_ms,
-                self.log_start_offset,
-                False,
-                header.records_count,
-                size,
-                header.max_timestamp,
-            ),
+            (base_offset, last_offset, append_time_ms, start, False, count, size, newest)
         )
 
     def _note_producer(
@@ -174,7 +170,7 @@ class Log:
         ended = self.producers.note(header, base_offset, marker, now_ms)
         if ended is not None and ended.is_aborted:
             with self._disk():
-                self._active.add_aborted(self.producers.index_entry(ended))
+                self._active.transactions.add(self.producers.index_entry(ended))
                 self.expect_sync_of(self.directory, self._active.path(TXN_INDEX_SUFFIX))
 
     def append_as_follower(self, records: Buffer) -> AppendInfo:
@@ -377,7 +373,7 @@ class Log:
             # The start of the log may lie in the batch that is cut: it does not move back for that.
             floor = min(self.log_start_offset, offset)
             self.log_end_offset = max(self._active.truncate_to(offset), floor)
-            self._active.clear_aborted(self.log_end_offset)
+            self._active.transactions.clear(self.log_end_offset)
             self.expect_sync_of(self.directory, self._active.path(TXN_INDEX_SUFFIX))
             # Or what was cut could come back after a crash.
             self._active.sync()
@@ -443,8 +439,7 @@ class Log:
         return count
 
     def _remove_segments(self, start: int, end: int) -> None:
-        """Take segments out of the log; their files go after file.delete.delay.ms."""
-        self._all.remove(start, end, self._removal_ms())
+        self._all.remove(start, end, self._removal_ms())  # After file.delete.delay.ms.
 
     def _removal_ms(self) -> int:
         return steady_ms(self._clock) + self.config.file_delete_delay_ms

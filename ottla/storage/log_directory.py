@@ -342,12 +342,20 @@ class LogDirectory:
         """
         slices = Slices(self._surroundings.clock)
         for log in self.every_log:
-            if log.needs_flush():
-                await log.flush_in_background()
-            elif log.owes_sealed():
-                await log.flush_in_background(sealed_only=True)
-            if log.segments_count > 1:
-                log.close_idle_files()
+            if log.upkeep_failure is not None:
+                continue
+            try:
+                if log.needs_flush():
+                    await log.flush_in_background()
+                elif log.owes_sealed():
+                    await log.flush_in_background(sealed_only=True)
+                if log.segments_count > 1:
+                    log.close_idle_files()
+            except (OSError, StorageError):
+                raise
+            except Exception as error:
+                log.exclude_from_upkeep(error)
+                raise
             await slices.pause()
 
     async def remove_deleted(self) -> None:

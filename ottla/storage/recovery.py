@@ -7,6 +7,7 @@ Follows org.apache.kafka.storage.internals.log.LogLoader.
 """
 
 import logging
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import chain, islice
 from typing import NamedTuple
@@ -300,9 +301,10 @@ class _Loading:
     # Leader epochs
 
     def _check_epochs(self, start: int, end: int) -> None:
-        """Hold the epochs against the log's first and last batch; build them anew if need be."""
+        """Compare the epochs with the log's first and last batch; rebuild them if they disagree."""
         self.epochs.truncate_from_end(end)
-        if any(self._is_wrong(header) for header in self._first_and_last(end)):
+        headers = self._first_and_last(start, end) if start < end else ()
+        if any(self._is_wrong(header, start) for header in headers):
             self.rebuilt.append(checkpoints.LEADER_EPOCH_FILE)
             self.epochs = LeaderEpochs()
             for segment in self.segments:
@@ -310,27 +312,34 @@ class _Loading:
                     _note_epoch(self.epochs, header)
         self.epochs.truncate_from_start(start)
 
-    def _is_wrong(self, header: BatchHeader) -> bool:
+    def _is_wrong(self, header: BatchHeader, start: int) -> bool:
         if header.leader_epoch < 0:
             return False
-        return self.epochs.epoch_of(header.base_offset) != header.leader_epoch
+        # The epochs begin at the start of the log, which may lie inside a batch.
+        offset = max(header.base_offset, start)
+        return self.epochs.epoch_of(offset) != header.leader_epoch
 
-    def _first_and_last(self, end: int) -> Iterator[BatchHeader]:
-        for segment, offset in ((self.segments[0], 0), (self.segments[-1], end - 1)):
-            position = segment.locate(max(offset, segment.base_offset))
-            if position is not None:
-                yield next(segment.headers(position))[1]
+    def _first_and_last(self, start: int, end: int) -> Iterator[BatchHeader]:
+        """Yield the headers of the batches at both ends of the log; skip what is damaged."""
+        behind = [each.base_offset for each in self.segments[1:]]
+        first = self.segments[bisect_right(behind, start)]
+        last = self.segments[-1]
+        for segment, offset in ((first, start), (last, max(end - 1, last.base_offset))):
+            position = segment.locate(offset)
+            header = None if position is None else segment.header_at(position)
+            if header is not None:
+                yield header
 
     # Producers
 
     def _load_producers(self, start: int, end: int) -> ProducerState:
         rewrite = set(self.recovered)
         for segment in self.segments:
-            if not segment.has_sound_aborted():
+            if not segment.transactions.is_sound():
                 self.rebuilt.append(file_name(segment.base_offset, TXN_INDEX_SUFFIX))
                 rewrite.add(segment.base_offset)
             if segment.base_offset in rewrite:
-                segment.clear_aborted()
+                segment.transactions.clear()
         limit = min(rewrite, default=end)
         place = Place(self.files, self.directory, start, end, self.now_ms)
         state, damaged = load_producers(place, self.segments, min(limit, end), rewrite)
@@ -414,7 +423,7 @@ def replay(
             marker = parse_marker(data, header)
             ended = state.note(header, header.base_offset, marker, now_ms)
             if ended is not None and ended.is_aborted and segment.base_offset in rewrite:
-                segment.add_aborted(state.index_entry(ended))
+                segment.transactions.add(state.index_entry(ended))
 
 
 def store_snapshot(files: FileSystem, directory: str, state: ProducerState) -> None:

@@ -121,6 +121,13 @@ class TimestampedOffset(NamedTuple):
     leader_epoch: int
 
 
+class Tail(NamedTuple):
+    """How a segment ends: the offset after its last whole batch, and the position there."""
+
+    next_offset: int
+    position: int
+
+
 def first_record_since(
     data: Buffer, header: BatchHeader, timestamp: int, from_offset: int
 ) -> TimestampedOffset | None:

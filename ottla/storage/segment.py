@@ -8,13 +8,14 @@ Follows org.apache.kafka.storage.internals.log.LogSegment.
 
 import logging
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 from ottla.base.buffers import Buffer
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.files import File, FileSystem
-from ottla.storage import scan, txn_index
+from ottla.storage import scan
 from ottla.storage.config import LONG_MAX, LogConfig
 from ottla.storage.file_names import (
     DELETED_SUFFIX,
@@ -26,12 +27,13 @@ from ottla.storage.file_names import (
     file_name,
 )
 from ottla.storage.index import ENTRY_SIZE, RELATIVE_OFFSET_MAX, OffsetIndex
-from ottla.storage.scan import TimestampedOffset
+from ottla.storage.scan import Tail, TimestampedOffset
 from ottla.storage.time_index import ENTRY as TIME_ENTRY
 from ottla.storage.time_index import NO_TIMESTAMP, TimeEntry, TimeIndex
-from ottla.storage.txn_index import AbortedTransaction
+from ottla.storage.txn_index import TransactionIndex
 from ottla.wire.records import batch
 from ottla.wire.records.batch import HEADER_SIZE, LOG_OVERHEAD, MAGIC, BatchHeader
+from ottla.wire.records.legacy import SIZE_MIN
 
 # Batches at the end of the segment whose place is known exactly: consumers at the tail read there.
 _RECENT_MAX = 1024
@@ -42,13 +44,6 @@ _POSITION_MAX = 2**31 - 1
 Positioned = tuple[int, BatchHeader]
 
 _log = logging.getLogger(__name__)
-
-
-class Tail(NamedTuple):
-    """How a segment ends: the offset after its last whole batch, and the position there."""
-
-    next_offset: int
-    position: int
 
 
 class FetchedRecords(NamedTuple):
@@ -73,7 +68,6 @@ class Segment:
     """
 
     __slots__ = (
-        "_aborted",
         "_bytes_since_entry",
         "_config",
         "_file",
@@ -91,11 +85,14 @@ class Segment:
         "_time_index",
         "base_offset",
         "created_ms",
+        "damaged_at",
         "directory",
         "max_timestamp",
         "max_timestamp_offset",
+        "on_damage",
         "size_bytes",
         "synced_bytes",
+        "transactions",
     )
 
     def __init__(
@@ -111,7 +108,10 @@ class Segment:
         self._first_timestamp: int | None = None
         self._index: OffsetIndex | None = None
         self._time_index: TimeIndex | None = None
-        self._aborted: list[AbortedTransaction] | None = None
+        self.transactions = TransactionIndex(files, partial(self.path, TXN_INDEX_SUFFIX))
+        # Where the first bytes are that are no batch, as far as it is known; -1 if there are none.
+        self.damaged_at = -1
+        self.on_damage: Callable[[], None] | None = None
         self.configure(config)
         self._forget()
 
@@ -133,7 +133,7 @@ class Segment:
         segment._file = files.open(segment.path(LOG_SUFFIX), create=True)
         segment._index = OffsetIndex(base_offset)
         segment._time_index = TimeIndex(base_offset)
-        segment._aborted = []
+        segment.transactions.start_empty()
         return segment
 
     @classmethod
@@ -245,10 +245,10 @@ class Segment:
     def first_timestamp(self) -> int:
         """Largest timestamp (ms) of the first batch; -1 if it has none or the segment is empty."""
         if self._first_timestamp is None:
-            found = next(self.headers(0), None)
-            if found is None:
+            header = self.header_at(0) if self.size_bytes else None
+            if header is None:
                 return NO_TIMESTAMP
-            self._first_timestamp = found[1].max_timestamp
+            self._first_timestamp = header.max_timestamp
         return self._first_timestamp
 
     def seal(self, ending: str = "") -> None:
@@ -271,8 +271,28 @@ class Segment:
     # Reading
 
     def headers(self, position: int, read: scan.Read | None = None) -> Iterator[Positioned]:
-        """Yield position and header of the batches from `position` on."""
-        return scan.headers(read or self.file.read_at, position, self.size_bytes)
+        """Yield position and header of the batches from `position` on; end at damaged bytes."""
+        end, size = position, self.size_bytes
+        for at, header in scan.headers(read or self.file.read_at, position, size):
+            yield at, header
+            end = at + header.size_bytes
+        if end < size:
+            self._damaged(end)
+
+    def header_at(self, position: int) -> BatchHeader | None:
+        """Return the header of the batch at `position`; None if the bytes there are damaged."""
+        found = next(self.headers(position), None)
+        return None if found is None else found[1]
+
+    def _damaged(self, position: int) -> ApiError:
+        """Report bytes that are no batch, once; return the error for the client."""
+        if self.damaged_at < 0:
+            self.damaged_at = position
+            _log.error("log damaged path=%s position=%d", self.path(LOG_SUFFIX), position)
+            if self.on_damage is not None:
+                self.on_damage()
+        reason = f"{self.path(LOG_SUFFIX)} is damaged at byte {position}."
+        return ApiError(ErrorCode.CORRUPT_MESSAGE, reason)
 
     def headers_backwards(self) -> Iterator[BatchHeader]:
         """Yield the headers of the batches from the last to the first."""
@@ -309,8 +329,7 @@ class Segment:
             expected, end = -1, position + header.size_bytes
         if expected < 0:
             if is_strict and end < self.size_bytes:
-                reason = f"{self.path(LOG_SUFFIX)} is damaged at byte {end}."
-                raise ApiError(ErrorCode.CORRUPT_MESSAGE, reason)
+                raise self._damaged(end)
             return None
         self.rebuild_indexes()
         return self.locate(offset, read, is_strict=is_strict)
@@ -336,7 +355,10 @@ class Segment:
         if available <= 0:
             return FetchedRecords(b"", offset, self.base_offset, position, 0)
         data = read(position, min(max(max_bytes, HEADER_SIZE), available))
-        first_size = batch.peek_size(data)
+        # An index may have led to bytes that are damaged.
+        first_size = batch.peek_size(data) if len(data) >= SIZE_MIN else 0
+        if first_size < SIZE_MIN:
+            raise self._damaged(position)
         if first_size > max_bytes:
             data = read(position, min(first_size, available)) if at_least_one else b""
         elif len(data) < available:
@@ -415,9 +437,14 @@ class Segment:
 
     @property
     def newest_ms(self) -> int:
-        """Largest timestamp of the records; where they have none, when the file was written."""
+        """Largest timestamp of the records; if they have none, when the file was written.
+
+        Of a damaged segment, the later of the two: the newest record may be unreadable.
+        """
         timestamp = self.newest.timestamp
-        return timestamp if timestamp >= 0 else self._files.modified_ms(self.path(LOG_SUFFIX))
+        if timestamp >= 0 and self.damaged_at < 0:
+            return timestamp
+        return max(timestamp, self._files.modified_ms(self.path(LOG_SUFFIX)))
 
     def _load(self, suffix: str) -> bytes | None:
         path = self.path(suffix)
@@ -464,7 +491,9 @@ class Segment:
         position = self.locate(entry.offset)
         if position is None:
             return False
-        _, header = next(self.headers(position))
+        header = self.header_at(position)
+        if header is None:
+            return False
         return header.last_offset == entry.offset and header.max_timestamp == entry.timestamp
 
     def rebuild_indexes(self) -> Tail:
@@ -481,6 +510,7 @@ class Segment:
         self._index = OffsetIndex(self.base_offset)
         self._time_index = TimeIndex(self.base_offset)
         self._first_timestamp = None
+        self.damaged_at = -1
         self._forget()
 
     def note_header(self, position: int, header: BatchHeader) -> Tail:
@@ -498,8 +528,8 @@ class Segment:
         """
         entry = self.index.floor(self.size_bytes)
         if entry.is_exact:
-            found = next(self.headers(entry.position), None)
-            if found is None or found[1].last_offset != entry.last_offset:
+            header = self.header_at(entry.position)
+            if header is None or header.last_offset != entry.last_offset:
                 return self.rebuild_indexes()
         self.time_index  # noqa: B018 - loading it finds the largest timestamp
         newest = self.newest
@@ -516,9 +546,11 @@ class Segment:
         position = self.locate(offset)
         if position is None:
             return self.load_tail().next_offset
-        _, header = next(self.headers(position))
-        # Before v2 a batch does not say where it begins.
-        base_offset = header.base_offset if header.magic == MAGIC else self.base_offset
+        header = self.header_at(position)
+        # A damaged batch does not say where it begins, nor does one of the formats before v2.
+        base_offset = self.base_offset
+        if header is not None and header.magic == MAGIC:
+            base_offset = header.base_offset
         self.cut(position)
         self.index.truncate(position)
         self.time_index.truncate(base_offset)
@@ -530,45 +562,10 @@ class Segment:
         """Cut the file; index files are removed, because they may name what is gone."""
         self.file.truncate(position)
         self.size_bytes = position
-        self.synced_bytes = -1
+        self.synced_bytes = self.damaged_at = -1
         for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
             if self._files.exists(self.path(suffix)):
                 self._files.remove(self.path(suffix))
-
-    # Aborted transactions
-
-    @property
-    def aborted(self) -> list[AbortedTransaction]:
-        """The aborted transactions whose marker is in this segment."""
-        if self._aborted is None:
-            self._aborted = txn_index.decode(self._load(TXN_INDEX_SUFFIX) or b"") or []
-        return self._aborted
-
-    def has_sound_aborted(self) -> bool:
-        """Tell whether the transaction index can be believed; one that is lost cannot be told apart
-        from none.
-        """
-        return txn_index.decode(self._load(TXN_INDEX_SUFFIX) or b"") is not None
-
-    def add_aborted(self, transaction: AbortedTransaction) -> None:
-        """Add an aborted transaction, to the file as well."""
-        self.aborted.append(transaction)
-        self._append_aborted([transaction])
-
-    def _append_aborted(self, transactions: list[AbortedTransaction]) -> None:
-        file = self._files.open(self.path(TXN_INDEX_SUFFIX), create=True)
-        file.append(txn_index.encode(transactions))
-        file.close()
-
-    def clear_aborted(self, from_offset: int = 0) -> None:
-        """Forget the aborted transactions whose marker is at or after `from_offset`."""
-        kept = [each for each in self.aborted if each.last_offset < from_offset]
-        path = self.path(TXN_INDEX_SUFFIX)
-        if self._files.exists(path) and (len(kept) != len(self.aborted) or not kept):
-            self._files.remove(path)
-            if kept:
-                self._append_aborted(kept)
-        self._aborted = kept
 
     # Durability and the end
 

@@ -6,10 +6,11 @@ Follows org.apache.kafka.storage.internals.log.LogSegments.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from ottla.base.files import FileSystem
 from ottla.storage import recovery, txn_index
+from ottla.storage.file_names import LOG_SUFFIX
 from ottla.storage.retention import Doomed
 from ottla.storage.scan import TimestampedOffset
 from ottla.storage.segment import Segment
@@ -22,21 +23,36 @@ class Segments:
     The two lists stay the same objects for the life of the log, whose hot paths hold them.
     """
 
-    def __init__(self, files: FileSystem, segments: Iterable[Segment]) -> None:
-        self.items = list(segments)
-        self.bases = [segment.base_offset for segment in self.items]
+    def __init__(
+        self, files: FileSystem, segments: Iterable[Segment], on_damage: Callable[[], None]
+    ) -> None:
+        self.items: list[Segment] = []
+        self.bases: list[int] = []
         self._files = files
         self._doomed = Doomed()
+        # Called when damaged bytes are found in one of them.
+        self._on_damage = on_damage
+        for segment in segments:
+            self.add(segment)
 
     @property
     def size_bytes(self) -> int:
         """Bytes of all segments."""
         return sum(segment.size_bytes for segment in self.items)
 
+    @property
+    def damage(self) -> str | None:
+        """Where the first damaged bytes are that were met so far; None if there are none."""
+        for segment in self.items:
+            if segment.damaged_at >= 0:
+                return f"{segment.path(LOG_SUFFIX)} is damaged at byte {segment.damaged_at}."
+        return None
+
     def add(self, segment: Segment) -> None:
         """Put a segment behind the last."""
         self.items.append(segment)
         self.bases.append(segment.base_offset)
+        segment.on_damage = self._on_damage
 
     def move_to(self, directory: str) -> None:
         """Follow the folder, which has been renamed; what was to be removed from it goes with it."""
@@ -50,7 +66,7 @@ class Segments:
         """Return the aborted transactions with records in [start_offset, end_offset)."""
         found: list[AbortedTransaction] = []
         for segment in self.items[max(0, bisect_right(self.bases, start_offset) - 1) :]:
-            part = txn_index.collect(segment.aborted, start_offset, end_offset)
+            part = txn_index.collect(segment.transactions.entries, start_offset, end_offset)
             found += part.transactions
             if part.is_complete:
                 break
@@ -101,6 +117,7 @@ class Segments:
         end = at + len(replaced)
         self._doomed.add(recovery.swap_in(self._files, replaced, cleaned), due_ms)
         self.items[at:end], self.bases[at:end] = [cleaned], [cleaned.base_offset]
+        cleaned.on_damage = self._on_damage
         merged = [segment.base_offset for segment in replaced[1:]]
         recovery.remove_snapshots(self._files, cleaned.directory, merged.__contains__)
         return True

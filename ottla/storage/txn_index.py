@@ -4,16 +4,19 @@ An entry of the `.txnindex` file is 34 bytes; the file exists only where a trans
 Read-committed fetches send the entries along, and the client skips those records (KIP-98).
 Follows org.apache.kafka.storage.internals.log.TransactionIndex.
 
-Not done: a file that somebody removes while the broker is down after a clean stop is not missed, as in
-Kafka: most segments have none, and only reading all of one would tell. A damaged file is built anew, and
-so is every one behind the recovery point after a crash.
+A damaged or empty file is rebuilt at the next start, and after a crash so is every one behind the
+recovery point.
+
+Not done: a file that was removed while the broker was down after a clean stop is not missed, as in
+Kafka: most segments have none, and only reading a whole segment would tell.
 """
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from ottla.base.buffers import Buffer
+from ottla.base.files import FileSystem
 
 ENTRY = struct.Struct(">hqqqq")
 _VERSION = 0
@@ -65,3 +68,60 @@ def collect(
         if entry.last_stable_offset >= end_offset:
             return AbortedFound(found, True)
     return AbortedFound(found, False)
+
+
+class TransactionIndex:
+    """The transaction index of one segment: its entries, read when they are first needed, and its file.
+
+    `path` returns where the file is at present. Raises OSError.
+    """
+
+    __slots__ = ("_entries", "_files", "_path")
+
+    def __init__(self, files: FileSystem, path: Callable[[], str]) -> None:
+        self._files = files
+        self._path = path
+        self._entries: list[AbortedTransaction] | None = None
+
+    def start_empty(self) -> None:
+        """Begin without entries: the segment is new and has no file."""
+        self._entries = []
+
+    @property
+    def entries(self) -> list[AbortedTransaction]:
+        """The aborted transactions whose marker is in this segment."""
+        if self._entries is None:
+            self._entries = decode(self._read() or b"") or []
+        return self._entries
+
+    def is_sound(self) -> bool:
+        """Tell whether the file can be believed. One that is lost cannot be told from none.
+
+        An empty file holds less than none: it was created for an entry.
+        """
+        data = self._read()
+        return data is None or (bool(data) and decode(data) is not None)
+
+    def add(self, transaction: AbortedTransaction) -> None:
+        """Add an aborted transaction, to the file as well."""
+        self.entries.append(transaction)
+        self._append([transaction])
+
+    def clear(self, from_offset: int = 0) -> None:
+        """Remove the aborted transactions whose marker is at or after `from_offset`."""
+        kept = [each for each in self.entries if each.last_offset < from_offset]
+        path = self._path()
+        if self._files.exists(path) and (len(kept) != len(self.entries) or not kept):
+            self._files.remove(path)
+            if kept:
+                self._append(kept)
+        self._entries = kept
+
+    def _read(self) -> bytes | None:
+        path = self._path()
+        return self._files.read(path) if self._files.exists(path) else None
+
+    def _append(self, transactions: Iterable[AbortedTransaction]) -> None:
+        file = self._files.open(self._path(), create=True)
+        file.append(encode(transactions))
+        file.close()

@@ -10,7 +10,7 @@ Not done: tiered storage. As in Kafka without it, -4 is the earliest offset, -5 
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ottla.base.errors import ApiError, ErrorCode
+from ottla.base.errors import ApiError, ErrorCode, StorageError
 from ottla.replication.partition import Partition
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
@@ -98,6 +98,10 @@ def _answer(
     except ApiError as error:
         return ListOffsetsPartitionResponse(
             partition_index=item.partition_index, error_code=int(error.code)
+        )
+    except StorageError:
+        return ListOffsetsPartitionResponse(
+            partition_index=item.partition_index, error_code=int(ErrorCode.KAFKA_STORAGE_ERROR)
         )
     answer = ListOffsetsPartitionResponse(
         partition_index=item.partition_index, timestamp=found.timestamp, offset=found.offset

@@ -115,7 +115,7 @@ DAMAGES: dict[str, Callable[[bytes], bytes | None]] = {
 BESIDE = (".index", ".timeindex", ".txnindex", ".snapshot", "leader-epoch-checkpoint")
 # A lost transaction index is like that of a segment without aborted transactions, as in Kafka. Half of
 # one may end between two entries.
-UNDETECTED = {(".txnindex", "lost"), (".txnindex", "empty"), (".txnindex", "half")}
+UNDETECTED = {(".txnindex", "lost"), (".txnindex", "half")}
 # Only the last stable offset of an entry, which says where a search may stop; no checksum covers it.
 UNDETECTED |= {(".txnindex", "last bit")}
 

@@ -10,7 +10,14 @@ from ottla.storage.file_names import file_name
 from ottla.storage.log import Log
 from ottla.storage.recovery import Truncation
 from ottla.wire.records import batch
-from tests.unit.storage.world import START_MS, World, make_batch, offsets, read_all
+from tests.unit.storage.world import (
+    START_MS,
+    World,
+    make_batch,
+    offsets,
+    read_all,
+    small_segments,
+)
 
 SIZES = (3, 1, 2, 4, 1, 2)
 
@@ -367,3 +374,35 @@ def test_an_epoch_checkpoint_of_another_log_is_not_believed(tmp_path: Path) -> N
         assert log.epochs.entries == expected
         assert world.loaded.rebuilt == ("leader-epoch-checkpoint",)
         log.abandon()
+
+
+@pytest.mark.parametrize("start", [1, 7, 12, 39, 40])
+def test_a_clean_start_after_delete_records_reads_no_headers_again(
+    tmp_path: Path, start: int
+) -> None:
+    """The leader epochs begin at the start of the log, which may lie inside any segment."""
+    world = small_segments(tmp_path)
+    log = world.load()
+    for number in range(40):
+        log.append_as_leader(make_batch(), number // 9)
+    log.advance_log_start_offset(start)
+    epochs = list(log.epochs.entries)
+    log.close()
+    again = world.load(clean=True, log_start=start)
+    assert world.loaded.rebuilt == ()
+    assert again.epochs.entries == [entry for entry in epochs if entry[1] < 40]
+    assert again.log_start_offset == start
+
+
+def test_epochs_that_disagree_with_the_batch_at_the_log_start_are_rebuilt(tmp_path: Path) -> None:
+    """Also if that batch is not the first of a segment."""
+    world = small_segments(tmp_path)
+    log = world.load()
+    for number in range(40):
+        log.append_as_leader(make_batch(), number // 20)
+    log.advance_log_start_offset(7)
+    log.close()
+    (world.folder / "leader-epoch-checkpoint").write_bytes(b"0\n1\n1 20\n")
+    again = world.load(clean=True, log_start=7)
+    assert world.loaded.rebuilt == ("leader-epoch-checkpoint",)
+    assert again.epochs.entries == [(0, 7), (1, 20)]

@@ -245,19 +245,19 @@ def test_aborted_transactions_are_kept_in_their_file(tmp_path: Path) -> None:
     """Cutting the log forgets those whose marker went."""
     segment = make_segment(tmp_path)
     first, second = AbortedTransaction(1, 100, 105, 106), AbortedTransaction(2, 103, 110, 111)
-    segment.add_aborted(first)
-    segment.add_aborted(second)
+    segment.transactions.add(first)
+    segment.transactions.add(second)
     assert segment_aborted(tmp_path) == [first, second]
-    segment.clear_aborted(106)
+    segment.transactions.clear(106)
     assert segment_aborted(tmp_path) == [first]
-    segment.clear_aborted()
+    segment.transactions.clear()
     assert not (tmp_path / file_name(BASE, ".txnindex")).exists()
 
 
 def segment_aborted(folder: Path) -> list[AbortedTransaction]:
     """Return what another process would find."""
     (folder / file_name(BASE, ".log")).touch()
-    return open_segment(folder).aborted
+    return open_segment(folder).transactions.entries
 
 
 def test_batches_are_met_backwards(tmp_path: Path) -> None:

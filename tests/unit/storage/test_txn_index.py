@@ -1,9 +1,12 @@
 """The transaction index: aborted transactions of a segment."""
 
+from pathlib import Path
+
 import pytest
 
+from ottla.base.files import RealFileSystem
 from ottla.storage import txn_index
-from ottla.storage.txn_index import AbortedTransaction
+from ottla.storage.txn_index import AbortedTransaction, TransactionIndex
 
 FIRST = AbortedTransaction(1, 10, 20, 15)
 SECOND = AbortedTransaction(2, 15, 30, 31)
@@ -47,3 +50,17 @@ def test_transactions_of_a_range_are_collected(
 ) -> None:
     """Complete once a later segment can hold nothing for the range."""
     assert txn_index.collect([FIRST, SECOND], start, end) == (found, complete)
+
+
+def test_an_empty_file_is_not_believed(tmp_path: Path) -> None:
+    """A file is created for an entry, so one without entries has lost them."""
+    path = tmp_path / "00.txnindex"
+    index = TransactionIndex(RealFileSystem(), lambda: str(path))
+    assert index.is_sound()
+    path.write_bytes(b"")
+    assert not index.is_sound()
+    index.clear()
+    assert not path.exists()
+    index.add(FIRST)
+    assert index.is_sound()
+    assert TransactionIndex(RealFileSystem(), lambda: str(path)).entries == [FIRST]
