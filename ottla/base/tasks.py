@@ -1,45 +1,114 @@
-"""Supervised asyncio tasks: every background task has an owner that ends it and hears of its failure.
+"""Background tasks: every task has an owner that ends it and is notified if it fails.
 
-One of the few places that may catch every exception: a failure here is logged with its task's name
-and handed to the owner, never swallowed.
+`spawn` runs a piece of work once. `supervise` runs work that must not end: after an unexpected
+exception it is restarted with back-off. A failure is logged with the name of the task, counted, and
+reported to the owner, never swallowed.
 """
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, NamedTuple
+
+from ottla.base.clock import Clock, RealClock
+
+# The first pause before a restart; each one is twice as long as the one before it.
+RESTART_SECONDS = 1.0
+RESTART_SECONDS_MAX = 60.0
+# A task that has run for so long after a failure is considered to be well.
+WELL_SECONDS = 2 * RESTART_SECONDS_MAX
+# The label of work that is not supervised.
+ONCE = "once"
 
 _log = logging.getLogger(__name__)
 
 OnFailure = Callable[[str, BaseException], None]
+Work = Callable[[], Coroutine[Any, Any, None]]
+
+
+class Failure(NamedTuple):
+    """The last failure of a supervised task, at a monotonic time in seconds."""
+
+    error: str
+    at: float
 
 
 class Tasks:
     """The background tasks of one owner, on the loop that runs when `spawn` is called."""
 
-    def __init__(self, on_failure: OnFailure | None = None) -> None:
-        # In the order of their start, because a set's order is another one in every process.
+    def __init__(self, on_failure: OnFailure | None = None, clock: Clock | None = None) -> None:
+        # In the order of their start: the order of a set differs from process to process.
         self._running: dict[asyncio.Task[Any], None] = {}
         self._on_failure = on_failure
+        self._clock = clock or RealClock()
+        self._failed: dict[str, Failure] = {}
+        # Unexpected exceptions since the start, by kind of task.
+        self.failures: Counter[str] = Counter()
 
     def spawn(self, work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
         """Start `work`; an exception that escapes it is logged and reported to the owner."""
-        task = asyncio.get_running_loop().create_task(work, name=name)
-        # The loop keeps only a weak reference to a task.
-        self._running[task] = None
+        task = self._start(work, name)
         task.add_done_callback(self._finished)
         return task
 
-    def _finished(self, task: asyncio.Task[Any]) -> None:
-        self._running.pop(task, None)
-        if task.cancelled():
-            return
-        error = task.exception()
-        if error is None:
-            return
-        _log.error("background task failed task=%s", task.get_name(), exc_info=error)
+    def supervise(self, work: Work, kind: str, of: str = "") -> "asyncio.Task[None]":
+        """Run `work()` until it returns; after an unexpected exception, run it again with back-off.
+
+        `kind` says what it does, `of` for which partition or broker. Cancelling the task that is
+        returned cancels the work.
+        """
+        name = f"{kind} {of}".rstrip()
+        return self._start(self._supervise(work, kind, name), name)
+
+    def failing(self) -> dict[str, str]:
+        """Return the last error of each supervised task that failed recently, by its name."""
+        now = self._clock.monotonic()
+        self._failed = {
+            name: failure
+            for name, failure in self._failed.items()
+            if now - failure.at < WELL_SECONDS
+        }
+        return {name: failure.error for name, failure in self._failed.items()}
+
+    def _start(self, work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
+        task = asyncio.get_running_loop().create_task(work, name=name)
+        # The loop keeps only a weak reference to a task.
+        self._running[task] = None
+        task.add_done_callback(self._ended)
+        return task
+
+    async def _supervise(self, work: Work, kind: str, name: str) -> None:
+        pause = RESTART_SECONDS
+        while True:
+            started = self._clock.monotonic()
+            with _Attempt() as attempt:
+                await work()
+            error = attempt.error
+            if error is None:
+                self._failed.pop(name, None)
+                return
+            now = self._clock.monotonic()
+            if now - started > WELL_SECONDS:
+                pause = RESTART_SECONDS
+            self._failed[name] = Failure(f"{type(error).__name__}: {error}", now)
+            self._report(kind, name, error)
+            await self._clock.sleep(pause)
+            pause = min(2 * pause, RESTART_SECONDS_MAX)
+
+    def _report(self, kind: str, name: str, error: BaseException) -> None:
+        self.failures[kind] += 1
+        _log.error("background task failed task=%s", name, exc_info=error)
         if self._on_failure is not None:
-            self._on_failure(task.get_name(), error)
+            self._on_failure(name, error)
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._running.pop(task, None)
+
+    def _finished(self, task: asyncio.Task[Any]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            self._report(ONCE, task.get_name(), error)
 
     async def close(self) -> None:
         """Cancel what still runs and wait until it has ended."""
@@ -47,3 +116,18 @@ class Tasks:
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
+
+
+class _Attempt:
+    """One run of supervised work: keeps the exception that ended it. A cancellation passes through."""
+
+    def __init__(self) -> None:
+        self.error: Exception | None = None
+
+    def __enter__(self) -> "_Attempt":
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        if isinstance(error, Exception):
+            self.error = error
+        return self.error is not None

@@ -53,6 +53,7 @@ class Controller:
         # Unclean elections of former terms.
         self._unclean_elections = 0
         self._is_suspended = False
+        self._session_state = SessionState.CONNECTED
         # Registered, but no controller has elected new leaders for its partitions yet.
         self._has_restarted = True
         self._queue: asyncio.Queue[events.Event] = asyncio.Queue()
@@ -103,7 +104,7 @@ class Controller:
         await self._register()
         for delivery in await self._contend():
             await delivery
-        self._task = self._dependencies.tasks.spawn(self._run(), "controller")
+        self._task = self._dependencies.tasks.supervise(self._run, "controller")
 
     async def stop(self) -> None:
         """Resign and stop; waiting callers get NOT_CONTROLLER."""
@@ -132,6 +133,7 @@ class Controller:
     def _session_changed(self, session_state: SessionState) -> None:
         # At once, not by the queue: an event under way must not be followed by another.
         self._is_suspended = session_state is not SessionState.CONNECTED
+        self._session_state = session_state
         self._post(events.SessionChanged(session_state))
 
     def _post(self, event: events.Event) -> None:
@@ -187,11 +189,12 @@ class Controller:
                 finally:
                     _refuse(event)
         finally:
-            # Stopped, or ended by a bug that the owner of the task sees: no caller may wait
-            # forever.
+            # Stopped, or ended by a bug: requests are refused. After a bug the task is restarted and
+            # reads the tree again, for which it follows the session's last state.
             self._resign()
             while not self._queue.empty():
                 _refuse(self._queue.get_nowait())
+            self._post(events.SessionChanged(self._session_state))
 
     async def _handle(self, event: events.Event) -> None:
         if isinstance(event, events.Request) and event.reply.done():
@@ -238,6 +241,7 @@ class Controller:
                 _log.warning("registration failed, trying again error=%s", error)
                 await self._dependencies.clock.sleep(RETRY_SECONDS)
             else:
+                self._session_state = SessionState.CONNECTED
                 return
 
     # -- asking -----------------------------------------------------------------------------------

@@ -39,7 +39,7 @@ class Outbox:
         self.close_lane(broker.id)
         lane = _Lane(self._port_of(broker), fence, self._clock, on_delivered)
         self._lanes[broker.id] = lane
-        lane.task = self._tasks.spawn(lane.run(), f"controller to broker {broker.id}")
+        lane.task = self._tasks.supervise(lane.run, "controller to broker", str(broker.id))
 
     def send(self, notices: Iterable[Notice]) -> "list[asyncio.Future[None]]":
         """Queue notices; each future completes when the broker answered or its lane was closed."""
@@ -95,6 +95,10 @@ class _Lane:
                 _log.warning("outbox ends broker=%d code=%s", notice.broker_id, error.code.name)
                 self._give_up()
                 return
+            except Exception:
+                # Nobody may wait for a notice that will not be sent again.
+                self._finish(self._current)
+                raise
             self._finish(self._current)
             self._on_delivered(Delivered(notice, errors))
 

@@ -84,8 +84,7 @@ class HostedPartition:
         return self._shard
 
     def attach(self, shard: Shard) -> None:
-        """Give the partition its state."""
-        assert self._shard is None
+        """Give the partition an empty state, at first and before every new attempt to load it."""
         self._shard = shard
 
     def append(

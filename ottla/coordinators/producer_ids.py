@@ -60,7 +60,7 @@ class ProducerIds:
     def _prefetch(self) -> None:
         if not self._is_fetching:
             self._is_fetching = True
-            self._tasks.spawn(self._fetch(), "fetch producer ids")
+            self._tasks.supervise(self._fetch, "fetch producer ids")
 
     async def _fetch(self) -> None:
         try:

@@ -16,6 +16,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Generic, TypeVar
 
 from ottla.base.clock import Clock
@@ -193,8 +194,8 @@ class CoordinatorRuntime(Generic[S]):
         if start == end:
             self._activate(hosted, 0)
         else:
-            name = f"load {self._topic}-{partition}"
-            self._tasks.spawn(self._load(hosted), name)
+            work = partial(self._load, hosted)
+            self._tasks.supervise(work, "load", f"{self._topic}-{partition}")
 
     async def _load(self, hosted: HostedPartition) -> None:
         loader = Loader(
@@ -209,6 +210,10 @@ class CoordinatorRuntime(Generic[S]):
             if hosted.status is Status.LOADING:
                 self._fail(hosted, error)
             return
+        except Exception:
+            # The task is restarted; the next attempt begins with an empty state.
+            hosted.attach(self._make_shard(hosted))
+            raise
         finally:
             self.skipped_count += loader.skipped_count
         if hosted.status is Status.LOADING:

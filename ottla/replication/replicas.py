@@ -7,6 +7,7 @@ fails takes its partitions offline and leaves the others alone. Follows kafka.se
 import logging
 import math
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from ottla.base.clock import Clock
 from ottla.base.errors import ApiError, ErrorCode, StorageError
@@ -322,7 +323,8 @@ class Replicas:
             clock=self._around.clock,
             bytes_per_second=lambda: self.move_bytes_per_second(),
         )
-        self._tasks.spawn(move.run(), f"move {partition.topic}-{partition.partition}")
+        name = f"{partition.topic}-{partition.partition}"
+        self._tasks.supervise(move.run, "move between log directories", name)
 
     # -- storage ----------------------------------------------------------------------------------
 
@@ -330,7 +332,8 @@ class Replicas:
         """Have a log flushed off the loop; appends of meanwhile share the next flush."""
         if partition not in self._flushing:
             self._flushing.add(partition)
-            self._tasks.spawn(self._flush(partition), f"flush {partition.log.directory}")
+            work = partial(self._flush, partition)
+            self._tasks.supervise(work, "flush", partition.log.directory)
 
     async def _flush(self, partition: Partition) -> None:
         log = partition.log

@@ -271,7 +271,7 @@ class ConfigStore:
     def _changed(self, _path: str) -> None:
         if not self._is_catching_up:
             self._is_catching_up = True
-            self._tasks.spawn(self._catch_up(), "config changes")
+            self._tasks.supervise(self._catch_up, "config changes")
 
     async def _catch_up(self) -> None:
         """Read what the notifications name that are newer than the last one seen."""

@@ -49,7 +49,7 @@ class Features:
         await self._read(session)
 
     def _changed(self, _: str) -> None:
-        self._tasks.spawn(self._read_again(), "read features")
+        self._tasks.supervise(self._read_again, "read features")
 
     async def _read_again(self) -> None:
         assert self._session is not None

@@ -98,7 +98,7 @@ class Node:
         self._files = files or RealFileSystem()
         self._net = net or RealNet()
         self._tree = tree
-        self._tasks = Tasks()
+        self._tasks = Tasks(clock=self._clock)
         self._has_replicas = False
         # Until the start is given up.
         self._is_wanted = True
@@ -117,6 +117,7 @@ class Node:
         self.broker.tasks = self._tasks
         self.broker.loop_watch = LoopWatch(self._clock, self._who_ran)
         self._sources = Sources(self.broker, self._files)
+        self._sources.tasks.append(self._tasks)
         self._monitoring = MonitoringService(self._sources, self._tasks)
 
     # -- what others may know ---------------------------------------------------------------------
@@ -211,10 +212,11 @@ class Node:
         self._undo.push_async_callback(broker.controller.stop)
         # Again, so that answers that need the controller are given before it stops.
         self._undo.push_async_callback(self._close_endpoints)
-        self._tasks.spawn(self._maintain(), "maintenance")
+        self._tasks.supervise(self._maintain, "maintenance")
+        self._tasks.supervise(self._checkpoint_high_watermarks, "high watermark checkpoint")
         if self._static.boolean("log.cleaner.enable"):
             self._sources.cleaner = self._cleaner()
-            self._tasks.spawn(self._sources.cleaner.run(), "log cleaner")
+            self._tasks.supervise(self._sources.cleaner.run, "log cleaner")
         broker.loop_watch.start()
         self._undo.callback(broker.loop_watch.stop)
 
@@ -230,6 +232,7 @@ class Node:
             self._tree = EmbeddedTree(self._files, self._clock, directory)
             self._tree.on_failure = partial(self._fail, "the coordination tree cannot be written")
             self._undo.push_async_callback(self._tree.close)
+        self._sources.tasks.append(self._tree.tasks)
         self._session = self._tree.session()
         self._undo.push_async_callback(self._end_session)
         return self._session
@@ -406,8 +409,8 @@ class Node:
         await broker.controller.start()
 
     def _tell_controller(self) -> None:
-        told = self.broker.controller.report_failed_directory()
-        self._tasks.spawn(told, "tell of a failed log directory")
+        report = self.broker.controller.report_failed_directory
+        self._tasks.supervise(report, "report of a failed log directory")
 
     def _registration(self) -> BrokerImage:
         endpoints = tuple(self._advertise(endpoint) for endpoint in self._endpoints)
@@ -461,16 +464,16 @@ class Node:
         return ", ".join(sorted(set(named))[:_NAMED_MAX])
 
     async def _maintain(self) -> None:
-        """Checkpoints, retention, flushes: whatever is due, every second."""
-        replicas = self.broker.replicas
-        milliseconds = self._static.integer("replica.high.watermark.checkpoint.interval.ms")
-        due = self._clock.monotonic() + milliseconds / 1000
+        """Write checkpoints, apply retention and flush, as far as it is due, every second."""
         while True:
             await self._clock.sleep(_MAINTENANCE_SECONDS)
-            await replicas.directories.maintain()
-            if self._clock.monotonic() >= due:
-                due = self._clock.monotonic() + milliseconds / 1000
-                await replicas.checkpoint_high_watermarks_in_background()
+            await self.broker.replicas.directories.maintain()
+
+    async def _checkpoint_high_watermarks(self) -> None:
+        milliseconds = self._static.integer("replica.high.watermark.checkpoint.interval.ms")
+        while True:
+            await self._clock.sleep(milliseconds / 1000)
+            await self.broker.replicas.checkpoint_high_watermarks_in_background()
 
     def _cleaner(self) -> Cleaner:
         return Cleaner(

@@ -8,8 +8,8 @@ ephemeral nodes the journal holds are gone when the tree is opened again. Lives 
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from functools import partial
 from types import MappingProxyType
 
@@ -63,7 +63,7 @@ class EmbeddedTree:
         self.on_failure: Callable[[StorageError], None] = lambda error: None
         self._files = files
         self._tree = Tree()
-        self._tasks = Tasks()
+        self.tasks = Tasks(clock=clock)
         self._sessions: dict[int, EmbeddedSession] = {}
         self._session_count = 0
         self._data_watches: _Watches = {}
@@ -245,7 +245,13 @@ class EmbeddedTree:
     def _begin_flush(self) -> None:
         if self._flusher is None and self._failure is None:
             assert self._journal is not None
-            self._flusher = self._tasks.spawn(self._flush(self._journal), "coordination journal")
+            self._flusher = self.tasks.spawn(self._flush(self._journal), "coordination journal")
+            self._flusher.add_done_callback(self._flush_ended)
+
+    def _flush_ended(self, task: "asyncio.Task[None]") -> None:
+        if self._deliveries and not task.cancelled():
+            # A callback of an earlier change raised: those of later changes still wait.
+            self._begin_flush()
 
     async def _flush(self, journal: Journal) -> None:
         """Write batch after batch until nothing waits; a failure fails everybody, for good."""
@@ -253,14 +259,18 @@ class EmbeddedTree:
             while self._deliveries and self._failure is None:
                 batch, self._unwritten = self._unwritten, []
                 deliveries, self._deliveries = self._deliveries, []
-                await self._write_batch(journal, batch)
-                for delivery in deliveries:
-                    delivery()
+                try:
+                    await self._write_batch(journal, batch)
+                except Exception as error:
+                    # What of the batch was written is not known: nothing more is acknowledged.
+                    self._fail(error)
+                    _call(deliveries)
+                    raise
+                _call(deliveries)
         finally:
             self._flusher = None
         remaining, self._deliveries = self._deliveries, []
-        for delivery in remaining:
-            delivery()
+        _call(remaining)
 
     async def _write_batch(self, journal: Journal, batch: list[Transaction]) -> None:
         try:
@@ -271,7 +281,7 @@ class EmbeddedTree:
                 # Nodes are replaced, never changed: this copy stays what it is while it is written.
                 nodes, last_zxid = dict(self._tree.nodes), self._tree.last_zxid
                 work = partial(journal.store_snapshot, last_zxid, number, nodes)
-                self._snapshot = self._tasks.spawn(self._store(work), "coordination snapshot")
+                self._snapshot = self.tasks.spawn(self._store(work), "coordination snapshot")
         except OSError as error:
             self._fail(error)
 
@@ -283,7 +293,7 @@ class EmbeddedTree:
         finally:
             self._snapshot = None
 
-    def _fail(self, error: OSError) -> None:
+    def _fail(self, error: Exception) -> None:
         _log.error("coordination journal failed directory=%s error=%s", self._directory, error)
         # What the system holds of a failed sync is unknown: never try again, never acknowledge.
         self._failure = StorageError(
@@ -294,6 +304,13 @@ class EmbeddedTree:
         for session in list(self._sessions.values()):
             session.suspend()
         self.on_failure(self._failure)
+
+
+def _call(callbacks: Iterable[Callable[[], object]]) -> None:
+    """Call all of them in order, even if one raises."""
+    with ExitStack() as stack:
+        for callback in reversed(list(callbacks)):
+            stack.callback(callback)
 
 
 def _complete(done: "asyncio.Future[None]") -> None:

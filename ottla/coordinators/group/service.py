@@ -6,6 +6,7 @@ group is decided by its name alone.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import TypeAlias
 
 from ottla.base.clock import Clock
@@ -127,7 +128,8 @@ class GroupCoordinator:
         async def assign(elsewhere: InBackground) -> None:
             then(await elsewhere(work))
 
-        self._tasks.spawn(assign(self.in_background), "assign the partitions of a large group")
+        in_background = partial(assign, self.in_background)
+        self._tasks.supervise(in_background, "assignment of a large group")
 
     # -- leadership
 

@@ -23,6 +23,11 @@ def broker(node: Sources) -> list[Family]:
             "1 starting, 3 running, 7 stopping.",
             _BROKER_STATES[node.stage],
         ),
+        counter(
+            "ottla_background_task_failures_total",
+            "Unexpected exceptions of background tasks, which are restarted.",
+            [(labels(task=kind), count) for kind, count in node.task_failures().items()],
+        ),
         *_connections(node),
     ]
 
@@ -177,6 +182,11 @@ def directories(broker: Broker) -> list[Family]:
             sum(state for _, state in states),
         ),
         gauge("kafka_log_logmanager_logdirectoryoffline", "The directory has failed.", states),
+        gauge(
+            "ottla_damaged_partitions",
+            "Logs with damaged records, or whose upkeep failed; they are online.",
+            len(broker.replicas.directories.damaged()),
+        ),
         gauge("ottla_log_directory_total_bytes", "Size of the device.", total),
         gauge("ottla_log_directory_usable_bytes", "What is left of it.", usable),
     ]

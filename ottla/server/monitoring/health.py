@@ -1,13 +1,18 @@
 """`/healthz`: whether the broker can do all of its work, for load balancers and supervisors.
 
-200 for `ok`. 503 for `starting` and `stopping`, and for `degraded`: a log directory is offline, the
-partitions of the others are served.
+200 for `ok`. 503 for `starting` and `stopping`, and for `degraded`: a log directory is offline (the
+partitions of the others are served), or a background task has failed in the last two minutes.
+`background_failures` counts unexpected exceptions since the start, by kind of task. Partitions with
+damaged records are listed, and do not change the status: all of their other records are served.
 """
 
 import json
 
 from ottla.server.monitoring.http import Answer
 from ottla.server.monitoring.sources import Sources, Stage
+
+# So many damaged partitions are named.
+_DAMAGED_MAX = 100
 
 
 def health(node: Sources) -> Answer:
@@ -19,9 +24,19 @@ def health(node: Sources) -> Answer:
             for each in node.broker.replicas.directories.directories()
             if each.failure is not None
         ]
-        facts["status"] = "degraded" if failed else "ok"
+        failing: dict[str, str] = {}
+        for tasks in node.tasks:
+            failing |= tasks.failing()
+        facts["status"] = "degraded" if failed or failing else "ok"
         facts["cluster_id"] = node.broker.cluster_id
         facts["is_controller"] = node.broker.controller.is_active
         facts["offline_directories"] = failed
+        facts["failing_tasks"] = failing
+        facts["background_failures"] = node.task_failures()
+        damaged = node.broker.replicas.directories.damaged()
+        facts["damaged_partitions"] = {
+            f"{topic}-{partition}": reason
+            for (topic, partition), reason in sorted(damaged.items())[:_DAMAGED_MAX]
+        }
     status = 200 if facts["status"] == "ok" else 503
     return Answer(status, "application/json", [json.dumps(facts).encode() + b"\n"])

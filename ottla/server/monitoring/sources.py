@@ -1,10 +1,12 @@
 """What the collectors read: the parts of a running broker, each as soon as it is there."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from enum import Enum
 
 from ottla.base.clock import Clock
 from ottla.base.files import FileSystem
+from ottla.base.tasks import Tasks
 from ottla.net.endpoint import Endpoint
 from ottla.net.limits import Budget
 from ottla.server.context import Broker
@@ -57,8 +59,17 @@ class Sources:
         self.dispatcher: Dispatcher | None = None
         # None where log.cleaner.enable is false.
         self.cleaner: Cleaner | None = None
+        # The background tasks of the broker and of its coordination tree.
+        self.tasks: list[Tasks] = []
         # Bytes of unfinished requests.
         self.budget = Budget(0)
+
+    def task_failures(self) -> dict[str, int]:
+        """Return the unexpected exceptions of background tasks since the start, by kind."""
+        total: Counter[str] = Counter()
+        for tasks in self.tasks:
+            total += tasks.failures
+        return dict(total)
 
     def routes(self) -> Iterable[Route]:
         """Return what the dispatcher has counted."""

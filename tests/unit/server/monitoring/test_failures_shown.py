@@ -1,0 +1,70 @@
+"""Failed background tasks and damaged partitions are visible in `/healthz` and `/metrics`."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+from ottla.server.node import Node
+from tests.unit.server.test_node import Yard
+
+from .test_metrics import SETTINGS, get, metrics, yard
+
+__all__ = ["yard"]
+
+
+async def health(node: Node) -> tuple[int, Any]:
+    """Return status and content of `/healthz`."""
+    status, body = await get(node, "/healthz")
+    return status, json.loads(body)
+
+
+async def test_a_maintenance_task_that_fails_is_restarted_and_shown(
+    yard: Yard, monkeypatch: Any
+) -> None:
+    """The broker is degraded for a while, and does its upkeep again."""
+    node = yard.make(settings=SETTINGS)
+    failed, resumed = asyncio.Event(), asyncio.Event()
+
+    async def maintain() -> None:
+        if failed.is_set():
+            resumed.set()
+        else:
+            failed.set()
+            raise LookupError("a bug")
+
+    monkeypatch.setattr("ottla.server.node._MAINTENANCE_SECONDS", 0.001)
+    monkeypatch.setattr("ottla.base.tasks.RESTART_SECONDS", 0.001)
+    monkeypatch.setattr("ottla.storage.disk.LogDirectories.maintain", lambda _: maintain())
+    await node.start()
+    async with asyncio.timeout(20):
+        await resumed.wait()
+    status, facts = await health(node)
+    assert (status, facts["status"]) == (503, "degraded")
+    assert facts["failing_tasks"] == {"maintenance": "LookupError: a bug"}
+    assert facts["background_failures"] == {"maintenance": 1}
+    value = await metrics(node)
+    assert value("ottla_background_task_failures_total", task="maintenance") == 1
+
+
+async def test_a_damaged_partition_is_shown_and_the_broker_stays_well(yard: Yard) -> None:
+    """It is named with the file and the position; the others are served."""
+    node = await yard.start(settings=SETTINGS)
+    client = await yard.client(node)
+    for topic in ("bad", "good"):
+        await client.metadata(topic)
+        assert (await client.produce(topic, b"a")).error_code == 0
+        node.broker.replicas.get(topic, 0).log.roll()
+        assert (await client.produce(topic, b"b")).error_code == 0
+    await node.stop()
+    path = Path(yard.folder) / "bad-0" / f"{0:020}.log"
+    path.write_bytes(bytes(path.stat().st_size))
+    node = await yard.start(settings=SETTINGS)
+    status, facts = await health(node)
+    value = await metrics(node)
+    assert (status, facts["status"]) == (200, "ok")
+    assert facts["damaged_partitions"] == {"bad-0": f"{path} is damaged at byte 0."}
+    assert value("ottla_damaged_partitions") == 1
+    client = await yard.client(node)
+    for topic in ("bad", "good"):
+        assert (await client.produce(topic, b"c")).error_code == 0
