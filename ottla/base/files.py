@@ -177,6 +177,25 @@ def remove_files(files: FileSystem, paths: Iterable[str]) -> None:
             files.remove(path)
 
 
+def overwrite(files: FileSystem, path: str, data: bytes) -> None:
+    """Give a file this content, neither atomically nor durably.
+
+    Only what is new is written: on ext4, closing a file that was cut to nothing and written again
+    waits for the device.
+    """
+    file = files.open(path, create=True)
+    try:
+        size = file.size()
+        former = bytes(file.read_at(0, size)) if 0 < size <= len(data) else b""
+        if size > len(former) or not data.startswith(former):
+            file.truncate(0)
+            former = b""
+        if len(former) < len(data):
+            file.append(data[len(former) :])
+    finally:
+        file.close()
+
+
 async def run_whole(files: FileSystem, work: Callable[[], T]) -> T:
     """Run blocking work off the event loop; who is cancelled meanwhile goes when it has ended.
 

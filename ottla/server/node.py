@@ -287,10 +287,9 @@ class Node:
 
     async def _close_storage(self) -> None:
         replicas = self.broker.replicas
-        replicas.checkpoint_high_watermarks()
-        await replicas.directories.flush_in_parallel(self._files)
+        await replicas.checkpoint_high_watermarks_in_background()
         try:
-            replicas.directories.close()
+            await replicas.directories.close_in_background(self._files)
         except StorageError as error:
             _log.error("log directories not closed cleanly error=%s", error)
 

@@ -34,7 +34,7 @@ _PREFERRED_MAX = 10_000
 OnOffline = Callable[[str, StorageError], None]
 
 # A device takes several flushes in hardly more time than one.
-_FLUSHERS = 8
+_CLOSERS = 8
 
 _log = logging.getLogger(__name__)
 
@@ -75,6 +75,8 @@ class LogDirectories:
         self._ageing = AgeingClock(clock.time_ms(), clock.monotonic())
         # Logs in which damaged bytes were met; `damaged` says whether they are still there.
         self._damaged: dict[TopicPartition, None] = {}
+        # Collected from other threads while the logs are closed.
+        self._failed_while_closing: list[StorageError] | None = None
 
     @classmethod
     def open(
@@ -417,25 +419,48 @@ class LogDirectories:
             with self._disk(directory):
                 await directory.store_high_watermarks_in_background(high_watermarks)
 
-    async def flush_in_parallel(self, files: FileSystem) -> None:
-        """Make durable what is not yet, several logs at a time, off the loop; `close` is fast then.
+    async def close_in_background(self, files: FileSystem) -> None:
+        """Like `close`, off the event loop and several logs at a time; nobody may use them meanwhile."""
+        try:
+            failures = await self._close_logs(files)
+            for directory in self._online():
+                try:
+                    await run_whole(files, directory.close)
+                except (OSError, StorageError) as error:
+                    failures.append(self._note_failure(directory, error))
+        finally:
+            for directory in self._directories:
+                directory.release()
+        if failures:
+            raise failures[0]
 
-        For the end: nobody may use the logs meanwhile. What fails, `close` meets again.
+    async def _close_logs(self, files: FileSystem) -> list[StorageError]:
+        """Close every log and return the failures, for which directories are offline then.
+
+        An unexpected exception is raised when the other logs are closed: no directory is clean then.
         """
-        waiting = [log for log in self._logs.values() if log.failure is None]
+        waiting = [log for directory in self._online() for log in directory.every_log]
+        failures = self._failed_while_closing = []
 
-        def flush_next() -> bool:
-            if not waiting:
-                return False
-            with suppress(StorageError):
-                waiting.pop().flush()
-            return True
+        def close_some() -> None:
+            while True:
+                try:
+                    log = waiting.pop()
+                except IndexError:
+                    return
+                # `failed` is called with the error.
+                with suppress(StorageError):
+                    log.close()
 
-        async def work() -> None:
-            while await run_whole(files, flush_next):
-                continue
-
-        await asyncio.gather(*(work() for _ in range(min(_FLUSHERS, len(waiting)))))
+        workers = min(_CLOSERS, len(waiting))
+        closing = [run_whole(files, close_some) for _ in range(workers)]
+        results = await asyncio.gather(*closing, return_exceptions=True)
+        self._failed_while_closing = None
+        for failure in failures:
+            self.failed(failure)
+        for unexpected in filter(None, results):
+            raise unexpected
+        return failures
 
     def close(self) -> None:
         """Close every log, mark the directories as clean, release the locks; then raise what failed."""
@@ -495,6 +520,9 @@ class LogDirectories:
 
     def failed(self, failure: StorageError) -> None:
         """Take the directory that the error names offline; one of its logs met the error."""
+        if self._failed_while_closing is not None:
+            self._failed_while_closing.append(failure)
+            return
         for directory in self._directories:
             if directory.path == failure.directory:
                 self._fail(directory, failure)

@@ -431,6 +431,7 @@ class LogDirectory:
     def close(self) -> None:
         """Close every log, and only when all of it is on the disk say that the end was clean."""
         for log in self.every_log:
+            # One that has been closed already raises no error.
             log.close()
         self.checkpoint()
         self._files.replace(

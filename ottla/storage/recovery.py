@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from ottla.base.clock import Clock
 from ottla.base.errors import StorageError
-from ottla.base.files import File, FileSystem, sync_path
+from ottla.base.files import File, FileSystem, overwrite, sync_path
 from ottla.storage import checkpoints, scan
 from ottla.storage.config import LogConfig
 from ottla.storage.epochs import LeaderEpochs
@@ -429,10 +429,8 @@ def replay(
 def store_snapshot(files: FileSystem, directory: str, state: ProducerState) -> None:
     """Write what is known of the producers."""
     # Not synced: it carries a checksum, and an older one with more of the log does as well.
-    file = files.open(f"{directory}/{file_name(state.end_offset, SNAPSHOT_SUFFIX)}", create=True)
-    file.truncate(0)
-    file.append(state.encode_snapshot())
-    file.close()
+    path = f"{directory}/{file_name(state.end_offset, SNAPSHOT_SUFFIX)}"
+    overwrite(files, path, state.encode_snapshot())
 
 
 def remove_snapshots(files: FileSystem, directory: str, is_useless: Callable[[int], bool]) -> None:

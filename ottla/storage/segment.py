@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from ottla.base.buffers import Buffer
 from ottla.base.errors import ApiError, ErrorCode
-from ottla.base.files import File, FileSystem
+from ottla.base.files import File, FileSystem, overwrite
 from ottla.storage import scan
 from ottla.storage.config import LONG_MAX, LogConfig
 from ottla.storage.file_names import (
@@ -262,11 +262,8 @@ class Segment:
         self._recent_last, self._recent_positions = [], []
 
     def _store(self, suffix: str, data: bytes) -> None:
-        # Not atomic and not synced: a wrong index file is found out and built anew.
-        file = self._files.open(self.path(suffix), create=True)
-        file.truncate(0)
-        file.append(data)
-        file.close()
+        # Not atomic and not synced: a wrong index file is detected and rebuilt.
+        overwrite(self._files, self.path(suffix), data)
 
     # Reading
 

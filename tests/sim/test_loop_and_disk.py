@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import pytest
 
+from ottla.server.node import Node
 from ottla.testing.sim.client import connect
 from ottla.testing.sim.files import SimFileSystem
 from ottla.testing.sim.world import World
@@ -116,6 +117,34 @@ def test_a_broker_at_work_waits_for_no_device(monkeypatch: pytest.MonkeyPatch) -
                     await administer(client)
             await machine.clock.sleep(45)
             return list(found)
+
+    with World(1) as world:
+        found = world.run(scenario(world))
+    assert found == []
+
+
+def test_a_clean_stop_waits_for_no_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Logs are flushed and closed, and checkpoints written, beside the event loop."""
+
+    async def scenario(world: World) -> list[str]:
+        machine = world.machine("broker")
+        node = Node(
+            SETTINGS | OFTEN,
+            clock=machine.clock,
+            rng=machine.rng(),
+            files=machine.files,
+            net=machine.net,
+        )
+        await node.start()
+        connection = await connect(world.network.host("client"), "broker", 9092, "client")
+        client = Client(connection, machine.clock)
+        await ready(world, client.prepare)
+        producer = await ready(world, client.init)
+        await ready(world, lambda: client.write(producer, "1"))
+        with watched(monkeypatch) as found:
+            await node.stop()
+        assert machine.files.exists("/data/.kafka_cleanshutdown")
+        return found
 
     with World(1) as world:
         found = world.run(scenario(world))

@@ -505,12 +505,49 @@ async def test_upkeep_survives_a_directory_that_fails() -> None:
     assert logs[1].recovery_point > 0
 
 
-async def test_at_the_end_logs_are_flushed_side_by_side(world: World) -> None:
-    """All of them, off the loop; closing finds nothing left to wait for."""
+async def test_logs_are_closed_side_by_side_off_the_loop(world: World) -> None:
+    """All of them are durable, and the next start finds a clean end."""
     directories = world.directories()
     logs = [directories.create("t", number, TOPIC_ID, CONFIG) for number in range(20)]
     for log in logs:
         log.append_as_leader(make_batch(), 0)
-    await directories.flush_in_parallel(world.files)
+    await directories.close_in_background(world.files)
     assert [log.recovery_point for log in logs] == [log.log_end_offset for log in logs]
-    directories.close()
+    assert (world.path / ".kafka_cleanshutdown").exists()
+    again = world.directories()
+    assert [log.log_end_offset for log in again.logs().values()] == [1] * 20
+
+
+async def test_a_directory_that_fails_while_it_is_closed_is_offline_and_the_other_is_clean() -> (
+    None
+):
+    """Every log of the other one is closed; the owner hears of the failure on its event loop."""
+    world, files = simulated()
+    directories = open_many(world, ["/a", "/b"])
+    for number in range(10):
+        log = directories.create("t", number, TOPIC_ID, CONFIG)
+        log.append_as_leader(make_batch(), 0)
+    files.faults.fail("sync", path="/a/", error=errno.EIO)
+    with pytest.raises(StorageError):
+        await directories.close_in_background(files)
+    assert {error.directory for error in world.failures} == {"/a"}
+    assert not files.exists("/a/.kafka_cleanshutdown")
+    assert files.exists("/b/.kafka_cleanshutdown")
+
+
+async def test_an_unexpected_exception_leaves_no_directory_clean(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other logs are closed, and the locks are released."""
+    directories = world.directories()
+    logs = [directories.create("t", number, TOPIC_ID, CONFIG) for number in range(5)]
+
+    def fail() -> None:
+        raise LookupError("a bug")
+
+    monkeypatch.setattr(logs[2], "close", fail)
+    with pytest.raises(LookupError):
+        await directories.close_in_background(world.files)
+    assert not (world.path / ".kafka_cleanshutdown").exists()
+    monkeypatch.undo()
+    assert len(world.directories().logs()) == 5
