@@ -4,9 +4,6 @@ Reading and writing happen off the event loop in slices, with pauses where log.c
 per.second asks for them; on the loop a log is chosen, and segments are swapped. Whatever makes the
 work useless meanwhile (the log is cut, deleted, or fails) makes the cleaner drop it.
 Follows org.apache.kafka LogCleaner.
-
-Not done: the event loop waits for the two syncs of a folder with which cleaned segments take the place
-of others.
 """
 
 import errno
@@ -27,7 +24,7 @@ from ottla.storage.compaction import NewestOffsets, Progress, Survey, Survival, 
 from ottla.storage.disk import LogDirectories
 from ottla.storage.file_names import LOG_SUFFIX, TXN_INDEX_SUFFIX
 from ottla.storage.log import Log
-from ottla.storage.recovery import CLEANED_SUFFIX
+from ottla.storage.recovery import CLEANED_SUFFIX, begin_swap, rename_files
 from ottla.storage.segment import Segment
 from ottla.wire.records import batch
 from ottla.wire.records.batch import BatchHeader
@@ -147,6 +144,11 @@ class Cleaner:
         work = Round(self._files, self._clock, log, found, self._settings().memory_bytes)
         try:
             return await self._perform(work, log, found)
+        except FileNotFoundError:
+            if not work.has_lost_segments():
+                raise
+            await self._off_loop(work.remove_leftovers)
+            return False
         finally:
             await self._off_loop(work.offsets.forget)
 
@@ -160,11 +162,9 @@ class Cleaner:
             cleaned = work.cleaned
             if cleaned is None:
                 continue
-            # Of the segments before those, retention may have deleted some: that does not matter.
-            if not work.is_wanted() or not log.replace_segments(segments, cleaned):
+            if not await self._swap(work, log, segments, cleaned):
                 await self._off_loop(work.remove_leftovers)
                 return False
-            await self._off_loop(partial(self._files.sync_directory, work.directory))
         if not work.is_wanted():
             return False
         log.first_dirty_offset = work.offsets.end_offset
@@ -180,6 +180,26 @@ class Cleaner:
             work.bytes_after,
             len(work.offsets),
         )
+        return True
+
+    async def _swap(
+        self, work: "Round", log: Log, replaced: Sequence[Segment], cleaned: Segment
+    ) -> bool:
+        """Put a cleaned segment in the place of others; sync off the event loop."""
+        if not work.is_wanted():
+            return False
+        files = self._files
+        await self._off_loop(partial(begin_swap, files, cleaned))
+        # Of the segments before those, retention may have deleted some: that does not matter.
+        if not work.is_wanted() or not log.replace_segments(replaced, cleaned):
+            if log.failure is None:
+                rename_files(files, cleaned, CLEANED_SUFFIX)
+            return False
+        # The log reads the new segment, whose files have another ending until this is durable.
+        await self._off_loop(partial(files.sync_directory, work.directory))
+        if log.failure is None and cleaned in log.segments:
+            rename_files(files, cleaned, "")
+        await self._off_loop(partial(files.sync_directory, work.directory))
         return True
 
     async def _advance(self, work: "Round", steps: Steps) -> bool:
@@ -257,6 +277,10 @@ class Round:
         is_unchanged = log.failure is None and log.truncations_count == self._truncations
         # What is compacted away between two slices of a copy would live on in it.
         return is_unchanged and not log.is_being_copied
+
+    def has_lost_segments(self) -> bool:
+        """Tell whether segments have left the log since: retention may have removed their files."""
+        return not set(self._segments) <= set(self._log.segments)
 
     def groups(self) -> Iterator[list[Segment]]:
         """Yield the segments to be rewritten together, as far as the keys have been read."""
@@ -369,9 +393,10 @@ class _Target:
 
     def __init__(self, files: FileSystem, segment: Segment) -> None:
         segment.reset()
+        segment.ending = CLEANED_SUFFIX
         self._files = files
         self._segment = segment
-        self._file: File = files.open(segment.path(LOG_SUFFIX + CLEANED_SUFFIX), create=True)
+        self._file: File = files.open(segment.path(LOG_SUFFIX), create=True)
         self._parts: list[Buffer] = []
         self._bytes = 0
 
@@ -396,9 +421,9 @@ class _Target:
         self._write()
         self._file.sync()
         segment.synced_bytes = segment.size_bytes
-        segment.seal(CLEANED_SUFFIX)
+        segment.seal()
         if aborted:
-            path = segment.path(TXN_INDEX_SUFFIX + CLEANED_SUFFIX)
+            path = segment.path(TXN_INDEX_SUFFIX)
             with closing(self._files.open(path, create=True)) as file:
                 file.append(txn_index.encode(aborted))
                 file.sync()

@@ -445,10 +445,7 @@ class Log:
         return steady_ms(self._clock) + self.config.file_delete_delay_ms
 
     def replace_segments(self, replaced: Sequence[Segment], cleaned: Segment) -> bool:
-        """Swap neighbouring segments for what compaction has written of them, wholly or not at all.
-
-        False where they are no longer in the log, or the last of them takes appends.
-        """
+        """Swap neighbouring segments for a cleaned one; see `Segments.replace`."""
         if self.is_being_copied:
             return False
         with self._disk():

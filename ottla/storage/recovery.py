@@ -8,7 +8,7 @@ Follows org.apache.kafka.storage.internals.log.LogLoader.
 
 import logging
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from itertools import chain, islice
 from typing import NamedTuple
 
@@ -34,7 +34,7 @@ from ottla.storage.segment import Segment
 from ottla.wire.records.batch import CONTROL_BIT, BatchHeader
 
 CLEANED_SUFFIX = ".cleaned"
-_SWAP_SUFFIX = ".swap"
+SWAP_SUFFIX = ".swap"
 # Enough of the log's end to find the last five batches of the producers that are active.
 _EARLIER_BATCHES = 512
 # A line in the log in so much time, after so many bytes at the earliest.
@@ -450,7 +450,7 @@ def tidy(files: FileSystem, directory: str) -> None:
     names = files.list(directory)
     cleaned = [name for name in names if name.endswith(CLEANED_SUFFIX)]
     unfinished = min((_offset(name) for name in cleaned), default=None)
-    swaps = [name for name in names if name.endswith(_SWAP_SUFFIX)]
+    swaps = [name for name in names if name.endswith(SWAP_SUFFIX)]
     useless = [name for name in swaps if unfinished is not None and _offset(name) >= unfinished]
     deleted = [name for name in names if name.endswith((DELETED_SUFFIX, ".tmp"))]
     for name in (*useless, *deleted):
@@ -471,7 +471,7 @@ def _offset(name: str) -> int:
 
 
 def _swap_in(files: FileSystem, directory: str, swaps: list[str]) -> None:
-    logs = [name for name in swaps if name.endswith(LOG_SUFFIX + _SWAP_SUFFIX)]
+    logs = [name for name in swaps if name.endswith(LOG_SUFFIX + SWAP_SUFFIX)]
     first = min(map(_offset, logs), default=0)
     ends = [_next_offset(files, f"{directory}/{name}", _offset(name)) for name in logs]
     for name in files.list(directory):
@@ -481,30 +481,31 @@ def _swap_in(files: FileSystem, directory: str, swaps: list[str]) -> None:
     # Or a crash could leave the old beside the new. The log comes first, or it is removed next time.
     files.sync_directory(directory)
     for name in sorted(swaps, key=lambda name: name not in logs):
-        files.rename(f"{directory}/{name}", f"{directory}/{name.removesuffix(_SWAP_SUFFIX)}")
+        files.rename(f"{directory}/{name}", f"{directory}/{name.removesuffix(SWAP_SUFFIX)}")
     # The next cleaning would take what is still called a swap for its own unfinished work.
     files.sync_directory(directory)
 
 
-def swap_in(files: FileSystem, replaced: Sequence[Segment], cleaned: Segment) -> list[str]:
-    """Give the `.cleaned` files of a segment their names, and take `replaced` out of their way.
+def begin_swap(files: FileSystem, cleaned: Segment) -> None:
+    """Make a cleaned segment one that takes the place of others even after a crash; blocks.
 
-    Returns the new names of the old files. The files of `cleaned`, and their names, are durable
-    already. The folder is to be synced afterwards, before anything else is cleaned in it.
+    Its `.cleaned` files, and their names, are durable already.
     """
-    suffixes = [each for each in SUFFIXES if files.exists(cleaned.path(each + CLEANED_SUFFIX))]
-    # The log comes last: beside a `.cleaned` file no swap is taken for a whole one.
-    for suffix in reversed(suffixes):
-        files.rename(cleaned.path(suffix + CLEANED_SUFFIX), cleaned.path(suffix + _SWAP_SUFFIX))
+    rename_files(files, cleaned, SWAP_SUFFIX)
     files.sync_directory(cleaned.directory)
-    deleted = []
-    for segment in replaced:
-        deleted += segment.mark_deleted()
-        segment.close()
-    files.sync_directory(cleaned.directory)
-    for suffix in suffixes:
-        files.rename(cleaned.path(suffix + _SWAP_SUFFIX), cleaned.path(suffix))
-    return deleted
+
+
+def rename_files(files: FileSystem, segment: Segment, ending: str) -> None:
+    """Give the names of a segment's files another ending, "" for none.
+
+    Beside a `.cleaned` file no swap is taken for a whole one, so the log gets an ending last. It loses
+    it first, or it is removed at the next start.
+    """
+    found = [suffix for suffix in SUFFIXES if files.exists(segment.path(suffix))]
+    for suffix in reversed(found) if ending else found:
+        plain = f"{segment.directory}/{file_name(segment.base_offset, suffix)}"
+        files.rename(segment.path(suffix), plain + ending)
+    segment.ending = ending
 
 
 def _next_offset(files: FileSystem, path: str, base_offset: int) -> int:

@@ -87,6 +87,7 @@ class Segment:
         "created_ms",
         "damaged_at",
         "directory",
+        "ending",
         "max_timestamp",
         "max_timestamp_offset",
         "on_damage",
@@ -102,6 +103,8 @@ class Segment:
         self._file: File | None = None
         self.directory = directory
         self.base_offset = base_offset
+        # Behind the names of the files, while they are not those of the log yet.
+        self.ending = ""
         self.created_ms = now_ms
         self.size_bytes = 0
         self.synced_bytes = -1
@@ -150,7 +153,7 @@ class Segment:
 
     def path(self, suffix: str) -> str:
         """Return the path of the segment's file of this kind."""
-        return f"{self.directory}/{file_name(self.base_offset, suffix)}"
+        return f"{self.directory}/{file_name(self.base_offset, suffix)}{self.ending}"
 
     @property
     def file(self) -> File:
@@ -251,14 +254,14 @@ class Segment:
             self._first_timestamp = header.max_timestamp
         return self._first_timestamp
 
-    def seal(self, ending: str = "") -> None:
-        """Write the index files, names with `ending`: nothing is appended until a later opening."""
+    def seal(self) -> None:
+        """Write the index files: nothing is appended until a later opening."""
         if not self.size_bytes:
             # Fifty partitions of a group topic that nobody used need no hundred empty files.
             return
         self.time_index.append(self.max_timestamp, self.max_timestamp_offset)
-        self._store(INDEX_SUFFIX + ending, self.index.encode())
-        self._store(TIME_INDEX_SUFFIX + ending, self.time_index.encode())
+        self._store(INDEX_SUFFIX, self.index.encode())
+        self._store(TIME_INDEX_SUFFIX, self.time_index.encode())
         self._recent_last, self._recent_positions = [], []
 
     def _store(self, suffix: str, data: bytes) -> None:

@@ -107,15 +107,18 @@ class Segments:
         return at
 
     def replace(self, replaced: Sequence[Segment], cleaned: Segment, due_ms: int) -> bool:
-        """Swap neighbours for what compaction has written of them, wholly or not at all.
+        """Swap neighbours for what compaction has written of them; their files go at a time (ms).
 
-        False where they are no longer in the log, or the last of them takes appends.
+        False if they are no longer in the log, or the last of them takes appends. The folder is to be
+        synced before the files of `cleaned` lose their ending.
         """
         at = self.place_of(replaced)
         if at < 0:
             return False
         end = at + len(replaced)
-        self._doomed.add(recovery.swap_in(self._files, replaced, cleaned), due_ms)
+        for segment in replaced:
+            self._doomed.add(segment.mark_deleted(), due_ms)
+            segment.close()
         self.items[at:end], self.bases[at:end] = [cleaned], [cleaned.base_offset]
         cleaned.on_damage = self._on_damage
         merged = [segment.base_offset for segment in replaced[1:]]

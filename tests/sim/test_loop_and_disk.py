@@ -1,7 +1,6 @@
 """The event loop does not wait for a device: what makes bytes durable is done beside it.
 
-Two rare exceptions are told of where they are made: a compacted segment, and a log that was moved to
-another directory, take the place of others (`storage.cleaning`, `replication.moving`).
+The rare exception is a log that was moved to another directory (`replication.moving`).
 """
 
 import threading
@@ -16,6 +15,7 @@ from ottla.testing.sim.client import connect
 from ottla.testing.sim.files import SimFileSystem
 from ottla.testing.sim.world import World
 from ottla.wire.messages import create_partitions, create_topics, delete_records, delete_topics
+from ottla.wire.records.records import Record, encode_batch
 
 from . import brokers
 from .one_transaction import SETTINGS, Client, Later
@@ -148,4 +148,44 @@ def test_a_clean_stop_waits_for_no_device(monkeypatch: pytest.MonkeyPatch) -> No
 
     with World(1) as world:
         found = world.run(scenario(world))
+    assert found == []
+
+
+def test_a_compacted_segment_takes_the_place_of_others_beside_the_loop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Reads go on in the meantime, and the files have their names in the end."""
+
+    async def scenario(world: World) -> tuple[list[str], int]:
+        machine = world.machine("broker")
+        options = OFTEN | {"log.cleaner.enable": "true", "log.cleaner.backoff.ms": "1000"}
+        node = Node(
+            SETTINGS | options,
+            clock=machine.clock,
+            rng=machine.rng(),
+            files=machine.files,
+            net=machine.net,
+        )
+        await node.start()
+        settings = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01"}
+        await node.broker.controller.ensure_topic("c", 1, settings)
+        partition = node.broker.replicas.get("c", 0)
+        with watched(monkeypatch) as found:
+            for number in range(30):
+                record = Record(b"k", b"%d" % number, (), machine.clock.time_ms())
+                partition.append_as_leader(encode_batch([record]), acks=1)
+                await machine.clock.sleep(1)
+                last = partition.log.read(number, 1000, max_offset=partition.log.log_end_offset)
+                assert last is not None
+                assert last.records
+            await machine.clock.sleep(20)
+        names = machine.files.list(partition.log.directory)
+        assert not [name for name in names if name.endswith((".swap", ".cleaned"))]
+        rounds = node._sources.cleaner.rounds_count if node._sources.cleaner else 0
+        await node.stop()
+        return found, rounds
+
+    with World(1) as world:
+        found, rounds = world.run(scenario(world))
+    assert rounds > 3
     assert found == []
