@@ -48,9 +48,7 @@ class Tasks:
 
     def spawn(self, work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
         """Start `work`; an exception that escapes it is logged and reported to the owner."""
-        task = self._start(work, name)
-        task.add_done_callback(self._finished)
-        return task
+        return self._start(work, name, self._finished)
 
     def supervise(self, work: Work, kind: str, of: str = "") -> "asyncio.Task[None]":
         """Run `work()` until it returns; after an unexpected exception, run it again with back-off.
@@ -59,7 +57,7 @@ class Tasks:
         returned cancels the work.
         """
         name = f"{kind} {of}".rstrip()
-        return self._start(self._supervise(work, kind, name), name)
+        return self._start(self._supervise(work, kind, name), name, self._ended)
 
     def failing(self) -> dict[str, str]:
         """Return the last error of each supervised task that failed recently, by its name."""
@@ -71,11 +69,16 @@ class Tasks:
         }
         return {name: failure.error for name, failure in self._failed.items()}
 
-    def _start(self, work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
+    def _start(
+        self,
+        work: Coroutine[Any, Any, Any],
+        name: str,
+        on_end: Callable[[asyncio.Task[Any]], None],
+    ) -> asyncio.Task[Any]:
         task = asyncio.get_running_loop().create_task(work, name=name)
         # The loop keeps only a weak reference to a task.
         self._running[task] = None
-        task.add_done_callback(self._ended)
+        task.add_done_callback(on_end)
         return task
 
     async def _supervise(self, work: Work, kind: str, name: str) -> None:
@@ -106,6 +109,7 @@ class Tasks:
         self._running.pop(task, None)
 
     def _finished(self, task: asyncio.Task[Any]) -> None:
+        self._ended(task)
         error = None if task.cancelled() else task.exception()
         if error is not None:
             self._report(ONCE, task.get_name(), error)

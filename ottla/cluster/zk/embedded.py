@@ -9,7 +9,7 @@ ephemeral nodes the journal holds are gone when the tree is opened again. Lives 
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from functools import partial
 from types import MappingProxyType
 
@@ -246,12 +246,6 @@ class EmbeddedTree:
         if self._flusher is None and self._failure is None:
             assert self._journal is not None
             self._flusher = self.tasks.spawn(self._flush(self._journal), "coordination journal")
-            self._flusher.add_done_callback(self._flush_ended)
-
-    def _flush_ended(self, task: "asyncio.Task[None]") -> None:
-        if self._deliveries and not task.cancelled():
-            # A callback of an earlier change raised: those of later changes still wait.
-            self._begin_flush()
 
     async def _flush(self, journal: Journal) -> None:
         """Write batch after batch until nothing waits; a failure fails everybody, for good."""
@@ -264,7 +258,8 @@ class EmbeddedTree:
                 except Exception as error:
                     # What of the batch was written is not known: nothing more is acknowledged.
                     self._fail(error)
-                    _call(deliveries)
+                    waiting, self._deliveries = self._deliveries, []
+                    _call((*deliveries, *waiting))
                     raise
                 _call(deliveries)
         finally:
@@ -306,11 +301,9 @@ class EmbeddedTree:
         self.on_failure(self._failure)
 
 
-def _call(callbacks: Iterable[Callable[[], object]]) -> None:
-    """Call all of them in order, even if one raises."""
-    with ExitStack() as stack:
-        for callback in reversed(list(callbacks)):
-            stack.callback(callback)
+def _call(deliveries: Iterable[Callable[[], object]]) -> None:
+    for delivery in deliveries:
+        delivery()
 
 
 def _complete(done: "asyncio.Future[None]") -> None:

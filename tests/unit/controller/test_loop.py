@@ -476,3 +476,24 @@ async def test_a_topic_that_needs_several_writes_is_led_everywhere(world: World)
     states = [PartitionStateNode.path("t", number) for number in (0, count - 1, count, 2 * count)]
     assert all([await session.exists(path) for path in states])
     assert len(await session.children(PartitionsNode.path("t"))) == 2 * count + 1
+
+
+async def test_a_controller_that_meets_a_bug_is_restarted_and_acts_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The request is refused, and the tree is read again within the same term."""
+    monkeypatch.setattr("ottla.base.tasks.RESTART_SECONDS", 0.001)
+    controller = await world.start()
+    handlers = dict(controller._handlers)
+
+    async def fail(*_: object) -> None:
+        raise LookupError("a bug")
+
+    monkeypatch.setattr(controller, "_handlers", dict.fromkeys(handlers, fail))
+    with pytest.raises(ApiError) as caught:
+        await code_of(world, "t")
+    assert caught.value.code is ErrorCode.NOT_CONTROLLER
+    monkeypatch.setattr(controller, "_handlers", handlers)
+    await world.until(lambda: controller.is_active)
+    assert await code_of(world, "t") is None
+    assert world.tasks.failures == {"controller": 1}

@@ -372,3 +372,34 @@ def test_transactions_count_when_their_marker_commits_them(world, runtime, kind,
         assert runtime.decide(0, look, refuse) == expected
 
     world.loop.run(scenario())
+
+
+def test_a_bug_while_loading_is_tried_again_from_the_beginning(world, runtime, monkeypatch):
+    """The partition is loaded once, into an empty state."""
+    attempts, is_broken = [], []
+    replay = Things.replay
+
+    def replay_with_a_bug(self, record, producer_id=batch.NO_PRODUCER_ID):
+        replay(self, record, producer_id)
+        if record.value == b"2":
+            attempts.append(list(self.values))
+            if is_broken and len(attempts) == 1:
+                raise LookupError("a bug")
+
+    monkeypatch.setattr(Things, "replay", replay_with_a_bug)
+
+    async def scenario():
+        runtime.load(0, 1)
+        for value in "123":
+            runtime.decide(0, add(value), refuse)
+        attempts.clear()
+        is_broken.append(True)
+        runtime.unload(0)
+        runtime.load(0, 2)
+        await world.clock.sleep(10)
+        assert runtime.decide(0, look, refuse) == ["1", "2", "3"]
+
+    world.loop.run(scenario())
+    assert attempts == [["1", "2"], ["1", "2"]]
+    assert len(world.failures) == 1
+    world.failures.clear()

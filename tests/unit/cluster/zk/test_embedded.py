@@ -447,3 +447,30 @@ def test_refusals_wait_for_what_they_rest_on(loop: SimLoop) -> None:
         await writing
 
     loop.run(main())
+
+
+def test_a_bug_in_the_journal_fails_the_tree_and_keeps_nobody_waiting(
+    loop: SimLoop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was written is not known: nothing more is acknowledged, and the owner hears of it."""
+    tree = open_tree(SimFileSystem(), loop)
+    session = tree.session()
+    heard: list[StorageError] = []
+    tree.on_failure = heard.append
+
+    def fail(*_: object) -> None:
+        raise LookupError("a bug")
+
+    async def main() -> None:
+        await session.create("/safe")
+        monkeypatch.setattr("ottla.cluster.zk.journal.Journal.write", fail)
+        attempts = [session.create("/a"), session.create("/b")]
+        async with asyncio.timeout(60):
+            results = await asyncio.gather(*attempts, return_exceptions=True)
+        assert [type(result) for result in results] == [StorageError] * 2
+        with pytest.raises(StorageError):
+            await session.exists("/a")
+
+    loop.run(main())
+    assert len(heard) == 1
+    assert tree.tasks.failures == {"once": 1}
