@@ -23,6 +23,7 @@ _log = logging.getLogger(__name__)
 
 _SIZE = struct.Struct(">i")
 PREFIX_BYTES = _SIZE.size
+_NO_ADDRESS = ("", 0)
 # Larger parts are written by themselves: joining them would copy record bytes.
 JOIN_BYTES_MAX = 64 * 1024
 # A partial frame gets room for all of it up to here; beyond, room grows with what has arrived.
@@ -170,7 +171,7 @@ class Connection(asyncio.BufferedProtocol):
         self._out: list[Buffer] = []
         self._out_bytes = 0
         self._is_parsing = False
-        self._is_reading = True
+        self._is_reading = False
         self._peer_reads = True
         self._unmute_timer: asyncio.TimerHandle | None = None
         self._muted_until = 0.0
@@ -183,16 +184,23 @@ class Connection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Register with the household, or close at once when it is full."""
         self._transport = cast(asyncio.Transport, transport)
-        self.local_address = transport.get_extra_info("sockname")[:2]
-        self.peer_address = transport.get_extra_info("peername")[:2]
+        peer_address = transport.get_extra_info("peername")
+        self.local_address = (transport.get_extra_info("sockname") or _NO_ADDRESS)[:2]
+        self.peer_address = (peer_address or _NO_ADDRESS)[:2]
         self._transport.set_write_buffer_limits(high=self._unsent_bytes_high)
-        if not self._household.admit(self):
+        is_admitted = self._household.admit(self)
+        # uvloop starts to read after this method even if it paused: only frames are held back.
+        self._is_reading = True
+        self._takes_requests = self._household.is_serving and not self.is_muted
+        if peer_address is None:
+            # The peer reset the connection before it was accepted; there is nobody to log.
+            self.abort()
+        elif not is_admitted:
             self.close("too many connections")
-        elif not self._household.is_serving:
-            self._pause()
 
     def serve(self) -> None:
-        """Begin to read: the broker is ready."""
+        """Handle requests: the broker is ready."""
+        self._takes_requests = self._peer_reads and not self.is_muted
         self._go_on()
 
     def get_buffer(self, sizehint: int) -> memoryview:

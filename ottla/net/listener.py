@@ -1,19 +1,49 @@
-"""The real Net: TCP on the running event loop, asyncio's or uvloop's."""
+"""The real Net: TCP on the running event loop, asyncio's or uvloop's.
+
+Connections are accepted here and not by the loop's own server, because neither loop bounds it:
+asyncio logs one error per waiting connection if `accept` finds no free descriptor, and both accept
+the whole backlog before the first protocol learns of its connection.
+"""
 
 import asyncio
+import errno
+import logging
+import os
+import socket
 
+from ottla.base.tasks import Tasks
 from ottla.net.port import ProtocolFactory
 
-# Connections that may wait to be accepted while the loop is busy.
+# Connections that may wait in the kernel while the loop is busy.
 BACKLOG = 1024
+# Connections accepted per turn of the loop and listening socket.
+ACCEPTS_PER_TURN = 64
+# Pause after `accept` failed and no connection could be refused.
+PAUSE_SECONDS = 1.0
+# At most one warning in this time.
+_WARNING_SECONDS = 60.0
+_EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+
+_log = logging.getLogger(__name__)
 
 
 class RealListener:
-    """A listening socket of the event loop."""
+    """Listening sockets of one address, on the event loop that runs when it is made."""
 
-    def __init__(self, server: asyncio.Server) -> None:
-        self._server = server
-        self._address = server.sockets[0].getsockname()
+    def __init__(self, sockets: list[socket.socket], factory: ProtocolFactory) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._sockets = sockets
+        self._factory = factory
+        self._address = sockets[0].getsockname()
+        self._connecting = Tasks()
+        self._resume_timers: dict[socket.socket, asyncio.TimerHandle] = {}
+        self._warned_at = float("-inf")
+        # Closed for a moment to refuse a connection when no other descriptor is free.
+        self._spare = _spare_descriptor()
+        self.refused_count = 0
+        for listening in sockets:
+            listening.listen(BACKLOG)
+            self._resume(listening)
 
     @property
     def host(self) -> str:
@@ -26,8 +56,81 @@ class RealListener:
         return int(self._address[1])
 
     async def close(self) -> None:
-        """Stop accepting; from Python 3.12 on, wait_closed() would wait for every connection."""
-        self._server.close()
+        """Stop accepting; established connections stay open. Idempotent."""
+        for timer in self._resume_timers.values():
+            timer.cancel()
+        self._resume_timers.clear()
+        sockets, self._sockets = self._sockets, []
+        for listening in sockets:
+            self._loop.remove_reader(listening)
+            listening.close()
+        if self._spare >= 0:
+            os.close(self._spare)
+            self._spare = -1
+
+    def _resume(self, listening: socket.socket) -> None:
+        self._resume_timers.pop(listening, None)
+        self._loop.add_reader(listening, self._accept, listening)
+
+    def _pause(self, listening: socket.socket) -> None:
+        self._loop.remove_reader(listening)
+        self._resume_timers[listening] = self._loop.call_later(
+            PAUSE_SECONDS, self._resume, listening
+        )
+
+    def _accept(self, listening: socket.socket) -> None:
+        for _ in range(ACCEPTS_PER_TURN):
+            try:
+                accepted, _ = listening.accept()
+            except BlockingIOError:
+                return
+            except OSError as error:
+                if error.errno not in _EXHAUSTED:
+                    # The peer of that connection is gone already (ECONNABORTED and the like).
+                    continue
+                if not self._refuse(listening, error):
+                    return
+                continue
+            accepted.setblocking(False)
+            self._connecting.spawn(self._connect(accepted), "accept a connection")
+
+    async def _connect(self, accepted: socket.socket) -> None:
+        try:
+            await self._loop.connect_accepted_socket(self._factory, accepted)
+        except OSError as error:
+            accepted.close()
+            _log.info("connection not established reason=%s", error.strerror or error)
+
+    def _refuse(self, listening: socket.socket, error: OSError) -> bool:
+        """Accept and close one waiting connection; return False if there is nothing more to do now.
+
+        Pauses accepting if even the spare descriptor is gone.
+        """
+        self._warn(error)
+        if self._spare < 0:
+            self._spare = _spare_descriptor()
+        if self._spare < 0:
+            self._pause(listening)
+            return False
+        os.close(self._spare)
+        try:
+            accepted, _ = listening.accept()
+            accepted.close()
+            self.refused_count += 1
+        except BlockingIOError:
+            # Linux reports the lack of descriptors even if no connection waits.
+            return False
+        except OSError:
+            self._pause(listening)
+            return False
+        finally:
+            self._spare = _spare_descriptor()
+        return True
+
+    def _warn(self, error: OSError) -> None:
+        if self._loop.time() - self._warned_at >= _WARNING_SECONDS:
+            self._warned_at = self._loop.time()
+            _log.warning("connections refused port=%d reason=%r", self.port, error.strerror)
 
 
 class RealNet:
@@ -35,11 +138,22 @@ class RealNet:
 
     async def listen(self, host: str, port: int, factory: ProtocolFactory) -> RealListener:
         """Accept on host and port; an empty host means every address of the machine."""
-        loop = asyncio.get_running_loop()
-        server = await loop.create_server(
-            factory, host or None, port, backlog=BACKLOG, reuse_address=True
+        addresses = await asyncio.get_running_loop().getaddrinfo(
+            host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
-        return RealListener(server)
+        sockets: list[socket.socket] = []
+        try:
+            for family, _, _, _, address in dict.fromkeys(addresses):
+                bound = _bind(family, address)
+                if bound is not None:
+                    sockets.append(bound)
+            if not sockets:
+                raise OSError(errno.EADDRNOTAVAIL, os.strerror(errno.EADDRNOTAVAIL))
+            return RealListener(sockets, factory)
+        except OSError:
+            for bound in sockets:
+                bound.close()
+            raise
 
     async def connect(
         self, host: str, port: int, factory: ProtocolFactory
@@ -48,3 +162,32 @@ class RealNet:
         loop = asyncio.get_running_loop()
         transport, protocol = await loop.create_connection(factory, host, port)
         return transport, protocol
+
+
+def _bind(family: int, address: tuple[object, ...]) -> socket.socket | None:
+    """Return a socket bound to the address; None if the machine lacks that address family."""
+    try:
+        # asyncio sets TCP_NODELAY only on sockets that name their protocol.
+        bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    except OSError as error:
+        if error.errno in (errno.EAFNOSUPPORT, errno.EPROTONOSUPPORT):
+            return None
+        raise
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        bound.setblocking(False)
+        bound.bind(address)
+    except OSError:
+        bound.close()
+        raise
+    return bound
+
+
+def _spare_descriptor() -> int:
+    """Return a descriptor of the null device; -1 if none is free."""
+    try:
+        return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return -1

@@ -20,6 +20,8 @@ from ottla.server.node import Node
 
 _log = logging.getLogger(__name__)
 
+LoopFactory = Callable[[], asyncio.AbstractEventLoop]
+
 
 def run(node: Node, on_ready: Callable[[Node], None]) -> None:
     """Start the node, tell `on_ready`, and stop it cleanly on SIGINT or SIGTERM. Blocks.
@@ -27,17 +29,17 @@ def run(node: Node, on_ready: Callable[[Node], None]) -> None:
     ConfigError and StorageError of the start come out of here, and the StorageError for which the
     node has stopped by itself.
     """
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+    *_, factory = event_loops().values()
+    with asyncio.Runner(loop_factory=factory) as runner:
         runner.run(_serve(node, on_ready))
 
 
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    if importlib.util.find_spec("uvloop") is None:
-        return None
-    factory: Callable[[], asyncio.AbstractEventLoop] = importlib.import_module(
-        "uvloop"
-    ).new_event_loop
-    return factory
+def event_loops() -> dict[str, LoopFactory]:
+    """Return the event loops that are installed, by name; the broker uses the last one."""
+    factories: dict[str, LoopFactory] = {"asyncio": asyncio.new_event_loop}
+    if importlib.util.find_spec("uvloop") is not None:
+        factories["uvloop"] = importlib.import_module("uvloop").new_event_loop
+    return factories
 
 
 async def _serve(node: Node, on_ready: Callable[[Node], None]) -> None:

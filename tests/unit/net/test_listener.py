@@ -1,0 +1,174 @@
+"""The real listener on both event loops: resets, and accept without free descriptors."""
+
+import asyncio
+import logging
+import os
+import resource
+import socket
+import struct
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from ottla.net.buffers import ReceiveBuffers
+from ottla.net.connection import Connection
+from ottla.net.endpoint import Endpoint
+from ottla.net.limits import Budget, Limits
+from ottla.net.listener import RealNet
+from ottla.server.loop import event_loops
+
+Run = Callable[[Coroutine[Any, Any, None]], None]
+FACTORIES = event_loops()
+
+
+@pytest.fixture(params=FACTORIES)
+def run(request) -> Run:
+    """Run a coroutine on one of the event loops."""
+
+    def run_on(scene: Coroutine[Any, Any, None]) -> None:
+        with asyncio.Runner(loop_factory=FACTORIES[request.param]) as runner:
+            runner.run(scene)
+
+    return run_on
+
+
+class Echo:
+    """Answers with the frame."""
+
+    def frame(self, connection: Connection, frame: memoryview) -> None:
+        connection.send([bytes(frame)])
+
+
+async def opened(*, serves: bool = True) -> Endpoint:
+    endpoint = Endpoint(
+        "PLAINTEXT",
+        handler=Echo(),
+        limits=Limits(),
+        budget=Budget(10**8),
+        unsent=Budget(10**8),
+        buffers=ReceiveBuffers(),
+    )
+    await endpoint.open(RealNet(), "127.0.0.1", 0)
+    if serves:
+        endpoint.serve()
+    return endpoint
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not condition():
+            await asyncio.sleep(0)
+
+
+async def ask(endpoint: Endpoint, body: bytes) -> bytes:
+    reader, writer = await asyncio.open_connection("127.0.0.1", endpoint.port)
+    writer.write(struct.pack(">i", len(body)) + body)
+    async with asyncio.timeout(10):
+        answer = await reader.readexactly(4 + len(body))
+    writer.close()
+    return answer[4:]
+
+
+def reset_a_connection(port: int) -> None:
+    """Connect and reset: the loop, which is not running meanwhile, has not accepted it yet."""
+    with socket.create_connection(("127.0.0.1", port)) as peer:
+        peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
+def open_descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+@contextmanager
+def no_free_descriptor() -> Iterator[list[int]]:
+    """Lower the limit and use up what is left; closing one of the descriptors frees it."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    highest = max(int(name) for name in os.listdir("/proc/self/fd"))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 3, before[1]))
+    taken: list[int] = []
+    try:
+        while True:
+            try:
+                taken.append(os.open(os.devnull, os.O_RDONLY))
+            except OSError:
+                break
+        yield taken
+    finally:
+        for descriptor in taken:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_connection_reset_before_accept_is_counted_and_closed(run: Run) -> None:
+    """A health check that connects and resets costs no descriptor, and clients are served."""
+
+    async def scene() -> None:
+        endpoint = await opened()
+        # The loop opens descriptors of its own at the first connection.
+        assert await ask(endpoint, b"first") == b"first"
+        await until(lambda: endpoint.connections_count == 0)
+        before = open_descriptors()
+        for _ in range(20):
+            reset_a_connection(endpoint.port)
+        await until(lambda: endpoint.accepted_count == 21)
+        await until(lambda: endpoint.connections_count == 0)
+        await until(lambda: open_descriptors() <= before)
+        assert await ask(endpoint, b"served") == b"served"
+        await endpoint.close(1.0)
+
+    run(scene())
+
+
+def test_requests_wait_until_the_endpoint_serves(run: Run) -> None:
+    """A request that arrives before `serve` is answered after it, on either loop."""
+
+    async def scene() -> None:
+        endpoint = await opened(serves=False)
+        asking = asyncio.ensure_future(ask(endpoint, b"early" * 100_000))
+        await until(lambda: endpoint.connections_count == 1)
+        for _ in range(200):
+            await asyncio.sleep(0)
+        (connection,) = endpoint._connections
+        assert connection.frames_count == 0
+        endpoint.serve()
+        assert await asking == b"early" * 100_000
+        await endpoint.close(1.0)
+
+    run(scene())
+
+
+def test_connections_are_refused_if_no_descriptor_is_free(run: Run, caplog) -> None:
+    """Waiting connections are closed at once, with one warning, and no error reaches the loop."""
+    errors: list[dict[str, Any]] = []
+
+    async def scene() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: errors.append(context))
+        endpoint = await opened()
+        peers = [socket.socket() for _ in range(100)]
+        with no_free_descriptor():
+            for peer in peers:
+                peer.setblocking(False)
+                assert peer.connect_ex(("127.0.0.1", endpoint.port)) in (0, 115)
+            await until(lambda: all(map(is_closed_by_peer, peers)))
+            assert endpoint.connections_count == 0
+        for peer in peers:
+            peer.close()
+        assert await ask(endpoint, b"again") == b"again"
+        await endpoint.close(1.0)
+
+    with caplog.at_level(logging.WARNING):
+        run(scene())
+    assert errors == []
+    warnings = [each for each in caplog.records if "refused" in each.getMessage()]
+    assert len(warnings) == 1
+
+
+def is_closed_by_peer(peer: socket.socket) -> bool:
+    try:
+        return peer.recv(1) == b""
+    except BlockingIOError:
+        return False
+    except ConnectionError:
+        return True
