@@ -10,6 +10,11 @@ _LARGEST_KEPT = 22  # 4 MiB
 _KEPT_BYTES_MAX = 16 * 1024 * 1024
 
 
+def room_bytes(size_bytes: int) -> int:
+    """Return the size of the buffer that `take(size_bytes)` returns."""
+    return 1 << max(_SMALLEST, (size_bytes - 1).bit_length())
+
+
 class ReceiveBuffers:
     """The buffers of one event loop. A handed-out buffer belongs to its taker until given back."""
 

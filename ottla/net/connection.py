@@ -18,6 +18,7 @@ from ottla.base.buffers import Buffer
 from ottla.base.errors import ProtocolError
 from ottla.net.buffers import ReceiveBuffers
 from ottla.net.limits import Budget, Limits
+from ottla.net.receive_budget import ReceiveBudget, ReceiveMemory
 
 _log = logging.getLogger(__name__)
 
@@ -26,8 +27,8 @@ PREFIX_BYTES = _SIZE.size
 _NO_ADDRESS = ("", 0)
 # Larger parts are written by themselves: joining them would copy record bytes.
 JOIN_BYTES_MAX = 64 * 1024
-# A partial frame gets room for all of it up to here; beyond, room grows with what has arrived.
-_TRUSTED_BYTES = 2 * 1024 * 1024
+# Bytes per read while memory is short.
+_SHORT_READ_BYTES = 4 * 1024
 
 
 class FrameHandler(Protocol):
@@ -48,7 +49,7 @@ class Household(Protocol):
 
     buffers: ReceiveBuffers
     # Bytes of requests, and bytes of answers that peers have not taken.
-    budget: Budget
+    budget: ReceiveBudget
     unsent: Budget
     limits: Limits
     handler: FrameHandler
@@ -103,7 +104,6 @@ class Connection(asyncio.BufferedProtocol):
         "_blocking_count",
         "_filled",
         "_frame_bytes_max",
-        "_granted_bytes",
         "_handle",
         "_household",
         "_is_draining",
@@ -124,7 +124,6 @@ class Connection(asyncio.BufferedProtocol):
         "_unmute_timer",
         "_unsent_bytes_high",
         "_unsent_held_bytes",
-        "_waits_for_budget",
         "_wanted",
         "active_at",
         "budget",
@@ -135,6 +134,7 @@ class Connection(asyncio.BufferedProtocol):
         "listener_name",
         "local_address",
         "memo",
+        "memory",
         "peer_address",
     )
 
@@ -148,6 +148,7 @@ class Connection(asyncio.BufferedProtocol):
         self._loop = asyncio.get_running_loop()
         self._time = self._loop.time
         self._transport: asyncio.Transport = cast(asyncio.Transport, None)
+        self.memory: ReceiveMemory = cast(ReceiveMemory, None)
         self.listener_name = household.name
         # The handler's own: whatever it wants to know again at the next frame.
         self.memo: Any = None
@@ -164,8 +165,6 @@ class Connection(asyncio.BufferedProtocol):
         self._private_view = self._shared
         self._filled = 0
         self._wanted = 0
-        self._granted_bytes = 0
-        self._waits_for_budget = False
         self._pending: deque[Reply] = deque()
         self._blocking_count = 0
         self._out: list[Buffer] = []
@@ -188,6 +187,7 @@ class Connection(asyncio.BufferedProtocol):
         self.local_address = (transport.get_extra_info("sockname") or _NO_ADDRESS)[:2]
         self.peer_address = (peer_address or _NO_ADDRESS)[:2]
         self._transport.set_write_buffer_limits(high=self._unsent_bytes_high)
+        self.memory = ReceiveMemory(self.budget, self.peer_address[0], self._memory_granted)
         is_admitted = self._household.admit(self)
         # uvloop starts to read after this method even if it paused: only frames are held back.
         self._is_reading = True
@@ -206,7 +206,9 @@ class Connection(asyncio.BufferedProtocol):
     def get_buffer(self, sizehint: int) -> memoryview:
         """Return the shared buffer, or the missing rest of a frame."""
         if self._private is None:
-            return self._shared
+            if self.budget.held_bytes < self.budget.short_read_bytes:
+                return self._shared
+            return self._shared[:_SHORT_READ_BYTES]
         return self._private_view[self._filled : min(self._wanted, len(self._private))]
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -234,7 +236,9 @@ class Connection(asyncio.BufferedProtocol):
         """Give everything back; deferred answers are dropped."""
         self.is_closed = True
         self._drop_mute()
-        self._drop_private()
+        if self._private is not None:
+            self._drop_private()
+        self.memory.leave()
         self._release_unsent()
         pending, self._pending = self._pending, deque()
         for reply in pending:
@@ -401,21 +405,18 @@ class Connection(asyncio.BufferedProtocol):
             if not 0 < size_bytes <= self._frame_bytes_max:
                 raise self._impossible(size_bytes)
             wanted += size_bytes
-        old, old_granted = self._private, self._granted_bytes
-        room = max(filled, min(wanted, _TRUSTED_BYTES))
-        self._granted_bytes = max(filled, wanted)
-        granted = self._household.budget.take(self._granted_bytes)
-        self._private = self._household.buffers.take(room if granted else filled)
+        old = self._private
+        self._private = self._household.buffers.take(self.memory.begin(filled, wanted))
         self._private_view = memoryview(self._private)
         self._private_view[:filled] = view[position:end]
         self._filled, self._wanted = filled, wanted
         if old is not None:
-            self._release(old, old_granted)
+            self._household.buffers.give_back(old)
         self.frame_started_at = self.active_at if filled < wanted else 0.0
-        if not granted:
-            self._wait_for_budget()
-        elif filled >= wanted:
+        if filled >= wanted:
             self._pause()
+        elif filled == len(self._private):
+            self._grow()
 
     def _continue_private(self) -> None:
         """More bytes have come for the frame in the private buffer."""
@@ -429,61 +430,58 @@ class Connection(asyncio.BufferedProtocol):
             self._grow()
 
     def _parse_private(self) -> None:
-        private, granted = self._private, self._granted_bytes
+        private = self._private
         assert private is not None
         view, filled = self._private_view, self._filled
         if self._is_blocked():
+            self.memory.park()
             self._pause()
             return
         position = self._handle_frames(view, filled)
         if position < filled and not self.is_closed:
             self._keep(view, position, filled)
         elif self._private is private:
-            self._forget_private()
-            self._release(private, granted)
+            self._drop_private()
 
     def _grow(self) -> None:
-        """Double the room, never trusting the announced size beyond what has arrived."""
+        """Get room for more of the frame, or stop reading until there is memory for it."""
+        if self.memory.grow():
+            self._enlarge()
+        else:
+            self._pause()
+
+    def _enlarge(self) -> None:
         old = self._private
         assert old is not None
-        self._private = self._household.buffers.take(min(self._wanted, 2 * len(old)))
+        self._private = self._household.buffers.take(self.memory.held_bytes)
         view = memoryview(self._private)
         view[: self._filled] = self._private_view[: self._filled]
         self._private_view = view
         self._household.buffers.give_back(old)
 
-    def _forget_private(self) -> None:
-        self._private = None
-        self._private_view = self._shared
-        self._filled = self._wanted = self._granted_bytes = 0
-
-    def _release(self, private: bytearray, granted_bytes: int) -> None:
-        self._household.buffers.give_back(private)
-        self._household.budget.give_back(granted_bytes)
-
     def _drop_private(self) -> None:
-        if self._waits_for_budget:
-            self._household.budget.leave(self._budget_granted)
-            self._waits_for_budget = False
-            self._granted_bytes = 0
-        private, granted = self._private, self._granted_bytes
-        if private is not None:
-            self._forget_private()
-            self._release(private, granted)
+        private = self._private
+        assert private is not None
+        self._private, self._private_view = None, self._shared
+        self._filled = self._wanted = 0
+        self._household.buffers.give_back(private)
+        self.memory.release()
 
-    def _wait_for_budget(self) -> None:
-        self._waits_for_budget = True
-        self._pause()
-        self._household.budget.wait(self._granted_bytes, self._budget_granted)
-
-    def _budget_granted(self) -> None:
-        self._waits_for_budget = False
-        if self._filled < self._wanted:
-            assert self._private is not None
-            if self._filled == len(self._private):
-                self._grow()
+    def _memory_granted(self) -> None:
+        self._enlarge()
+        # Time spent waiting for memory is neither idle nor slow.
+        waited = max(0.0, self._time() - self.active_at)
+        self.connected_at += waited
+        self.frame_started_at += waited
+        self.active_at += waited
         # Not at once: the giver is in the middle of its own work.
         self._loop.call_soon(self._go_on)
+
+    def silent_seconds(self, now: float) -> float:
+        """Return for how long an unfinished frame made no progress; 0 unless it is being read."""
+        if not self.frame_started_at or not self._is_reading:
+            return 0.0
+        return self.memory.silent_seconds(now, self.active_at, self._filled)
 
     # -- flow -----------------------------------------------------------------------------------
 
@@ -528,7 +526,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _go_on(self) -> None:
         """Handle what has waited, then read again."""
-        if self.is_closed or self._is_parsing or self._is_draining or self._waits_for_budget:
+        if self.is_closed or self._is_parsing or self._is_draining or self.memory.is_waiting:
             if self._is_draining:
                 self._close_if_drained()
             return
@@ -541,7 +539,7 @@ class Connection(asyncio.BufferedProtocol):
                 self.close(str(error))
                 return
             self._flush()
-        if self._waits_for_budget or (self._private is not None and self._filled >= self._wanted):
+        if self.memory.is_waiting or (self._private is not None and self._filled >= self._wanted):
             return
         # A request that was handled just now may have muted it.
         if self._unmute_timer is not None:

@@ -11,10 +11,16 @@ from ottla.net import port
 from ottla.net.buffers import ReceiveBuffers
 from ottla.net.connection import Connection, FrameHandler
 from ottla.net.limits import Budget, Limits
+from ottla.net.receive_budget import ReceiveBudget
 
 _log = logging.getLogger(__name__)
 
 _SWEEP_SECONDS = 5.0
+_RECLAIM_SECONDS = 1.0
+# An unfinished request that makes no progress for this long is closed if others wait for memory.
+_SILENT_SECONDS = 2.0
+# The same for a connection that has completed a request before.
+_ESTABLISHED_SILENT_SECONDS = 10.0
 
 
 class Endpoint:
@@ -29,7 +35,7 @@ class Endpoint:
         *,
         handler: FrameHandler,
         limits: Limits,
-        budget: Budget,
+        budget: ReceiveBudget,
         unsent: Budget,
         buffers: ReceiveBuffers,
     ) -> None:
@@ -52,6 +58,7 @@ class Endpoint:
         self._unsent_bytes: dict[Connection, int] = {}
         self._listener: port.Listener | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._reclaim_timer: asyncio.TimerHandle | None = None
         self._all_gone: asyncio.Future[None] | None = None
         self._is_hurried = False
 
@@ -63,6 +70,7 @@ class Endpoint:
         self._listener = await net.listen(host, port_number, self._accept)
         self.host, self.port = self._listener.host, self._listener.port
         self._schedule_sweep()
+        self._schedule_reclaim()
 
     def serve(self) -> None:
         """Begin to handle requests; connections that came in before have waited."""
@@ -130,9 +138,34 @@ class Endpoint:
                     connection.abort()
         self._schedule_sweep()
 
+    def _schedule_reclaim(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._reclaim_timer = loop.call_later(_RECLAIM_SECONDS, self._reclaim)
+
+    def _reclaim(self) -> None:
+        """Close silent unfinished requests if others wait for memory: the largest first."""
+        if self.budget.has_waiting:
+            freed_bytes = 0
+            for connection in self._silent_connections():
+                freed_bytes += connection.memory.held_bytes
+                connection.close("request not continued while others wait for memory")
+                if freed_bytes >= self.budget.limit_bytes // 4:
+                    break
+        self._schedule_reclaim()
+
+    def _silent_connections(self) -> list[Connection]:
+        now = asyncio.get_running_loop().time()
+        found = []
+        for connection in self._connections:
+            is_established = connection.frames_count > 0
+            enough = _ESTABLISHED_SILENT_SECONDS if is_established else _SILENT_SECONDS
+            if not connection.is_closed and connection.silent_seconds(now) >= enough:
+                found.append(connection)
+        return sorted(found, key=_reclaim_order)
+
     def _reason_to_close(self, connection: Connection, now: float) -> str:
         limits = self.limits
-        if connection.is_closed:
+        if connection.is_closed or connection.memory.is_waiting:
             return ""
         unsent = connection.unsent_bytes
         if unsent:
@@ -168,9 +201,10 @@ class Endpoint:
     async def close(self, drain_seconds: float) -> None:
         """Stop accepting, send what is owed for up to `drain_seconds`, end every connection."""
         await self.stop_accepting()
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        for timer in (self._timer, self._reclaim_timer):
+            if timer is not None:
+                timer.cancel()
+        self._timer = self._reclaim_timer = None
         for connection in list(self._connections):
             connection.drain()
         await self._wait_until_all_gone(0 if self._is_hurried else drain_seconds)
@@ -190,3 +224,8 @@ class Endpoint:
                 await self._all_gone
         except TimeoutError:
             return
+
+
+def _reclaim_order(connection: Connection) -> tuple[bool, int]:
+    """Sort connections that never completed a request first, the largest holders before others."""
+    return connection.frames_count > 0, -connection.memory.held_bytes

@@ -4,8 +4,6 @@ Kafka leaves most of these unlimited (`queued.max.request.bytes` -1, `max.connec
 """
 
 import asyncio
-from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,24 +33,11 @@ class Limits:
 
 
 class Budget:
-    """Bytes of unfinished requests of all connections together (queued.max.request.bytes).
-
-    As Kafka's SimpleMemoryPool: granted while anything is left, so that one request may overdraw
-    it and a request larger than the whole budget can still be read. Who is refused waits in line;
-    a holder always owns all that its frame needs, so holders finish and nothing deadlocks.
-    """
+    """Bytes that all connections together hold; `ReceiveBudget` also limits them."""
 
     def __init__(self, limit_bytes: int) -> None:
         self.limit_bytes = limit_bytes
         self.held_bytes = 0
-        self._waiting: deque[tuple[int, Callable[[], None]]] = deque()
-
-    def take(self, size_bytes: int) -> bool:
-        """Hold `size_bytes` if anything is left and nobody waits; tell whether it was granted."""
-        if self.held_bytes >= self.limit_bytes or self._waiting:
-            return False
-        self.held_bytes += size_bytes
-        return True
 
     def hold(self, size_bytes: int) -> None:
         """Hold `size_bytes` in any case: they are in memory already."""
@@ -63,25 +48,7 @@ class Budget:
         self.hold(size_bytes)
         done.add_done_callback(lambda _: self.give_back(size_bytes))
 
-    def wait(self, size_bytes: int, granted: Callable[[], None]) -> None:
-        """Stand in line for `size_bytes`; `granted` is called when they are held, maybe at once."""
-        self._waiting.append((size_bytes, granted))
-        self._grant()
-
-    def leave(self, granted: Callable[[], None]) -> None:
-        """Leave the line, if still in it."""
-        self._waiting = deque(entry for entry in self._waiting if entry[1] != granted)
-        self._grant()
-
     def give_back(self, size_bytes: int) -> None:
-        """Release bytes and let the next in line go on."""
+        """Release bytes."""
         self.held_bytes -= size_bytes
         assert self.held_bytes >= 0, "more was given back than taken"
-        if self._waiting:
-            self._grant()
-
-    def _grant(self) -> None:
-        while self._waiting and self.held_bytes < self.limit_bytes:
-            size_bytes, granted = self._waiting.popleft()
-            self.held_bytes += size_bytes
-            granted()

@@ -33,6 +33,7 @@ from ottla.net.endpoint import Endpoint
 from ottla.net.limits import Budget, Limits
 from ottla.net.listener import RealNet
 from ottla.net.port import Net
+from ottla.net.receive_budget import ReceiveBudget
 from ottla.replication.partition import Partition
 from ottla.replication.replicas import Replicas
 from ottla.server import apis, broker_loggers
@@ -359,7 +360,7 @@ class Node:
     async def _listen(self) -> None:
         buffers = ReceiveBuffers()
         budget_bytes = self._static.integer("queued.max.request.bytes")
-        budget = Budget(budget_bytes if budget_bytes > 0 else 2**63)
+        budget = ReceiveBudget(budget_bytes if budget_bytes > 0 else 2**63)
         unsent = Budget(_UNSENT_BYTES_MAX)
         handler = Dispatcher(self.broker, self._tasks)
         handler.enforce(self.broker.quotas)

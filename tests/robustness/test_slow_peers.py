@@ -165,3 +165,18 @@ def test_requests_wait_when_the_memory_for_them_is_spent(start: Start) -> None:
     until(lambda: broker.take().held_bytes == 0)
     fill(broker.port, "t", 4 * MIB)
     line.close()
+
+
+def test_announced_requests_delay_nobody(start: Start) -> None:
+    """Ten connections announce 100 MiB and send 11 bytes: a producer of large requests goes on."""
+    broker = loaded(start, {})
+    announcers = [socket.create_connection(("127.0.0.1", broker.port)) for _ in range(10)]
+    for peer in announcers:
+        peer.sendall(struct.pack(">i", 100 * MIB) + bytes(11))
+    until(lambda: broker.take().connections >= len(announcers))
+    begin = time.monotonic()
+    fill(broker.port, "t", 16 * MIB)
+    assert time.monotonic() - begin < 10
+    assert broker.take().held_bytes < 64 * MIB
+    for peer in announcers:
+        peer.close()

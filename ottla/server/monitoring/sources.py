@@ -8,7 +8,7 @@ from ottla.base.clock import Clock
 from ottla.base.files import FileSystem
 from ottla.base.tasks import Tasks
 from ottla.net.endpoint import Endpoint
-from ottla.net.limits import Budget
+from ottla.net.receive_budget import ReceiveBudget
 from ottla.server.context import Broker
 from ottla.server.dispatch import Dispatcher, Route
 from ottla.storage.cleaning import Cleaner
@@ -62,7 +62,7 @@ class Sources:
         # The background tasks of the broker and of its coordination tree.
         self.tasks: list[Tasks] = []
         # Bytes of unfinished requests.
-        self.budget = Budget(0)
+        self.budget = ReceiveBudget(0)
 
     def task_failures(self) -> dict[str, int]:
         """Return the unexpected exceptions of background tasks since the start, by kind."""

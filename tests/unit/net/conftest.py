@@ -10,6 +10,7 @@ import pytest
 from ottla.net.buffers import ReceiveBuffers
 from ottla.net.connection import Connection
 from ottla.net.limits import Budget, Limits
+from ottla.net.receive_budget import ReceiveBudget
 
 
 class HandTransport(asyncio.Transport):
@@ -70,7 +71,7 @@ class HandHousehold:
 
     def __init__(self, answer: Callable[[Connection, bytes], None], limits: Limits) -> None:
         self.buffers = ReceiveBuffers()
-        self.budget = Budget(1_000_000)
+        self.budget = ReceiveBudget(1_000_000)
         self.unsent = Budget(10_000)
         self.limits = limits
         self.handler = self

@@ -11,6 +11,7 @@ from ottla.net.connection import Connection, Reply
 from ottla.net.endpoint import Endpoint
 from ottla.net.limits import Budget, Limits
 from ottla.net.listener import RealNet
+from ottla.net.receive_budget import ReceiveBudget
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -37,7 +38,7 @@ class Site:
             "PLAINTEXT",
             handler=self.echo,
             limits=limits,
-            budget=Budget(10**8),
+            budget=ReceiveBudget(10**8),
             unsent=Budget(10**8),
             buffers=ReceiveBuffers(),
         )

@@ -17,6 +17,7 @@ from ottla.net.connection import Connection
 from ottla.net.endpoint import Endpoint
 from ottla.net.limits import Budget, Limits
 from ottla.net.listener import RealNet
+from ottla.net.receive_budget import ReceiveBudget
 from ottla.server.loop import event_loops
 
 Run = Callable[[Coroutine[Any, Any, None]], None]
@@ -46,7 +47,7 @@ async def opened(*, serves: bool = True) -> Endpoint:
         "PLAINTEXT",
         handler=Echo(),
         limits=Limits(),
-        budget=Budget(10**8),
+        budget=ReceiveBudget(10**8),
         unsent=Budget(10**8),
         buffers=ReceiveBuffers(),
     )

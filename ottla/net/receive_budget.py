@@ -1,0 +1,274 @@
+"""The memory of unfinished requests of all connections together (queued.max.request.bytes).
+
+A size prefix costs its sender nothing, so it reserves little: a connection is charged for the buffer
+that it has, and that buffer grows as bytes arrive. If the budget is used up, growth waits, and what
+is received slowest is closed first (`Endpoint`). Kafka's SimpleMemoryPool charges what is announced.
+
+Frames that wait for growth could wait for each other. Therefore some may grow although the budget is
+used up: while nearly all of it belongs to frames that wait, up to twice the budget, and beyond that one
+frame at a time. The frame that lacks the fewest bytes grows first.
+"""
+
+from collections.abc import Callable
+from heapq import heappop, heappush
+
+from ottla.net.buffers import room_bytes
+from ottla.net.limits import Budget
+
+# While memory is plentiful a frame gets room for all of it up to here; beyond that, room doubles.
+TRUSTED_BYTES = 2 * 1024 * 1024
+# Fewer bytes than these are no progress of a frame.
+_PROGRESS_BYTES = 64 * 1024
+
+
+class _HostShare:
+    """The memory of one client address, and its connections that wait for more."""
+
+    __slots__ = (
+        "_line",
+        "connections_count",
+        "held_bytes",
+        "host",
+        "parked_bytes",
+        "waiting_count",
+    )
+
+    def __init__(self, host: str) -> None:
+        self.host = host
+        self.connections_count = self.waiting_count = 0
+        self.held_bytes = 0
+        # Of these, bytes of frames that wait: for more memory, or for an earlier answer.
+        self.parked_bytes = 0
+        # A heap by missing bytes; it may hold entries of connections that wait no longer.
+        self._line: list[tuple[int, int, ReceiveMemory]] = []
+
+    def enqueue(self, missing_bytes: int, number: int, memory: "ReceiveMemory") -> None:
+        """Have a connection wait until it is granted or `is_waiting` is false."""
+        self.waiting_count += 1
+        heappush(self._line, (missing_bytes, number, memory))
+
+    def first_waiting(self) -> "ReceiveMemory | None":
+        """Return the connection whose frame lacks the fewest bytes: it gives its memory back first."""
+        while self._line:
+            _, number, memory = self._line[0]
+            if memory.ticket == number:
+                return memory
+            heappop(self._line)
+        return None
+
+
+class ReceiveMemory:
+    """What one connection holds for received bytes that have not been handled.
+
+    `on_grant` is called when `grow` had to wait and the memory is held now.
+    """
+
+    __slots__ = (
+        "_budget",
+        "_is_parked",
+        "_on_grant",
+        "_seen_at",
+        "_seen_bytes",
+        "_share",
+        "_wanted_bytes",
+        "held_bytes",
+        "ticket",
+    )
+
+    def __init__(self, budget: "ReceiveBudget", host: str, on_grant: Callable[[], None]) -> None:
+        self._budget = budget
+        self._on_grant = on_grant
+        self._share = budget.join(host)
+        self._is_parked = False
+        self._wanted_bytes = 0
+        self._seen_at = self._seen_bytes = 0.0
+        # Always the size of the connection's private buffer.
+        self.held_bytes = 0
+        # The number in the line; 0 if it does not wait.
+        self.ticket = 0
+
+    @property
+    def is_waiting(self) -> bool:
+        """Tell whether the connection may not be read until there is memory for its frame."""
+        return self.ticket > 0
+
+    def begin(self, filled_bytes: int, wanted_bytes: int) -> int:
+        """Hold a buffer for `filled_bytes` of a frame of `wanted_bytes`; return its size.
+
+        What has been received is in memory already and is always granted.
+        """
+        budget, share = self._budget, self._share
+        size_bytes = room_bytes(filled_bytes)
+        self._wanted_bytes = wanted_bytes
+        self._seen_at = 0.0
+        if filled_bytes < wanted_bytes:
+            trusted = room_bytes(min(wanted_bytes, TRUSTED_BYTES))
+            if budget.has_plenty(share, trusted):
+                size_bytes = max(size_bytes, trusted)
+        self._hold(size_bytes, is_parked=filled_bytes >= wanted_bytes)
+        return size_bytes
+
+    def grow(self) -> bool:
+        """Double the held memory, up to the frame's size; False if that has to wait."""
+        if self._budget.may_grow(self._share):
+            self._hold(self._grown_bytes(), is_parked=False)
+            return True
+        self.ticket = self._budget.next_ticket()
+        missing_bytes = room_bytes(self._wanted_bytes) - self.held_bytes
+        self._share.enqueue(missing_bytes, self.ticket, self)
+        self.park()
+        self._budget.wait(self._share)
+        return False
+
+    def park(self) -> None:
+        """Note that the connection is not being read: its frame waits."""
+        self._hold(self.held_bytes, is_parked=True)
+
+    def release(self) -> None:
+        """Hold nothing any more, and wait for nothing."""
+        held_bytes, self._wanted_bytes = self.held_bytes, 0
+        if self.is_waiting:
+            self._stop_waiting()
+        if held_bytes:
+            self._hold(0, is_parked=False)
+
+    def leave(self) -> None:
+        """Release everything at the end of the connection."""
+        self.release()
+        self._budget.leave(self._share)
+
+    def granted(self) -> None:
+        """Take the memory that `grow` waits for (called by the budget).
+
+        All that the frame needs if that is not much: it would be overtaken before its next growth.
+        """
+        self._stop_waiting()
+        size_bytes = room_bytes(self._wanted_bytes)
+        if 4 * (size_bytes - self.held_bytes) > self._budget.limit_bytes:
+            size_bytes = self._grown_bytes()
+        self._hold(size_bytes, is_parked=False)
+        self._seen_at = 0.0
+        self._on_grant()
+
+    def silent_seconds(self, now: float, active_at: float, filled_bytes: int) -> float:
+        """Return for how long the frame made no progress worth mentioning."""
+        if not self._seen_at:
+            self._seen_at, self._seen_bytes = active_at, filled_bytes
+        elif filled_bytes - self._seen_bytes >= _PROGRESS_BYTES:
+            self._seen_at, self._seen_bytes = now, filled_bytes
+        return now - self._seen_at
+
+    def _grown_bytes(self) -> int:
+        return min(2 * self.held_bytes, room_bytes(self._wanted_bytes))
+
+    def _stop_waiting(self) -> None:
+        self.ticket = 0
+        self._share.waiting_count -= 1
+
+    def _hold(self, size_bytes: int, *, is_parked: bool) -> None:
+        parked = (size_bytes if is_parked else 0) - (self.held_bytes if self._is_parked else 0)
+        more = size_bytes - self.held_bytes
+        self.held_bytes, self._is_parked = size_bytes, is_parked
+        self._share.held_bytes += more
+        self._share.parked_bytes += parked
+        self._budget.parked_bytes += parked
+        if more > 0:
+            self._budget.hold(more)
+        elif more or parked:
+            self._budget.give_back(-more)
+
+
+class ReceiveBudget(Budget):
+    """The memory of all connections of a broker; handlers hold some of it as well (`hold`)."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        super().__init__(limit_bytes)
+        # Above this, reads are short: whole small requests need no memory beyond the read.
+        self.short_read_bytes = limit_bytes + limit_bytes // 2
+        # One address leaves a quarter to the others.
+        self.host_bytes_max = limit_bytes - limit_bytes // 4
+        self.parked_bytes = 0
+        self._shares: dict[str, _HostShare] = {}
+        self._waiting_shares: dict[_HostShare, None] = {}
+        self._last_ticket = 0
+        self._is_granting = False
+
+    @property
+    def has_waiting(self) -> bool:
+        """Tell whether a connection waits for memory."""
+        return any(share.waiting_count for share in self._waiting_shares)
+
+    def join(self, host: str) -> _HostShare:
+        """Count a connection of an address in."""
+        share = self._shares.get(host)
+        if share is None:
+            share = self._shares[host] = _HostShare(host)
+        share.connections_count += 1
+        return share
+
+    def leave(self, share: _HostShare) -> None:
+        """Count a connection out."""
+        share.connections_count -= 1
+        if not share.connections_count:
+            del self._shares[share.host]
+            self._waiting_shares.pop(share, None)
+
+    def has_plenty(self, share: _HostShare, more_bytes: int) -> bool:
+        """Tell whether `more_bytes` may be held for a frame that has only been announced."""
+        limit_bytes = self.limit_bytes
+        return (
+            2 * (self.held_bytes + more_bytes) <= limit_bytes
+            and 4 * (share.held_bytes + more_bytes) <= limit_bytes
+        )
+
+    def may_grow(self, share: _HostShare) -> bool:
+        """Tell whether a frame of an address may grow now."""
+        limit_bytes, held_bytes = self.limit_bytes, self.held_bytes
+        has_share = share.held_bytes < self.host_bytes_max
+        if held_bytes < limit_bytes and has_share:
+            return True
+        active_bytes = held_bytes - self.parked_bytes
+        if not active_bytes:
+            # Only frames that wait are left.
+            return True
+        # Of overdrawn memory, an address that holds its share gets half.
+        if has_share:
+            return held_bytes < 2 * limit_bytes and active_bytes < limit_bytes // 4
+        return held_bytes < self.short_read_bytes and active_bytes < limit_bytes // 8
+
+    def next_ticket(self) -> int:
+        """Return the next number in the line."""
+        self._last_ticket += 1
+        return self._last_ticket
+
+    def wait(self, share: _HostShare) -> None:
+        """Grant memory to the waiting connections of an address as soon as there is some."""
+        self._waiting_shares[share] = None
+        self._grant()
+
+    def give_back(self, size_bytes: int) -> None:
+        """Release bytes and grant them to who waits."""
+        super().give_back(size_bytes)
+        if self._waiting_shares:
+            self._grant()
+
+    def _grant(self) -> None:
+        """Grant memory to waiting connections, to one of each address in turn."""
+        if self._is_granting:
+            return
+        self._is_granting = True
+        try:
+            while any([self._grant_one(share) for share in list(self._waiting_shares)]):
+                continue
+        finally:
+            self._is_granting = False
+
+    def _grant_one(self, share: _HostShare) -> bool:
+        first = share.first_waiting()
+        if first is None:
+            self._waiting_shares.pop(share, None)
+            return False
+        if not self.may_grow(share):
+            return False
+        first.granted()
+        return True

@@ -1,0 +1,263 @@
+"""Memory of unfinished requests, shared by clients that are honest and clients that are not.
+
+Whole endpoints on a simulated network and virtual time; requests are echoed.
+"""
+
+import asyncio
+import struct
+from collections.abc import Awaitable, Callable
+from typing import cast
+
+import pytest
+
+from ottla.base.rng import SeededRng
+from ottla.net.buffers import ReceiveBuffers
+from ottla.net.connection import Connection
+from ottla.net.endpoint import Endpoint
+from ottla.net.limits import Budget, Limits
+from ottla.net.receive_budget import ReceiveBudget, ReceiveMemory
+from ottla.testing.sim.loop import SimLoop
+from ottla.testing.sim.net import SimNetwork
+
+MIB = 1024 * 1024
+LIMIT = 4 * MIB
+# Larger than what a connection reads at once.
+BODY = bytes(range(256)) * 4 * 700
+PORT = 9092
+
+
+class Client(asyncio.BufferedProtocol):
+    """Sends bytes and counts what comes back."""
+
+    def __init__(self) -> None:
+        self.transport = cast(asyncio.Transport, None)
+        self.received_bytes = 0
+        self.is_lost = False
+        self._buffer = memoryview(bytearray(64 * 1024))
+        self._changed = asyncio.Event()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self.received_bytes += nbytes
+        self._changed.set()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.is_lost = True
+        self._changed.set()
+
+    def announce(self, announced_bytes: int, sent_bytes: int) -> None:
+        """Send the beginning of a request."""
+        self.transport.write(struct.pack(">i", announced_bytes) + bytes(sent_bytes))
+
+    async def ask(self, body: bytes, seconds: float) -> None:
+        """Send a request and wait for its answer."""
+        expected = self.received_bytes + 4 + len(body)
+        self.transport.write(struct.pack(">i", len(body)) + body)
+        async with asyncio.timeout(seconds):
+            while self.received_bytes < expected:
+                assert not self.is_lost, "the connection was closed"
+                self._changed.clear()
+                await self._changed.wait()
+        assert self.received_bytes == expected
+
+
+class Site:
+    """An endpoint of a broker, and its clients."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.network = SimNetwork(SeededRng(1))
+        self.budget = ReceiveBudget(LIMIT)
+        self.endpoint = Endpoint(
+            "PLAINTEXT",
+            handler=self,
+            limits=Limits(frame_bytes_max=LIMIT),
+            budget=self.budget,
+            unsent=Budget(LIMIT),
+            buffers=ReceiveBuffers(),
+        )
+
+    def frame(self, connection: Connection, frame: memoryview) -> None:
+        connection.send([bytes(frame)])
+
+    async def connect(self, host: str) -> Client:
+        _, client = await self.network.host(host).connect("broker", PORT, Client)
+        assert isinstance(client, Client)
+        return client
+
+    async def attackers(self, count: int, announced_bytes: int, sent_bytes: int) -> list[Client]:
+        clients = [await self.connect("shared") for _ in range(count)]
+        for client in clients:
+            client.announce(announced_bytes, sent_bytes)
+        # The bytes have arrived, or wait in the kernel because the broker does not read them.
+        await asyncio.sleep(0.5)
+        return clients
+
+
+Scene = Callable[[Site], Awaitable[None]]
+
+
+@pytest.fixture
+def play() -> Callable[[Scene], None]:
+    """Run a scene beside an endpoint on virtual time; nothing may be held after it."""
+
+    async def run(loop: asyncio.AbstractEventLoop, scene: Scene) -> None:
+        site = Site(loop)
+        await site.endpoint.open(site.network.host("broker"), "broker", PORT)
+        site.endpoint.serve()
+        await scene(site)
+        await site.endpoint.close(5.0)
+        assert site.budget.held_bytes == site.budget.parked_bytes == 0
+
+    def run_on_virtual_time(scene: Scene) -> None:
+        with SimLoop(SeededRng(1)) as loop:
+            loop.run(run(loop, scene))
+            loop.raise_failures()
+
+    return run_on_virtual_time
+
+
+def test_announcements_hold_little_and_delay_nobody(play) -> None:
+    """Three connections that announce the largest request and send 15 bytes delay no request."""
+
+    async def scene(site: Site) -> None:
+        await site.attackers(3, LIMIT, 11)
+        assert site.budget.held_bytes < LIMIT / 2
+        honest = await site.connect("shared")
+        await honest.ask(BODY, 1.0)
+
+    play(scene)
+
+
+def test_silent_requests_are_closed_if_others_wait_for_their_memory(play) -> None:
+    """Forty connections that fill the memory and stop are closed; an established one waits."""
+
+    async def scene(site: Site) -> None:
+        honest = await site.connect("shared")
+        await honest.ask(b"established", 1.0)
+        attackers = await site.attackers(40, LIMIT, 300_000)
+        await honest.ask(BODY, 5.0)
+        assert any(client.is_lost for client in attackers)
+        await honest.ask(BODY, 5.0)
+
+    play(scene)
+
+
+def test_silent_requests_of_established_connections_are_closed_later(play) -> None:
+    """A connection that has completed requests may be silent for longer, and not for ever."""
+
+    async def scene(site: Site) -> None:
+        honest = await site.connect("shared")
+        attackers = [await site.connect("shared") for _ in range(40)]
+        for client in attackers:
+            await client.ask(b"established", 1.0)
+            client.announce(LIMIT, 300_000)
+        await asyncio.sleep(0.5)
+        await honest.ask(BODY, 15.0)
+
+    play(scene)
+
+
+def test_a_trickle_is_no_progress(play) -> None:
+    """One byte a second does not keep the memory of a request."""
+
+    async def scene(site: Site) -> None:
+        attackers = await site.attackers(40, LIMIT, 300_000)
+
+        async def trickle() -> None:
+            while True:
+                await asyncio.sleep(0.5)
+                for client in attackers:
+                    client.transport.write(b"x")
+
+        trickling = asyncio.ensure_future(trickle())
+        honest = await site.connect("shared")
+        await honest.ask(BODY, 10.0)
+        trickling.cancel()
+
+    play(scene)
+
+
+def test_one_address_leaves_memory_to_others(play) -> None:
+    """Whatever one address holds, a client of another one does not wait."""
+
+    async def scene(site: Site) -> None:
+        await site.attackers(40, LIMIT, 300_000)
+        honest = await site.connect("other")
+        await honest.ask(BODY, 0.5)
+
+    play(scene)
+
+
+def test_more_requests_than_memory_are_all_answered(play) -> None:
+    """Thirty large requests at a time take turns; none waits for another for ever."""
+
+    async def scene(site: Site) -> None:
+        clients = [await site.connect("shared") for _ in range(30)]
+        await asyncio.gather(*(client.ask(BODY, 60.0) for client in clients))
+
+    play(scene)
+
+
+def test_time_spent_waiting_for_memory_closes_nobody(play) -> None:
+    """A first request that waits minutes for memory is answered when there is some."""
+
+    async def scene(site: Site) -> None:
+        site.budget.hold(2 * LIMIT)
+        client = await site.connect("shared")
+        asking = asyncio.ensure_future(client.ask(BODY, 1000.0))
+        await asyncio.sleep(700.0)
+        assert not asking.done()
+        site.budget.give_back(2 * LIMIT)
+        await asking
+
+    play(scene)
+
+
+def test_reads_are_short_while_memory_is_short(play) -> None:
+    """What must be read while nothing may be held is a small part of a request."""
+
+    async def scene(site: Site) -> None:
+        site.budget.hold(2 * LIMIT)
+        clients = await site.attackers(20, LIMIT, 300_000)
+        assert site.budget.held_bytes - 2 * LIMIT <= len(clients) * 4 * 1024
+        site.budget.give_back(2 * LIMIT)
+
+    play(scene)
+
+
+def test_a_small_frame_is_granted_before_large_ones() -> None:
+    """Producers' requests do not queue behind larger ones that came earlier."""
+    budget, granted = ReceiveBudget(LIMIT), []
+    budget.hold(2 * LIMIT)
+    memories = {}
+    for name, wanted_bytes in (("large", 3 * MIB), ("small", MIB), ("also small", MIB)):
+        memory = ReceiveMemory(budget, "host", lambda name=name: granted.append(name))
+        memory.begin(4096, wanted_bytes)
+        assert not memory.grow()
+        memories[name] = memory
+    budget.give_back(2 * LIMIT)
+    assert granted == ["small", "also small", "large"]
+    for memory in memories.values():
+        memory.leave()
+    assert budget.held_bytes == budget.parked_bytes == 0
+
+
+def test_a_lost_connection_does_not_keep_the_line_waiting() -> None:
+    """Who waits behind a connection that went away is granted."""
+    budget, granted = ReceiveBudget(LIMIT), []
+    budget.hold(2 * LIMIT)
+    first = ReceiveMemory(budget, "host", lambda: granted.append("first"))
+    second = ReceiveMemory(budget, "host", lambda: granted.append("second"))
+    for memory in (first, second):
+        memory.begin(4096, MIB)
+        assert not memory.grow()
+    first.leave()
+    budget.give_back(2 * LIMIT)
+    assert granted == ["second"]
+    second.leave()
+    assert not budget.has_waiting
