@@ -340,5 +340,9 @@ class StorageError(OttlaError):
         self.directory = directory
 
 
+class OutOfDescriptorsError(StorageError):
+    """No descriptor was free for a file: the operation failed, the log directory stays online."""
+
+
 class ConfigError(OttlaError):
     """A configuration value that cannot be used; the text names the option and says what is allowed."""

@@ -17,6 +17,7 @@ from contextlib import suppress
 from typing import Protocol, TypeVar, runtime_checkable
 
 from ottla.base.buffers import Buffer as Buffer
+from ottla.base.descriptors import SPARES
 
 T = TypeVar("T")
 
@@ -270,7 +271,7 @@ class RealFile:
     def write_at(self, position: int, data: Buffer) -> None:
         """Overwrite at `position`."""
         # The descriptor is in append mode, where Linux ignores pwrite's position.
-        fd = os.open(self.path, os.O_WRONLY | os.O_CLOEXEC)
+        fd = SPARES.run(lambda: os.open(self.path, os.O_WRONLY | os.O_CLOEXEC))
         try:
             view = memoryview(data)
             while view:
@@ -325,7 +326,7 @@ class RealFileSystem:
     def open(self, path: str, *, create: bool = False) -> RealFile:
         """Open in append mode, so that every write lands at the end."""
         flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | (os.O_CREAT if create else 0)
-        return RealFile(path, os.open(path, flags, 0o644))
+        return RealFile(path, SPARES.run(lambda: os.open(path, flags, 0o644)))
 
     def exists(self, path: str) -> bool:
         """Tell whether a file or folder has this name."""
@@ -345,7 +346,7 @@ class RealFileSystem:
 
     def list(self, path: str) -> list[str]:
         """Return the names in a folder, sorted."""
-        return sorted(os.listdir(path))
+        return SPARES.run(lambda: sorted(os.listdir(path)))
 
     def make_directories(self, path: str) -> None:
         """Create a folder and its parents."""
@@ -365,13 +366,13 @@ class RealFileSystem:
 
     def read(self, path: str) -> bytes:
         """Return a whole small file."""
-        with open(path, "rb") as file:
+        with SPARES.run(lambda: open(path, "rb")) as file:
             return file.read()
 
     def replace(self, path: str, data: bytes) -> None:
         """Write beside, sync, rename, sync the folder: the order is what makes it atomic."""
         temporary = path + ".tmp"
-        with open(temporary, "wb") as file:
+        with SPARES.run(lambda: open(temporary, "wb")) as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
@@ -380,7 +381,7 @@ class RealFileSystem:
 
     def sync_directory(self, path: str) -> None:
         """Flush a folder's names to the device."""
-        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        fd = SPARES.run(lambda: os.open(path, os.O_RDONLY | os.O_DIRECTORY))
         try:
             os.fsync(fd)
         finally:

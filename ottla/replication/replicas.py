@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from ottla.base.clock import Clock
-from ottla.base.errors import ApiError, ErrorCode, StorageError
+from ottla.base.errors import ApiError, ErrorCode, OutOfDescriptorsError, StorageError
 from ottla.base.files import FileSystem
 from ottla.base.options import Snapshot
 from ottla.base.tasks import Tasks
@@ -353,8 +353,11 @@ class Replicas:
             self._flushing.discard(partition)
 
     def directory_offline(self, directory: str, error: StorageError) -> None:
-        """Take every partition of a failed log directory offline; idempotent."""
-        if directory in self._offline_directories:
+        """Take every partition of a failed log directory offline; idempotent.
+
+        A lack of descriptors is no failure of the directory.
+        """
+        if directory in self._offline_directories or isinstance(error, OutOfDescriptorsError):
             return
         self._offline_directories.add(directory)
         _log.error("log directory offline directory=%s reason=%s", directory, error)

@@ -15,6 +15,7 @@ from typing import NamedTuple, TypeVar
 
 from ottla.base.buffers import Buffer
 from ottla.base.clock import Clock
+from ottla.base.descriptors import is_exhausted
 from ottla.base.errors import ApiError, ErrorCode, StorageError
 from ottla.base.files import File, FileSystem, run_whole
 from ottla.base.options import Snapshot
@@ -222,6 +223,9 @@ class Cleaner:
         if error.errno == errno.ENOSPC:
             # What is there is whole, and retention may make room.
             _log.error("no room to compact partition=%s error=%s", _name(log), error.strerror)
+            return
+        if is_exhausted(error):
+            _log.error("not compacted now partition=%s error=%s", _name(log), error.strerror)
             return
         reason = f"{_name(log)}: {error.strerror or error}"
         self._directories.failed(StorageError(log.directory.rpartition("/")[0], reason))

@@ -17,7 +17,14 @@ from typing import Required, TypedDict, Unpack
 from ottla.base import uuids
 from ottla.base.ageing import AgeingClock
 from ottla.base.clock import Clock
-from ottla.base.errors import ApiError, ConfigError, ErrorCode, StorageError
+from ottla.base.descriptors import is_exhausted
+from ottla.base.errors import (
+    ApiError,
+    ConfigError,
+    ErrorCode,
+    OutOfDescriptorsError,
+    StorageError,
+)
 from ottla.base.files import FileSystem, Lock, make_directories_durably, run_whole
 from ottla.base.rng import Rng
 from ottla.base.slices import Slices
@@ -35,6 +42,8 @@ OnOffline = Callable[[str, StorageError], None]
 
 # A device takes several flushes in hardly more time than one.
 _CLOSERS = 8
+# At most one line about a lack of descriptors in this time.
+_WARNING_SECONDS = 60.0
 
 _log = logging.getLogger(__name__)
 
@@ -65,6 +74,7 @@ class LogDirectories:
         self._directories = list(directories)
         self._clock = clock
         self._on_offline = on_offline
+        self._warned_at = float("-inf")
         self._logs: dict[TopicPartition, Log] = {}
         self._where: dict[TopicPartition, LogDirectory] = {}
         # Where logs are to be made that do not exist yet.
@@ -123,6 +133,9 @@ class LogDirectories:
                 directory.load(topic_config, account)
             except OSError as error:
                 reason = f"it cannot be read or written: {error.strerror or error}"
+                if is_exhausted(error):
+                    reason += ". Raise the limit of open files (ulimit -n)."
+                    raise OutOfDescriptorsError(directory.path, reason) from error
                 self._fail(directory, StorageError(directory.path, reason))
             for key in list(directory.logs):
                 self._take_in(key, directory)
@@ -514,9 +527,21 @@ class LogDirectories:
 
     def _note_failure(self, directory: LogDirectory, error: OSError | StorageError) -> StorageError:
         if isinstance(error, OSError):
-            error = StorageError(directory.path, str(error.strerror or error))
-        self._fail(directory, error)
+            reason = str(error.strerror or error)
+            is_ours = is_exhausted(error)
+            error = (OutOfDescriptorsError if is_ours else StorageError)(directory.path, reason)
+        if isinstance(error, OutOfDescriptorsError):
+            self._warn_of_descriptors(error)
+        else:
+            self._fail(directory, error)
         return error
+
+    def _warn_of_descriptors(self, error: OutOfDescriptorsError) -> None:
+        """Say once a minute that work is being postponed; whoever called tries again later."""
+        now = self._clock.monotonic()
+        if now - self._warned_at >= _WARNING_SECONDS:
+            self._warned_at = now
+            _log.error("no descriptor is free, raise its limit (ulimit -n) error=%s", error)
 
     def failed(self, failure: StorageError) -> None:
         """Take the directory that the error names offline; one of its logs met the error."""

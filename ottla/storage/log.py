@@ -12,7 +12,8 @@ from contextlib import contextmanager
 
 from ottla.base.buffers import Buffer
 from ottla.base.clock import steady_ms
-from ottla.base.errors import ApiError, ErrorCode, StorageError
+from ottla.base.descriptors import is_exhausted
+from ottla.base.errors import ApiError, ErrorCode, OutOfDescriptorsError, StorageError
 from ottla.base.files import remove_files
 from ottla.storage import producers, recovery, retention, scan, validation
 from ottla.storage.config import LONG_MAX, LogConfig
@@ -154,8 +155,7 @@ class Log:
             self.epochs.assign(leader_epoch, base_offset)
         if header.producer_id >= 0:
             self._note_producer(header, base_offset, marker, now_ms)
-        start, count = self.log_start_offset, header.records_count
-        newest = header.max_timestamp
+        start, count, newest = self.log_start_offset, header.records_count, header.max_timestamp
         return validation.new_info(
             (base_offset, last_offset, append_time_ms, start, False, count, size, newest)
         )
@@ -169,7 +169,7 @@ class Log:
     ) -> None:
         ended = self.producers.note(header, base_offset, marker, now_ms)
         if ended is not None and ended.is_aborted:
-            with self._disk():
+            with self._disk(is_midway=True):
                 self._active.transactions.add(self.producers.index_entry(ended))
                 self.expect_sync_of(self.directory, self._active.path(TXN_INDEX_SUFFIX))
 
@@ -236,11 +236,12 @@ class Log:
     def _roll(self, base_offset: int, now_ms: int) -> Segment:
         """Seal the last segment and begin one at `base_offset`."""
         old = self._active
-        if old.size_bytes:
-            old.seal()
-            self._store_snapshot()
-        else:
-            self._remove_segments(len(self._segments) - 1, len(self._segments))
+        if not old.size_bytes:
+            with self._disk(is_midway=True):
+                self._remove_segments(len(self._segments) - 1, len(self._segments))
+                return self._begin_segment(base_offset, now_ms)
+        old.seal()
+        self._store_snapshot()
         return self._begin_segment(base_offset, now_ms)
 
     def _begin_segment(self, base_offset: int, now_ms: int) -> Segment:
@@ -350,7 +351,7 @@ class Log:
 
     def skip_to(self, offset: int) -> None:
         """Leave out the offsets before `offset`: no records have them any more."""
-        with self._disk():
+        with self._disk(is_midway=True):
             self.log_end_offset = offset
             self._roll(offset, self._clock.time_ms())
 
@@ -364,7 +365,7 @@ class Log:
         if offset < self._bases[0]:
             self.truncate_fully_and_start_at(offset)
             return
-        with self._disk():
+        with self._disk(is_midway=True):
             keep = bisect_right(self._bases, offset)
             self._remove_segments(keep, len(self._segments))
             # Before the cut: a segment that came back after a crash must not stand behind a gap.
@@ -390,7 +391,7 @@ class Log:
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Forget everything; the log is empty and begins at `offset`."""
         self._refuse_if_failed()
-        with self._disk():
+        with self._disk(is_midway=True):
             self._remove_segments(0, len(self._segments))
             self._begin_segment(offset, self._clock.time_ms())
             self.log_start_offset = self.log_end_offset = offset
@@ -424,7 +425,7 @@ class Log:
         self._refuse_if_failed()
         start, end = self.log_start_offset, self.log_end_offset
         state = retention.LogState(start, end, high_watermark, self.size_bytes)
-        with self._disk():
+        with self._disk(is_midway=True):
             now_ms = self._clock.time_ms() if now_ms is None else now_ms
             count = retention.plan(self._segments, state, self.config, now_ms).segments_count
             if not count:
@@ -448,7 +449,7 @@ class Log:
         """Swap neighbouring segments for a cleaned one; see `Segments.replace`."""
         if self.is_being_copied:
             return False
-        with self._disk():
+        with self._disk(is_midway=True):
             return self._all.replace(replaced, cleaned, self._removal_ms())
 
     def take_deleted(self) -> list[str]:
@@ -573,20 +574,25 @@ class Log:
             raise self._failure
 
     @contextmanager
-    def _disk(self) -> Iterator[None]:
+    def _disk(self, *, is_midway: bool = False) -> Iterator[None]:
         try:
             yield
         except OSError as error:
-            raise self._fail(error) from error
+            raise self._fail(error, is_midway=is_midway) from error
 
     def take_offline(self, failure: StorageError) -> None:
         """Refuse everything from now on, because the log directory has failed."""
         self._failure = self._failure or failure
         self.abandon()
 
-    def _fail(self, error: OSError) -> StorageError:
-        """Mark the log as unusable and tell the log directory."""
+    def _fail(self, error: OSError, *, is_midway: bool = False) -> StorageError:
+        """Mark the log as unusable; if only a descriptor lacked, just this log if `is_midway`."""
         reason = f"{self.topic}-{self.partition}: {error.strerror or error}"
+        if is_exhausted(error):
+            failure = OutOfDescriptorsError(self._surroundings.log_directory, reason)
+            if is_midway:
+                self._failure = failure
+            return failure
         self._failure = StorageError(self._surroundings.log_directory, reason)
         self._surroundings.on_failure(self._failure)
         return self._failure

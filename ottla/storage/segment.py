@@ -499,9 +499,11 @@ class Segment:
     def rebuild_indexes(self) -> Tail:
         """Build both indexes anew from the log, trusting its batches; return how it ends."""
         _log.warning("rebuilding indexes log=%s", self.path(LOG_SUFFIX))
+        # Opens the file, which may fail, before the indexes are dropped.
+        read = self.file.read_at
         self.reset()
         tail = Tail(self.base_offset, 0)
-        for position, header in self.headers(0):
+        for position, header in self.headers(0, read):
             tail = self.note_header(position, header)
         return tail
 

@@ -14,6 +14,7 @@ from functools import partial
 from types import MappingProxyType
 
 from ottla.base.clock import Clock
+from ottla.base.descriptors import is_exhausted
 from ottla.base.errors import StorageError
 from ottla.base.files import FileSystem
 from ottla.base.tasks import Tasks
@@ -284,7 +285,11 @@ class EmbeddedTree:
         try:
             await self._files.in_background(work)
         except OSError as error:
-            self._fail(error)
+            if not is_exhausted(error):
+                self._fail(error)
+                return
+            # The journals that it would replace are still there; a later write tries again.
+            _log.warning("coordination snapshot postponed error=%r", error.strerror)
         finally:
             self._snapshot = None
 

@@ -1,0 +1,49 @@
+"""Descriptors that are held back for files."""
+
+import errno
+import os
+
+import pytest
+
+from ottla.base.descriptors import SpareDescriptors
+
+
+def lacking(times: int, number: int = errno.EMFILE):
+    """Return work that fails so many times."""
+    left = [times]
+
+    def work() -> str:
+        if left[0]:
+            left[0] -= 1
+            raise OSError(number, os.strerror(number))
+        return "done"
+
+    return work
+
+
+def test_work_is_repeated_while_there_are_spare_descriptors() -> None:
+    """Each lack costs one spare; they are taken back after the work."""
+    spares = SpareDescriptors()
+    spares.hold(3)
+    for number in (errno.EMFILE, errno.ENFILE):
+        assert spares.run(lacking(3, number)) == "done"
+    with pytest.raises(OSError, match="Too many open files"):
+        spares.run(lacking(4))
+    assert spares.run(lacking(0)) == "done"
+    assert spares.run(lacking(3)) == "done"
+    spares.hold(0)
+
+
+def test_other_errors_are_not_repeated() -> None:
+    """A missing file stays missing."""
+    spares = SpareDescriptors()
+    spares.hold(1)
+    with pytest.raises(FileNotFoundError):
+        spares.run(lacking(1, errno.ENOENT))
+    spares.hold(0)
+
+
+def test_without_spares_the_error_is_raised() -> None:
+    """Processes that are no brokers hold none back."""
+    with pytest.raises(OSError, match="Too many open files"):
+        SpareDescriptors().run(lacking(1))
