@@ -10,6 +10,7 @@ from collections.abc import Callable
 from ottla.net import port
 from ottla.net.buffers import ReceiveBuffers
 from ottla.net.connection import Connection, FrameHandler
+from ottla.net.descriptors import DescriptorLimit
 from ottla.net.limits import Budget, Limits
 from ottla.net.receive_budget import ReceiveBudget
 
@@ -48,6 +49,7 @@ class Endpoint:
         self.is_serving = False
         # Counts a connection from an address; for how long to hold it before it is closed (KIP-612).
         self.throttle_ms: Callable[[str], int] | None = None
+        self._descriptors: DescriptorLimit | None = None
         self.host = ""
         self.port = 0
         # Connections that came in since the start.
@@ -87,6 +89,11 @@ class Endpoint:
         """Return the connections that something came in on since a moment of the loop's time."""
         return [each for each in self._connections if each.active_at >= moment]
 
+    def limit_descriptors(self, limit: DescriptorLimit) -> None:
+        """Refuse connections that would take descriptors that files need."""
+        self._descriptors = limit
+        limit.watch(self._connections)
+
     def _accept(self) -> Connection:
         return Connection(self)
 
@@ -105,6 +112,7 @@ class Endpoint:
         return (
             len(self._connections) <= self.limits.connections_max
             and self._by_host[host] <= self.limits.connections_per_host_max
+            and (self._descriptors is None or self._descriptors.admit())
         )
 
     def forget(self, connection: Connection) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from ottla.base import descriptors
 from ottla.base.clock import RealClock
 from ottla.server.loop_lag import LoopWatch
 from ottla.server.node import Node
@@ -29,9 +30,14 @@ def run(node: Node, on_ready: Callable[[Node], None]) -> None:
     ConfigError and StorageError of the start come out of here, and the StorageError for which the
     node has stopped by itself.
     """
+    descriptors.raise_soft_limit()
+    descriptors.SPARES.hold(descriptors.SPARE_COUNT)
     *_, factory = event_loops().values()
-    with asyncio.Runner(loop_factory=factory) as runner:
-        runner.run(_serve(node, on_ready))
+    try:
+        with asyncio.Runner(loop_factory=factory) as runner:
+            runner.run(_serve(node, on_ready))
+    finally:
+        descriptors.SPARES.hold(0)
 
 
 def event_loops() -> dict[str, LoopFactory]:

@@ -29,6 +29,7 @@ from ottla.coordinators.group.service import OFFSETS_TOPIC, GroupCoordinator
 from ottla.coordinators.producer_ids import ProducerIds
 from ottla.coordinators.txn.service import STATE_TOPIC, Circumstances, TransactionCoordinator
 from ottla.net.buffers import ReceiveBuffers
+from ottla.net.descriptors import DescriptorLimit
 from ottla.net.endpoint import Endpoint
 from ottla.net.limits import Budget, Limits
 from ottla.net.listener import RealNet
@@ -47,6 +48,7 @@ from ottla.server.heavy_batches import HeavyBatches
 from ottla.server.local_broker import LocalBroker
 from ottla.server.loop_lag import LoopWatch
 from ottla.server.markers import ReplicaMarkers
+from ottla.server.monitoring.process import open_count
 from ottla.server.monitoring.service import MonitoringService
 from ottla.server.monitoring.sources import Sources, Stage
 from ottla.server.partition_writer import ReplicaWriter
@@ -362,6 +364,8 @@ class Node:
         budget_bytes = self._static.integer("queued.max.request.bytes")
         budget = ReceiveBudget(budget_bytes if budget_bytes > 0 else 2**63)
         unsent = Budget(_UNSENT_BYTES_MAX)
+        directories = self.broker.replicas.directories
+        descriptors = DescriptorLimit(lambda: len(directories.logs()), open_count(self._files))
         handler = Dispatcher(self.broker, self._tasks)
         handler.enforce(self.broker.quotas)
         sources = self._sources
@@ -375,6 +379,7 @@ class Node:
                 unsent=unsent,
                 buffers=buffers,
             )
+            endpoint.limit_descriptors(descriptors)
             endpoint.throttle_ms = self.broker.quotas.connection_throttle_ms
             try:
                 await endpoint.open(self._net, listener.host, listener.port)

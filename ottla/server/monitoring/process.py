@@ -6,10 +6,10 @@ Names are those of the Python client of Prometheus, which dashboards for Python 
 import gc
 import os
 import platform
-import resource
 from collections.abc import Iterator
 
 import ottla
+from ottla.base import descriptors
 from ottla.base.files import FileSystem
 from ottla.metrics.exposition import Family, Kind, Sample, counter, gauge, labels
 from ottla.server.loop_lag import BUCKETS, LoopLag, LoopWatch
@@ -54,13 +54,20 @@ def _statistics(files: FileSystem) -> Iterator[Family]:
     yield gauge("process_resident_memory_bytes", "Memory.", resident)
 
 
-def _descriptors(files: FileSystem) -> Iterator[Family]:
+def open_count(files: FileSystem) -> int:
+    """Return how many descriptors the process has open; 0 if the system does not tell."""
     try:
-        count = len(files.list(_DESCRIPTORS))
+        return len(files.list(_DESCRIPTORS))
     except OSError:
+        return 0
+
+
+def _descriptors(files: FileSystem) -> Iterator[Family]:
+    count = open_count(files)
+    if not count:
         return
     yield gauge("process_open_fds", "Open files and sockets.", count)
-    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    limit = descriptors.soft_limit()
     yield gauge("process_max_fds", "How many there may be (ulimit -n).", limit)
 
 

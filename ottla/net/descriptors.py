@@ -1,0 +1,102 @@
+"""The descriptors that connections may use, so that files always find some.
+
+Over that number, connections that are silent or idle make room for new ones; if there is none, new
+connections are refused. Kafka leaves this to the system: `accept` and `open` fail together.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from itertools import chain
+
+from ottla.base import descriptors
+from ottla.net.connection import Connection
+
+# For what is open for a moment: index files, checkpoints, sealed segments, monitoring.
+_HEADROOM = 96
+_CONNECTIONS_MIN = 32
+# A connection that has never completed a request makes room after this time, others after the second.
+_SILENT_SECONDS = 1.0
+_IDLE_SECONDS = 10.0
+# Part of the connections that make room at a time: looking for them takes time.
+_CLOSED_AT_ONCE = 0.05
+_PAUSE_SECONDS = 0.25
+_WARNING_SECONDS = 60.0
+
+_log = logging.getLogger(__name__)
+
+
+class DescriptorLimit:
+    """Admits connections of all endpoints of a broker.
+
+    `files_count` returns how many files the broker keeps open at most for its logs; `other_count` is
+    what the process had open when the broker started to listen.
+    """
+
+    def __init__(self, files_count: Callable[[], int], other_count: int) -> None:
+        self.other_count = other_count
+        self.closed_count = self.refused_count = 0
+        self._files_count = files_count
+        self._endpoints: list[Mapping[Connection, None]] = []
+        # Connections that make room and are not counted out yet, less those admitted for them.
+        self._credit = 0
+        self._fruitless_at = self._warned_at = float("-inf")
+
+    def watch(self, connections: Mapping[Connection, None]) -> None:
+        """Count the connections of one more endpoint."""
+        self._endpoints.append(connections)
+
+    @property
+    def connections_max(self) -> int:
+        """Return how many connections leave enough descriptors for files."""
+        files_count = self._files_count()
+        reserved = self.other_count + files_count + files_count // 8 + _HEADROOM
+        return max(_CONNECTIONS_MIN, descriptors.soft_limit() - reserved)
+
+    def admit(self) -> bool:
+        """Tell whether the connection that was counted last may stay; close others for it."""
+        most, now = self.connections_max, asyncio.get_running_loop().time()
+        if sum(map(len, self._endpoints)) <= most:
+            self._credit = 0
+            return True
+        if self._credit <= 0 and now - self._fruitless_at >= _PAUSE_SECONDS:
+            self._credit = self._make_room(max(1, int(most * _CLOSED_AT_ONCE)), now)
+            if not self._credit:
+                self._fruitless_at = now
+        self._warn(most, now)
+        if self._credit <= 0:
+            self.refused_count += 1
+            return False
+        self._credit -= 1
+        return True
+
+    def _make_room(self, count: int, now: float) -> int:
+        everyone = chain.from_iterable(self._endpoints)
+        idle = sorted((each for each in everyone if _is_idle(each, now)), key=_order)
+        for connection in idle[:count]:
+            connection.close("idle, and descriptors are needed")
+        self.closed_count += len(idle[:count])
+        return len(idle[:count])
+
+    def _warn(self, most: int, now: float) -> None:
+        if now - self._warned_at >= _WARNING_SECONDS:
+            self._warned_at = now
+            _log.warning(
+                "descriptors scarce connections_max=%d limit=%d closed=%d refused=%d",
+                most,
+                descriptors.soft_limit(),
+                self.closed_count,
+                self.refused_count,
+            )
+
+
+def _is_idle(connection: Connection, now: float) -> bool:
+    if connection.is_closed or connection.is_waiting_for_answer or connection.unsent_bytes:
+        return False
+    enough = _IDLE_SECONDS if connection.frames_count else _SILENT_SECONDS
+    return now - connection.active_at >= enough
+
+
+def _order(connection: Connection) -> tuple[bool, float]:
+    """Sort connections without a completed request first, then those that are idle longest."""
+    return connection.frames_count > 0, connection.active_at

@@ -1,0 +1,100 @@
+"""Connections and the descriptors that files need, on virtual time (ottla.testing.sim)."""
+
+import asyncio
+import logging
+
+import pytest
+
+from ottla.base import descriptors
+from ottla.net.descriptors import DescriptorLimit
+
+from .test_receive_budget import Scene, Site, play
+
+__all__ = ["play"]
+
+CONNECTIONS_MAX = 40
+
+
+@pytest.fixture
+def limited(monkeypatch, play):
+    """Play a scene with descriptors for 40 connections."""
+    monkeypatch.setattr(descriptors, "soft_limit", lambda: 1024)
+
+    def run(scene: Scene) -> None:
+        async def with_limit(site: Site) -> None:
+            limit = DescriptorLimit(lambda: 0, 1024 - 96 - CONNECTIONS_MAX)
+            assert limit.connections_max == CONNECTIONS_MAX
+            site.endpoint.limit_descriptors(limit)
+            await scene(site)
+
+        play(with_limit)
+
+    return run
+
+
+def test_files_of_logs_are_reserved(monkeypatch) -> None:
+    """Every log needs its active segment; some connections are always admitted."""
+    monkeypatch.setattr(descriptors, "soft_limit", lambda: 1024)
+    logs = [0]
+    limit = DescriptorLimit(lambda: logs[0], 20)
+    without_logs = limit.connections_max
+    logs[0] = 400
+    assert without_logs - limit.connections_max >= 400
+    logs[0] = 4000
+    assert limit.connections_max == 32
+
+
+def test_silent_connections_make_room(limited, caplog) -> None:
+    """Many times the connections that fit: honest clients stay, a newcomer is served."""
+
+    async def scene(site: Site) -> None:
+        honest = [await site.connect("shared") for _ in range(10)]
+        for client in honest:
+            await client.ask(b"established", 1.0)
+        await asyncio.sleep(5.0)
+        for _ in range(20):
+            silent = [await site.connect("shared") for _ in range(30)]
+            await asyncio.sleep(2.0)
+            for client in honest:
+                await client.ask(b"again", 1.0)
+            assert site.endpoint.connections_count <= CONNECTIONS_MAX
+            assert any(not client.is_lost for client in silent)
+        newcomer = await site.connect("shared")
+        await newcomer.ask(b"served", 1.0)
+
+    with caplog.at_level(logging.WARNING):
+        limited(scene)
+    assert len([each for each in caplog.records if "scarce" in each.getMessage()]) == 1
+
+
+def test_new_connections_are_refused_if_nobody_is_idle(limited) -> None:
+    """Connections at work stay open."""
+
+    async def scene(site: Site) -> None:
+        clients = [await site.connect("shared") for _ in range(CONNECTIONS_MAX)]
+        for client in clients:
+            await client.ask(b"at work", 1.0)
+        refused = await site.connect("shared")
+        await asyncio.sleep(0.5)
+        assert refused.is_lost
+        for client in clients:
+            await client.ask(b"at work", 1.0)
+
+    limited(scene)
+
+
+def test_idle_connections_make_room_for_new_ones(limited) -> None:
+    """After ten seconds without a request; the one that is idle longest goes first."""
+
+    async def scene(site: Site) -> None:
+        clients = []
+        for _ in range(CONNECTIONS_MAX):
+            clients.append(await site.connect("shared"))
+            await clients[-1].ask(b"once", 1.0)
+        await asyncio.sleep(11.0)
+        newcomer = await site.connect("shared")
+        await newcomer.ask(b"served", 1.0)
+        assert clients[0].is_lost
+        assert not clients[-1].is_lost
+
+    limited(scene)
