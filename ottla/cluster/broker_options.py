@@ -96,7 +96,8 @@ _NETWORK = (
         "max.connections",
         INT,
         10_000,
-        "Most connections at a time; one more is closed at once. Kafka: no limit.",
+        "Most connections at a time; one more is closed at once. Fewer if the limit of open files "
+        "(ulimit -n) is low: idle connections then make room. Kafka: no limit.",
         minimum=0,
         dynamic=True,
     ),
@@ -125,7 +126,9 @@ _NETWORK = (
         "queued.max.request.bytes",
         LONG,
         256 * 1024**2,
-        "Bytes of requests in memory at a time, above which no more are read. Kafka: no limit.",
+        "Bytes of requests in memory at a time, counted as they arrive; above it, requests that need "
+        "more wait, and silent unfinished ones are closed. One address leaves a quarter to others. "
+        "Kafka: no limit.",
     ),
     _broker(
         "queued.max.requests",

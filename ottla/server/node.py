@@ -366,6 +366,7 @@ class Node:
         unsent = Budget(_UNSENT_BYTES_MAX)
         directories = self.broker.replicas.directories
         descriptors = DescriptorLimit(lambda: len(directories.logs()), open_count(self._files))
+        self._sources.descriptors = descriptors
         handler = Dispatcher(self.broker, self._tasks)
         handler.enforce(self.broker.quotas)
         sources = self._sources

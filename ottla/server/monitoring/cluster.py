@@ -50,10 +50,32 @@ def _connections(node: Sources) -> Iterator[Family]:
         "Connections that ended.",
         [(written, each.accepted_count - each.connections_count) for written, each in rows],
     )
+    yield from _descriptors(node)
     prefix = "kafka_network_socketserver_memorypool"
     budget = node.budget
     yield gauge(f"{prefix}used", "Bytes of unfinished requests.", budget.held_bytes)
     yield gauge(f"{prefix}available", "Bytes left.", budget.limit_bytes - budget.held_bytes)
+
+
+def _descriptors(node: Sources) -> Iterator[Family]:
+    limit = node.descriptors
+    if limit is None:
+        return
+    yield gauge(
+        "ottla_connections_max",
+        "Connections that leave enough descriptors for files.",
+        limit.connections_max,
+    )
+    yield counter(
+        "ottla_connections_closed_for_descriptors_total",
+        "Idle connections that made room for new ones.",
+        limit.closed_count,
+    )
+    yield counter(
+        "ottla_connections_refused_for_descriptors_total",
+        "New connections that were closed because no other was idle.",
+        limit.refused_count,
+    )
 
 
 async def controller(broker: Broker, pace: Pace) -> list[Family]:

@@ -7,6 +7,7 @@ from enum import Enum
 from ottla.base.clock import Clock
 from ottla.base.files import FileSystem
 from ottla.base.tasks import Tasks
+from ottla.net.descriptors import DescriptorLimit
 from ottla.net.endpoint import Endpoint
 from ottla.net.receive_budget import ReceiveBudget
 from ottla.server.context import Broker
@@ -61,6 +62,8 @@ class Sources:
         self.cleaner: Cleaner | None = None
         # The background tasks of the broker and of its coordination tree.
         self.tasks: list[Tasks] = []
+        # None until the broker listens.
+        self.descriptors: DescriptorLimit | None = None
         # Bytes of unfinished requests.
         self.budget = ReceiveBudget(0)
 

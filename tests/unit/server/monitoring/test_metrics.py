@@ -257,6 +257,15 @@ async def test_what_waits_is_counted(yard: Yard) -> None:
     assert value(f"{prefix}creation_total", listener="PLAINTEXT") == 2
 
 
+async def test_descriptors_for_connections_are_reported(yard: Yard) -> None:
+    """How many connections leave descriptors for files, and how many were closed for that."""
+    node = await yard.start(settings=SETTINGS)
+    value = await metrics(node)
+    assert 0 < value("ottla_connections_max") < value("process_max_fds")
+    assert value("ottla_connections_closed_for_descriptors_total") == 0
+    assert value("ottla_connections_refused_for_descriptors_total") == 0
+
+
 async def test_the_process_and_its_loop_are_told(yard: Yard) -> None:
     """By the names of the Python client of Prometheus."""
     node = await yard.start(settings=SETTINGS)
