@@ -2,10 +2,11 @@
 
 import errno
 import os
+import resource
 
 import pytest
 
-from ottla.base.descriptors import SpareDescriptors
+from ottla.base.descriptors import SpareDescriptors, raise_soft_limit, soft_limit
 
 
 def lacking(times: int, number: int = errno.EMFILE):
@@ -47,3 +48,14 @@ def test_without_spares_the_error_is_raised() -> None:
     """Processes that are no brokers hold none back."""
     with pytest.raises(OSError, match="Too many open files"):
         SpareDescriptors().run(lacking(1))
+
+
+def test_soft_limit_is_raised_to_the_hard_limit() -> None:
+    """Most systems give a process 1 024 descriptors and allow it many more."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (512, before[1]))
+    try:
+        assert raise_soft_limit() == before[1]
+        assert soft_limit() == before[1]
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)

@@ -1,6 +1,7 @@
 """The embedded tree on disk: what is acknowledged survives, and what is damaged is refused."""
 
 import asyncio
+import errno
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -214,6 +215,33 @@ def test_a_long_journal_is_replaced_by_a_snapshot(
 
     before = loop.run(main())
     assert sum(files.size(f"{DIRECTORY}/{name}") for name in files.list(DIRECTORY)) < 6000
+    assert len(names_in(files)) <= 2
+    assert loop.run(contents(open_tree(files, loop).session())) == before
+
+
+@pytest.mark.parametrize("error", [errno.EMFILE, errno.ENFILE])
+def test_a_snapshot_that_lacks_a_descriptor_is_postponed(
+    loop: SimLoop, monkeypatch: pytest.MonkeyPatch, error: int
+) -> None:
+    """The tree goes on with its journals, and nothing is lost."""
+    monkeypatch.setattr(journal, "JOURNAL_BYTES_MIN", 2000)
+    files = SimFileSystem()
+    files.faults.fail("replace", error=error, times=2)
+    failures: list[StorageError] = []
+
+    async def main() -> dict[str, bytes]:
+        tree = open_tree(files, loop)
+        tree.on_failure = failures.append
+        session = tree.session()
+        await session.create("/a")
+        for number in range(300):
+            await session.set("/a", b"%d" % number)
+        found = await contents(session)
+        await tree.close()
+        return found
+
+    before = loop.run(main())
+    assert failures == []
     assert len(names_in(files)) <= 2
     assert loop.run(contents(open_tree(files, loop).session())) == before
 
