@@ -11,6 +11,7 @@ import logging
 import os
 import socket
 
+from ottla.base import descriptors
 from ottla.base.tasks import Tasks
 from ottla.net.port import ProtocolFactory
 
@@ -22,6 +23,7 @@ ACCEPTS_PER_TURN = 64
 PAUSE_SECONDS = 1.0
 # At most one warning in this time.
 _WARNING_SECONDS = 60.0
+_RESERVED_COUNT = 64
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 _log = logging.getLogger(__name__)
@@ -91,8 +93,19 @@ class RealListener:
                 if not self._refuse(listening, error):
                     return
                 continue
+            if accepted.fileno() >= descriptors.soft_limit() - self._reserved_count():
+                # Descriptors are numbered from the lowest free one: these are the last.
+                accepted.close()
+                self.refused_count += 1
+                self._warn(OSError(errno.EMFILE, os.strerror(errno.EMFILE)))
+                continue
             accepted.setblocking(False)
             self._connecting.spawn(self._connect(accepted), "accept a connection")
+
+    @staticmethod
+    def _reserved_count() -> int:
+        """Return how many of the last descriptors are left to files, whoever uses the others."""
+        return min(_RESERVED_COUNT, descriptors.soft_limit() // 8)
 
     async def _connect(self, accepted: socket.socket) -> None:
         try:

@@ -166,6 +166,39 @@ def test_connections_are_refused_if_no_descriptor_is_free(run: Run, caplog) -> N
     assert len(warnings) == 1
 
 
+def test_connections_leave_the_last_descriptors_to_files(run: Run) -> None:
+    """Whatever else uses descriptors, files can be opened while connections are refused."""
+
+    async def scene() -> None:
+        endpoint = await opened()
+        before = resource.getrlimit(resource.RLIMIT_NOFILE)
+        peers = [socket.socket() for _ in range(100)]
+        highest = max(int(name) for name in os.listdir("/proc/self/fd"))
+        fillers = [os.open(os.devnull, os.O_RDONLY)]
+        while fillers[-1] < highest:
+            fillers.append(os.open(os.devnull, os.O_RDONLY))
+        reserved = (highest + 40) // 8
+        resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 20 + reserved, before[1]))
+        try:
+            for peer in peers:
+                peer.setblocking(False)
+                assert peer.connect_ex(("127.0.0.1", endpoint.port)) in (0, 115)
+            await until(
+                lambda: sum(map(is_closed_by_peer, peers)) + endpoint.connections_count == 100
+            )
+            assert 0 < endpoint.connections_count <= 30
+            fillers += [os.open(os.devnull, os.O_RDONLY) for _ in range(reserved // 2)]
+        finally:
+            for descriptor in fillers:
+                os.close(descriptor)
+            resource.setrlimit(resource.RLIMIT_NOFILE, before)
+        for peer in peers:
+            peer.close()
+        await endpoint.close(1.0)
+
+    run(scene())
+
+
 def is_closed_by_peer(peer: socket.socket) -> bool:
     try:
         return peer.recv(1) == b""
