@@ -16,7 +16,9 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Protocol, TypeVar, runtime_checkable
 
+from ottla.base import page_cache
 from ottla.base.buffers import Buffer as Buffer
+from ottla.base.buffers import FileRange
 from ottla.base.descriptors import SPARES
 
 T = TypeVar("T")
@@ -43,6 +45,10 @@ class File(Protocol):
 
     def read_at_if_cached(self, position: int, size_bytes: int) -> Buffer | None:
         """Like `read_at`, but return None where that would wait for a device."""
+        ...
+
+    def range_at(self, position: int, size_bytes: int) -> FileRange:
+        """Return a part of the file that can be sent later, even if the file is closed by then."""
         ...
 
     def write_at(self, position: int, data: Buffer) -> None:
@@ -210,13 +216,57 @@ async def run_whole(files: FileSystem, work: Callable[[], T]) -> T:
         raise
 
 
+class Descriptor:
+    """A descriptor that its file and the ranges of that file share; the last one closes it.
+
+    Implements RangeSource.
+    """
+
+    __slots__ = ("_fd",)
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    def fileno(self) -> int:
+        """Return the descriptor, for sendfile."""
+        return self._fd
+
+    def read_at(self, position: int, size_bytes: int) -> bytes:
+        """Return up to `size_bytes` from `position`."""
+        return read_at(self._fd, position, size_bytes)
+
+    def read_in_background(self, position: int, size_bytes: int) -> Awaitable[bytes]:
+        """Like `read_at`, in the loop's thread pool."""
+        loop = asyncio.get_running_loop()
+        return loop.run_in_executor(None, self.read_at, position, size_bytes)
+
+    def is_cached(self, position: int, size_bytes: int) -> bool:
+        """Return whether the page cache holds the bytes."""
+        return page_cache.is_cached(self._fd, position, size_bytes)
+
+    def __del__(self) -> None:
+        os.close(self._fd)
+
+
+def read_at(fd: int, position: int, size_bytes: int) -> bytes:
+    """Return up to `size_bytes` from `position`; shorter only at the end of the file."""
+    data = os.pread(fd, size_bytes, position)
+    while len(data) < size_bytes:
+        more = os.pread(fd, size_bytes - len(data), position + len(data))
+        if not more:
+            break
+        data += more
+    return data
+
+
 class RealFile:
     """A file of the operating system, by descriptor."""
 
-    __slots__ = ("_fd", "_size", "path")
+    __slots__ = ("_descriptor", "_fd", "_size", "path")
 
     def __init__(self, path: str, fd: int) -> None:
         self.path = path
+        self._descriptor: Descriptor | None = Descriptor(fd)
         self._fd = fd
         self._size = os.fstat(fd).st_size
 
@@ -242,13 +292,7 @@ class RealFile:
 
     def read_at(self, position: int, size_bytes: int) -> bytes:
         """Return up to `size_bytes` from `position`."""
-        data = os.pread(self._fd, size_bytes, position)
-        while len(data) < size_bytes:
-            more = os.pread(self._fd, size_bytes - len(data), position + len(data))
-            if not more:
-                break
-            data += more
-        return data
+        return read_at(self._fd, position, size_bytes)
 
     def read_at_if_cached(self, position: int, size_bytes: int) -> Buffer | None:
         """Return the bytes only if the page cache holds them all (RWF_NOWAIT)."""
@@ -267,6 +311,11 @@ class RealFile:
             return None
         del buffer[count:]
         return buffer
+
+    def range_at(self, position: int, size_bytes: int) -> FileRange:
+        """Return a part of the file that keeps the descriptor open."""
+        assert self._descriptor is not None, "the file is closed"
+        return FileRange(self._descriptor, position, size_bytes)
 
     def write_at(self, position: int, data: Buffer) -> None:
         """Overwrite at `position`."""
@@ -297,14 +346,13 @@ class RealFile:
         os.fdatasync(self._fd)
 
     def fileno(self) -> int:
-        """Return the descriptor, for sendfile; simulated files have none."""
+        """Return the descriptor; simulated files have none."""
         return self._fd
 
     def close(self) -> None:
-        """Close the descriptor; idempotent."""
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+        """Close the descriptor, as soon as no range of the file exists; idempotent."""
+        self._descriptor = None
+        self._fd = -1
 
 
 class RealLock:

@@ -14,19 +14,19 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, cast
 
-from ottla.base.buffers import Buffer
+from ottla.base.buffers import Part
 from ottla.base.errors import ProtocolError
 from ottla.net.buffers import ReceiveBuffers
 from ottla.net.limits import Budget, Limits
+from ottla.net.port import FileSocket
 from ottla.net.receive_budget import ReceiveBudget, ReceiveMemory
+from ottla.net.sending import SendHalf
 
 _log = logging.getLogger(__name__)
 
 _SIZE = struct.Struct(">i")
 PREFIX_BYTES = _SIZE.size
 _NO_ADDRESS = ("", 0)
-# Larger parts are written by themselves: joining them would copy record bytes.
-JOIN_BYTES_MAX = 64 * 1024
 # Bytes per read while memory is short.
 _SHORT_READ_BYTES = 4 * 1024
 
@@ -64,6 +64,10 @@ class Household(Protocol):
         """Count a lost connection out."""
         ...
 
+    def file_socket(self, transport: asyncio.BaseTransport) -> FileSocket | None:
+        """Return how to send files through a transport; None if that cannot be done."""
+        ...
+
 
 class Reply:
     """The place of one deferred answer; sent at most once, by anyone, at any time."""
@@ -74,11 +78,11 @@ class Reply:
         self._connection = connection
         self.is_blocking = is_blocking
         self.held_bytes = held_bytes
-        self.parts: Sequence[Buffer] | None = None
+        self.parts: Sequence[Part] | None = None
         # Called if the connection is lost before the answer was sent.
         self.on_abandon: Callable[[], Any] | None = None
 
-    def send(self, parts: Sequence[Buffer]) -> None:
+    def send(self, parts: Sequence[Part]) -> None:
         """Give the answer (without size prefix); dropped if the connection is gone."""
         assert self.parts is None, "a request is answered once"
         self.parts = parts
@@ -93,7 +97,7 @@ class Reply:
         self._connection.close(reason)
 
 
-class Connection(asyncio.BufferedProtocol):
+class Connection(SendHalf):
     """Lives on one event loop, from `connection_made` to `connection_lost`.
 
     Invariant: while the connection is blocked, received bytes stay in the private buffer; the
@@ -109,36 +113,28 @@ class Connection(asyncio.BufferedProtocol):
         "_is_draining",
         "_is_parsing",
         "_is_reading",
-        "_loop",
         "_muted_until",
-        "_out",
-        "_out_bytes",
-        "_peer_reads",
         "_pending",
         "_private",
         "_private_view",
         "_shared",
-        "_takes_requests",
         "_time",
-        "_transport",
         "_unmute_timer",
         "_unsent_bytes_high",
-        "_unsent_held_bytes",
         "_wanted",
         "active_at",
         "budget",
         "connected_at",
         "frame_started_at",
         "frames_count",
-        "is_closed",
         "listener_name",
         "local_address",
         "memo",
         "memory",
-        "peer_address",
     )
 
     def __init__(self, household: Household) -> None:
+        super().__init__(household)
         self._household = household
         self.budget = household.budget
         self._shared = household.buffers.shared
@@ -158,7 +154,6 @@ class Connection(asyncio.BufferedProtocol):
         self.frames_count = 0
         # When the first byte of an unfinished frame came; 0 where there is none.
         self.frame_started_at = 0.0
-        self.is_closed = False
         self._is_draining = False
         # Private buffer: `_filled` bytes are there, `_wanted` make the frame whole.
         self._private: bytearray | None = None
@@ -167,16 +162,10 @@ class Connection(asyncio.BufferedProtocol):
         self._wanted = 0
         self._pending: deque[Reply] = deque()
         self._blocking_count = 0
-        self._out: list[Buffer] = []
-        self._out_bytes = 0
         self._is_parsing = False
         self._is_reading = False
-        self._peer_reads = True
         self._unmute_timer: asyncio.TimerHandle | None = None
         self._muted_until = 0.0
-        # The peer reads its answers and is not muted; one look for every frame.
-        self._takes_requests = True
-        self._unsent_held_bytes = 0
 
     # -- asyncio.BufferedProtocol ---------------------------------------------------------------
 
@@ -186,7 +175,7 @@ class Connection(asyncio.BufferedProtocol):
         peer_address = transport.get_extra_info("peername")
         self.local_address = (transport.get_extra_info("sockname") or _NO_ADDRESS)[:2]
         self.peer_address = (peer_address or _NO_ADDRESS)[:2]
-        self._transport.set_write_buffer_limits(high=self._unsent_bytes_high)
+        self._transport.set_write_buffer_limits(high=0)
         self.memory = ReceiveMemory(self.budget, self.peer_address[0], self._memory_granted)
         is_admitted = self._household.admit(self)
         # uvloop starts to read after this method even if it paused: only frames are held back.
@@ -239,7 +228,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._private is not None:
             self._drop_private()
         self.memory.leave()
-        self._release_unsent()
+        self._sending_lost()
         pending, self._pending = self._pending, deque()
         for reply in pending:
             if reply.held_bytes:
@@ -251,20 +240,26 @@ class Connection(asyncio.BufferedProtocol):
     def pause_writing(self) -> None:
         """Stop handling requests of a peer that does not read its answers."""
         self._peer_reads = self._takes_requests = False
-        self._unsent_held_bytes = self._transport.get_write_buffer_size()
-        self._household.unsent.hold(self._unsent_held_bytes)
+        self._hold_unsent()
 
     def resume_writing(self) -> None:
         """Go on: the peer has read."""
-        self.active_at = max(self._time(), self._muted_until)
         self._peer_reads = True
+        self._continue_sending()
+
+    def _continue_sending(self) -> None:
+        self.active_at = max(self._time(), self._muted_until)
+        if self._queue:
+            self._send_queue()
+        if self._queue or not self._peer_reads:
+            return
         self._takes_requests = not self.is_muted
         self._release_unsent()
         self._go_on()
 
     # -- answers --------------------------------------------------------------------------------
 
-    def send(self, parts: Sequence[Buffer]) -> None:
+    def send(self, parts: Sequence[Part]) -> None:
         """Answer the frame being handled; `parts` go out when the read callback ends."""
         if self._pending:
             reply = Reply(self, False, 0)
@@ -312,34 +307,6 @@ class Connection(asyncio.BufferedProtocol):
             return
         self._flush()
         self._go_on()
-
-    def _enqueue(self, parts: Sequence[Buffer]) -> None:
-        size_bytes = 0
-        for part in parts:
-            size_bytes += len(part)
-        self._out.append(_SIZE.pack(size_bytes))
-        self._out.extend(parts)
-        self._out_bytes += size_bytes + PREFIX_BYTES
-
-    def _flush(self) -> None:
-        if not self._out or self.is_closed:
-            return
-        out, size_bytes = self._out, self._out_bytes
-        self._out, self._out_bytes = [], 0
-        if size_bytes <= JOIN_BYTES_MAX:
-            self._transport.write(b"".join(out) if len(out) > 1 else out[0])
-            return
-        small: list[Buffer] = []
-        for part in out:
-            if len(part) < JOIN_BYTES_MAX:
-                small.append(part)
-                continue
-            if small:
-                self._transport.write(b"".join(small))
-                small = []
-            self._transport.write(part)
-        if small:
-            self._transport.write(b"".join(small))
 
     # -- requests -------------------------------------------------------------------------------
 
@@ -511,7 +478,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _unmute(self) -> None:
         self._unmute_timer = None
-        self._takes_requests = self._peer_reads
+        self._takes_requests = self._peer_reads and not self._queue
         self._go_on()
 
     def _drop_mute(self) -> None:
@@ -548,27 +515,12 @@ class Connection(asyncio.BufferedProtocol):
             self._is_reading = True
             self._transport.resume_reading()
 
-    def _release_unsent(self) -> None:
-        held, self._unsent_held_bytes = self._unsent_held_bytes, 0
-        self._household.unsent.give_back(held)
-
-    @property
-    def answer_room_bytes(self) -> int:
-        """What is left for answers while peers have not taken others; handlers ask for less then."""
-        unsent = self._household.unsent
-        return max(0, unsent.limit_bytes - unsent.held_bytes)
-
     # -- the end --------------------------------------------------------------------------------
 
     @property
     def is_waiting_for_answer(self) -> bool:
         """Tell whether a request has been read and not been answered."""
         return bool(self._pending)
-
-    @property
-    def unsent_bytes(self) -> int:
-        """Bytes of answers that the peer has not taken yet."""
-        return self._transport.get_write_buffer_size()
 
     def drain(self) -> None:
         """Handle no further request; close when every answer owed has been sent."""
@@ -581,9 +533,7 @@ class Connection(asyncio.BufferedProtocol):
     def _close_if_drained(self) -> None:
         if not self._pending and not self.is_closed:
             self._flush()
-            self.is_closed = True
-            # Sends what the transport still holds, then ends.
-            self._transport.close()
+            self._close_when_sent()
 
     def close(self, reason: str) -> None:
         """End the connection because of `reason`; one log line, unsent answers are tried."""
@@ -591,8 +541,9 @@ class Connection(asyncio.BufferedProtocol):
             return
         _log.info("connection closed peer=%s:%s reason=%s", *self.peer_address, reason)
         self._flush()
-        self.is_closed = True
-        self._transport.close()
+        if self._queue:
+            self._pause()
+        self._close_when_sent()
 
     def abort(self) -> None:
         """End the connection at once; unsent answers are lost."""

@@ -58,6 +58,7 @@ class Endpoint:
         self._connections: dict[Connection, None] = {}
         self._by_host: dict[str, int] = {}
         self._unsent_bytes: dict[Connection, int] = {}
+        self._net: port.Net | None = None
         self._listener: port.Listener | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._reclaim_timer: asyncio.TimerHandle | None = None
@@ -69,6 +70,7 @@ class Endpoint:
 
         OSError if the address is taken or not this machine's.
         """
+        self._net = net
         self._listener = await net.listen(host, port_number, self._accept)
         self.host, self.port = self._listener.host, self._listener.port
         self._schedule_sweep()
@@ -125,6 +127,10 @@ class Endpoint:
         self._unsent_bytes.pop(connection, None)
         if not self._connections and self._all_gone is not None and not self._all_gone.done():
             self._all_gone.set_result(None)
+
+    def file_socket(self, transport: asyncio.BaseTransport) -> port.FileSocket | None:
+        """Return how to send files through a transport; None if that cannot be done."""
+        return None if self._net is None else self._net.file_socket(transport)
 
     def _schedule_sweep(self) -> None:
         seconds = min(

@@ -10,8 +10,11 @@ import errno
 import logging
 import os
 import socket
+from typing import cast
 
 from ottla.base import descriptors
+from ottla.base.buffers import Buffer, RangeSource
+from ottla.base.files import Descriptor
 from ottla.base.tasks import Tasks
 from ottla.net.port import ProtocolFactory
 
@@ -146,6 +149,35 @@ class RealListener:
             _log.warning("connections refused port=%d reason=%r", self.port, error.strerror)
 
 
+class RealFileSocket:
+    """The descriptor of a transport of asyncio or uvloop; valid until `connection_lost`."""
+
+    __slots__ = ("_fd",)
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    def send(self, data: Buffer, *, has_more: bool) -> int:
+        """Send without waiting; return how many bytes the socket has taken."""
+        kind = socket.SOCK_STREAM | socket.SOCK_NONBLOCK
+        # Without family and kind Python would ask the system for them. The transport owns the descriptor.
+        borrowed = socket.socket(socket.AF_INET, kind, 0, self._fd)
+        try:
+            return borrowed.send(data, socket.MSG_MORE if has_more else 0)
+        except BlockingIOError:
+            return 0
+        finally:
+            borrowed.detach()
+
+    def send_file(self, source: RangeSource, position: int, size_bytes: int) -> int:
+        """Send bytes of a file without copying them through this process."""
+        fd = cast(Descriptor, source).fileno()
+        try:
+            return os.sendfile(self._fd, fd, position, size_bytes)
+        except BlockingIOError:
+            return 0
+
+
 class RealNet:
     """Sockets of the operating system."""
 
@@ -175,6 +207,13 @@ class RealNet:
         loop = asyncio.get_running_loop()
         transport, protocol = await loop.create_connection(factory, host, port)
         return transport, protocol
+
+    def file_socket(self, transport: asyncio.BaseTransport) -> RealFileSocket | None:
+        """Return the socket of a TCP transport; None for TLS, which encrypts what it sends."""
+        if transport.get_extra_info("sslcontext") is not None:
+            return None
+        found = transport.get_extra_info("socket")
+        return None if found is None else RealFileSocket(found.fileno())
 
 
 def _bind(family: int, address: tuple[object, ...]) -> socket.socket | None:

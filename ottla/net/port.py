@@ -7,6 +7,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
+from ottla.base.buffers import Buffer, RangeSource
+
 ProtocolFactory = Callable[[], asyncio.BufferedProtocol]
 
 
@@ -28,6 +30,21 @@ class Listener(Protocol):
         ...
 
 
+class FileSocket(Protocol):
+    """The socket below a transport, for what the transport cannot do; never waits.
+
+    Used only while the transport holds nothing that is to be sent before. OSError as of send(2).
+    """
+
+    def send(self, data: Buffer, *, has_more: bool) -> int:
+        """Send; return how many bytes the socket has taken. `has_more` delays a packet that is not full."""
+        ...
+
+    def send_file(self, source: RangeSource, position: int, size_bytes: int) -> int:
+        """Send bytes of a file; return how many the socket has taken."""
+        ...
+
+
 class Net(Protocol):
     """Stream sockets that carry `asyncio.BufferedProtocol`s."""
 
@@ -39,4 +56,8 @@ class Net(Protocol):
         self, host: str, port: int, factory: ProtocolFactory
     ) -> tuple[asyncio.Transport, asyncio.BufferedProtocol]:
         """Connect; OSError if nobody listens there."""
+        ...
+
+    def file_socket(self, transport: asyncio.BaseTransport) -> FileSocket | None:
+        """Return how to send files through a transport of this net; None if that cannot be done."""
         ...

@@ -111,15 +111,15 @@ class Move:
                 return 1
             found = source.read(offset, _SLICE_BYTES, max_offset=end)
         assert found is not None, "a read that may wait always returns"
-        if not found.records:
+        if not found.data:
             # The last offsets have no records any more.
             future.skip_to(end)
             return 1
         if not future.size_bytes:
             # The log may begin within a batch; before v2 a batch has the offset of its end.
-            base_offset = batch.peek_base_offset(found.records)
+            base_offset = batch.peek_base_offset(found.data)
             future.truncate_fully_and_start_at(min(base_offset, source.log_start_offset))
-        size = future.append_as_follower(found.records).size_bytes
+        size = future.append_as_follower(found.data).size_bytes
         self._unsynced_bytes += size
         return size
 

@@ -17,6 +17,7 @@ from ottla.cluster.image import NO_LEADER, PartitionState
 from ottla.replication.delayed import Delayed, Waiter, Watched
 from ottla.replication.isr import IsrMachine
 from ottla.replication.warming import warm
+from ottla.storage.config import LONG_MAX
 from ottla.storage.log import AppendInfo, FetchedRecords, Log
 
 READ_UNCOMMITTED = 0
@@ -314,11 +315,14 @@ class Partition:
         offset: int,
         max_bytes: int,
         end_offset: int,
+        range_bytes_min: int = LONG_MAX,
         *,
         at_least_one: bool,
         only_if_cached: bool,
     ) -> FetchedRecords | None:
         """Return records from `offset` to `end_offset`; None only if `only_if_cached` and cold.
+
+        Records of `range_bytes_min` bytes and more come as a FileRange.
 
         The caller has called `check_leader`. OFFSET_OUT_OF_RANGE outside of the log.
         """
@@ -329,6 +333,7 @@ class Partition:
                 max_offset=end_offset,
                 at_least_one=at_least_one,
                 only_if_cached=only_if_cached,
+                range_bytes_min=range_bytes_min,
             )
         except StorageError as error:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR) from error

@@ -4,9 +4,9 @@ Nothing here waits: a read that would is noted as cold. Follows ReplicaManager.r
 the first partition that has data gives at least one batch, however large it is).
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
-from ottla.base.buffers import Buffer
+from ottla.base.buffers import Buffer, FileRange, Part
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.replication.partition import READ_COMMITTED, Partition
 from ottla.server.context import Broker, RequestContext
@@ -44,9 +44,19 @@ class Cold(NamedTuple):
 class Reading:
     """What one pass found."""
 
-    __slots__ = ("answers", "cold", "has_error", "partitions", "size_bytes")
+    __slots__ = (
+        "answers",
+        "cold",
+        "has_error",
+        "only_if_cached",
+        "partitions",
+        "range_bytes_min",
+        "size_bytes",
+    )
 
-    def __init__(self) -> None:
+    def __init__(self, range_bytes_min: int, *, only_if_cached: bool) -> None:
+        self.range_bytes_min = range_bytes_min
+        self.only_if_cached = only_if_cached
         self.answers: list[tuple[PartitionFetch, PartitionData]] = []
         self.partitions: list[Partition] = []
         self.cold: list[Cold] = []
@@ -77,7 +87,8 @@ def read(
     if context.usage is not None:
         # More would be throttled for sure, and never given.
         left = int(min(left, context.usage.fetch_bytes_max))
-    reading = Reading()
+    range_bytes_min = context.connection.range_bytes_min
+    reading = Reading(range_bytes_min, only_if_cached=only_if_cached)
     for fetch in round_.partitions:
         try:
             if has_topic_ids:
@@ -85,7 +96,7 @@ def read(
             else:
                 partition = replicas.get(fetch.topic, fetch.partition)
             partition.check_leader(fetch.leader_epoch)
-            answer = _read_partition(reading, partition, fetch, request, left, only_if_cached)
+            answer = _read_partition(reading, partition, fetch, request, left)
         except ApiError as error:
             reading.has_error = True
             answer = _failure(context, fetch, error)
@@ -105,7 +116,6 @@ def _read_partition(
     fetch: PartitionFetch,
     request: FetchRequest,
     left: int,
-    only_if_cached: bool,
 ) -> PartitionData:
     partition.fetches_count += 1
     log = partition.log
@@ -114,7 +124,7 @@ def _read_partition(
     end_offset = stable_offset if request.isolation_level == READ_COMMITTED else high_watermark
     offset = fetch.offset
     max_bytes = min(fetch.max_bytes, left)
-    records: Buffer = b""
+    records: Part = b""
     aborted: list[AbortedTransaction] | None = None
     is_first = reading.size_bytes == 0
     is_inside = log.log_start_offset <= offset <= log.log_end_offset
@@ -124,7 +134,8 @@ def _read_partition(
             max_bytes,
             end_offset,
             at_least_one=is_first,
-            only_if_cached=only_if_cached,
+            only_if_cached=reading.only_if_cached,
+            range_bytes_min=reading.range_bytes_min,
         )
         if fetched is None:
             reading.cold.append(Cold(partition, offset, max_bytes))
@@ -141,15 +152,17 @@ def _read_partition(
         last_stable_offset=stable_offset,
         log_start_offset=log.log_start_offset,
         aborted_transactions=aborted,
-        records=records,
+        # The encoder hands on whatever has a length; clients never see a range.
+        records=cast(Buffer, records),
     )
 
 
-def _aborted(log: Log, offset: int, end_offset: int, records: Buffer) -> list[AbortedTransaction]:
+def _aborted(log: Log, offset: int, end_offset: int, records: Part) -> list[AbortedTransaction]:
     """Return the aborted transactions that the records may be of: clients skip theirs (KIP-98)."""
     found = log.aborted_transactions(offset, end_offset)
     if len(found) > _ABORTED_UNSORTED_MAX:
-        end_offset = batch.end_offset(records)
+        data = records.read() if isinstance(records, FileRange) else records
+        end_offset = batch.end_offset(data)
         found = [item for item in found if item.first_offset < end_offset]
     return [
         AbortedTransaction(producer_id=item.producer_id, first_offset=item.first_offset)

@@ -124,8 +124,9 @@ class FetchShortcut:
             end_offset = stable_offset if isolation else high_watermark
             if offset >= end_offset:
                 return False
+            range_min = connection.range_bytes_min
             fetched = partition.read(
-                offset, left, end_offset, at_least_one=True, only_if_cached=True
+                offset, left, end_offset, range_min, at_least_one=True, only_if_cached=True
             )
             if isolation and log.aborted_transactions(offset, end_offset):
                 return False

@@ -67,7 +67,7 @@ class ReplicaWriter:
             only_if_cached=False,
         )
         assert fetched is not None, "a read that may wait always returns"
-        return bytes(fetched.records)
+        return bytes(fetched.data)
 
     def bounds(self, topic: str, partition: int) -> tuple[int, int]:
         """Return log start offset and log end offset; ApiError where this broker does not lead."""

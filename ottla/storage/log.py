@@ -18,10 +18,11 @@ from ottla.base.files import remove_files
 from ottla.storage import producers, recovery, retention, scan, validation
 from ottla.storage.config import LONG_MAX, LogConfig
 from ottla.storage.epoch_file import EpochFile
+from ottla.storage.fetched import FetchedRecords
 from ottla.storage.file_names import TXN_INDEX_SUFFIX
 from ottla.storage.recovery import LoadedLog
 from ottla.storage.scan import TimestampedOffset
-from ottla.storage.segment import FetchedRecords, Segment
+from ottla.storage.segment import Segment
 from ottla.storage.segments import Segments
 from ottla.storage.surroundings import Surroundings
 from ottla.storage.txn_index import AbortedTransaction
@@ -272,11 +273,13 @@ class Log:
         max_offset: int,
         at_least_one: bool = True,
         only_if_cached: bool = False,
+        range_bytes_min: int = LONG_MAX,
     ) -> FetchedRecords | None:
         """Return whole batches from the one that holds `offset`, none of them at or past `max_offset`.
 
         With `at_least_one` the first batch comes even if it is larger than `max_bytes`. None if
-        `only_if_cached` and the device would have to be waited for. Raises OFFSET_OUT_OF_RANGE.
+        `only_if_cached` and the device would have to be waited for. Records of `range_bytes_min` bytes
+        and more come as a FileRange. Raises OFFSET_OUT_OF_RANGE.
         """
         if self._failure is not None:
             raise self._failure
@@ -291,9 +294,11 @@ class Log:
                 at += 1
                 behind = self._bases[at] if at < len(self._bases) else self.log_end_offset
                 bound = None if end_offset >= behind else end_offset
-                found = segment.read(offset, max_bytes, bound, read, at_least_one=at_least_one)
+                found = segment.read(
+                    offset, max_bytes, bound, read, range_bytes_min, at_least_one=at_least_one
+                )
                 if found is not None:
-                    return found
+                    return found if not only_if_cached or found.is_cached() else None
         except scan.NotCached:
             return None
         except OSError as error:
@@ -367,6 +372,7 @@ class Log:
             return
         with self._disk(is_midway=True):
             keep = bisect_right(self._bases, offset)
+            self._all.void_ranges(keep)
             self._remove_segments(keep, len(self._segments))
             # Before the cut: a segment that came back after a crash must not stand behind a gap.
             self._files.sync_directory(self.directory)
@@ -392,6 +398,7 @@ class Log:
         """Forget everything; the log is empty and begins at `offset`."""
         self._refuse_if_failed()
         with self._disk(is_midway=True):
+            self._all.void_ranges(0)
             self._remove_segments(0, len(self._segments))
             self._begin_segment(offset, self._clock.time_ms())
             self.log_start_offset = self.log_end_offset = offset

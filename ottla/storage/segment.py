@@ -10,13 +10,13 @@ import logging
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import NamedTuple
 
 from ottla.base.buffers import Buffer
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.files import File, FileSystem, overwrite
 from ottla.storage import scan
 from ottla.storage.config import LONG_MAX, LogConfig
+from ottla.storage.fetched import FetchedRecords, SentRanges, range_size, whole_bytes
 from ottla.storage.file_names import (
     DELETED_SUFFIX,
     INDEX_SUFFIX,
@@ -32,7 +32,7 @@ from ottla.storage.time_index import ENTRY as TIME_ENTRY
 from ottla.storage.time_index import NO_TIMESTAMP, TimeEntry, TimeIndex
 from ottla.storage.txn_index import TransactionIndex
 from ottla.wire.records import batch
-from ottla.wire.records.batch import HEADER_SIZE, LOG_OVERHEAD, MAGIC, BatchHeader
+from ottla.wire.records.batch import HEADER_SIZE, MAGIC, BatchHeader
 from ottla.wire.records.legacy import SIZE_MIN
 
 # Batches at the end of the segment whose place is known exactly: consumers at the tail read there.
@@ -44,20 +44,6 @@ _POSITION_MAX = 2**31 - 1
 Positioned = tuple[int, BatchHeader]
 
 _log = logging.getLogger(__name__)
-
-
-class FetchedRecords(NamedTuple):
-    """Whole batches from the one that holds the offset asked for; empty where there is none.
-
-    `position` is where they begin in the file of the segment at `segment_base_offset`;
-    `first_batch_size` is set even if that batch did not fit.
-    """
-
-    records: Buffer
-    start_offset: int
-    segment_base_offset: int
-    position: int
-    first_batch_size: int
 
 
 class Segment:
@@ -82,6 +68,7 @@ class Segment:
         "_roll_ms",
         "_roll_offset",
         "_roll_timestamp",
+        "_sent",
         "_time_index",
         "base_offset",
         "created_ms",
@@ -112,6 +99,7 @@ class Segment:
         self._index: OffsetIndex | None = None
         self._time_index: TimeIndex | None = None
         self.transactions = TransactionIndex(files, partial(self.path, TXN_INDEX_SUFFIX))
+        self._sent = SentRanges()
         # Where the first bytes are that are no batch, as far as it is known; -1 if there are none.
         self.damaged_at = -1
         self.on_damage: Callable[[], None] | None = None
@@ -340,11 +328,13 @@ class Segment:
         max_bytes: int,
         end_offset: int | None,
         read: scan.Read,
+        range_bytes_min: int = LONG_MAX,
         *,
         at_least_one: bool,
     ) -> FetchedRecords | None:
         """Return whole batches from the one that holds `offset`, none of them at or past `end_offset`.
 
+        Records of `range_bytes_min` bytes and more come as a FileRange, which is not read here.
         None if every batch of this segment ends before `offset`; CORRUPT_MESSAGE if it is damaged.
         """
         position = self.locate(offset, read, is_strict=True)
@@ -354,40 +344,40 @@ class Segment:
         available = (self.size_bytes if end is None else end) - position
         if available <= 0:
             return FetchedRecords(b"", offset, self.base_offset, position, 0)
-        data = read(position, min(max(max_bytes, HEADER_SIZE), available))
-        # An index may have led to bytes that are damaged.
-        first_size = batch.peek_size(data) if len(data) >= SIZE_MIN else 0
+        wanted = min(max(max_bytes, HEADER_SIZE), available)
+        find = self._last_known_start
+        if wanted >= range_bytes_min:
+            first_size, size = range_size(position, max_bytes, available, read, find)
+            data = read(position, size) if size < range_bytes_min else b""
+        else:
+            data = read(position, wanted)
+            first_size, size = batch.peek_size(data) if len(data) >= SIZE_MIN else 0, 0
+            if first_size <= max_bytes and len(data) < available:
+                data = memoryview(data)[: whole_bytes(data, position, find)]
         if first_size < SIZE_MIN:
+            # An index may have led to bytes that are damaged.
             raise self._damaged(position)
         if first_size > max_bytes:
-            data = read(position, min(first_size, available)) if at_least_one else b""
-        elif len(data) < available:
-            data = memoryview(data)[: self._whole_bytes(data, position)]
-        return FetchedRecords(data, offset, self.base_offset, position, first_size)
+            size = min(first_size, available) if at_least_one else 0
+            data = read(position, size) if 0 < size < range_bytes_min else b""
+        records = data if size < range_bytes_min else self._sent.add(self.file, position, size)
+        return FetchedRecords(records, offset, self.base_offset, position, first_size)
 
-    def _whole_bytes(self, data: Buffer, position: int) -> int:
-        """Return how many bytes of `data`, read from `position`, are whole batches."""
-        at = self._jump(data, position)
-        size = len(data)
-        while size - at >= LOG_OVERHEAD:
-            after = at + batch.peek_size(data, at)
-            if after > size or after <= at:
-                break
-            at = after
-        return at
+    def void_ranges(self, position: int = 0) -> None:
+        """Have nothing sent any more of the bytes from `position` on: they are cut off."""
+        self._sent.void(position)
 
-    def _jump(self, data: Buffer, position: int) -> int:
-        """Return a place in `data`, as late as the index knows one, where a batch begins."""
+    def _last_known_start(self, position: int, end: int, read: scan.Read) -> int:
+        """Return a position up to `end`, as late as the index knows one, where a batch begins."""
         positions = self._recent_positions
-        end = position + len(data)
         if positions and positions[0] <= end:
-            return max(0, positions[bisect_right(positions, end) - 1] - position)
+            return max(position, positions[bisect_right(positions, end) - 1])
         place = self.index.floor(end - HEADER_SIZE)
-        at = place.position - position
+        if place.position <= position:
+            return position
         # Loaded entries are only hints until the log has confirmed them.
-        if at <= 0 or batch.peek_last_offset(data, at) != place.last_offset:
-            return 0
-        return at
+        is_true = batch.peek_last_offset(read(place.position, HEADER_SIZE)) == place.last_offset
+        return place.position if is_true else position
 
     def find_timestamp(self, timestamp: int, from_offset: int) -> TimestampedOffset | None:
         """Return the first record at or after both the time (ms) and the offset."""
@@ -562,6 +552,7 @@ class Segment:
 
     def cut(self, position: int) -> None:
         """Cut the file; index files are removed, because they may name what is gone."""
+        self.void_ranges(position)
         self.file.truncate(position)
         self.size_bytes = position
         self.synced_bytes = self.damaged_at = -1

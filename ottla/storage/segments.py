@@ -98,6 +98,11 @@ class Segments:
             segment.close()
         del self.items[start:end], self.bases[start:end]
 
+    def void_ranges(self, start: int) -> None:
+        """Have nothing sent any more of the segments from index `start` on: they are cut off."""
+        for segment in self.items[start:]:
+            segment.void_ranges()
+
     def place_of(self, neighbours: Sequence[Segment]) -> int:
         """Return where sealed neighbouring segments begin; -1 if they are not all here any more."""
         at = bisect_left(self.bases, neighbours[0].base_offset)

@@ -180,6 +180,7 @@ def connection(
         peer_address=("127.0.0.9", 8),
         answer_room_bytes=1 << 30,
         is_closed=False,
+        range_bytes_min=1 << 62,
         budget=SimpleNamespace(hold_until=lambda *memory: noted.append(memory)),
     )
     return cast(Connection, found)

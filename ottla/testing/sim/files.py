@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
-from ottla.base.buffers import Buffer
+from ottla.base.buffers import Buffer, FileRange
 from ottla.base.clock import Clock
 from ottla.base.rng import Rng, SeededRng
 from ottla.testing.sim.disk import Disk, NameChange, Stored, StoredFile, StoredFolder
@@ -26,7 +26,7 @@ UNLIMITED_BYTES = 1 << 40
 
 
 class SimFile:
-    """An open file (implements File) of one life."""
+    """An open file (implements File, and RangeSource) of one life."""
 
     def __init__(self, files: "SimFileSystem", path: str, stored: StoredFile) -> None:
         self._files = files
@@ -71,6 +71,18 @@ class SimFile:
         if self._files.is_cold():
             return None
         return self.read_at(position, size_bytes)
+
+    def read_in_background(self, position: int, size_bytes: int) -> Awaitable[bytes]:
+        """Like `read_at`, after virtual time."""
+        return self._files.in_background(lambda: self.read_at(position, size_bytes))
+
+    def is_cached(self, position: int, size_bytes: int) -> bool:
+        """Return by chance False, as if the bytes were cold."""
+        return not self._files.is_cold()
+
+    def range_at(self, position: int, size_bytes: int) -> FileRange:
+        """Return a part of the file."""
+        return FileRange(self, position, size_bytes)
 
     def size(self) -> int:
         """Return the length in bytes."""

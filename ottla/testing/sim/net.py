@@ -15,7 +15,7 @@ from ottla.base.rng import Rng
 from ottla.net.port import ProtocolFactory
 from ottla.testing.sim.loop import Process, current_process
 from ottla.testing.sim.trace import Trace
-from ottla.testing.sim.transport import Address, Pipe, SimTransport
+from ottla.testing.sim.transport import Address, Pipe, SimFileSocket, SimTransport
 
 LOCAL_NAMES = ("", "0.0.0.0", "::", "127.0.0.1", "::1", "localhost")  # noqa: S104
 CONNECT_TIMEOUT_SECONDS = 127.0
@@ -104,6 +104,10 @@ class SimNet:
         protocol = factory()
         near.begin(protocol)
         return near, protocol
+
+    def file_socket(self, transport: asyncio.BaseTransport) -> SimFileSocket | None:
+        """Return how to send files through a transport of this network."""
+        return SimFileSocket(transport) if isinstance(transport, SimTransport) else None
 
 
 def _accept(listener: SimListener, transport: SimTransport) -> None:

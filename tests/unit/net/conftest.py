@@ -88,6 +88,9 @@ class HandHousehold:
     def forget(self, connection: Connection) -> None:
         return
 
+    def file_socket(self, transport: asyncio.BaseTransport) -> None:
+        """The hand transport has no socket."""
+
 
 class Wire:
     """A connection with its hand-driven transport."""

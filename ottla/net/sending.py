@@ -1,0 +1,314 @@
+"""The send half of a connection: answers go out in order, and record bytes from their file.
+
+Small parts are joined and given to the transport. A `FileRange` goes from its file to the socket by
+`sendfile`, which the transport knows nothing of, so that is done only while the transport holds
+nothing. When the socket takes no more, a few bytes of the range are given to the transport: it calls
+`resume_writing` when the socket takes more. What is not sent waits in `_queue` as a range of
+the file, so a peer that does not read costs no memory for records.
+
+Invariant: nothing is given to the transport while the queue holds parts, except by `_send_queue`.
+"""
+
+import asyncio
+import errno
+import logging
+import struct
+from collections import deque
+from collections.abc import Sequence
+from typing import Protocol
+
+from ottla.base.buffers import Buffer, FileRange, Part
+from ottla.net.limits import Budget
+from ottla.net.port import FileSocket
+
+_log = logging.getLogger(__name__)
+
+_SIZE = struct.Struct(">i")
+# Larger parts are written by themselves: joining them would copy record bytes.
+JOIN_BYTES_MAX = 64 * 1024
+# Records of this size and more are sent from their file; less is cheaper to read.
+RANGE_BYTES_MIN = 256 * 1024
+_NO_RANGES = 2**63 - 1
+_UNKNOWN = -1
+# Given to `sendfile` at once, after a look into the page cache.
+_CHUNK_BYTES = 1024 * 1024
+# A part of the range that is not in the page cache is read in the background and then written.
+_COLD_BYTES = 64 * 1024
+# What the transport gets of a range, so that it waits for the socket.
+_NUDGE_BYTES = 512
+# A closed connection may take so long to take the answers that it is owed.
+_LINGER_SECONDS = 30.0
+
+
+class AnswerSinks(Protocol):
+    """What the send halves of one endpoint share."""
+
+    # Bytes of answers in memory that peers have not taken.
+    unsent: Budget
+
+    def file_socket(self, transport: asyncio.BaseTransport) -> FileSocket | None:
+        """Return how to send files through a transport; None if that cannot be done."""
+        ...
+
+
+class SendHalf(asyncio.BufferedProtocol):
+    """What `Connection` inherits; see there for the life of a connection."""
+
+    __slots__ = (
+        "_cold_read",
+        "_file_socket",
+        "_linger_timer",
+        "_loop",
+        "_out",
+        "_out_bytes",
+        "_peer_reads",
+        "_queue",
+        "_queued_bytes",
+        "_queued_range_bytes",
+        "_range_bytes_min",
+        "_sent_bytes",
+        "_sinks",
+        "_takes_requests",
+        "_transport",
+        "_unsent_held_bytes",
+        "is_closed",
+        "peer_address",
+    )
+
+    _transport: asyncio.Transport
+    _loop: asyncio.AbstractEventLoop
+    peer_address: tuple[str, int]
+
+    def __init__(self, sinks: AnswerSinks) -> None:
+        self._sinks = sinks
+        self.is_closed = False
+        # What the frames of this read have been answered.
+        self._out: list[Part] = []
+        self._out_bytes = 0
+        # The transport holds nothing that the socket has not taken.
+        self._peer_reads = True
+        # The peer reads its answers and is not muted; one look for every frame.
+        self._takes_requests = True
+        self._unsent_held_bytes = 0
+        self._file_socket: FileSocket | None = None
+        self._range_bytes_min = _UNKNOWN
+        # Behind a range that the socket has not taken whole; of the first part, so much is sent.
+        self._queue: deque[Part] = deque()
+        self._sent_bytes = 0
+        self._queued_bytes = self._queued_range_bytes = 0
+        self._cold_read: asyncio.Future[bytes] | None = None
+        self._linger_timer: asyncio.TimerHandle | None = None
+
+    @property
+    def range_bytes_min(self) -> int:
+        """Records of at least this size should be sent as a FileRange."""
+        if self._range_bytes_min == _UNKNOWN:
+            self._file_socket = self._sinks.file_socket(self._transport)
+            self._range_bytes_min = _NO_RANGES if self._file_socket is None else RANGE_BYTES_MIN
+        return self._range_bytes_min
+
+    # -- answers of one read --------------------------------------------------------------------
+
+    def _enqueue(self, parts: Sequence[Part]) -> None:
+        size_bytes = 0
+        for part in parts:
+            size_bytes += len(part)
+        self._out.append(_SIZE.pack(size_bytes))
+        self._out.extend(parts)
+        self._out_bytes += size_bytes + _SIZE.size
+
+    def _flush(self) -> None:
+        if not self._out or self.is_closed:
+            return
+        out, size_bytes = self._out, self._out_bytes
+        self._out, self._out_bytes = [], 0
+        if size_bytes <= JOIN_BYTES_MAX and not self._queue:
+            # No range is that small.
+            self._transport.write(b"".join(out) if len(out) > 1 else out[0])  # type: ignore[arg-type]
+            if not self._peer_reads:
+                self._hold_unsent()
+            return
+        self._queue.extend(out)
+        self._queued_bytes += size_bytes
+        for part in out:
+            if isinstance(part, FileRange):
+                self._queued_range_bytes += len(part)
+        self._send_queue()
+
+    # -- the queue ------------------------------------------------------------------------------
+
+    def _send_queue(self) -> None:
+        """Send as much as the socket takes; whatever is left keeps further requests waiting."""
+        queue = self._queue
+        try:
+            while queue and self._can_send():
+                part = queue[0]
+                if not isinstance(part, FileRange):
+                    self._send_buffers()
+                elif self._send_range(part):
+                    queue.popleft()
+                    self._sent_bytes = 0
+        except OSError as error:
+            self._drop(f"the answer cannot be sent: {error.strerror or error}")
+            return
+        if queue:
+            self._takes_requests = False
+        elif self.is_closed and self._linger_timer is not None:
+            self._transport.close()
+        if queue or not self._peer_reads:
+            self._hold_unsent()
+
+    def _can_send(self) -> bool:
+        """Return whether the transport holds nothing, so that the order is kept."""
+        if self._cold_read is not None or not self._peer_reads:
+            return False
+        if not self._transport.get_write_buffer_size():
+            return True
+        # `resume_writing` is called when it is empty.
+        self._transport.set_write_buffer_limits(high=0)
+        return self._peer_reads
+
+    def _send_buffers(self) -> None:
+        """Send the parts before the next range."""
+        queue = self._queue
+        small: list[Buffer] = []
+        size_bytes = 0
+        while queue:
+            part = queue[0]
+            if isinstance(part, FileRange):
+                break
+            if small and size_bytes + len(part) > JOIN_BYTES_MAX:
+                break
+            small.append(part)
+            size_bytes += len(part)
+            queue.popleft()
+        self._queued_bytes -= size_bytes
+        data = b"".join(small) if len(small) > 1 else small[0]
+        if queue and self._file_socket is not None and size_bytes <= JOIN_BYTES_MAX:
+            # In one packet with what follows.
+            sent = self._file_socket.send(data, has_more=True)
+            if sent == size_bytes:
+                return
+            data = memoryview(data)[sent:]
+        self._transport.write(data)
+
+    def _send_range(self, records: FileRange) -> bool:
+        """Send from the file; return whether all of the range is sent."""
+        file_socket = self._file_socket
+        assert file_socket is not None, "records come as a range only if the transport takes it"
+        source, size_bytes = records.source, records.size_bytes
+        while self._sent_bytes < size_bytes:
+            if records.is_void:
+                self._drop("records were truncated while they were sent")
+                return False
+            position = records.position + self._sent_bytes
+            count = min(size_bytes - self._sent_bytes, _CHUNK_BYTES)
+            if not source.is_cached(position, count):
+                self._read_cold(records, position, min(count, _COLD_BYTES))
+                return False
+            sent = file_socket.send_file(source, position, count)
+            self._count_sent(sent)
+            if sent == count:
+                continue
+            nudge = source.read_at(position + sent, min(count - sent, _NUDGE_BYTES))
+            if not nudge:
+                raise OSError(errno.EIO, "the file is shorter than it was")
+            self._count_sent(len(nudge))
+            self._transport.write(nudge)
+            if not self._peer_reads:
+                return self._sent_bytes == size_bytes
+        return True
+
+    def _count_sent(self, count: int) -> None:
+        self._sent_bytes += count
+        self._queued_bytes -= count
+        self._queued_range_bytes -= count
+
+    def _read_cold(self, records: FileRange, position: int, size_bytes: int) -> None:
+        """Have bytes read that are not in the page cache, without keeping the loop waiting."""
+        work = records.source.read_in_background(position, size_bytes)
+        self._cold_read = asyncio.ensure_future(work)
+        self._cold_read.add_done_callback(self._cold_bytes_read)
+
+    def _cold_bytes_read(self, done: "asyncio.Future[bytes]") -> None:
+        self._cold_read = None
+        if not self._queue or done.cancelled():
+            return
+        error = done.exception()
+        if error is not None or not done.result():
+            self._drop(f"the answer cannot be read: {error}")
+            return
+        first = self._queue[0]
+        if isinstance(first, FileRange) and first.is_void:
+            self._drop("records were truncated while they were sent")
+            return
+        data = done.result()
+        self._count_sent(len(data))
+        if self._sent_bytes == len(first):
+            self._queue.popleft()
+            self._sent_bytes = 0
+        self._transport.write(data)
+        self._continue_sending()
+
+    def _continue_sending(self) -> None:
+        """Send more of the queue; `Connection` handles requests again when nothing is left."""
+        self._send_queue()
+
+    def _drop(self, reason: str) -> None:
+        """End the connection: the answer that has begun cannot be completed."""
+        _log.info("connection closed peer=%s:%s reason=%s", *self.peer_address, reason)
+        self._forget_queue()
+        self.is_closed = True
+        self._transport.abort()
+
+    def _forget_queue(self) -> None:
+        self._queue.clear()
+        self._out.clear()
+        self._out_bytes = self._sent_bytes = 0
+        self._queued_bytes = self._queued_range_bytes = 0
+
+    # -- what is not sent -----------------------------------------------------------------------
+
+    @property
+    def unsent_bytes(self) -> int:
+        """Bytes of answers that the peer has not taken yet, in memory or in files."""
+        return self._queued_bytes + self._transport.get_write_buffer_size()
+
+    def _hold_unsent(self) -> None:
+        """Count what waits in memory in the budget of all connections."""
+        in_memory = self.unsent_bytes - self._queued_range_bytes
+        more = in_memory - self._unsent_held_bytes
+        self._unsent_held_bytes = in_memory
+        if more > 0:
+            self._sinks.unsent.hold(more)
+        elif more:
+            self._sinks.unsent.give_back(-more)
+
+    def _release_unsent(self) -> None:
+        held, self._unsent_held_bytes = self._unsent_held_bytes, 0
+        if held:
+            self._sinks.unsent.give_back(held)
+
+    @property
+    def answer_room_bytes(self) -> int:
+        """What is left for answers while peers have not taken others; handlers ask for less then."""
+        unsent = self._sinks.unsent
+        return max(0, unsent.limit_bytes - unsent.held_bytes)
+
+    # -- the end --------------------------------------------------------------------------------
+
+    def _close_when_sent(self) -> None:
+        """Close the transport, which sends what it holds, after the queue has been sent."""
+        self.is_closed = True
+        if not self._queue:
+            self._transport.close()
+        elif self._linger_timer is None:
+            self._linger_timer = self._loop.call_later(_LINGER_SECONDS, self._transport.abort)
+
+    def _sending_lost(self) -> None:
+        """Give back what waited to be sent."""
+        self._forget_queue()
+        self._release_unsent()
+        if self._linger_timer is not None:
+            self._linger_timer.cancel()
+            self._linger_timer = None

@@ -1,0 +1,355 @@
+"""Answers that hold record bytes of a file: order, back pressure, ends; on each event loop."""
+
+import asyncio
+import os
+import random
+import struct
+from collections.abc import Awaitable, Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvloop
+
+from ottla.base.buffers import FileRange
+from ottla.base.files import RealFile, RealFileSystem
+from ottla.net.buffers import ReceiveBuffers
+from ottla.net.connection import Connection
+from ottla.net.endpoint import Endpoint
+from ottla.net.limits import Budget, Limits
+from ottla.net.listener import RealNet
+from ottla.net.port import Net
+from ottla.net.sending import RANGE_BYTES_MIN
+from ottla.testing.sim.files import SimFileSystem
+from ottla.testing.sim.world import World
+
+MIB = 1024 * 1024
+# More than the socket buffers of both sides hold.
+LARGE = 24 * MIB
+SIZE = struct.Struct(">i")
+
+Scenario = Callable[["Site"], Coroutine[Any, Any, None]]
+
+
+class ByParts:
+    """Answers each frame with the next parts of a list, and counts the frames."""
+
+    def __init__(self) -> None:
+        self.answers: list[list[Any]] = []
+        self.connections: list[Connection] = []
+
+    def frame(self, connection: Connection, frame: memoryview) -> None:
+        assert connection.range_bytes_min == RANGE_BYTES_MIN
+        self.connections.append(connection)
+        connection.send(self.answers.pop(0))
+
+
+class Site:
+    """An endpoint on a net, and a file with random content."""
+
+    def __init__(self, net: Net, file: Any, content: bytes) -> None:
+        self.net, self.file, self.content = net, file, content
+        self.handler = ByParts()
+        self.endpoint = Endpoint(
+            "PLAINTEXT",
+            handler=self.handler,
+            limits=Limits(),
+            budget=Budget(10**8),
+            unsent=Budget(10**8),
+            buffers=ReceiveBuffers(),
+        )
+
+    @property
+    def connection(self) -> Connection:
+        return self.handler.connections[-1]
+
+    def range(self, position: int, size_bytes: int) -> FileRange:
+        found: FileRange = self.file.range_at(position, size_bytes)
+        return found
+
+    def framed(self, parts: list[Any]) -> bytes:
+        """Return what a client should read of an answer."""
+        body = b"".join(
+            self.content[part.position : part.position + len(part)]
+            if isinstance(part, FileRange)
+            else bytes(part)
+            for part in parts
+        )
+        return SIZE.pack(len(body)) + body
+
+
+class Reader(asyncio.Protocol):
+    """A client: keeps what comes; reads nothing until told to."""
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+        self.closed = asyncio.get_running_loop().create_future()
+        self.more = asyncio.Event()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self.data += data
+        self.more.set()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if not self.closed.done():
+            self.closed.set_result(exc)
+        self.more.set()
+
+    def ask(self, count: int = 1) -> None:
+        self.transport.write((SIZE.pack(1) + b"?") * count)  # type: ignore[attr-defined]
+
+    async def read(self, size_bytes: int) -> bytes:
+        """Read until so many bytes have come, or the connection is closed."""
+        self.transport.resume_reading()  # type: ignore[attr-defined]
+        while len(self.data) < size_bytes and not self.closed.done():
+            self.more.clear()
+            await self.more.wait()
+        return bytes(self.data)
+
+
+async def connect(site: Site) -> Reader:
+    connected: list[Reader] = []
+
+    def made() -> Reader:
+        connected.append(Reader())
+        return connected[-1]
+
+    # The port's type is what brokers use; a plain protocol does as well.
+    await site.net.connect(site.endpoint.host, site.endpoint.port, made)  # type: ignore[arg-type]
+    connected[0].transport.pause_reading()  # type: ignore[attr-defined]
+    return connected[0]
+
+
+async def until(is_true: Callable[[], bool]) -> None:
+    """Let the loop turn until something holds."""
+    while not is_true():
+        await asyncio.sleep(0.001)
+
+
+async def until_stalled(site: Site) -> None:
+    """Return when the socket takes nothing more of an answer."""
+    await until(lambda: bool(site.handler.connections))
+    before = -1
+    while before != site.connection.unsent_bytes or not before:
+        before = site.connection.unsent_bytes
+        await asyncio.sleep(0.02)
+
+
+async def play(site: Site, scenario: Scenario) -> None:
+    await site.endpoint.open(site.net, "127.0.0.1", 0)
+    site.endpoint.serve()
+    try:
+        await scenario(site)
+    finally:
+        await site.endpoint.close(0)
+
+
+Run = Callable[[Scenario], Site]
+
+
+@pytest.fixture(params=["asyncio", "uvloop", "simulated"])
+def run(request: pytest.FixtureRequest, tmp_path: Path) -> Run:
+    """Run a scenario on an event loop, with files and a net that belong to it."""
+    seed = random.randrange(10**6)
+    print(f"seed {seed}")
+    content = random.Random(seed).randbytes(LARGE)
+
+    def on_real_loop(scenario: Scenario) -> Site:
+        path = tmp_path / "00000000000000000000.log"
+        path.write_bytes(content)
+        site = Site(RealNet(), RealFileSystem().open(str(path)), content)
+        loop_factory = uvloop.new_event_loop if request.param == "uvloop" else None
+        with asyncio.Runner(loop_factory=loop_factory) as runner:
+            runner.run(asyncio.wait_for(play(site, scenario), 8))
+        return site
+
+    def simulated(scenario: Scenario) -> Site:
+        with World(seed) as world:
+            machine = world.machine("broker")
+            file = machine.files.open("log", create=True)
+            file.append(content)
+            site = Site(machine.net, file, content)
+            world.run(play(site, scenario))
+        return site
+
+    return simulated if request.param == "simulated" else on_real_loop
+
+
+def test_ranges_and_small_answers_keep_their_order(run: Run) -> None:
+    """Answers of every shape, asked for at once and read slowly, arrive whole and in order."""
+
+    async def scenario(site: Site) -> None:
+        rng = random.Random(len(site.content))
+        answers = []
+        for _ in range(40):
+            parts: list[Any] = [rng.randbytes(rng.choice((1, 60, 70_000, 300_000)))]
+            for _ in range(rng.randrange(4)):
+                size = rng.randrange(RANGE_BYTES_MIN, 2 * MIB)
+                parts += [site.range(rng.randrange(LARGE - size), size), rng.randbytes(3)]
+            answers.append(parts)
+        site.handler.answers = list(answers)
+        reader = await connect(site)
+        reader.ask(len(answers))
+        expected = b"".join(map(site.framed, answers))
+        await until_stalled(site)
+        assert await reader.read(len(expected)) == expected
+        await until(lambda: not site.connection.unsent_bytes)
+        assert site.endpoint.unsent.held_bytes == 0
+
+    run(scenario)
+
+
+def test_peer_that_does_not_read_holds_a_range_and_no_memory(run: Run) -> None:
+    """Of records that are not sent nothing is in memory; further requests wait meanwhile."""
+
+    async def scenario(site: Site) -> None:
+        site.handler.answers = [[b"head", site.range(0, LARGE), b"tail"], [b"next"]]
+        reader = await connect(site)
+        reader.ask(2)
+        await until_stalled(site)
+        assert site.connection.unsent_bytes > MIB
+        # The simulated disk draws that bytes are cold; those are read in pieces of 64 KiB.
+        allowed = 4096 if isinstance(site.net, RealNet) else 70_000
+        assert 0 < site.endpoint.unsent.held_bytes < allowed
+        assert len(site.handler.connections) == 1
+        data = await reader.read(4 + 4 + LARGE + 4 + 4 + 4)
+        assert data.endswith(b"tail" + SIZE.pack(4) + b"next")
+
+    run(scenario)
+
+
+def test_truncated_records_are_not_sent(run: Run) -> None:
+    """Bytes that were cut off while they are sent end the connection; no others take their place."""
+
+    async def scenario(site: Site) -> None:
+        records = site.range(0, LARGE)
+        site.handler.answers = [[b"head", records, b"tail"]]
+        reader = await connect(site)
+        reader.ask()
+        await until_stalled(site)
+        records.is_void = True
+        site.file.truncate(LARGE - 1)
+        site.file.append(b"other")
+        data = await reader.read(LARGE + 12)
+        assert reader.closed.done()
+        assert len(data) < LARGE
+        assert data[8:] == site.content[: len(data) - 8]
+
+    run(scenario)
+
+
+def test_file_that_became_shorter_ends_the_connection(run: Run) -> None:
+    """An answer whose bytes are gone is not completed with others, and nothing waits for ever."""
+
+    async def scenario(site: Site) -> None:
+        site.handler.answers = [[b"head", site.range(0, LARGE), b"tail"]]
+        reader = await connect(site)
+        reader.ask()
+        await until_stalled(site)
+        site.file.truncate(MIB)
+        await reader.read(LARGE + 12)
+        assert reader.closed.done()
+
+    run(scenario)
+
+
+def test_connection_that_is_drained_sends_what_it_owes(run: Run) -> None:
+    """A broker that stops completes the answers that it has begun, then closes."""
+
+    async def scenario(site: Site) -> None:
+        parts = [b"head", site.range(5, LARGE - 5), b"tail"]
+        site.handler.answers = [parts]
+        reader = await connect(site)
+        reader.ask()
+        await until_stalled(site)
+        closing = asyncio.ensure_future(site.endpoint.close(40))
+        assert await reader.read(1 << 40) == site.framed(parts)
+        await closing
+        assert site.endpoint.connections_count == 0
+
+    run(scenario)
+
+
+def test_lost_connection_gives_everything_back(run: Run) -> None:
+    """A peer that goes away in the middle of an answer leaves no bytes counted and no range."""
+
+    async def scenario(site: Site) -> None:
+        site.handler.answers = [[b"x" * 100_000, site.range(0, LARGE)], [b"never"]]
+        reader = await connect(site)
+        reader.ask(2)
+        await until_stalled(site)
+        assert site.endpoint.unsent.held_bytes
+        reader.transport.abort()  # type: ignore[attr-defined]
+        while site.endpoint.connections_count:
+            await asyncio.sleep(0.01)
+        assert site.endpoint.unsent.held_bytes == 0
+        assert not site.connection._queue
+
+    run(scenario)
+
+
+class ColdSource:
+    """A file whose bytes are never in the page cache; counts how it is read."""
+
+    def __init__(self, content: bytes) -> None:
+        self.content = content
+        self.reads = 0
+
+    def is_cached(self, position: int, size_bytes: int) -> bool:
+        return False
+
+    def read_at(self, position: int, size_bytes: int) -> bytes:
+        raise AssertionError("the event loop waits for the device")
+
+    def read_in_background(self, position: int, size_bytes: int) -> Awaitable[bytes]:
+        self.reads += 1
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[bytes] = loop.create_future()
+        loop.call_soon(done.set_result, self.content[position : position + size_bytes])
+        return done
+
+
+def test_cold_bytes_are_read_in_the_background(run: Run) -> None:
+    """Bytes that have left the page cache since the fetch do not keep the event loop waiting."""
+
+    async def scenario(site: Site) -> None:
+        source = ColdSource(site.content)
+        parts = [b"head", FileRange(source, 7, 3 * MIB), b"tail"]
+        site.handler.answers = [parts, [b"next"]]
+        reader = await connect(site)
+        reader.ask(2)
+        expected = site.framed(parts) + SIZE.pack(4) + b"next"
+        assert await reader.read(len(expected)) == expected
+        assert source.reads >= 12
+
+    run(scenario)
+
+
+def test_closed_file_stays_open_for_its_ranges(tmp_path: Path) -> None:
+    """A segment that is closed and removed can be sent to the end; then the descriptor is closed."""
+    path = tmp_path / "file"
+    path.write_bytes(b"0123456789")
+    file: RealFile = RealFileSystem().open(str(path))
+    fd = file.fileno()
+    records = file.range_at(2, 5)
+    file.close()
+    path.unlink()
+    assert records.read() == b"23456"
+    assert records.is_cached()
+    del records
+    with pytest.raises(OSError):
+        os.fstat(fd)
+
+
+def test_simulated_ranges_can_be_cold() -> None:
+    """The simulated disk has the same operation, and draws which bytes are cold."""
+    with World(3) as world:
+        files: SimFileSystem = world.machine("broker").files
+        file = files.open("log", create=True)
+        file.append(b"0123456789")
+        records = file.range_at(2, 5)
+        assert records.read() == b"23456"
+        assert {records.is_cached() for _ in range(100)} == {True, False}
