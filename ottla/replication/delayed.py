@@ -57,7 +57,7 @@ class Waiting(Generic[T]):
         loop = asyncio.get_running_loop()
         self._check = check
         self._expire = expire
-        self._watched = tuple(watched)
+        self._watched = list(watched)
         self.future: asyncio.Future[T] = loop.create_future()
         # Whoever owns the request may cancel it, e.g. because its connection is lost.
         self.future.add_done_callback(self._detach)
@@ -76,6 +76,10 @@ class Waiting(Generic[T]):
             raise
         if value is not None:
             self.future.set_result(value)
+        elif self not in changed.waiters:
+            # One that a fetch session has waited on; from now on it matters to this request.
+            self._watched.append(changed)
+            changed.waiters[self] = None
 
     def finish(self) -> None:
         """Complete as if the time were up."""
@@ -116,6 +120,12 @@ class Delayed:
         if not self._is_scheduled:
             self._is_scheduled = True
             asyncio.get_running_loop().call_soon(self._look)
+
+    def catch_up(self, waiter: Waiter) -> None:
+        """Have one waiter look now at what has changed in this turn."""
+        for item in list(self._changed):
+            if waiter in item.waiters:
+                waiter.look(item)
 
     def _look(self) -> None:
         self._is_scheduled = False

@@ -10,7 +10,7 @@ from ottla.base.buffers import Buffer, FileRange, Part
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.replication.partition import READ_COMMITTED, Partition
 from ottla.server.context import Broker, RequestContext
-from ottla.server.fetch_sessions import PartitionFetch, Round
+from ottla.server.fetch_sessions import Ended, PartitionFetch, Round
 from ottla.storage.log import Log
 from ottla.wire.messages.fetch import (
     AbortedTransaction,
@@ -47,6 +47,7 @@ class Reading:
     __slots__ = (
         "answers",
         "cold",
+        "ended",
         "has_error",
         "only_if_cached",
         "partitions",
@@ -58,22 +59,30 @@ class Reading:
         self.range_bytes_min = range_bytes_min
         self.only_if_cached = only_if_cached
         self.answers: list[tuple[PartitionFetch, PartitionData]] = []
-        self.partitions: list[Partition] = []
+        # Those that were found, of the answers that are no errors.
+        self.partitions: dict[PartitionFetch, Partition] = {}
+        # Those that have nothing for the client until they change.
+        self.ended: list[Ended] = []
         self.cold: list[Cold] = []
         self.size_bytes = 0
         self.has_error = False
 
     def take_back(self) -> None:
         """Count nothing of it as given: it is not what the client gets."""
-        read = (answer for _, answer in self.answers if not answer.error_code)
-        for partition, answer in zip(self.partitions, read, strict=True):
-            partition.fetched_bytes -= len(answer.records or b"")
+        for fetch, answer in self.answers:
+            if answer.records:
+                self.partitions[fetch].fetched_bytes -= len(answer.records)
 
 
 def read(
-    context: RequestContext, request: FetchRequest, round_: Round, *, only_if_cached: bool = True
+    context: RequestContext,
+    request: FetchRequest,
+    round_: Round,
+    *,
+    only_if_cached: bool = True,
+    known: "dict[PartitionFetch, Ended] | None" = None,
 ) -> Reading:
-    """Read every partition of the round in its order."""
+    """Read every partition of the round in its order; those in `known` have not changed since."""
     broker = context.broker
     replicas = broker.replicas
     has_topic_ids = context.api_version >= _FIRST_VERSION_WITH_TOPIC_IDS
@@ -90,6 +99,11 @@ def read(
     range_bytes_min = context.connection.range_bytes_min
     reading = Reading(range_bytes_min, only_if_cached=only_if_cached)
     for fetch in round_.partitions:
+        if known is not None and fetch in known:
+            ended = known[fetch]
+            reading.ended.append(ended)
+            reading.answers.append((fetch, ended[1]))
+            continue
         try:
             if has_topic_ids:
                 partition = replicas.get_by_id(fetch.topic_id, fetch.partition)
@@ -145,8 +159,8 @@ def _read_partition(
                 partition.fetched_bytes += len(records)
             if request.isolation_level == READ_COMMITTED and records:
                 aborted = _aborted(log, offset, end_offset, records)
-    reading.partitions.append(partition)
-    return PartitionData(
+    reading.partitions[fetch] = partition
+    answer = PartitionData(
         partition_index=fetch.partition,
         high_watermark=high_watermark,
         last_stable_offset=stable_offset,
@@ -155,6 +169,9 @@ def _read_partition(
         # The encoder hands on whatever has a length; clients never see a range.
         records=cast(Buffer, records),
     )
+    if is_inside and offset >= end_offset:
+        reading.ended.append((fetch, answer, partition))
+    return answer
 
 
 def _aborted(log: Log, offset: int, end_offset: int, records: Part) -> list[AbortedTransaction]:

@@ -5,11 +5,13 @@ about, and which of them the answer has to mention. Pure; times are seconds.
 Follows kafka.server.FetchSession and FetchSessionCache.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from ottla.base.clock import Clock
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.rng import Rng
+from ottla.replication.delayed import Waiter, Watched
+from ottla.replication.partition import Partition
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
 
 NO_SESSION = 0
@@ -21,6 +23,9 @@ _FIRST_VERSION_WITH_TOPIC_IDS = 13
 # Kafka's MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS.
 EVICTION_SECONDS = 120.0
 _NEVER_TOLD = -1
+# So often an incremental fetch looks at every partition of its session. Retention moves the start of
+# a log without marking the partition as changed.
+_FULL_PASS_SECONDS = 5.0
 
 Key = tuple[str | bytes, int]
 
@@ -63,6 +68,13 @@ class PartitionFetch:
         self.told_high_watermark = high_watermark
         self.told_log_start_offset = log_start_offset
 
+    def is_told(self, answer: PartitionData) -> bool:
+        """Return whether the client knows what an answer without records and error says."""
+        return (
+            answer.high_watermark == self.told_high_watermark
+            and answer.log_start_offset == self.told_log_start_offset
+        )
+
     def must_tell(self, answer: PartitionData) -> bool:
         """Tell whether an incremental answer has to mention the partition, and note what it says."""
         changed = (
@@ -79,45 +91,119 @@ class PartitionFetch:
 
 
 class Session:
-    """The partitions of one consumer; those that gave data last are served last."""
+    """The partitions of one consumer; those that gave data last are served last.
 
-    __slots__ = ("created_at", "epoch", "id", "partitions", "used_at", "uses_topic_ids")
+    Partitions whose end the consumer has reached are `idle`: the session waits on them, and a fetch
+    does not look at them until they change. Invariant: each partition is in `due`, or idle, or both.
+    """
+
+    __slots__ = (
+        "_idle",
+        "_isolation_level",
+        "created_at",
+        "due",
+        "epoch",
+        "full_pass_at",
+        "id",
+        "partitions",
+        "seen_bytes",
+        "used_at",
+        "uses_topic_ids",
+        "waiters",
+    )
 
     def __init__(self, session_id: int, uses_topic_ids: bool, now: float) -> None:
         self.id = session_id
         self.uses_topic_ids = uses_topic_ids
         self.partitions: dict[Key, PartitionFetch] = {}
+        # The partitions to look at, in the order in which they are served.
+        self.due: dict[Key, PartitionFetch] = {}
+        self._idle: dict[Watched, PartitionFetch] = {}
+        # Bytes appended to a partition by the time it became idle.
+        self.seen_bytes: dict[Watched, int] = {}
+        self._isolation_level = 0
+        # The fetches that wait for a partition to change.
+        self.waiters: dict[Waiter, None] = {}
         # The epoch that the next request must have.
         self.epoch = 1
-        self.created_at = self.used_at = now
+        self.created_at = self.used_at = self.full_pass_at = now
 
     def update(self, request: FetchRequest) -> None:
         """Take added, changed and forgotten partitions."""
-        partitions = self.partitions
+        partitions, due = self.partitions, self.due
+        if request.isolation_level != self._isolation_level:
+            self._isolation_level = request.isolation_level
+            self.look_at_all()
         for topic in request.topics:
             name: str | bytes = topic.topic_id if self.uses_topic_ids else topic.topic
             for wanted in topic.partitions:
-                known = partitions.get((name, wanted.partition))
+                key = (name, wanted.partition)
+                known = partitions.get(key)
                 if known is None:
-                    partitions[(name, wanted.partition)] = PartitionFetch(topic, wanted)
+                    known = partitions[key] = PartitionFetch(topic, wanted)
                 else:
                     known.want(wanted)
+                due[key] = known
         for forgotten in request.forgotten_topics_data:
             name = forgotten.topic_id if self.uses_topic_ids else forgotten.topic
             for partition in forgotten.partitions:
                 partitions.pop((name, partition), None)
+                due.pop((name, partition), None)
+
+    def look_at_all(self) -> None:
+        """Have the next fetch look at every partition."""
+        self.due.update(self.partitions)
+
+    def _key(self, fetch: PartitionFetch) -> Key:
+        return (fetch.topic_id if self.uses_topic_ids else fetch.topic, fetch.partition)
 
     def serve_last(self, fetch: PartitionFetch) -> None:
         """Move a partition behind the others, so that all get their turn."""
-        key = (fetch.topic_id if self.uses_topic_ids else fetch.topic, fetch.partition)
+        key = self._key(fetch)
         if self.partitions.pop(key, None) is not None:
             self.partitions[key] = fetch
+            self.due.pop(key, None)
+            self.due[key] = fetch
+
+    def wait_on(self, fetch: PartitionFetch, partition: Watched, appended_bytes: int) -> None:
+        """Do not look at a partition again until it changes: it has nothing for the client."""
+        if self.due.pop(self._key(fetch), None) is None:
+            return
+        self._idle[partition] = fetch
+        self.seen_bytes[partition] = appended_bytes
+        partition.waiters[self] = None
+
+    def look(self, changed: Watched) -> None:
+        """Have the next fetch, and those that wait, look at a partition (implements Waiter)."""
+        changed.waiters.pop(self, None)
+        fetch = self._idle.pop(changed, None)
+        if fetch is None or self.partitions.get(self._key(fetch)) is not fetch:
+            return
+        self.due[self._key(fetch)] = fetch
+        for waiter in list(self.waiters):
+            waiter.look(changed)
+
+    def finish(self) -> None:
+        """Complete the fetches that wait (implements Waiter)."""
+        for waiter in list(self.waiters):
+            waiter.finish()
+
+    def close(self) -> None:
+        """Wait on no partition any more."""
+        self.finish()
+        for partition in self._idle:
+            partition.waiters.pop(self, None)
+        self._idle.clear()
+
+
+# A partition whose end the client has reached, and what a fetch answers about it.
+Ended = tuple[PartitionFetch, PartitionData, Partition]
 
 
 class Round:
     """One fetch request: its partitions in order, and how to answer."""
 
-    __slots__ = ("is_incremental", "partitions", "session")
+    __slots__ = ("_partitions", "is_incremental", "session")
 
     def __init__(
         self,
@@ -126,9 +212,21 @@ class Round:
         *,
         is_incremental: bool = False,
     ) -> None:
-        self.partitions = partitions
+        self._partitions = partitions
         self.session = session
         self.is_incremental = is_incremental
+
+    @property
+    def partitions(self) -> Collection[PartitionFetch]:
+        """The partitions to look at, as of now."""
+        if self.session is not None and self.is_incremental:
+            return list(self.session.due.values())
+        return self._partitions
+
+    @property
+    def is_empty(self) -> bool:
+        """No partition is asked for, so there is nothing to wait for."""
+        return not (self._partitions if self.session is None else self.session.partitions)
 
     @property
     def session_id(self) -> int:
@@ -149,6 +247,15 @@ class Round:
             if answer.records and self.is_incremental:
                 session.serve_last(fetch)
         return told
+
+    def wait_on_idle(self, ended: Iterable[Ended]) -> None:
+        """Have the session wait on partitions that have nothing, and nothing new to tell."""
+        session = self.session
+        if session is None:
+            return
+        for fetch, answer, partition in ended:
+            if fetch.is_told(answer):
+                session.wait_on(fetch, partition, partition.appended_bytes)
 
 
 class FetchSessions:
@@ -176,7 +283,7 @@ class FetchSessions:
         epoch = request.session_epoch
         if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             if request.session_id != NO_SESSION:
-                self._sessions.pop(request.session_id, None)
+                self._close(request.session_id)
             return self._begin_full(request, uses_topic_ids)
         session = self._sessions.get(request.session_id)
         if session is None:
@@ -187,10 +294,13 @@ class FetchSessions:
             raise ApiError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
         session.update(request)
         if not session.partitions:
-            del self._sessions[session.id]
+            self._close(session.id)
             return Round(())
         self.advance(session)
-        return Round(session.partitions.values(), session, is_incremental=True)
+        if session.used_at - session.full_pass_at >= _FULL_PASS_SECONDS:
+            session.full_pass_at = session.used_at
+            session.look_at_all()
+        return Round((), session, is_incremental=True)
 
     def find_single(self, session_id: int, epoch: int, key: Key) -> Session | None:
         """Return the session that a request with this epoch goes on with, if it is about `key` alone."""
@@ -213,7 +323,7 @@ class FetchSessions:
         """
         if round_.session is None or round_.is_incremental:
             return round_.session_id
-        self._sessions.pop(round_.session.id, None)
+        self._close(round_.session.id)
         return NO_SESSION
 
     def _begin_full(self, request: FetchRequest, uses_topic_ids: bool) -> Round:
@@ -260,5 +370,10 @@ class FetchSessions:
         return False
 
     def _evict(self, session: Session) -> None:
-        del self._sessions[session.id]
+        self._close(session.id)
         self.evictions_count += 1
+
+    def _close(self, session_id: int) -> None:
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            session.close()

@@ -141,6 +141,7 @@ class FetchShortcut:
             wanted = session.partitions[known.key]
             wanted.go_on(offset, bytes_max, known.leader_epoch)
             wanted.tell(high_watermark, log_start_offset)
+            session.due[known.key] = wanted
             broker.fetch_sessions.advance(session)
         partition.fetches_count += 1
         partition.fetched_bytes += size_bytes

@@ -48,6 +48,8 @@ def handle(
         round_ = context.broker.fetch_sessions.begin(request, context.api_version)
     except ApiError as error:
         return FetchResponse(error_code=int(error.code))
+    if round_.session is not None:
+        context.broker.replicas.delayed.catch_up(round_.session)
     reading = read(context, request, round_)
     if reading.cold:
         reading.take_back()
@@ -55,7 +57,7 @@ def handle(
         work = counted(work, context.usage, context.broker.clock)
         return context.broker.tasks.spawn(work, "cold fetch")
     is_enough = reading.size_bytes >= min(request.min_bytes, ENOUGH_BYTES) or reading.has_error
-    if is_enough or request.max_wait_ms <= 0 or not reading.answers:
+    if is_enough or request.max_wait_ms <= 0 or round_.is_empty:
         return _respond(context, round_, reading)
     reading.take_back()
     return _park(context, request, round_, reading)
@@ -76,9 +78,21 @@ async def _read_cold(
 
 
 class _Parked:
-    """A fetch that waits for `min_bytes`; it looks again only when enough may have come."""
+    """A fetch that waits for `min_bytes`; it looks again only when enough may have come.
 
-    __slots__ = ("_context", "_min_bytes", "_missing_bytes", "_request", "_round", "_seen_bytes")
+    Then it reads what has changed, and what had too few bytes before.
+    """
+
+    __slots__ = (
+        "_context",
+        "_fetches",
+        "_known",
+        "_min_bytes",
+        "_missing_bytes",
+        "_request",
+        "_round",
+        "_seen_bytes",
+    )
 
     def __init__(
         self, context: RequestContext, request: FetchRequest, round_: Round, reading: Reading
@@ -88,19 +102,36 @@ class _Parked:
         self._round = round_
         self._min_bytes = min(request.min_bytes, ENOUGH_BYTES)
         self._missing_bytes = self._min_bytes - reading.size_bytes
-        self._seen_bytes = {item: item.appended_bytes for item in reading.partitions}
+        self._known = {ended[0]: ended for ended in reading.ended}
+        self._fetches: dict[Watched, PartitionFetch] = {}
+        self._seen_bytes: dict[Watched, int] = {}
+        for fetch, partition in reading.partitions.items():
+            self._fetches[partition] = fetch
+            self._seen_bytes[partition] = partition.appended_bytes
 
     def _read(self) -> Reading:
         usage = self._context.usage
         if usage is not None:
             usage.started(self._context.broker.clock.monotonic())
-        return read(self._context, self._request, self._round)
+        return read(self._context, self._request, self._round, known=self._known)
+
+    def _grown_bytes(self, changed: Partition) -> int:
+        """Return how many bytes have been appended since the last look."""
+        session = self._round.session
+        seen_bytes = self._seen_bytes.get(changed)
+        if seen_bytes is None and session is not None:
+            # It was idle until now.
+            seen_bytes = session.seen_bytes.get(changed)
+        self._seen_bytes[changed] = changed.appended_bytes
+        return changed.appended_bytes - (seen_bytes or 0)
 
     def check(self, changed: Watched) -> FetchResponse | None:
         """Return the answer if there is enough now, or if the partition cannot be read any more."""
         assert isinstance(changed, Partition)
-        grown = changed.appended_bytes - self._seen_bytes[changed]
-        self._seen_bytes[changed] = changed.appended_bytes
+        fetch = self._fetches.get(changed)
+        if fetch is not None:
+            self._known.pop(fetch, None)
+        grown = self._grown_bytes(changed)
         self._missing_bytes -= grown
         # Without new bytes it is another kind of news: records committed, a leader gone.
         if grown and self._missing_bytes > 0:
@@ -122,9 +153,17 @@ class _Parked:
 def _park(
     context: RequestContext, request: FetchRequest, round_: Round, reading: Reading
 ) -> "asyncio.Future[FetchResponse]":
+    watched: list[Watched] = []
+    if round_.session is not None and round_.is_incremental:
+        round_.wait_on_idle(reading.ended)
+        watched.append(round_.session)
+        due = set(round_.partitions)
+        watched += [item for fetch, item in reading.partitions.items() if fetch in due]
+    else:
+        watched += reading.partitions.values()
     parked = _Parked(context, request, round_, reading)
     return context.broker.replicas.delayed.wait(
-        reading.partitions,
+        watched,
         check=parked.check,
         expire=parked.expire,
         seconds=request.max_wait_ms / 1000,
@@ -151,6 +190,7 @@ def _respond(context: RequestContext, round_: Round, reading: Reading) -> FetchR
             last = _topic(fetch)
             responses.append(last)
         last.partitions.append(answer)
+    round_.wait_on_idle(reading.ended)
     response = FetchResponse(session_id=round_.session_id, responses=responses)
     if reading.has_error and context.api_version >= _FIRST_VERSION_WITH_ENDPOINTS:
         _name_leaders(context, response, [answer for _, answer in reading.answers])

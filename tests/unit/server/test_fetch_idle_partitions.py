@@ -1,0 +1,187 @@
+"""A fetch of many partitions looks at those that changed, and answers as if it looked at all."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+
+import pytest
+
+from ottla.server.handlers import fetch
+from ottla.wire.messages.fetch import FetchResponse, ForgottenTopic
+from tests.handlers.logs import LogsBroker, batch, logs_broker, values
+from tests.handlers.test_fetch import mentioned, only, request
+
+PARTITIONS = 100
+TOPIC_IDS_SINCE = 13
+
+
+@pytest.fixture
+async def broker() -> AsyncIterator[LogsBroker]:
+    """A broker that leads what it creates."""
+    async with logs_broker() as running:
+        yield running
+
+
+def looks(broker: LogsBroker) -> int:
+    """Return how often fetches have looked at a partition."""
+    return sum(broker.partition("t", number).fetches_count for number in range(PARTITIONS))
+
+
+async def test_session_fetch_looks_at_what_changed(broker: LogsBroker) -> None:
+    """Neither its arrival nor a wake-up reads the partitions that have nothing new."""
+    broker.create("t", partitions=PARTITIONS)
+    wanted = [("t", number, 0) for number in range(PARTITIONS)]
+    first = await broker.ask(fetch, request(broker, *wanted, session_epoch=0), 12)
+    moved: list[tuple[str, int, int]] = []
+    before = looks(broker)
+    for epoch in range(1, 51):
+        number = epoch * 7 % PARTITIONS
+        following = request(
+            broker, *moved, session_id=first.session_id, session_epoch=epoch, max_wait_ms=60_000
+        )
+        answer = broker.begin(fetch, following, 12)
+        partition = broker.partition("t", number)
+        partition.append_as_leader(batch(b"z"), acks=1)
+        response: FetchResponse = await answer
+        assert mentioned(response) == [number]
+        assert values(only(response).records) == [b"z"]
+        moved = [("t", number, 1)]
+    assert looks(broker) - before <= 3 * 50
+
+
+async def test_wake_up_without_session_reads_what_changed(broker: LogsBroker) -> None:
+    """The answer still mentions every partition, as the protocol wants it."""
+    broker.create("t", partitions=PARTITIONS)
+    wanted = [("t", number, 0) for number in range(PARTITIONS)]
+    answer = broker.begin(fetch, request(broker, *wanted, max_wait_ms=60_000), 12)
+    before = looks(broker)
+    broker.partition("t", 42).append_as_leader(batch(b"z"), acks=1)
+    response: FetchResponse = await answer
+    assert looks(broker) - before == 1
+    assert mentioned(response) == list(range(PARTITIONS))
+    with_records = [
+        item.partition_index for item in response.responses[0].partitions if item.records
+    ]
+    assert with_records == [42]
+
+
+@pytest.mark.parametrize("version", [12, TOPIC_IDS_SINCE])
+async def test_min_bytes_of_many_partitions_are_waited_for(
+    broker: LogsBroker, version: int
+) -> None:
+    """Bytes of partitions that were idle count, and later bytes of the same partition as well."""
+    broker.create("t", partitions=PARTITIONS)
+    wanted = [("t", number, 0) for number in range(PARTITIONS)]
+    first = await broker.ask(fetch, request(broker, *wanted, session_epoch=0), version)
+    one = len(batch(b"z"))
+    following = request(
+        broker,
+        session_id=first.session_id,
+        session_epoch=1,
+        max_wait_ms=60_000,
+        min_bytes=4 * one,
+    )
+    answer = broker.begin(fetch, following, version)
+    before = looks(broker)
+    for number in (3, 3, 9, 3):
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert not answer.done()
+        broker.partition("t", number).append_as_leader(batch(b"z"), acks=1)
+    response: FetchResponse = await answer
+    assert sorted(mentioned(response)) == [3, 9]
+    assert looks(broker) - before <= 4
+
+
+async def test_ended_sessions_wait_on_nothing(broker: LogsBroker) -> None:
+    """A session that a full fetch replaces leaves no waiters at the partitions."""
+    broker.create("t", partitions=2)
+    wanted = [("t", 0, 0), ("t", 1, 0)]
+    first = await broker.ask(fetch, request(broker, *wanted, session_epoch=0), 12)
+    assert broker.partition("t", 1).waiters
+    last = request(broker, *wanted, session_id=first.session_id, session_epoch=-1)
+    await broker.ask(fetch, last, 12)
+    assert not broker.partition("t", 0).waiters
+    assert not broker.partition("t", 1).waiters
+
+
+async def test_moved_log_start_is_told_in_time(broker: LogsBroker) -> None:
+    """Retention marks no partition as changed; a look at all partitions finds it after seconds."""
+    broker.create("t", partitions=2)
+    broker.write("t", b"a")
+    wanted = [("t", 0, 1), ("t", 1, 0)]
+    first = await broker.ask(fetch, request(broker, *wanted, session_epoch=0), 12)
+    broker.partition("t").log.advance_log_start_offset(1)
+    broker.clock.now += 6.0  # type: ignore[attr-defined]
+    following = request(broker, session_id=first.session_id, session_epoch=1)
+    response = await broker.ask(fetch, following, 12)
+    assert mentioned(response) == [0]
+    assert only(response).log_start_offset == 1
+
+
+@pytest.mark.parametrize("version", [12, TOPIC_IDS_SINCE])
+async def test_random_sessions_answer_as_if_they_looked_at_all(
+    broker: LogsBroker, version: int
+) -> None:
+    """Two sessions of the same requests; one looks at every partition each time."""
+    seed = random.randrange(10**6)
+    print(f"seed {seed}")
+    rng = random.Random(seed)
+    count = 6
+    topic = broker.create("t", partitions=count)
+    offsets = [0] * count
+    asked = set(range(count))
+    wanted = [("t", number, 0) for number in range(count)]
+    ids = []
+    for _ in range(2):
+        first = await broker.ask(fetch, request(broker, *wanted, session_epoch=0), version)
+        ids.append(first.session_id)
+    for epoch in range(1, 400):
+        number = rng.randrange(count)
+        partition = broker.partition("t", number)
+        action = rng.randrange(6)
+        if action < 3:
+            partition.append_as_leader(batch(b"z" * rng.randrange(1, 9)), acks=1)
+        elif action == 3:
+            partition.delete_records(rng.randint(0, partition.high_watermark))
+        named = [each for each in range(count) if rng.random() < 0.3]
+        forgotten = [each for each in range(count) if each not in named and rng.random() < 0.05]
+        for each in named:
+            end = broker.partition("t", each).log.log_end_offset
+            offsets[each] = rng.choice((offsets[each], end, rng.randint(0, end + 1)))
+        asked = (asked | set(named)) - set(forgotten)
+        if not asked:
+            named, forgotten = [0], []
+            asked = {0}
+        found = []
+        isolation = int(rng.random() < 0.1)
+        for which, session_id in enumerate(ids):
+            if which:
+                broker.fetch_sessions._sessions[session_id].look_at_all()
+            following = request(
+                broker,
+                *(("t", each, offsets[each]) for each in named),
+                session_id=session_id,
+                session_epoch=epoch,
+                isolation_level=isolation,
+            )
+            following.forgotten_topics_data = [
+                ForgottenTopic(topic="t", topic_id=topic.topic_id, partitions=forgotten)
+            ]
+            response = await broker.ask(fetch, following, version)
+            assert response.error_code == 0
+            found.append(
+                sorted(
+                    (
+                        item.partition_index,
+                        item.error_code,
+                        item.high_watermark,
+                        item.last_stable_offset,
+                        item.log_start_offset,
+                        bytes(item.records or b""),
+                    )
+                    for told in response.responses
+                    for item in told.partitions
+                )
+            )
+        assert found[0] == found[1]
