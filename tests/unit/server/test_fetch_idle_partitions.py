@@ -2,24 +2,16 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
 
 import pytest
 
 from ottla.server.handlers import fetch
 from ottla.wire.messages.fetch import FetchResponse, ForgottenTopic
-from tests.handlers.logs import LogsBroker, batch, logs_broker, values
+from tests.handlers.logs import LogsBroker, batch, values
 from tests.handlers.test_fetch import mentioned, only, request
 
 PARTITIONS = 100
 TOPIC_IDS_SINCE = 13
-
-
-@pytest.fixture
-async def broker() -> AsyncIterator[LogsBroker]:
-    """A broker that leads what it creates."""
-    async with logs_broker() as running:
-        yield running
 
 
 def looks(broker: LogsBroker) -> int:
