@@ -181,7 +181,7 @@ class Endpoint:
         limits = self.limits
         if connection.is_closed or connection.memory.is_waiting:
             return ""
-        unsent = connection.unsent_bytes
+        unsent = connection.undelivered_bytes
         if unsent:
             before = self._unsent_bytes.get(connection, 0)
             self._unsent_bytes[connection] = unsent

@@ -7,9 +7,12 @@ the whole backlog before the first protocol learns of its connection.
 
 import asyncio
 import errno
+import fcntl
 import logging
 import os
 import socket
+import sys
+import termios
 from typing import cast
 
 from ottla.base import descriptors
@@ -176,6 +179,11 @@ class RealFileSocket:
             return os.sendfile(self._fd, fd, position, size_bytes)
         except BlockingIOError:
             return 0
+
+    def queued_bytes(self) -> int:
+        """Return what the send queue of the kernel holds."""
+        answer = fcntl.ioctl(self._fd, termios.TIOCOUTQ, bytes(4))
+        return int.from_bytes(answer, sys.byteorder)
 
 
 class RealNet:

@@ -44,6 +44,10 @@ class FileSocket(Protocol):
         """Send bytes of a file; return how many the socket has taken."""
         ...
 
+    def queued_bytes(self) -> int:
+        """Return how many bytes the socket holds that the peer has not received."""
+        ...
+
 
 class Net(Protocol):
     """Stream sockets that carry `asyncio.BufferedProtocol`s."""

@@ -274,6 +274,18 @@ class SendHalf(asyncio.BufferedProtocol):
         """Bytes of answers that the peer has not taken yet, in memory or in files."""
         return self._queued_bytes + self._transport.get_write_buffer_size()
 
+    @property
+    def undelivered_bytes(self) -> int:
+        """Those, and what the socket holds: they become fewer whenever the peer reads.
+
+        The socket takes more only when a large part of its queue is free, which a slow peer may need
+        longer for than an idle connection may last.
+        """
+        unsent = self.unsent_bytes
+        if not unsent or self._file_socket is None or self.is_closed:
+            return unsent
+        return unsent + self._file_socket.queued_bytes()
+
     def _hold_unsent(self) -> None:
         """Count what waits in memory in the budget of all connections."""
         in_memory = self.unsent_bytes - self._queued_range_bytes

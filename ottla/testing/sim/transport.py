@@ -268,6 +268,11 @@ class SimTransport(asyncio.Transport):
         assert not self._unsent, "bytes that were written before would be overtaken"
         return max(0, self._outgoing.room_bytes)
 
+    @property
+    def queued_bytes(self) -> int:
+        """What has been sent and not been read."""
+        return 0 if self._outgoing is None else self._outgoing.unread_bytes
+
     def send_at_once(self, data: bytes) -> None:
         """Send past the transport; there must be room."""
         if data:
@@ -368,3 +373,7 @@ class SimFileSocket:
         piece = source.read_at(position, room) if room else b""
         self._transport.send_at_once(piece)
         return len(piece)
+
+    def queued_bytes(self) -> int:
+        """Return what the peer has not read."""
+        return self._transport.queued_bytes

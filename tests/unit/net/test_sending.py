@@ -50,6 +50,7 @@ class Site:
     def __init__(self, net: Net, file: Any, content: bytes) -> None:
         self.net, self.file, self.content = net, file, content
         self.handler = ByParts()
+        self.readers: list[Reader] = []
         self.endpoint = Endpoint(
             "PLAINTEXT",
             handler=self.handler,
@@ -119,6 +120,7 @@ async def connect(site: Site) -> Reader:
 
     # The port's type is what brokers use; a plain protocol does as well.
     await site.net.connect(site.endpoint.host, site.endpoint.port, made)  # type: ignore[arg-type]
+    site.readers.append(connected[0])
     connected[0].transport.pause_reading()  # type: ignore[attr-defined]
     return connected[0]
 
@@ -145,6 +147,10 @@ async def play(site: Site, scenario: Scenario) -> None:
         await scenario(site)
     finally:
         await site.endpoint.close(0)
+        await until(lambda: not site.endpoint.connections_count)
+        for reader in site.readers:
+            reader.transport.abort()  # type: ignore[attr-defined]
+            await reader.closed
 
 
 Run = Callable[[Scenario], Site]
