@@ -88,6 +88,23 @@ def test_who_never_reads_costs_little_and_is_closed(start: Start) -> None:
         peer.close()
 
 
+def test_readers_that_never_read_cost_no_memory_for_records(start: Start) -> None:
+    """Three hundred responses of a megabyte wait in the segment file, not in the broker's memory."""
+    broker = loaded(start, {})
+    before = broker.take()
+    request = fetch_request("t", 0, FETCH_BYTES)
+    greedy = [socket.socket() for _ in range(300)]
+    for peer in greedy:
+        peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        peer.connect(("127.0.0.1", broker.port))
+        peer.sendall(request)
+    until(lambda: broker.take().connections >= 300)
+    during = broker.take()
+    assert during.rss_mib - before.rss_mib < 40
+    for peer in greedy:
+        peer.close()
+
+
 def test_who_reads_slowly_is_served_to_the_end(start: Start) -> None:
     """A client that takes a little at a time is not idle, however long an answer takes it."""
     broker = loaded(start, {"connections.max.idle.ms": "1000"})
