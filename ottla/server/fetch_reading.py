@@ -4,13 +4,17 @@ Nothing here waits: a read that would is noted as cold. Follows ReplicaManager.r
 the first partition that has data gives at least one batch, however large it is).
 """
 
-from typing import NamedTuple, cast
+from typing import NamedTuple, Protocol, cast
 
 from ottla.base.buffers import Buffer, FileRange, Part
 from ottla.base.errors import ApiError, ErrorCode
+from ottla.base.options import Snapshot
+from ottla.cluster.image import ClusterImage
+from ottla.net.connection import Connection
 from ottla.replication.partition import READ_COMMITTED, Partition
-from ottla.server.context import Broker, RequestContext
-from ottla.server.fetch_sessions import Ended, PartitionFetch, Round
+from ottla.replication.replicas import Replicas
+from ottla.server.fetch_sessions import Ended, FetchSessions, PartitionFetch, Round
+from ottla.server.quotas.clients import RequestUsage
 from ottla.storage.log import Log
 from ottla.wire.messages.fetch import (
     AbortedTransaction,
@@ -31,6 +35,39 @@ _FIRST_VERSION_WITH_LEADER = 12
 _FIRST_VERSION_WITH_TOPIC_IDS = 13
 _UNKNOWN = -1
 _UNKNOWN_PARTITION = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
+
+
+class FetchBroker(Protocol):
+    """The parts of a broker that fetches need."""
+
+    options: Snapshot
+    image: ClusterImage
+    replicas: Replicas
+    fetch_sessions: FetchSessions
+
+
+class FetchContext(Protocol):
+    """The parts of a request's context that one pass over its partitions needs."""
+
+    @property
+    def broker(self) -> FetchBroker:
+        """The broker that serves the request."""
+        ...
+
+    @property
+    def connection(self) -> Connection:
+        """The connection that the response is sent on."""
+        ...
+
+    @property
+    def api_version(self) -> int:
+        """The version of the request."""
+        ...
+
+    @property
+    def usage(self) -> RequestUsage | None:
+        """The quotas of the client; None if it has none."""
+        ...
 
 
 class Cold(NamedTuple):
@@ -75,7 +112,7 @@ class Reading:
 
 
 def read(
-    context: RequestContext,
+    context: FetchContext,
     request: FetchRequest,
     round_: Round,
     *,
@@ -187,7 +224,7 @@ def _aborted(log: Log, offset: int, end_offset: int, records: Part) -> list[Abor
     ]
 
 
-def _failure(context: RequestContext, fetch: PartitionFetch, error: ApiError) -> PartitionData:
+def _failure(context: FetchContext, fetch: PartitionFetch, error: ApiError) -> PartitionData:
     answer = PartitionData(
         partition_index=fetch.partition,
         error_code=int(error.code),
@@ -202,7 +239,7 @@ def _failure(context: RequestContext, fetch: PartitionFetch, error: ApiError) ->
     return answer
 
 
-def _leader(broker: Broker, fetch: PartitionFetch) -> LeaderIdAndEpoch | None:
+def _leader(broker: FetchBroker, fetch: PartitionFetch) -> LeaderIdAndEpoch | None:
     """Return who leads the partition as the image knows it (KIP-951)."""
     name = fetch.topic or broker.image.topic_names.get(fetch.topic_id, "")
     found = broker.image.partition(name, fetch.partition)

@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 from ottla.base.errors import ApiError
 from ottla.net.connection import Connection
 from ottla.replication.partition import NO_EPOCH, READ_COMMITTED, Partition
-from ottla.server.context import Broker
-from ottla.server.fetch_reading import ENOUGH_BYTES, RESPONSE_BYTES_MAX
+from ottla.server.fetch_reading import ENOUGH_BYTES, RESPONSE_BYTES_MAX, FetchBroker
 from ottla.server.fetch_sessions import NO_EPOCH as NO_SESSION_EPOCH
 from ottla.server.fetch_sessions import NO_SESSION, Key
 from ottla.wire.messages.fetch import (
@@ -77,7 +76,7 @@ class _Known(NamedTuple):
 class FetchShortcut:
     """The requests that have been seen in one version of Fetch."""
 
-    def __init__(self, broker: Broker, version: int, encode: Callable[..., Any]) -> None:
+    def __init__(self, broker: FetchBroker, version: int, encode: Callable[..., Any]) -> None:
         self._broker = broker
         self._is_served = version >= _FIRST_FLEXIBLE_VERSION
         self._has_topic_ids = version >= _FIRST_VERSION_WITH_TOPIC_IDS

@@ -11,12 +11,12 @@ fields, transactions, an answer that has to wait, any error. Nothing is appended
 import struct
 import weakref
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from ottla.base.errors import ApiError
 from ottla.net.connection import PREFIX_BYTES, Connection
 from ottla.replication.partition import ACKS_ALL, Partition
-from ottla.server.context import Broker
+from ottla.replication.replicas import Replicas
 from ottla.wire.messages.produce import (
     PartitionProduceResponse,
     ProduceRequest,
@@ -45,6 +45,12 @@ _OFFSETS = struct.Struct(">qqq")
 _PLACEHOLDER = (0x6F74746C_61000001, 0x6F74746C_61000002, 0x6F74746C_61000003)
 
 
+class ProduceBroker(Protocol):
+    """The parts of a broker that the short path of a produce needs."""
+
+    replicas: Replicas
+
+
 class _Known(NamedTuple):
     """What the bytes before the records mean, and how to answer."""
 
@@ -62,7 +68,7 @@ class ProduceShortcut:
     """The requests that have been seen in one version of Produce."""
 
     def __init__(
-        self, broker: Broker, version: int, encode: Callable[[ProduceResponse], bytes]
+        self, broker: ProduceBroker, version: int, encode: Callable[[ProduceResponse], bytes]
     ) -> None:
         self._replicas = broker.replicas
         self._is_served = version >= _FIRST_FLEXIBLE_VERSION
