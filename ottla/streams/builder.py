@@ -36,7 +36,7 @@ class StreamsBuilder(SnakeCase):
     """Collects what the DSL's calls build; `build()` gives the topology."""
 
     def __init__(self) -> None:
-        self._graph = Graph()
+        self._graph = Graph(KStream)
 
     def stream(
         self,

@@ -1,6 +1,5 @@
 """Tables: of streams, of topics, of other tables; and tables that are grouped by another key."""
 
-import importlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, overload
@@ -185,8 +184,8 @@ class KTable(SnakeCase, Generic[K, V]):
         if isinstance(selector, Named):
             selector, named = None, selector
         # Imported now: streams are made of tables, and tables of streams.
-        kind = importlib.import_module("ottla.streams.dsl").KStream
-        stream: KStream[Any, V] = kind(tables.to_stream(self.flow, name_of(named)))
+        flow = tables.to_stream(self.flow, name_of(named))
+        stream: KStream[Any, V] = self.flow.graph.new_stream(flow)
         return stream if selector is None else stream.select_key(selector)
 
     @overload

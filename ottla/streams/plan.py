@@ -6,7 +6,7 @@ later call asks something of an earlier one (a table that must be kept, old valu
 """
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -118,9 +118,13 @@ class Plan:
 
 
 class Graph:
-    """The plan while it is being built; belongs to one StreamsBuilder."""
+    """The plan while it is being built; belongs to one StreamsBuilder.
 
-    def __init__(self) -> None:
+    `new_stream` makes the KStream of a flow: KTable cannot import the class, which imports KTable.
+    """
+
+    def __init__(self, new_stream: Callable[[Any], Any]) -> None:
+        self.new_stream = new_stream
         self._nodes: dict[str, PlanNode] = {}
         self._priorities: dict[str, int] = {}
         self._index = 0
