@@ -16,8 +16,8 @@ from ottla.base.clock import RealClock
 from ottla.base.files import RealFileSystem
 from ottla.base.rng import SystemRng
 from ottla.storage.config import LogConfig
-from ottla.storage.disk import LogDirectories
-from ottla.storage.log import Log
+from ottla.storage.directories.disk import LogDirectories
+from ottla.storage.log.log import Log
 from ottla.wire.records import batch
 from ottla.wire.records.records import Record, encode_batch
 

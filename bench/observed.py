@@ -31,8 +31,8 @@ from bench import servers
 from ottla.base import logs
 from ottla.server.loop import run
 from ottla.server.node import Node
-from ottla.storage import cleaning
-from ottla.storage.cleaning import Cleaner
+from ottla.storage.cleaner import cleaning
+from ottla.storage.cleaner.cleaning import Cleaner
 from ottla.wire.messages.metadata import MetadataRequest, MetadataResponse
 
 TICK_SECONDS = 0.002

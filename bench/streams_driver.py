@@ -6,7 +6,7 @@ import time
 from bench.streams_input import VALUE_BYTES, each_key_once, name_of
 from bench.streams_topologies import TOPOLOGIES, build
 from ottla.streams import TopologyTestDriver
-from ottla.streams.runtime import TopicRecord
+from ottla.streams.task.task import TopicRecord
 
 _RECORDS = 50_000
 _KEYS = 1000

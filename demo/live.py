@@ -19,7 +19,7 @@ from rich.text import Text
 from demo import results
 from demo.topology import ALERTS, Alert
 from ottla.streams.spark import StreamsQuery
-from ottla.streams.spark.query import end_offsets
+from ottla.streams.spark.query.query import end_offsets
 
 _ALERTS_SHOWN = 6
 _REFRESH_S = 0.25

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from docs import compatibility
 from ottla.base.options import Option, OptionType, Table
-from ottla.cluster import options
-from ottla.cluster.option_rows import INERT, INT_MAX, LONG_MAX
-from ottla.server.apis import ROWS
+from ottla.cluster.options import option_tables
+from ottla.cluster.options.option_rows import INERT, INT_MAX, LONG_MAX
+from ottla.server.transport.apis import ROWS
 from ottla.wire.api_keys import APIS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -94,12 +94,14 @@ def options_page() -> str:
             "## Topics",
             _table(
                 ["Option", "Type", "Default", "Allowed", "What it does", "Default from"],
-                _option_rows(options.TOPIC_OPTIONS, _from),
+                _option_rows(option_tables.TOPIC_OPTIONS, _from),
             ),
             "## Brokers",
             _table(
                 ["Option", "Type", "Default", "Allowed", "What it does", "At runtime"],
-                _option_rows(options.BROKER_OPTIONS, lambda row: "yes" if row.dynamic else ""),
+                _option_rows(
+                    option_tables.BROKER_OPTIONS, lambda row: "yes" if row.dynamic else ""
+                ),
             ),
         ],
     )
@@ -119,7 +121,7 @@ def _option_rows(table: Table, last: Callable[[Option], str]) -> Iterator[list[s
 
 
 def _from(row: Option) -> str:
-    names = [synonym.name for synonym in options.topic_synonyms(row.name)]
+    names = [synonym.name for synonym in option_tables.topic_synonyms(row.name)]
     return ", ".join(f"`{name}`" for name in names)
 
 
@@ -171,7 +173,7 @@ def gaps_page() -> str:
             "## Versions",
             "\n".join(versions) or "Every served API is served in every version of Kafka 4.3.",
             "## Options without effect",
-            "\n".join(_inert(options.TOPIC_OPTIONS, "topic") + _inert(options.BROKER_OPTIONS, "broker")),
+            "\n".join(_inert(option_tables.TOPIC_OPTIONS, "topic") + _inert(option_tables.BROKER_OPTIONS, "broker")),
             "## Elsewhere",
             "\n".join(others) or "None.",
         ],

@@ -1,7 +1,7 @@
 """Features of the cluster and the levels that clients may count on (KIP-584).
 
 A feature is on because its level is finalized for the whole cluster, not because a broker knows it.
-Pure; `server/features.py` keeps the levels. Follows org.apache.kafka.controller.FeatureControlManager
+Pure; `server/config/features.py` keeps the levels. Follows org.apache.kafka.controller.FeatureControlManager
 and org.apache.kafka.server.common.Feature.
 """
 

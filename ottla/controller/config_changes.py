@@ -12,8 +12,9 @@ from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.options import Snapshot
 from ottla.cluster import names
 from ottla.cluster.znodes import ConfigNode
-from ottla.controller import configs, events, state
-from ottla.controller.requests import ConfigRequest
+from ottla.controller import events, state
+from ottla.controller.planning import configs
+from ottla.controller.planning.requests import ConfigRequest
 from ottla.controller.tree_writer import TreeWriter
 
 _log = logging.getLogger(__name__)

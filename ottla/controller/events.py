@@ -10,9 +10,14 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ottla.cluster.zk.port import SessionState
-from ottla.controller.elections import ElectionType, TopicPartition
-from ottla.controller.notices import Delivered
-from ottla.controller.requests import ConfigRequest, PartitionsRequest, Reassignment, TopicRequest
+from ottla.controller.planning.elections import ElectionType, TopicPartition
+from ottla.controller.planning.notices import Delivered
+from ottla.controller.planning.requests import (
+    ConfigRequest,
+    PartitionsRequest,
+    Reassignment,
+    TopicRequest,
+)
 
 
 class Reply(NamedTuple):

@@ -15,9 +15,10 @@ from typing import Any
 from ottla.base.errors import ApiError, ErrorCode, StorageError
 from ottla.cluster.image import NO_CONTROLLER, BrokerImage, ClusterImage
 from ottla.cluster.zk.port import ConnectionSuspended, Coordination, SessionLost, SessionState
-from ottla.controller import creation, events, state
-from ottla.controller.elections import ElectionType, TopicPartition
-from ottla.controller.requests import (
+from ottla.controller import events, state
+from ottla.controller.planning import creation
+from ottla.controller.planning.elections import ElectionType, TopicPartition
+from ottla.controller.planning.requests import (
     BY_DEFAULT,
     ConfigRequest,
     Outcome,

@@ -13,7 +13,7 @@ from ottla.base.clock import Clock
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.tasks import Tasks
 from ottla.cluster.image import BrokerImage
-from ottla.controller.notices import BrokerPort, Delivered, Fence, Notice, TopicPartition
+from ottla.controller.planning.notices import BrokerPort, Delivered, Fence, Notice, TopicPartition
 
 _log = logging.getLogger(__name__)
 

@@ -29,18 +29,12 @@ from ottla.cluster.zk.port import (
     NotEmpty,
 )
 from ottla.cluster.znodes import ConfigNode, DeleteTopicsNode
-from ottla.controller import (
-    creation,
-    elections,
-    events,
-    planner,
-    reassignment,
-    state,
-)
+from ottla.controller import events, state
 from ottla.controller.config_changes import ConfigChanges
-from ottla.controller.notices import BrokerPort, Delivered, Fence, Notice
 from ottla.controller.outbox import Outbox
-from ottla.controller.requests import (
+from ottla.controller.planning import creation, elections, planner, reassignment
+from ottla.controller.planning.notices import BrokerPort, Delivered, Fence, Notice
+from ottla.controller.planning.requests import (
     ConfigRequest,
     Outcome,
     PartitionOutcome,

@@ -10,10 +10,10 @@ from collections.abc import Awaitable, Callable, Container, Iterable, Mapping
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.cluster.image import TopicImage
-from ottla.controller import deletion
-from ottla.controller.notices import Delivered, Notice
 from ottla.controller.outbox import Outbox
-from ottla.controller.planner import BrokerChange
+from ottla.controller.planning import deletion
+from ottla.controller.planning.notices import Delivered, Notice
+from ottla.controller.planning.planner import BrokerChange
 
 _log = logging.getLogger(__name__)
 

@@ -44,7 +44,7 @@ class FrameHandler(Protocol):
         ...
 
 
-class Household(Protocol):
+class EndpointState(Protocol):
     """What the connections of one endpoint share; `ottla.net.endpoint.Endpoint` is the one."""
 
     buffers: ReceiveBuffers
@@ -106,10 +106,10 @@ class Connection(SendHalf):
 
     __slots__ = (
         "_blocking_count",
+        "_endpoint",
         "_filled",
         "_frame_bytes_max",
         "_handle",
-        "_household",
         "_is_draining",
         "_is_parsing",
         "_is_reading",
@@ -133,19 +133,19 @@ class Connection(SendHalf):
         "memory",
     )
 
-    def __init__(self, household: Household) -> None:
-        super().__init__(household)
-        self._household = household
-        self.budget = household.budget
-        self._shared = household.buffers.shared
-        self._handle = household.handler.frame
-        self._frame_bytes_max = household.limits.frame_bytes_max
-        self._unsent_bytes_high = household.limits.unsent_bytes_high
+    def __init__(self, endpoint: EndpointState) -> None:
+        super().__init__(endpoint)
+        self._endpoint = endpoint
+        self.budget = endpoint.budget
+        self._shared = endpoint.buffers.shared
+        self._handle = endpoint.handler.frame
+        self._frame_bytes_max = endpoint.limits.frame_bytes_max
+        self._unsent_bytes_high = endpoint.limits.unsent_bytes_high
         self._loop = asyncio.get_running_loop()
         self._time = self._loop.time
         self._transport: asyncio.Transport = cast(asyncio.Transport, None)
         self.memory: ReceiveMemory = cast(ReceiveMemory, None)
-        self.listener_name = household.name
+        self.listener_name = endpoint.name
         # The handler's own: whatever it wants to know again at the next frame.
         self.memo: Any = None
         self.local_address: tuple[str, int] = ("", 0)
@@ -170,17 +170,17 @@ class Connection(SendHalf):
     # -- asyncio.BufferedProtocol ---------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Register with the household, or close at once when it is full."""
+        """Register with the endpoint, or close at once when it is full."""
         self._transport = cast(asyncio.Transport, transport)
         peer_address = transport.get_extra_info("peername")
         self.local_address = (transport.get_extra_info("sockname") or _NO_ADDRESS)[:2]
         self.peer_address = (peer_address or _NO_ADDRESS)[:2]
         self._transport.set_write_buffer_limits(high=0)
         self.memory = ReceiveMemory(self.budget, self.peer_address[0], self._memory_granted)
-        is_admitted = self._household.admit(self)
+        is_admitted = self._endpoint.admit(self)
         # uvloop starts to read after this method even if it paused: only frames are held back.
         self._is_reading = True
-        self._takes_requests = self._household.is_serving and not self.is_muted
+        self._takes_requests = self._endpoint.is_serving and not self.is_muted
         if peer_address is None:
             # The peer reset the connection before it was accepted; there is nobody to log.
             self.abort()
@@ -232,10 +232,10 @@ class Connection(SendHalf):
         pending, self._pending = self._pending, deque()
         for reply in pending:
             if reply.held_bytes:
-                self._household.budget.give_back(reply.held_bytes)
+                self._endpoint.budget.give_back(reply.held_bytes)
             if reply.parts is None and reply.on_abandon is not None:
                 reply.on_abandon()
-        self._household.forget(self)
+        self._endpoint.forget(self)
 
     def pause_writing(self) -> None:
         """Stop handling requests of a peer that does not read its answers."""
@@ -285,7 +285,7 @@ class Connection(SendHalf):
         """
         reply = Reply(self, is_blocking, held_bytes)
         if held_bytes:
-            self._household.budget.hold(held_bytes)
+            self._endpoint.budget.hold(held_bytes)
         self._pending.append(reply)
         self._blocking_count += is_blocking
         return reply
@@ -300,7 +300,7 @@ class Connection(SendHalf):
             assert reply.parts is not None
             self._blocking_count -= reply.is_blocking
             if reply.held_bytes:
-                self._household.budget.give_back(reply.held_bytes)
+                self._endpoint.budget.give_back(reply.held_bytes)
             if reply.parts:
                 self._enqueue(reply.parts)
         if self._is_parsing:
@@ -316,7 +316,7 @@ class Connection(SendHalf):
             or not self._takes_requests
             or self.is_closed
             or self._out_bytes > self._unsent_bytes_high
-            or len(self._pending) >= self._household.limits.pending_max
+            or len(self._pending) >= self._endpoint.limits.pending_max
         )
 
     def _handle_frames(self, view: memoryview, end: int) -> int:
@@ -373,12 +373,12 @@ class Connection(SendHalf):
                 raise self._impossible(size_bytes)
             wanted += size_bytes
         old = self._private
-        self._private = self._household.buffers.take(self.memory.begin(filled, wanted))
+        self._private = self._endpoint.buffers.take(self.memory.begin(filled, wanted))
         self._private_view = memoryview(self._private)
         self._private_view[:filled] = view[position:end]
         self._filled, self._wanted = filled, wanted
         if old is not None:
-            self._household.buffers.give_back(old)
+            self._endpoint.buffers.give_back(old)
         self.frame_started_at = self.active_at if filled < wanted else 0.0
         if filled >= wanted:
             self._pause()
@@ -420,18 +420,18 @@ class Connection(SendHalf):
     def _enlarge(self) -> None:
         old = self._private
         assert old is not None
-        self._private = self._household.buffers.take(self.memory.held_bytes)
+        self._private = self._endpoint.buffers.take(self.memory.held_bytes)
         view = memoryview(self._private)
         view[: self._filled] = self._private_view[: self._filled]
         self._private_view = view
-        self._household.buffers.give_back(old)
+        self._endpoint.buffers.give_back(old)
 
     def _drop_private(self) -> None:
         private = self._private
         assert private is not None
         self._private, self._private_view = None, self._shared
         self._filled = self._wanted = 0
-        self._household.buffers.give_back(private)
+        self._endpoint.buffers.give_back(private)
         self.memory.release()
 
     def _memory_granted(self) -> None:

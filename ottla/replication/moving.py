@@ -16,8 +16,8 @@ from contextlib import suppress
 from ottla.base.clock import Clock
 from ottla.base.errors import ApiError, StorageError
 from ottla.replication.partition import Partition
-from ottla.storage.disk import LogDirectories
-from ottla.storage.log import Log
+from ottla.storage.directories.disk import LogDirectories
+from ottla.storage.log.log import Log
 from ottla.wire.records import batch
 
 _SLICE_BYTES = 256 * 1024

@@ -16,9 +16,9 @@ from ottla.base.files import FileSystem
 from ottla.cluster.image import NO_LEADER, PartitionState
 from ottla.replication.delayed import Delayed, Waiter, Watched
 from ottla.replication.isr import IsrMachine
-from ottla.replication.warming import warm
+from ottla.replication.page_cache import warm
 from ottla.storage.config import LONG_MAX
-from ottla.storage.log import AppendInfo, FetchedRecords, Log
+from ottla.storage.log.log import AppendInfo, FetchedRecords, Log
 
 READ_UNCOMMITTED = 0
 READ_COMMITTED = 1
@@ -36,7 +36,7 @@ class Bounds(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class Dependencies:
     """What all partitions of a broker share.
 
     `flush_soon` serves topics with flush.on.ack: it has the log flushed off the loop, then calls
@@ -91,7 +91,7 @@ class Partition:
     def __init__(
         self,
         log: Log,
-        around: Surroundings,
+        around: Dependencies,
         *,
         high_watermark: int,
         min_insync_replicas: int,

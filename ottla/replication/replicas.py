@@ -18,11 +18,11 @@ from ottla.base.uuids import ZERO_UUID
 from ottla.cluster.image import ClusterImage, PartitionState
 from ottla.replication.delayed import Delayed
 from ottla.replication.moving import Move
-from ottla.replication.partition import Partition, Surroundings
+from ottla.replication.partition import Dependencies, Partition
 from ottla.storage.config import LogConfig
-from ottla.storage.disk import LogDirectories
-from ottla.storage.log import Log
-from ottla.storage.log_directory import FILE_NAME_MAX, future_name
+from ottla.storage.directories.disk import LogDirectories
+from ottla.storage.directories.log_directory import FILE_NAME_MAX, future_name
+from ottla.storage.log.log import Log
 
 _log = logging.getLogger(__name__)
 
@@ -73,7 +73,7 @@ class Replicas:
         self.directories = directories
         self.delayed = Delayed()
         self._tasks = tasks
-        self._around = Surroundings(
+        self._around = Dependencies(
             node_id=node_id,
             clock=clock,
             files=files,

@@ -11,17 +11,17 @@ from ottla.net.connection import Connection
 
 if TYPE_CHECKING:
     from ottla.controller.loop import Controller
-    from ottla.coordinators.group.service import GroupCoordinator
+    from ottla.coordinators.groups.service import GroupCoordinator
     from ottla.coordinators.producer_ids import ProducerIds
     from ottla.coordinators.txn.service import TransactionCoordinator
     from ottla.replication.replicas import Replicas
-    from ottla.server.admission import Admission
-    from ottla.server.config_store import ConfigStore
-    from ottla.server.features import Features
-    from ottla.server.fetch_sessions import FetchSessions
-    from ottla.server.heavy_batches import HeavyBatches
+    from ottla.server.config.features import Features
+    from ottla.server.config.store import ConfigStore
+    from ottla.server.fetch.sessions import FetchSessions
     from ottla.server.loop_lag import LoopWatch
-    from ottla.server.markers import ReplicaMarkers
+    from ottla.server.produce.admission import Admission
+    from ottla.server.produce.heavy_batches import HeavyBatches
+    from ottla.server.produce.markers import ReplicaMarkers
     from ottla.server.quotas.clients import ClientQuotas, RequestUsage
     from ottla.server.telemetry.clients import ClientMetrics
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.slices import Slices
 from ottla.cluster.image import PartitionState
-from ottla.controller.notices import Fence, MetadataUpdate, TopicPartition
+from ottla.controller.planning.notices import Fence, MetadataUpdate, TopicPartition
 from ottla.server.context import Broker
 
 

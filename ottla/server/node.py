@@ -17,17 +17,18 @@ from ottla.base.files import FileSystem, RealFileSystem
 from ottla.base.options import Snapshot
 from ottla.base.rng import Rng, SystemRng
 from ottla.base.tasks import Tasks
-from ottla.cluster import features, image, metrics_options, options
+from ottla.cluster import features, image
 from ottla.cluster.features import TRANSACTION_VERSION
 from ottla.cluster.image import BrokerImage, ClusterImage
+from ottla.cluster.options import metrics_options, option_tables
 from ottla.cluster.zk.embedded import EmbeddedTree
 from ottla.cluster.zk.port import Coordination
 from ottla.controller import state, term
 from ottla.controller.loop import Controller
-from ottla.controller.notices import BrokerPort, MetadataUpdate
-from ottla.coordinators.group.service import OFFSETS_TOPIC, GroupCoordinator
+from ottla.controller.planning.notices import BrokerPort, MetadataUpdate
+from ottla.coordinators.groups.service import OFFSETS_TOPIC, GroupCoordinator
 from ottla.coordinators.producer_ids import ProducerIds
-from ottla.coordinators.txn.service import STATE_TOPIC, Circumstances, TransactionCoordinator
+from ottla.coordinators.txn.service import STATE_TOPIC, Environment, TransactionCoordinator
 from ottla.net.buffers import ReceiveBuffers
 from ottla.net.descriptors import DescriptorLimit
 from ottla.net.endpoint import Endpoint
@@ -37,29 +38,30 @@ from ottla.net.port import Net
 from ottla.net.receive_budget import ReceiveBudget
 from ottla.replication.partition import Partition
 from ottla.replication.replicas import Replicas
-from ottla.server import apis, broker_loggers
-from ottla.server.admission import Admission
-from ottla.server.config_store import ConfigStore
+from ottla.server.config import broker_loggers
+from ottla.server.config.features import Features
+from ottla.server.config.store import ConfigStore
 from ottla.server.context import Broker
-from ottla.server.dispatch import Dispatcher
-from ottla.server.features import Features
-from ottla.server.fetch_sessions import FetchSessions
-from ottla.server.heavy_batches import HeavyBatches
+from ottla.server.coordination_dir import tree_directory
+from ottla.server.fetch.sessions import FetchSessions
 from ottla.server.local_broker import LocalBroker
 from ottla.server.loop_lag import LoopWatch
-from ottla.server.markers import ReplicaMarkers
 from ottla.server.monitoring.process import open_count
 from ottla.server.monitoring.service import MonitoringService
 from ottla.server.monitoring.sources import Sources, Stage
-from ottla.server.partition_writer import ReplicaWriter
+from ottla.server.produce.admission import Admission
+from ottla.server.produce.heavy_batches import HeavyBatches
+from ottla.server.produce.markers import ReplicaMarkers
+from ottla.server.produce.partition_writer import ReplicaWriter
 from ottla.server.quotas.clients import client_quotas
 from ottla.server.telemetry.clients import client_metrics
-from ottla.server.tree_place import tree_directory
-from ottla.storage import cleaning
-from ottla.storage.cleaning import Cleaner
+from ottla.server.transport import apis
+from ottla.server.transport.dispatch import Dispatcher
+from ottla.storage.cleaner import cleaning
+from ottla.storage.cleaner.cleaning import Cleaner
 from ottla.storage.config import LogConfig
-from ottla.storage.disk import LogDirectories
-from ottla.storage.upkeep import Intervals
+from ottla.storage.directories.disk import LogDirectories
+from ottla.storage.directories.upkeep import Intervals
 
 _log = logging.getLogger(__name__)
 
@@ -92,7 +94,7 @@ class Node:
         net: Net | None = None,
         tree: EmbeddedTree | None = None,
     ) -> None:
-        parsed = options.parse_broker_settings(settings)
+        parsed = option_tables.parse_broker_settings(settings)
         for warning in parsed.warnings:
             _log.warning("configuration warning=%s", warning)
         self._static = parsed.snapshot
@@ -334,7 +336,7 @@ class Node:
             producer_ids=broker.producer_ids,
             clock=self._clock,
             tasks=self._tasks,
-            now=Circumstances(
+            now=Environment(
                 options=lambda: broker.options,
                 image=lambda: broker.image,
                 version=lambda: broker.features.level(TRANSACTION_VERSION),
@@ -371,7 +373,7 @@ class Node:
         handler.enforce(self.broker.quotas)
         sources = self._sources
         sources.budget, sources.dispatcher, sources.endpoints = budget, handler, self._endpoints
-        for listener in options.parse_listeners(self._static):
+        for listener in option_tables.parse_listeners(self._static):
             endpoint = Endpoint(
                 listener.name,
                 handler=handler,
@@ -392,7 +394,7 @@ class Node:
             self._endpoints.append(endpoint)
         self.broker.advertised = {
             item.name: (item.host, item.port)
-            for item in options.parse_listeners(self._static, "advertised.listeners")
+            for item in option_tables.parse_listeners(self._static, "advertised.listeners")
         }
 
     async def _start_controller(self, session: Coordination) -> None:

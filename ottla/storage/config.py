@@ -60,7 +60,7 @@ class LogConfig:
     codec: int | None = field(init=False)
     codec_level: int | None = field(init=False)
     roll_ms: int = field(init=False)
-    # What `ottla.storage.validation` judges records by: equal values, equal verdicts.
+    # What `ottla.storage.log.validation` judges records by: equal values, equal verdicts.
     validation_options: tuple[object, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

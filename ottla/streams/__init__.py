@@ -14,19 +14,16 @@ in parts of a topology that keep state (they are evaluated in Python there).
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from ottla.streams.builder import StreamsBuilder
-from ottla.streams.columns import Column, coalesce, col, lit, struct, when
-from ottla.streams.config import StreamsConfig
-from ottla.streams.description import TopologyDescription
-from ottla.streams.dsl import KStream
-from ottla.streams.emitting import BufferConfig, EmitStrategy, Suppressed
-from ottla.streams.errors import (
-    DeserializationError,
-    SerializationError,
-    StreamsError,
-    TopologyError,
+from ottla.streams.driver.mock_context import MockProcessorContext
+from ottla.streams.driver.test_driver import (
+    TestInputTopic,
+    TestOutputTopic,
+    TestRecord,
+    TopologyTestDriver,
 )
-from ottla.streams.grouped import (
+from ottla.streams.dsl.builder import StreamsBuilder
+from ottla.streams.dsl.emitting import BufferConfig, EmitStrategy, Suppressed
+from ottla.streams.dsl.grouped import (
     CogroupedKStream,
     KGroupedStream,
     SessionWindowedCogroupedKStream,
@@ -34,19 +31,34 @@ from ottla.streams.grouped import (
     TimeWindowedCogroupedKStream,
     TimeWindowedKStream,
 )
-from ottla.streams.handlers import (
-    DefaultProductionExceptionHandler,
-    ErrorHandlerContext,
-    ExceptionHandlers,
-    LogAndContinueExceptionHandler,
-    LogAndContinueProcessingExceptionHandler,
-    LogAndFailExceptionHandler,
-    LogAndFailProcessingExceptionHandler,
+from ottla.streams.dsl.kstream import KStream
+from ottla.streams.dsl.ktable import GlobalKTable, KGroupedTable, KTable
+from ottla.streams.dsl.stream_operators import BranchedKStream
+from ottla.streams.expressions.columns import Column, coalesce, col, lit, struct, when
+from ottla.streams.model.errors import (
+    DeserializationError,
+    SerializationError,
+    StreamsError,
+    TopologyError,
 )
-from ottla.streams.kstream import BranchedKStream
-from ottla.streams.ktable import GlobalKTable, KGroupedTable, KTable
-from ottla.streams.mock_context import MockProcessorContext
-from ottla.streams.options import (
+from ottla.streams.model.records import (
+    KeyValue,
+    Record,
+    RecordMetadata,
+    SessionWindow,
+    TimeWindow,
+    ValueAndTimestamp,
+    VersionedRecord,
+    Windowed,
+)
+from ottla.streams.model.windows import (
+    JoinWindows,
+    SessionWindows,
+    SlidingWindows,
+    TimeWindows,
+    UnlimitedWindows,
+)
+from ottla.streams.options.dsl_options import (
     AutoOffsetReset,
     Branched,
     Consumed,
@@ -60,7 +72,7 @@ from ottla.streams.options import (
     StreamJoined,
     TableJoined,
 )
-from ottla.streams.processor import (
+from ottla.streams.processor.api import (
     Cancellable,
     ContextualFixedKeyProcessor,
     ContextualProcessor,
@@ -80,7 +92,14 @@ from ottla.streams.processor import (
     ValueTransformerWithKey,
     ValueTransformerWithKeySupplier,
 )
-from ottla.streams.queries import (
+from ottla.streams.processor.timestamps import (
+    ExtractRecordMetadataTimestamp,
+    FailOnInvalidTimestamp,
+    LogAndSkipOnInvalidTimestamp,
+    UsePartitionTimeOnInvalidTimestamp,
+    WallclockTimestampExtractor,
+)
+from ottla.streams.queries.requests import (
     FailureReason,
     KeyQuery,
     MultiVersionedKeyQuery,
@@ -98,17 +117,17 @@ from ottla.streams.queries import (
     WindowKeyQuery,
     WindowRangeQuery,
 )
-from ottla.streams.records import (
-    KeyValue,
-    Record,
-    RecordMetadata,
-    SessionWindow,
-    TimeWindow,
-    ValueAndTimestamp,
-    VersionedRecord,
-    Windowed,
-)
 from ottla.streams.serdes import SchemaRegistry, Serde, Serdes, WindowedSerdes
+from ottla.streams.settings.config import StreamsConfig
+from ottla.streams.settings.handlers import (
+    DefaultProductionExceptionHandler,
+    ErrorHandlerContext,
+    ExceptionHandlers,
+    LogAndContinueExceptionHandler,
+    LogAndContinueProcessingExceptionHandler,
+    LogAndFailExceptionHandler,
+    LogAndFailProcessingExceptionHandler,
+)
 from ottla.streams.stores.builders import StoreBuilder
 from ottla.streams.stores.iterators import KeyValueIterator
 from ottla.streams.stores.key_value import KeyValueStore, TimestampedKeyValueStore
@@ -116,42 +135,23 @@ from ottla.streams.stores.named import Stores
 from ottla.streams.stores.session import SessionStore
 from ottla.streams.stores.versioned import VersionedKeyValueStore
 from ottla.streams.stores.window import TimestampedWindowStore, WindowStore
-from ottla.streams.test_driver import (
-    TestInputTopic,
-    TestOutputTopic,
-    TestRecord,
-    TopologyTestDriver,
-)
-from ottla.streams.timestamps import (
-    ExtractRecordMetadataTimestamp,
-    FailOnInvalidTimestamp,
-    LogAndSkipOnInvalidTimestamp,
-    UsePartitionTimeOnInvalidTimestamp,
-    WallclockTimestampExtractor,
-)
-from ottla.streams.topology import Topology
-from ottla.streams.windows import (
-    JoinWindows,
-    SessionWindows,
-    SlidingWindows,
-    TimeWindows,
-    UnlimitedWindows,
-)
+from ottla.streams.topology.describe import TopologyDescription
+from ottla.streams.topology.topology import Topology
 
 if TYPE_CHECKING:
-    from ottla.streams.app import KafkaStreams as KafkaStreams
-    from ottla.streams.app import State as State
-    from ottla.streams.app import StreamsMetadata as StreamsMetadata
-    from ottla.streams.app import UncaughtExceptionResponse as UncaughtExceptionResponse
-    from ottla.streams.spark.explaining import explain as explain
+    from ottla.streams.kafka_streams import KafkaStreams as KafkaStreams
+    from ottla.streams.kafka_streams import State as State
+    from ottla.streams.kafka_streams import StreamsMetadata as StreamsMetadata
+    from ottla.streams.kafka_streams import UncaughtExceptionResponse as UncaughtExceptionResponse
+    from ottla.streams.spark.query.explain import explain as explain
 
 # Imported when they are asked for by name, not by a star: whoever tests a topology needs no Spark.
 _ON_SPARK = {
-    "KafkaStreams": "ottla.streams.app",
-    "State": "ottla.streams.app",
-    "StreamsMetadata": "ottla.streams.app",
-    "UncaughtExceptionResponse": "ottla.streams.app",
-    "explain": "ottla.streams.spark.explaining",
+    "KafkaStreams": "ottla.streams.kafka_streams",
+    "State": "ottla.streams.kafka_streams",
+    "StreamsMetadata": "ottla.streams.kafka_streams",
+    "UncaughtExceptionResponse": "ottla.streams.kafka_streams",
+    "explain": "ottla.streams.spark.query.explain",
 }
 
 

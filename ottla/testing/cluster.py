@@ -17,7 +17,7 @@ from ottla.base.errors import OttlaError
 from ottla.base.files import FileSystem, RealFileSystem
 from ottla.client.admin import topics
 from ottla.client.brokers import Brokers
-from ottla.cluster.options import refuse_unknown_names
+from ottla.cluster.options.option_tables import refuse_unknown_names
 from ottla.server.node import Node
 from ottla.testing.volatile import VolatileFileSystem
 

@@ -14,7 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any
 
-from ottla.streams.errors import SerializationError
+from ottla.streams.model.errors import SerializationError
 from ottla.streams.serdes import Schema
 
 _SUBJECT_NOT_FOUND = 40401

@@ -1,7 +1,7 @@
 """The table of APIs: key, name, versions, request and response class.
 
 The versions are those that the codec reads and writes, which are Apache Kafka 4.3's;
-`ottla.server.apis` decides which ones a broker advertises. `stem` names the API's file in
+`ottla.server.transport.apis` decides which ones a broker advertises. `stem` names the API's file in
 `wire/messages/`, `server/handlers/` and `tests/handlers/`.
 """
 

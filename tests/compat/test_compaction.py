@@ -10,10 +10,10 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from ottla.base.clock import RealClock
-from ottla.storage.cleaning import Cleaner, Settings
+from ottla.storage.cleaner.cleaning import Cleaner, Settings
 from ottla.storage.config import LogConfig
-from ottla.storage.disk import LogDirectories
-from ottla.storage.log import Log
+from ottla.storage.directories.disk import LogDirectories
+from ottla.storage.log.log import Log
 from ottla.wire.records import control
 from ottla.wire.records.records import Record, encode_batch
 from tests.compat import java

@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from ottla.base.clock import RealClock
-from ottla.coordinators.group.shard import GroupShard
+from ottla.coordinators.groups.shard import GroupShard
 from ottla.testing.cluster import Cluster
 from ottla.wire.records.records import iterate_records
 from tests.compat import java

@@ -7,8 +7,8 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from ottla.base.clock import RealClock
-from ottla.coordinators.group.offsets import CommittedOffset
-from ottla.coordinators.group.shard import GroupShard
+from ottla.coordinators.groups.offsets import CommittedOffset
+from ottla.coordinators.groups.shard import GroupShard
 from ottla.testing.cluster import Cluster
 from ottla.wire.records.records import iterate_records
 from tests.compat import java

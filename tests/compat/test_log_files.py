@@ -12,8 +12,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from ottla.base import uuids
 from ottla.base.clock import RealClock
 from ottla.storage.config import LogConfig
-from ottla.storage.disk import LogDirectories
-from ottla.storage.log import Log
+from ottla.storage.directories.disk import LogDirectories
+from ottla.storage.log.log import Log
 from ottla.wire.records import control
 from tests.compat import java
 from tests.unit.storage.world import START_MS, World, make_batch, read_all

@@ -5,8 +5,8 @@ from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any, cast
 
-from ottla.cluster import options
-from ottla.server.config_store import ConfigStore
+from ottla.cluster.options import option_tables
+from ottla.server.config.store import ConfigStore
 from ottla.server.context import Broker, RequestContext
 from ottla.server.quotas.clients import RequestUsage, client_quotas
 from tests.unit.controller.conftest import World
@@ -49,7 +49,9 @@ async def admin_broker(**settings: str) -> AsyncIterator[AdminBroker]:
     """Run a broker with settings written as keywords, dots as underscores."""
     world = World()
     world.settings = {name.replace("_", "."): text for name, text in settings.items()}
-    configs = ConfigStore(options.parse_broker_settings(world.settings).snapshot, 1, world.tasks)
+    configs = ConfigStore(
+        option_tables.parse_broker_settings(world.settings).snapshot, 1, world.tasks
+    )
     await configs.start(world.tree.session())
     world.options = lambda: configs.broker  # type: ignore[method-assign]
     await world.start()

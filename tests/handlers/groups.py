@@ -16,8 +16,8 @@ from ottla.base.rng import SeededRng
 from ottla.base.tasks import Tasks
 from ottla.cluster import names
 from ottla.cluster.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
-from ottla.cluster.options import BROKER_OPTIONS
-from ottla.coordinators.group.service import GroupCoordinator
+from ottla.cluster.options.option_tables import BROKER_OPTIONS
+from ottla.coordinators.groups.service import GroupCoordinator
 from ottla.net.connection import Connection
 from ottla.server.context import Broker, RequestContext
 from ottla.testing.partitions import MemoryPartitions

@@ -16,20 +16,21 @@ from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.options import Snapshot
 from ottla.base.rng import SeededRng
 from ottla.base.tasks import Tasks
-from ottla.cluster import features, options
+from ottla.cluster import features
 from ottla.cluster.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
 from ottla.cluster.names import validate_topic_name
-from ottla.cluster.options import BROKER_OPTIONS
+from ottla.cluster.options import option_tables
+from ottla.cluster.options.option_tables import BROKER_OPTIONS
 from ottla.net.connection import Connection
 from ottla.replication.partition import Partition
 from ottla.replication.replicas import Replicas
-from ottla.server import apis
+from ottla.server.config.features import Features
 from ottla.server.context import Broker, RequestContext
-from ottla.server.features import Features
-from ottla.server.fetch_sessions import FetchSessions
-from ottla.server.heavy_batches import HeavyBatches
+from ottla.server.fetch.sessions import FetchSessions
+from ottla.server.produce.heavy_batches import HeavyBatches
+from ottla.server.transport import apis
 from ottla.storage.config import LogConfig
-from ottla.storage.disk import LogDirectories
+from ottla.storage.directories.disk import LogDirectories
 from ottla.testing.sim.files import SimFileSystem
 from ottla.wire import schema
 from ottla.wire.records.records import Record, decode_batch, encode_batch
@@ -94,7 +95,7 @@ class LogsBroker(Broker):
         self.heavy_batches = HeavyBatches(self.files, self.clock)
 
     def options_of(self, topic: str) -> Snapshot:
-        return options.topic_snapshot(self.options, self.topic_settings.get(topic, {}))
+        return option_tables.topic_snapshot(self.options, self.topic_settings.get(topic, {}))
 
     def create(
         self,

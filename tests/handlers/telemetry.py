@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from ottla.base.options import Snapshot
 from ottla.base.rng import SeededRng
-from ottla.cluster.options import BROKER_OPTIONS
+from ottla.cluster.options.option_tables import BROKER_OPTIONS
 from ottla.server.context import RequestContext
 from ottla.server.telemetry.clients import ClientMetrics, client_metrics
 

@@ -3,7 +3,7 @@
 import pytest
 
 from ottla.base.errors import ErrorCode
-from ottla.controller.requests import TopicRequest
+from ottla.controller.planning.requests import TopicRequest
 from ottla.server.handlers import alter_configs
 from ottla.wire import schema
 from ottla.wire.messages.alter_configs import (

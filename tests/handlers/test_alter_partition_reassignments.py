@@ -6,8 +6,8 @@ import pytest
 
 from ottla.base.errors import ErrorCode
 from ottla.cluster.image import PartitionImage
-from ottla.controller import reassignment
-from ottla.controller.requests import TopicRequest
+from ottla.controller.planning import reassignment
+from ottla.controller.planning.requests import TopicRequest
 from ottla.server.handlers import alter_partition_reassignments
 from ottla.wire import schema
 from ottla.wire.messages.alter_partition_reassignments import (

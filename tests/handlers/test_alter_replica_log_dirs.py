@@ -10,7 +10,7 @@ import pytest
 
 from ottla.base.errors import ErrorCode, StorageError
 from ottla.server.handlers import alter_replica_log_dirs, describe_log_dirs
-from ottla.storage.disk import LogDirectories
+from ottla.storage.directories.disk import LogDirectories
 from ottla.wire.messages.alter_replica_log_dirs import (
     AlterReplicaLogDir,
     AlterReplicaLogDirsRequest,

@@ -3,8 +3,8 @@
 import pytest
 
 from ottla.base.errors import ErrorCode
-from ottla.server import apis
 from ottla.server.handlers import api_versions
+from ottla.server.transport import apis
 from ottla.wire.api_keys import APIS, ApiKey
 from ottla.wire.messages.api_versions import ApiVersionsRequest
 from tests.handlers.logs import LogsBroker

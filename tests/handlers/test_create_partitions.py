@@ -3,7 +3,7 @@
 import pytest
 
 from ottla.base.errors import ErrorCode
-from ottla.controller.requests import TopicRequest
+from ottla.controller.planning.requests import TopicRequest
 from ottla.server.handlers import create_partitions
 from ottla.wire.messages.create_partitions import (
     CreatePartitionsAssignment,

@@ -4,7 +4,7 @@ import pytest
 
 from ottla.base.errors import ErrorCode
 from ottla.base.uuids import ZERO_UUID
-from ottla.controller.requests import TopicRequest
+from ottla.controller.planning.requests import TopicRequest
 from ottla.server.handlers import delete_topics
 from ottla.wire.messages.delete_topics import (
     DeletableTopicResult,

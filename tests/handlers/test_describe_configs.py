@@ -4,9 +4,9 @@ import pytest
 
 from ottla.base.errors import ErrorCode
 from ottla.base.options import OptionType
-from ottla.cluster.options import BROKER_OPTIONS
+from ottla.cluster.options.option_tables import BROKER_OPTIONS
 from ottla.cluster.znodes import ConfigNode
-from ottla.controller.requests import Alteration, ConfigChange, ConfigRequest, TopicRequest
+from ottla.controller.planning.requests import Alteration, ConfigChange, ConfigRequest, TopicRequest
 from ottla.server.handlers import describe_configs
 from ottla.wire.messages.describe_configs import (
     DescribeConfigsRequest,

@@ -7,7 +7,7 @@ import pytest
 from ottla.base.errors import ErrorCode, StorageError
 from ottla.server.handlers import describe_log_dirs
 from ottla.storage.config import LogConfig
-from ottla.storage.disk import LogDirectories
+from ottla.storage.directories.disk import LogDirectories
 from ottla.testing.sim.files import UNLIMITED_BYTES
 from ottla.wire.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
 from tests.handlers.logs import LogsBroker

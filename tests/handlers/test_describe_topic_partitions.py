@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from ottla.base.errors import ErrorCode
-from ottla.cluster.options import BROKER_OPTIONS
+from ottla.cluster.options.option_tables import BROKER_OPTIONS
 from ottla.server import operations
 from ottla.server.handlers import describe_topic_partitions
 from ottla.wire.messages.describe_topic_partitions import (

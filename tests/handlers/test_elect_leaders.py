@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from ottla.base.errors import ErrorCode
-from ottla.controller.requests import TopicRequest
+from ottla.controller.planning.requests import TopicRequest
 from ottla.server.handlers import elect_leaders
 from ottla.wire import schema
 from ottla.wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitions

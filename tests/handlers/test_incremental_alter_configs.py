@@ -6,7 +6,7 @@ import pytest
 
 from ottla.base.errors import ErrorCode
 from ottla.base.options import Snapshot
-from ottla.controller.requests import Alteration, TopicRequest
+from ottla.controller.planning.requests import Alteration, TopicRequest
 from ottla.server.handlers import incremental_alter_configs
 from ottla.wire.messages.incremental_alter_configs import (
     AlterableConfig,

@@ -3,7 +3,7 @@
 from typing import Any
 
 from ottla.base.errors import ErrorCode
-from ottla.controller.requests import Reassignment, TopicRequest
+from ottla.controller.planning.requests import Reassignment, TopicRequest
 from ottla.server.handlers import list_partition_reassignments
 from ottla.wire import schema
 from ottla.wire.messages.list_partition_reassignments import (

@@ -6,7 +6,7 @@ import pytest
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.cluster.names import GROUP_OFFSETS_TOPIC
-from ottla.cluster.options import BROKER_OPTIONS
+from ottla.cluster.options.option_tables import BROKER_OPTIONS
 from ottla.server import operations
 from ottla.server.handlers import metadata
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic

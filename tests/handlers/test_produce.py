@@ -10,9 +10,9 @@ import pytest
 from ottla.base.errors import ErrorCode, ProtocolError
 from ottla.cluster.names import GROUP_OFFSETS_TOPIC, INTERNAL_TOPICS
 from ottla.server.handlers import produce
-from ottla.storage import validation
 from ottla.storage.config import LogConfig
-from ottla.storage.log import Log
+from ottla.storage.log import validation
+from ottla.storage.log.log import Log
 from ottla.wire.messages.produce import (
     PartitionProduceData,
     ProduceRequest,

@@ -6,12 +6,11 @@ from types import ModuleType
 from typing import Any
 
 from ottla.cluster import names
-from ottla.cluster.options import BROKER_OPTIONS
-from ottla.coordinators.group.service import GroupCoordinator
+from ottla.cluster.options.option_tables import BROKER_OPTIONS
+from ottla.coordinators.groups.service import GroupCoordinator
 from ottla.coordinators.txn.machine import Producer
-from ottla.coordinators.txn.service import Circumstances, TransactionCoordinator
+from ottla.coordinators.txn.service import Environment, TransactionCoordinator
 from ottla.replication.partition import Partition
-from ottla.server.admission import Admission
 from ottla.server.handlers import (
     add_partitions_to_txn,
     end_txn,
@@ -19,8 +18,9 @@ from ottla.server.handlers import (
     init_producer_id,
     produce,
 )
-from ottla.server.markers import ReplicaMarkers
-from ottla.server.partition_writer import ReplicaWriter
+from ottla.server.produce.admission import Admission
+from ottla.server.produce.markers import ReplicaMarkers
+from ottla.server.produce.partition_writer import ReplicaWriter
 from ottla.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,
@@ -71,7 +71,7 @@ class TransactionsBroker(LogsBroker):
             producer_ids=self.producer_ids,
             clock=self.clock,
             tasks=self.tasks,
-            now=Circumstances(
+            now=Environment(
                 options=lambda: self.options,
                 image=lambda: self.image,
                 version=lambda: self.transaction_version,

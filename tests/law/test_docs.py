@@ -4,9 +4,10 @@ import re
 
 from docs import generate
 from ottla.base.options import Scope
-from ottla.cluster import broker_options, names, options
-from ottla.controller import creation
-from ottla.server.apis import ROWS
+from ottla.cluster import names
+from ottla.cluster.options import broker_options, option_tables
+from ottla.controller.planning import creation
+from ottla.server.transport.apis import ROWS
 from tests.law import source
 
 
@@ -23,7 +24,7 @@ def test_the_generated_pages_are_what_the_code_says() -> None:
 def test_every_option_is_documented() -> None:
     """docs/options.md has a line for each, with a sentence of our own."""
     page = (source.ROOT / "docs/options.md").read_text(encoding="utf-8")
-    for table in (options.TOPIC_OPTIONS, options.BROKER_OPTIONS):
+    for table in (option_tables.TOPIC_OPTIONS, option_tables.BROKER_OPTIONS):
         for name, row in table.rows.items():
             assert f"| `{name}` |" in page, name
             assert row.doc.endswith("."), name
@@ -44,12 +45,12 @@ def test_every_option_is_acted_on_or_says_that_it_is_not() -> None:
     # Read as the default of a topic option, or refused at the start.
     others = broker_options.REFUSED.keys() | {
         synonym.name
-        for name in options.TOPIC_OPTIONS.rows
-        for synonym in options.topic_synonyms(name)
+        for name in option_tables.TOPIC_OPTIONS.rows
+        for synonym in option_tables.topic_synonyms(name)
     }
     silent = [
         f"{row.scope.value} option {name}"
-        for table in (options.TOPIC_OPTIONS, options.BROKER_OPTIONS)
+        for table in (option_tables.TOPIC_OPTIONS, option_tables.BROKER_OPTIONS)
         for name, row in table.rows.items()
         if not row.doc.startswith(generate.INERT)
         and f'"{name}"' not in readers
@@ -60,13 +61,13 @@ def test_every_option_is_acted_on_or_says_that_it_is_not() -> None:
 
 def test_the_pages_agree_on_which_internal_topics_are_synced() -> None:
     """What the controller creates with flush.on.ack is named by the option, the decision and the page."""
-    snapshot = options.parse_broker_settings({}).snapshot
+    snapshot = option_tables.parse_broker_settings({}).snapshot
     synced = {
         topic
         for topic in (names.GROUP_OFFSETS_TOPIC, names.TRANSACTION_STATE_TOPIC)
         if creation.internal_topic(topic, snapshot, 1).config.get("flush.on.ack") == "true"
     }
-    texts = {"flush.on.ack": options.TOPIC_OPTIONS.row("flush.on.ack").doc}
+    texts = {"flush.on.ack": option_tables.TOPIC_OPTIONS.row("flush.on.ack").doc}
     for page in ("decisions/0011-defaults-that-differ.md", "durability.md"):
         text = (source.ROOT / "docs" / page).read_text(encoding="utf-8")
         texts[page] = "\n".join(

@@ -14,8 +14,8 @@ from tests.law import source
 HANDLERS = (
     "ottla/server/handlers/produce.py",
     "ottla/server/handlers/fetch.py",
-    "ottla/server/fetch_reading.py",
-    "ottla/server/fetch_sessions.py",
+    "ottla/server/fetch/reading.py",
+    "ottla/server/fetch/sessions.py",
 )
 
 # What a handler reads of the request's circumstances, and how the short way does without.
@@ -83,7 +83,7 @@ def _handlers() -> list[ast.Module]:
 
 
 def test_what_a_handler_looks_at_is_seen_to_by_the_short_way() -> None:
-    """Circumstances of the request and parts of the broker."""
+    """Environment of the request and parts of the broker."""
     found = {name for tree in _handlers() for name in _looked_at(tree)}
     assert found == set(SEEN_TO)
 

@@ -21,12 +21,12 @@ import pytest
 
 from ottla.base.errors import ApiError
 from ottla.base.rng import SeededRng
-from ottla.cluster import options
 from ottla.cluster.image import BrokerImage, ClusterImage, PartitionImage
+from ottla.cluster.options import option_tables
 from ottla.cluster.zk.port import Create, Operation, SetData
-from ottla.controller import creation, deletion, planner
-from ottla.controller.notices import Notice
-from ottla.controller.requests import PartitionsRequest, TopicRequest
+from ottla.controller.planning import creation, deletion, planner
+from ottla.controller.planning.notices import Notice
+from ottla.controller.planning.requests import PartitionsRequest, TopicRequest
 
 TRANSCRIPTS = sorted(Path(__file__).parent.glob("controller_*.txt"))
 REWRITE = os.environ.get("OTTLA_REWRITE_TRANSCRIPTS") == "1"
@@ -83,7 +83,7 @@ class Player:
 
     def now(self) -> creation.Environment:
         """Return what plans depend on."""
-        snapshot = options.parse_broker_settings({}).snapshot
+        snapshot = option_tables.parse_broker_settings({}).snapshot
         return creation.Environment(image=self.image, options=snapshot, rng=self.rng)
 
     def play_topic(self, name: str, *replicas: str) -> Iterator[str]:

@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from ottla.base.errors import ErrorCode
-from ottla.coordinators.group.events import (
+from ottla.coordinators.classic.events import (
     Answer,
     CancelTimer,
     Effect,
@@ -42,10 +42,10 @@ from ottla.coordinators.group.events import (
     Touch,
     Unloaded,
 )
-from ottla.coordinators.group.machine import GroupMachine
-from ottla.coordinators.group.state import Group
-from ottla.coordinators.group.stored import group_from
-from ottla.coordinators.group.turn import MachineSettings
+from ottla.coordinators.classic.machine import GroupMachine
+from ottla.coordinators.classic.state import Group
+from ottla.coordinators.classic.stored import group_from
+from ottla.coordinators.classic.transition import MachineSettings
 from ottla.wire.group_records import GroupMetadataValue
 from ottla.wire.messages.heartbeat import HeartbeatRequest
 from ottla.wire.messages.join_group import (

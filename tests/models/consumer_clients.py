@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from ottla.base.errors import ErrorCode
 from ottla.cluster.image import ClusterImage
-from ottla.coordinators.consumer_group.turn import Client
+from ottla.coordinators.consumer.transition import Client
 from ottla.wire import consumer_protocol
 from ottla.wire.consumer_protocol import (
     ConsumerProtocolAssignment,

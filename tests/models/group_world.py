@@ -11,9 +11,9 @@ from ottla.base.options import Snapshot
 from ottla.base.rng import SeededRng
 from ottla.base.tasks import Tasks
 from ottla.cluster.image import ClusterImage
-from ottla.cluster.options import BROKER_OPTIONS
-from ottla.coordinators.group.service import OFFSETS_TOPIC, GroupCoordinator
-from ottla.coordinators.group.shard import GroupShard
+from ottla.cluster.options.option_tables import BROKER_OPTIONS
+from ottla.coordinators.groups.service import OFFSETS_TOPIC, GroupCoordinator
+from ottla.coordinators.groups.shard import GroupShard
 from ottla.coordinators.loading import Loader
 from ottla.testing.partitions import MemoryPartitions
 from ottla.testing.sim.loop import SimLoop, VirtualClock

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ottla.base.rng import SeededRng
-from ottla.storage.cleaning import Settings
-from ottla.storage.compaction import KEY_BYTES
+from ottla.storage.cleaner.cleaning import Settings
+from ottla.storage.cleaner.compaction import KEY_BYTES
 from ottla.testing.sim.faults import PowerLoss
 from tests.unit.storage.compacted import Compacted, in_virtual_time
 from tests.unit.storage.world import read_all

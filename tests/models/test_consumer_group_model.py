@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from ottla.cluster.image import ClusterImage, PartitionImage, TopicImage
-from ottla.cluster.options import BROKER_OPTIONS
-from ottla.coordinators.group.service import OFFSETS_TOPIC
+from ottla.cluster.options.option_tables import BROKER_OPTIONS
+from ottla.coordinators.groups.service import OFFSETS_TOPIC
 from tests.models.consumer_clients import ClassicClient, ConsumerClient
 from tests.models.group_world import SETTINGS, GroupWorld
 

@@ -13,15 +13,15 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from ottla.base.errors import ApiError
 from ottla.base.rng import SeededRng
-from ottla.cluster import options
 from ottla.cluster.image import NO_LEADER, BrokerImage, ClusterImage, PartitionState
-from ottla.controller import creation, planner
-from ottla.controller.notices import Fence
-from ottla.controller.requests import PartitionsRequest, TopicRequest
+from ottla.cluster.options import option_tables
+from ottla.controller.planning import creation, planner
+from ottla.controller.planning.notices import Fence
+from ottla.controller.planning.requests import PartitionsRequest, TopicRequest
 
 NAMES = ("a", "b", "c")
 IDS = (1, 2, 3, 4)
-OPTIONS = options.parse_broker_settings({}).snapshot
+OPTIONS = option_tables.parse_broker_settings({}).snapshot
 FENCE = Fence(1, 1, 0)
 
 

@@ -17,9 +17,9 @@ from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from ottla.base.errors import ErrorCode
 from ottla.cluster.image import ClusterImage, PartitionImage, TopicImage
-from ottla.coordinators.group.service import OFFSETS_TOPIC
-from ottla.coordinators.group.state import GroupState
-from ottla.coordinators.group.stored import group_from
+from ottla.coordinators.classic.state import GroupState
+from ottla.coordinators.classic.stored import group_from
+from ottla.coordinators.groups.service import OFFSETS_TOPIC
 from ottla.wire.messages.heartbeat import HeartbeatRequest
 from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from ottla.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity

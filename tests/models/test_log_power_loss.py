@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from ottla.base.rng import SeededRng
 from ottla.storage.config import LogConfig
-from ottla.storage.log import Log
+from ottla.storage.log.log import Log
 from ottla.testing.sim.faults import PowerLoss
 from ottla.testing.sim.files import SimFileSystem
 from tests.unit.storage.compacted import in_virtual_time

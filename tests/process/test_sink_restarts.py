@@ -18,9 +18,9 @@ from ottla.client.fetcher import Fetcher
 from ottla.client.sender import ColumnSender
 from ottla.client.table import read_table
 from ottla.client.transaction import Transaction
-from ottla.streams.spark.exactly_once import Attempt, Write, commit_shares, write_share
-from ottla.streams.spark.options import SparkOptions, Use
-from ottla.streams.spark.positions import Positions
+from ottla.streams.spark.connector.exactly_once import Attempt, Write, commit_shares, write_share
+from ottla.streams.spark.connector.options import SparkOptions, Use
+from ottla.streams.spark.connector.positions import Positions
 from ottla.testing.process import BrokerProcess
 from ottla.wire.records.columnar import ColumnDecoder
 from ottla.wire.records.columnar_encoding import Rows

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ottla.server.apis import ROWS
+from ottla.server.transport.apis import ROWS
 from tests.robustness import attack
 from tests.robustness.attack import ANSWERED, CLOSED, SETTINGS
 from tests.robustness.conftest import Start

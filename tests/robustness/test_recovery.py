@@ -8,8 +8,8 @@ import pytest
 from ottla.base.clock import RealClock
 from ottla.base.errors import StorageError
 from ottla.base.files import RealFileSystem
-from ottla.storage import recovery
-from ottla.storage.recovery import Account, Expectation
+from ottla.storage.log import recovery
+from ottla.storage.log.recovery import Account, Expectation
 from tests.unit.storage.world import START_MS, World, make_batch
 
 MIB = 1024 * 1024

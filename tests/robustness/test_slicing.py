@@ -7,15 +7,15 @@ from ottla.base.errors import ErrorCode
 from ottla.base.rng import SeededRng
 from ottla.base.slices import SLICE_SECONDS, Slices
 from ottla.cluster.image import BrokerImage, ClusterImage
-from ottla.cluster.options import BROKER_OPTIONS
-from ottla.controller import creation
-from ottla.controller.notices import Fence
-from ottla.controller.requests import PartitionsRequest, TopicRequest
+from ottla.cluster.options.option_tables import BROKER_OPTIONS
+from ottla.controller.planning import creation
+from ottla.controller.planning.notices import Fence
+from ottla.controller.planning.requests import PartitionsRequest, TopicRequest
 from ottla.server.local_broker import LocalBroker
-from ottla.storage.cleaning import Round, survey
-from ottla.storage.compaction import NewestOffsets
+from ottla.storage.cleaner.cleaning import Round, survey
+from ottla.storage.cleaner.compaction import NewestOffsets
 from ottla.storage.config import LogConfig
-from ottla.storage.disk import LogDirectories
+from ottla.storage.directories.disk import LogDirectories
 from ottla.testing.sim.files import SimFileSystem
 from ottla.wire.records.batch import parse_header
 from ottla.wire.records.records import Record, encode_batch

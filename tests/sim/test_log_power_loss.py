@@ -14,8 +14,8 @@ import pytest
 
 from ottla.base.rng import SeededRng
 from ottla.storage.config import LogConfig
-from ottla.storage.disk import LogDirectories
-from ottla.storage.log import Log
+from ottla.storage.directories.disk import LogDirectories
+from ottla.storage.log.log import Log
 from ottla.testing.sim.files import SimFileSystem
 from ottla.wire.records import control
 from ottla.wire.records.records import Record, encode_batch, iterate_batches, iterate_records

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from ottla.coordinators.txn import machine
-from ottla.server.admission import Admission
+from ottla.server.produce.admission import Admission
 
 from .many_transactions import INPUTS, OUTPUTS, WORKERS, Scenario, played
 

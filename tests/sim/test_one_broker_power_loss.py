@@ -13,7 +13,7 @@ from collections.abc import Callable
 import pytest
 
 from ottla.replication.partition import Partition
-from ottla.storage.disk import LogDirectories
+from ottla.storage.directories.disk import LogDirectories
 from ottla.testing.sim.files import SimFile
 
 from .one_broker import simulate
@@ -73,7 +73,7 @@ def _never_syncs_records(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _keeps_what_is_damaged(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "ottla.storage.recovery._Loading._recover",
+        "ottla.storage.log.recovery._Loading._recover",
         lambda self: None,
     )
 
@@ -84,7 +84,9 @@ def _deletes_in_memory_only(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(LogDirectories, "settle_deletions", lambda self: None)
     monkeypatch.setattr(LogDirectories, "settle_deletions_in_background", settle_nothing)
-    monkeypatch.setattr("ottla.storage.checkpoints.load_topic_id", lambda files, folder: bytes(16))
+    monkeypatch.setattr(
+        "ottla.storage.files.checkpoints.load_topic_id", lambda files, folder: bytes(16)
+    )
 
 
 def _reuses_leader_epochs(monkeypatch: pytest.MonkeyPatch) -> None:

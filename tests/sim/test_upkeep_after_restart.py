@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from ottla.server.node import Node
-from ottla.storage.log import Log
+from ottla.storage.log.log import Log
 from ottla.testing.sim.world import Machine, World
 from ottla.wire.records.records import Record, encode_batch
 

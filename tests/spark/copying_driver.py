@@ -7,8 +7,8 @@ import sys
 
 from pyspark.errors import PySparkException
 
-from ottla.streams.spark import session
-from ottla.streams.spark.warming import SHORT
+from ottla.streams.spark.session import session
+from ottla.streams.spark.session.class_archive import SHORT
 
 _SETTINGS = {
     "spark.driver.extraJavaOptions": SHORT,

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ottla.streams import Serdes, StreamsBuilder
-from ottla.streams.columns import Column, coalesce, col, lit, when
-from ottla.streams.columns import struct as struct_of
-from ottla.streams.raw import TopicRecord
+from ottla.streams.expressions.columns import Column, coalesce, col, lit, when
+from ottla.streams.expressions.columns import struct as struct_of
+from ottla.streams.model.raw import TopicRecord
 from ottla.streams.serdes import Serde
 
 

@@ -21,7 +21,7 @@ import confluent_kafka
 import psutil
 import pyspark
 
-from ottla.streams.java import find_java_home
+from ottla.streams.settings.java import find_java_home
 
 ROOT = str(Path(__file__).parents[2])
 PATIENCE_S = 240.0

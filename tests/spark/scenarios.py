@@ -12,9 +12,9 @@ from ottla.client.brokers import Brokers
 from ottla.client.sender import ColumnSender
 from ottla.client.table import read_table
 from ottla.streams import Topology
-from ottla.streams.runtime import TaskSettings, TopicRecord
-from ottla.streams.spark.layout import Application
-from ottla.streams.topology import Sink, Source
+from ottla.streams.spark.layout.layout import Application
+from ottla.streams.task.task import TaskSettings, TopicRecord
+from ottla.streams.topology.topology import Sink, Source
 from ottla.wire.records.columnar_encoding import Rows
 from tests.streams.recorded.topologies import build
 from tests.streams.staged import STRINGS

@@ -22,9 +22,9 @@ from ottla.streams import (
     TopologyError,
     ValueAndTimestamp,
 )
-from ottla.streams.app import KafkaStreams, State, UncaughtExceptionResponse
-from ottla.streams.progress import Progress
-from ottla.streams.runtime import TopicRecord
+from ottla.streams.application.progress import Progress
+from ottla.streams.kafka_streams import KafkaStreams, State, UncaughtExceptionResponse
+from ottla.streams.task.task import TopicRecord
 from ottla.testing.cluster import Cluster
 from tests.spark import scenarios
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ottla.streams.app_settings import AppSettings
+from ottla.streams.settings.application import AppSettings
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "applications.md"
 

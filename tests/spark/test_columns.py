@@ -10,9 +10,9 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from ottla.streams.columns import Column, coalesce, col, compiled, lit, struct, when
-from ottla.streams.spark.column_types import Scalar, Structure, Unlike, type_of
-from ottla.streams.spark.columns import Value, emit
+from ottla.streams.expressions.columns import Column, coalesce, col, compiled, lit, struct, when
+from ottla.streams.spark.catalyst.column_types import Scalar, Structure, Unlike, type_of
+from ottla.streams.spark.catalyst.columns import Value, emit
 
 pytestmark = pytest.mark.spark
 

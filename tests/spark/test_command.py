@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from ottla.client.table import read_table
-from ottla.streams.runtime import TopicRecord
+from ottla.streams.task.task import TopicRecord
 from ottla.testing.cluster import Cluster
 from ottla.testing.process import COMMAND
 from tests.spark import scenarios

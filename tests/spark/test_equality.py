@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from ottla.streams.runtime import ProducedRecord, TopicRecord
-from ottla.streams.spark.compile import QuerySettings
-from ottla.streams.spark.query import start_together
+from ottla.streams.spark.query.compile import QuerySettings
+from ottla.streams.spark.query.query import start_together
+from ottla.streams.task.task import ProducedRecord, TopicRecord
 from ottla.testing.cluster import Cluster
 from tests.spark import scenarios
 from tests.streams.staged import CLOCK, StagedRun

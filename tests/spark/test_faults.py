@@ -15,10 +15,10 @@ from ottla.client.admin.offsets import committed_offsets
 from ottla.client.brokers import Brokers
 from ottla.client.table import read_table
 from ottla.streams import Materialized, SchemaRegistry, Serde, Serdes, StreamsBuilder, Topology
-from ottla.streams.app import KafkaStreams, State
-from ottla.streams.errors import StreamsError
-from ottla.streams.handlers import ExceptionHandlers, LogAndContinueExceptionHandler
-from ottla.streams.runtime import TopicRecord
+from ottla.streams.kafka_streams import KafkaStreams, State
+from ottla.streams.model.errors import StreamsError
+from ottla.streams.settings.handlers import ExceptionHandlers, LogAndContinueExceptionHandler
+from ottla.streams.task.task import TopicRecord
 from ottla.testing.cluster import Cluster
 from ottla.testing.process import BrokerProcess
 from ottla.testing.schema_registry import FakeSchemaRegistry

@@ -28,8 +28,8 @@ from ottla.streams import (
     TimestampedRecord,
     Topology,
 )
-from ottla.streams.raw import TopicRecord
-from ottla.streams.spark.query import start
+from ottla.streams.model.raw import TopicRecord
+from ottla.streams.spark.query.query import start
 from ottla.testing.cluster import Cluster
 from tests.spark import scenarios
 

@@ -16,7 +16,7 @@ from ottla.base.errors import ApiError
 from ottla.client.admin.groups import describe_group
 from ottla.client.brokers import Brokers
 from ottla.client.sender import ColumnSender
-from ottla.streams.election import group_of
+from ottla.streams.application.election import group_of
 from ottla.testing.cluster import Cluster
 from ottla.wire.records.columnar_encoding import Rows
 from tests.spark.app_driver import APPLICATION_ID, RECORDS_PER_BATCH

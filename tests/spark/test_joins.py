@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from ottla.client.table import read_table
 from ottla.streams import Serdes, StreamsBuilder, Topology
-from ottla.streams.spark.query import start
+from ottla.streams.spark.query.query import start
 from ottla.testing.cluster import Cluster
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]

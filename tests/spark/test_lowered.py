@@ -21,25 +21,25 @@ from ottla.streams import (
     TopologyError,
     TopologyTestDriver,
 )
-from ottla.streams.columns import col
-from ottla.streams.handlers import (
+from ottla.streams.expressions.columns import col
+from ottla.streams.model.raw import TopicRecord
+from ottla.streams.settings.handlers import (
     ExceptionHandlers,
     LogAndContinueExceptionHandler,
     LogAndContinueProcessingExceptionHandler,
     LogAndContinueProductionExceptionHandler,
 )
-from ottla.streams.raw import TopicRecord
-from ottla.streams.runtime import TaskSettings
-from ottla.streams.spark.column_frame import columns_frame, spark_types
-from ottla.streams.spark.column_rows import ROWS, Finishing, columns_source, plain_bits
-from ottla.streams.spark.column_steps import LoweredSource, lower_layout
-from ottla.streams.spark.compile import QuerySettings
-from ottla.streams.spark.failures import QueryError
-from ottla.streams.spark.layout import Application, Layout, lay_out
-from ottla.streams.spark.pipeline_source import Reading
-from ottla.streams.spark.query import start
-from ottla.streams.spark.shipping import ship
+from ottla.streams.spark.catalyst.frame import columns_frame, spark_types
+from ottla.streams.spark.catalyst.row_source import ROWS, Finishing, columns_source, plain_bits
+from ottla.streams.spark.catalyst.steps import LoweredSource, lower_layout
+from ottla.streams.spark.layout.layout import Application, Layout, lay_out
+from ottla.streams.spark.query.compile import QuerySettings
+from ottla.streams.spark.query.failures import QueryError
+from ottla.streams.spark.query.query import start
+from ottla.streams.spark.stages.shipping import ship
+from ottla.streams.spark.stages.topology_source import Reading
 from ottla.streams.stores.packing import pack
+from ottla.streams.task.task import TaskSettings
 from ottla.testing.cluster import Cluster
 from tests.spark import generated, scenarios
 

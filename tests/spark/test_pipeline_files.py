@@ -18,10 +18,10 @@ from ottla.client.transport import RecordProducer
 from ottla.streams.pipelines import Pipeline, check
 from ottla.streams.serdes import Serde, Serdes
 from ottla.streams.serdes.avro import avro_reader
-from ottla.streams.spark import pipeline_jdbc
-from ottla.streams.spark.failures import QueryError
-from ottla.streams.spark.pipeline_run import PipelineRun, RunSettings, check_deep, start
-from ottla.streams.spark.topic_files import ExportSettings, LoadSettings, export, load
+from ottla.streams.spark.pipelines import jdbc
+from ottla.streams.spark.pipelines.run import PipelineRun, RunSettings, check_deep, start
+from ottla.streams.spark.pipelines.topic_files import ExportSettings, LoadSettings, export, load
+from ottla.streams.spark.query.failures import QueryError
 from ottla.testing.cluster import Cluster
 from ottla.testing.schema_registry import FakeSchemaRegistry
 
@@ -215,7 +215,7 @@ def test_a_batch_that_fails_half_way_leaves_nothing(
         """
     )
     _produce(broker, "jdbc-torn", _flights(range(10)))
-    good = pipeline_jdbc._Statements.change
+    good = jdbc._Statements.change
 
     def torn(statements: Any, text: str, values: Any = ()) -> int:
         changed = good(statements, text, values)
@@ -224,7 +224,7 @@ def test_a_batch_that_fails_half_way_leaves_nothing(
         return changed
 
     with monkeypatch.context() as patch:
-        patch.setattr(pipeline_jdbc._Statements, "change", torn)
+        patch.setattr(jdbc._Statements, "change", torn)
         with pytest.raises(QueryError, match="Sink all: OSError: the database went away"):
             _run(pipeline, spark, broker, tmp_path / "c")
     assert _rows(spark, url, "everything") == []

@@ -9,9 +9,9 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from ottla.streams.columns import Column, OfSpark
-from ottla.streams.pyspark_columns import of_pyspark
-from ottla.streams.spark_functions import LAZY, LOOSE, STRICT
+from ottla.streams.expressions.columns import Column, OfSpark
+from ottla.streams.expressions.pyspark_columns import of_pyspark
+from ottla.streams.expressions.spark_functions import LAZY, LOOSE, STRICT
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

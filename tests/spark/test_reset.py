@@ -10,10 +10,10 @@ from pyspark.sql import SparkSession
 from ottla.client.admin.offsets import CommittedOffset, commit_offsets
 from ottla.client.table import read_table
 from ottla.streams import Serdes, StreamsBuilder, Topology
-from ottla.streams.app_settings import checkpoint_of
-from ottla.streams.runtime import TopicRecord
-from ottla.streams.spark.compile import QuerySettings
-from ottla.streams.spark.query import start
+from ottla.streams.settings.application import checkpoint_of
+from ottla.streams.spark.query.compile import QuerySettings
+from ottla.streams.spark.query.query import start
+from ottla.streams.task.task import TopicRecord
 from ottla.testing.cluster import Cluster
 from ottla.tools import main
 from tests.spark import scenarios

@@ -20,10 +20,10 @@ from ottla.streams import (
     Topology,
     TopologyError,
 )
-from ottla.streams.runtime import TopicRecord
-from ottla.streams.spark.envelopes import Slots
-from ottla.streams.spark.failures import QueryError
-from ottla.streams.spark.query import StreamsQuery, start
+from ottla.streams.spark.layout.envelopes import Slots
+from ottla.streams.spark.query.failures import QueryError
+from ottla.streams.spark.query.query import StreamsQuery, start
+from ottla.streams.task.task import TopicRecord
 from ottla.testing.cluster import Cluster
 from tests.spark import scenarios
 

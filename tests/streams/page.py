@@ -9,7 +9,7 @@ from typing import Any
 
 from ottla import streams
 from ottla.streams import StreamsBuilder, TopologyTestDriver
-from ottla.streams.raw import ProducedRecord, TopicRecord
+from ottla.streams.model.raw import ProducedRecord, TopicRecord
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "streams.md"
 _BLOCK = re.compile(r"```python\n(.*?)```\n(?:```text\n(.*?)```\n)?", re.DOTALL)

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from ottla.base.errors import OttlaError
 from ottla.streams import Serdes, Topology, TopologyTestDriver
-from ottla.streams.runtime import TaskSettings, TopicRecord
 from ottla.streams.stores.builders import DefaultSerdes
+from ottla.streams.task.task import TaskSettings, TopicRecord
 from tests.streams.recorded.configured import CONFIGURED, build_configured, settings
 from tests.streams.recorded.shaped import SHAPED, build_shaped
 from tests.streams.recorded.shapes import Given

@@ -9,8 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import pyarrow as pa
 
 from ottla.streams import Serdes
-from ottla.streams.runtime import ProducedRecord, TopicRecord
-from ottla.streams.spark.envelopes import (
+from ottla.streams.spark.layout.envelopes import (
     DROPPED_TOPIC,
     RECORDS,
     SINK,
@@ -18,9 +17,10 @@ from ottla.streams.spark.envelopes import (
     Slots,
     topic_records,
 )
-from ottla.streams.spark.layout import Application, Layout, lay_out
-from ottla.streams.spark.tasks import Entry, Stage
+from ottla.streams.spark.layout.layout import Application, Layout, lay_out
+from ottla.streams.spark.stages.tasks import Entry, Stage
 from ottla.streams.stores.builders import DefaultSerdes
+from ottla.streams.task.task import ProducedRecord, TopicRecord
 from ottla.wire.records.columnar_partitioner import murmur2
 
 Batch = Mapping[tuple[str, int], Iterable[TopicRecord]]

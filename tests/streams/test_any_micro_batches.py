@@ -21,8 +21,8 @@ from ottla.streams import (
     Topology,
     TopologyTestDriver,
 )
-from ottla.streams.runtime import ProducedRecord, TaskSettings, TopicRecord
-from ottla.streams.spark.layout import Application, lay_out
+from ottla.streams.spark.layout.layout import Application, lay_out
+from ottla.streams.task.task import ProducedRecord, TaskSettings, TopicRecord
 from tests.streams.recorded.topologies import SCENARIOS, Build, build, out, pair, versions
 from tests.streams.staged import STRINGS, StagedRun, partition_of
 from tests.streams.transcripts import NAMES

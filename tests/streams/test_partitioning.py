@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from ottla.streams import KTable, StreamsBuilder, Topology
-from ottla.streams.runtime import TaskSettings, TopicRecord
-from ottla.streams.spark.layout import Application
+from ottla.streams.spark.layout.layout import Application
+from ottla.streams.task.task import TaskSettings, TopicRecord
 from tests.streams.staged import STRINGS, StagedRun, partition_of
 
 _PARTITIONS = 3

@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from ottla.streams.runtime import ProducedRecord
-from ottla.streams.spark.layout import Application
+from ottla.streams.spark.layout.layout import Application
+from ottla.streams.task.task import ProducedRecord
 from tests.streams.playing import driver_of, play_event, record_of, settings_of, told, topology_of
 from tests.streams.recorded import inputs
 from tests.streams.recorded.shaped import SHAPED

@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ottla.streams import TopologyTestDriver
-from ottla.streams.runtime import ProducedRecord, TaskSettings, TopicRecord
-from ottla.streams.spark.layout import Application
+from ottla.streams.spark.layout.layout import Application
+from ottla.streams.task.task import ProducedRecord, TaskSettings, TopicRecord
 from tests.streams.recorded.topologies import build
 from tests.streams.staged import STRINGS, StagedRun
 from tests.streams.transcripts import NAMES

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from ottla.streams.runtime import ProducedRecord
+from ottla.streams.task.task import ProducedRecord
 from tests.streams.recorded.topologies import SCENARIOS
 
 _RECORDED = Path(__file__).parent / "recorded" / "transcripts"

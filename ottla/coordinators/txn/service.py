@@ -16,7 +16,7 @@ from ottla.base.options import Snapshot
 from ottla.base.tasks import Tasks
 from ottla.cluster import names
 from ottla.cluster.image import NO_LEADER, ClusterImage
-from ottla.coordinators.group.naming import partition_of
+from ottla.coordinators.naming import partition_of
 from ottla.coordinators.ports import MarkerWriter, PartitionWriter
 from ottla.coordinators.producer_ids import ProducerIds
 from ottla.coordinators.replies import Reply, shaped
@@ -24,13 +24,13 @@ from ottla.coordinators.runtime import CoordinatorRuntime
 from ottla.coordinators.txn import machine
 from ottla.coordinators.txn.machine import Claim, Ending, Outcome, Producer
 from ottla.coordinators.txn.settings import TransactionSettings
-from ottla.coordinators.txn.shard import Question, Surroundings, TransactionShard
+from ottla.coordinators.txn.shard import Dependencies, Question, TransactionShard
 from ottla.coordinators.txn.state import TopicPartition, Transaction
 
 STATE_TOPIC = names.TRANSACTION_STATE_TOPIC
 
 
-class Circumstances(NamedTuple):
+class Environment(NamedTuple):
     """What is asked anew for each request; `version` is the finalized transaction.version."""
 
     options: Callable[[], Snapshot]
@@ -52,7 +52,7 @@ class TransactionCoordinator:
         producer_ids: ProducerIds,
         clock: Clock,
         tasks: Tasks,
-        now: Circumstances,
+        now: Environment,
     ) -> None:
         self._producer_ids = producer_ids
         self._options = now.options
@@ -60,14 +60,14 @@ class TransactionCoordinator:
         self._clock = clock
         self._tasks = tasks
         self._version = now.version
-        surroundings = Surroundings(markers, self._is_gone, now.version, producer_ids.next_id)
+        dependencies = Dependencies(markers, self._is_gone, now.version, producer_ids.next_id)
         self._settings_of: tuple[Snapshot | None, TransactionSettings] = (
             None,
             TransactionSettings(),
         )
         self._runtime: CoordinatorRuntime[TransactionShard] = CoordinatorRuntime(
             STATE_TOPIC,
-            lambda host: TransactionShard(host, clock, self.settings, surroundings),
+            lambda host: TransactionShard(host, clock, self.settings, dependencies),
             writer=writer,
             clock=clock,
             tasks=tasks,

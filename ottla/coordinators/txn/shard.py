@@ -15,9 +15,9 @@ from typing import NamedTuple
 from ottla.base.ageing import AgeingClock
 from ottla.base.clock import Clock, steady_ms
 from ottla.base.errors import ApiError
-from ottla.coordinators.group.refusals import group_error
 from ottla.coordinators.hosted import HostedPartition, Status
 from ottla.coordinators.ports import MarkerWriter
+from ottla.coordinators.refusals import group_error
 from ottla.coordinators.replies import Reply, after
 from ottla.coordinators.txn import machine, records
 from ottla.coordinators.txn.machine import Outcome
@@ -45,7 +45,7 @@ _EXPIRY = "expiry"
 Question = Callable[[Transaction | None, int], Outcome]
 
 
-class Surroundings(NamedTuple):
+class Dependencies(NamedTuple):
     """What the ids of every partition share.
 
     `is_gone` tells whether a partition was deleted, `version` is the cluster's transaction.version,
@@ -66,7 +66,7 @@ class TransactionShard:
         host: HostedPartition,
         clock: Clock,
         settings: Callable[[], TransactionSettings],
-        surroundings: Surroundings,
+        dependencies: Dependencies,
     ) -> None:
         self.transactions: dict[str, Transaction] = {}
         # When each began by the wall clock, and when its time is up by the monotonic one (ms): a
@@ -79,7 +79,7 @@ class TransactionShard:
         self._clock = clock
         self._ageing = AgeingClock(clock.time_ms(), clock.monotonic())
         self._settings = settings
-        self._around = surroundings
+        self._around = dependencies
         # Who waits for the end of a prepared transaction.
         self._waiting: dict[str, list[asyncio.Future[None]]] = {}
 

@@ -8,12 +8,12 @@ from typing import Protocol
 
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.base.options import Snapshot
-from ottla.cluster import group_options
+from ottla.cluster.options import group_options
 from ottla.cluster.znodes import ConfigNode
 from ottla.controller.loop import Controller
-from ottla.controller.requests import Alteration, ConfigChange, ConfigRequest
-from ottla.server import broker_loggers
-from ottla.server.config_store import ConfigResource, ConfigStore
+from ottla.controller.planning.requests import Alteration, ConfigChange, ConfigRequest
+from ottla.server.config import broker_loggers
+from ottla.server.config.store import ConfigResource, ConfigStore
 from ottla.server.telemetry import subscriptions
 
 # Type and name of a resource, as requests have them.

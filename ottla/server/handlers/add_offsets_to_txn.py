@@ -6,7 +6,7 @@ Not done: nothing.
 """
 
 from ottla.base.errors import ErrorCode
-from ottla.coordinators.group.service import OFFSETS_TOPIC
+from ottla.coordinators.groups.service import OFFSETS_TOPIC
 from ottla.coordinators.replies import Reply, shaped
 from ottla.coordinators.txn.machine import Producer
 from ottla.server.context import RequestContext

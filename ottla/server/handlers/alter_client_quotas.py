@@ -11,7 +11,7 @@ Not done: an ip is an address; names of hosts are not looked up (INVALID_REQUEST
 from collections.abc import Iterable
 
 from ottla.base.errors import ApiError, ErrorCode
-from ottla.controller.requests import Alteration, ConfigChange, ConfigRequest
+from ottla.controller.planning.requests import Alteration, ConfigChange, ConfigRequest
 from ottla.server.context import RequestContext
 from ottla.server.quotas.entities import Entity, checked_text, entity_of, tree_place
 from ottla.wire.api_keys import ApiKey

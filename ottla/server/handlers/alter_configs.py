@@ -11,7 +11,7 @@ Unlike Kafka, a broker option that nobody knows is refused instead of stored.
 from collections import Counter
 
 from ottla.base.errors import ApiError
-from ottla.controller.requests import Alteration, ConfigChange
+from ottla.controller.planning.requests import Alteration, ConfigChange
 from ottla.server.config import alteration
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey

@@ -12,7 +12,7 @@ completed until brokers follow each other; a single broker has no such moves.
 from collections.abc import Iterable
 
 from ottla.base.errors import ApiError
-from ottla.controller.requests import PartitionOutcome, Reassignment
+from ottla.controller.planning.requests import PartitionOutcome, Reassignment
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.alter_partition_reassignments import (

@@ -9,7 +9,7 @@ Not done: nothing.
 
 from ottla.base.errors import ErrorCode
 from ottla.cluster.features import GROUP_VERSION
-from ottla.coordinators.consumer_group.turn import Client
+from ottla.coordinators.consumer.transition import Client
 from ottla.coordinators.replies import Reply
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey

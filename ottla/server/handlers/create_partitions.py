@@ -12,7 +12,7 @@ Not done: nothing.
 from collections import Counter
 
 from ottla.base.errors import ApiError, ErrorCode
-from ottla.controller.requests import PartitionsRequest
+from ottla.controller.planning.requests import PartitionsRequest
 from ottla.server.context import RequestContext
 from ottla.server.quotas import mutations
 from ottla.wire.api_keys import ApiKey

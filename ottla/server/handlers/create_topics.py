@@ -13,8 +13,8 @@ Not done: nothing; without an authorizer every setting is told (topic_config_err
 from collections import Counter
 
 from ottla.base.errors import ApiError, ErrorCode
-from ottla.controller.requests import TopicRequest, TopicResult
-from ottla.server.config_store import ConfigStore, Described
+from ottla.controller.planning.requests import TopicRequest, TopicResult
+from ottla.server.config.store import ConfigStore, Described
 from ottla.server.context import RequestContext
 from ottla.server.quotas import mutations
 from ottla.wire.api_keys import ApiKey

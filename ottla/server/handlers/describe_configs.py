@@ -10,8 +10,8 @@ Another broker's options: INVALID_REQUEST, ask that broker, as in Kafka.
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.cluster.names import validate_topic_name
-from ottla.server import broker_loggers
-from ottla.server.config_store import ConfigResource, Described
+from ottla.server.config import broker_loggers
+from ottla.server.config.store import ConfigResource, Described
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.describe_configs import (

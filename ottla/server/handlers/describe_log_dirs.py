@@ -13,9 +13,9 @@ from collections.abc import Container, Mapping
 
 from ottla.base.errors import ErrorCode
 from ottla.server.context import RequestContext
-from ottla.storage.checkpoints import TopicPartition
-from ottla.storage.log import Log
-from ottla.storage.log_directory import LogDirectory
+from ottla.storage.directories.log_directory import LogDirectory
+from ottla.storage.files.checkpoints import TopicPartition
+from ottla.storage.log.log import Log
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.describe_log_dirs import (
     DescribeLogDirsPartition,

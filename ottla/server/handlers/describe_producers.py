@@ -8,7 +8,7 @@ Not done: nothing.
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.cluster.names import validate_topic_name
 from ottla.server.context import RequestContext
-from ottla.storage.producers import Producer
+from ottla.storage.log.producers import Producer
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.describe_producers import (
     DescribeProducersRequest,

@@ -12,7 +12,7 @@ Not done: nothing.
 from collections.abc import Iterable
 
 from ottla.base.errors import ApiError, ErrorCode
-from ottla.controller.elections import ElectionType
+from ottla.controller.planning.elections import ElectionType
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.elect_leaders import (

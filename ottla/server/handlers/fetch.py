@@ -17,8 +17,8 @@ from ottla.base.errors import ApiError, ErrorCode
 from ottla.replication.delayed import FETCH, Watched
 from ottla.replication.partition import Partition
 from ottla.server.context import RequestContext
-from ottla.server.fetch_reading import ENOUGH_BYTES, Reading, read
-from ottla.server.fetch_sessions import PartitionFetch, Round
+from ottla.server.fetch.reading import ENOUGH_BYTES, Reading, read
+from ottla.server.fetch.sessions import PartitionFetch, Round
 from ottla.server.quotas.steps import counted
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.fetch import (

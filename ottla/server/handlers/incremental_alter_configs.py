@@ -12,7 +12,7 @@ refused instead of stored.
 from collections import Counter
 
 from ottla.base.errors import ApiError, ErrorCode
-from ottla.controller.requests import Alteration, ConfigChange
+from ottla.controller.planning.requests import Alteration, ConfigChange
 from ottla.server.config import alteration
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey

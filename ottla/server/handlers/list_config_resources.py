@@ -8,7 +8,7 @@ Not done: nothing.
 
 from ottla.base.errors import ErrorCode
 from ottla.cluster.znodes import ConfigNode
-from ottla.server.config_store import ConfigResource as ResourceType
+from ottla.server.config.store import ConfigResource as ResourceType
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.list_config_resources import (

@@ -6,7 +6,7 @@ Not done: nothing.
 """
 
 from ottla.base.errors import ErrorCode
-from ottla.controller import reassignment
+from ottla.controller.planning import reassignment
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.list_partition_reassignments import (

@@ -7,7 +7,7 @@ Not done: nothing.
 """
 
 from ottla.base.errors import ApiError, ErrorCode
-from ottla.coordinators.consumer_group.patterns import Pattern
+from ottla.coordinators.consumer.regex.patterns import Pattern
 from ottla.coordinators.txn.state import STATE_OF_NAME, Transaction
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey

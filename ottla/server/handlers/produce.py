@@ -18,10 +18,10 @@ from ottla.base.errors import ApiError, ErrorCode, ProtocolError
 from ottla.cluster.names import is_internal
 from ottla.coordinators.txn.machine import Producer
 from ottla.replication.partition import ACKS_ALL, Partition
-from ottla.server.admission import Applicant, Knowledge, Refusals, Waiting, told
 from ottla.server.context import Broker, RequestContext
+from ottla.server.produce.admission import Applicant, Knowledge, Refusals, Waiting, told
 from ottla.server.quotas.steps import counted
-from ottla.storage.validation import AppendInfo, HeavyBatchError, UnreadableBatchError
+from ottla.storage.log.validation import AppendInfo, HeavyBatchError, UnreadableBatchError
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.produce import (
     BatchIndexAndErrorMessage,

@@ -8,13 +8,13 @@ Not done: nothing.
 """
 
 from ottla.base.errors import ApiError, ErrorCode
-from ottla.coordinators.group import transactional
-from ottla.coordinators.group.refusals import group_error
-from ottla.coordinators.group.service import OFFSETS_TOPIC
+from ottla.coordinators.groups import transactional
+from ottla.coordinators.groups.service import OFFSETS_TOPIC
+from ottla.coordinators.refusals import group_error
 from ottla.coordinators.replies import Reply, shaped
 from ottla.coordinators.txn.machine import Producer
-from ottla.server.admission import Applicant, Knowledge, Refusals, Waiting, told
 from ottla.server.context import RequestContext
+from ottla.server.produce.admission import Applicant, Knowledge, Refusals, Waiting, told
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,

@@ -8,7 +8,7 @@ from ottla.cluster.names import GROUP_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
 from ottla.metrics.exposition import Family, Sample, counter, gauge, labels
 from ottla.server.context import Broker
 from ottla.server.monitoring.sources import Pace, Sources, Stage
-from ottla.storage.cleaning import Cleaner
+from ottla.storage.cleaner.cleaning import Cleaner
 
 _SESSIONS = "kafka_server_fetchsessioncache_"
 # kafka.server.BrokerState

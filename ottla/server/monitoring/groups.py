@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from ottla.coordinators.group.service import GroupCoordinator
+from ottla.coordinators.groups.service import GroupCoordinator
 from ottla.metrics.exposition import Family, Sample, gauge, labels
 from ottla.server.monitoring.sources import Pace
 from ottla.wire.messages.describe_groups import DescribeGroupsRequest

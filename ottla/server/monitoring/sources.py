@@ -11,8 +11,8 @@ from ottla.net.descriptors import DescriptorLimit
 from ottla.net.endpoint import Endpoint
 from ottla.net.receive_budget import ReceiveBudget
 from ottla.server.context import Broker
-from ottla.server.dispatch import Dispatcher, Route
-from ottla.storage.cleaning import Cleaner
+from ottla.server.transport.dispatch import Dispatcher, Route
+from ottla.storage.cleaner.cleaning import Cleaner
 
 # One look at the clock in so many turns of a loop is enough.
 _TURNS = 64

@@ -7,9 +7,9 @@ from ottla.base.errors import ERRORS
 from ottla.metrics.exposition import Family, Kind, Sample, counter, labels
 from ottla.replication.partition import Partition
 from ottla.replication.replicas import Traffic
-from ottla.server.dispatch import Route
 from ottla.server.monitoring.sources import Pace
-from ottla.server.request_probe import ApiProbe, Times
+from ottla.server.transport.dispatch import Route
+from ottla.server.transport.request_probe import ApiProbe, Times
 from ottla.wire.api_keys import ApiKey
 
 _TOPICS = "kafka_server_brokertopicmetrics_"

@@ -16,7 +16,7 @@ from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.options import Snapshot
 from ottla.base.rng import Rng
 from ottla.base.uuids import METADATA_TOPIC_UUID, ZERO_UUID, random_uuid, uuid_text
-from ottla.cluster.client_metrics_options import INTERVAL_MS_DEFAULT
+from ottla.cluster.options.client_metrics_options import INTERVAL_MS_DEFAULT
 from ottla.cluster.znodes import ConfigNode
 from ottla.server.telemetry.subscriptions import (
     ALL_METRICS,

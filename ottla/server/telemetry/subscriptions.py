@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.base.options import OptionType
-from ottla.cluster.client_metrics_options import CLIENT_METRICS_OPTIONS
+from ottla.cluster.options.client_metrics_options import CLIENT_METRICS_OPTIONS
 
 ALL_METRICS = "*"
 _METRICS, _INTERVAL, _MATCH = "metrics", "interval.ms", "match"

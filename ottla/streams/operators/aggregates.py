@@ -4,10 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ottla.streams.errors import StreamsError
+from ottla.streams.model.errors import StreamsError
+from ottla.streams.model.records import Change, Record
 from ottla.streams.operators.views import EXPIRED_PUT, forward_change
-from ottla.streams.processor import Processor, ProcessorContext
-from ottla.streams.records import Change, Record
+from ottla.streams.processor.api import Processor, ProcessorContext
 from ottla.streams.stores.builders import StoreBuilder
 
 AnyProcessor = Processor[Any, Any, Any, Any]

@@ -19,9 +19,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from ottla.streams.model.records import Change, Record, ValueAndTimestamp
 from ottla.streams.operators.views import View
-from ottla.streams.processor import Processor, ProcessorContext
-from ottla.streams.records import Change, Record, ValueAndTimestamp
+from ottla.streams.processor.api import Processor, ProcessorContext
 from ottla.streams.serdes import Serde, Serdes, resolve
 from ottla.streams.stores.builders import StoreBuilder
 

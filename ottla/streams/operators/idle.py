@@ -5,8 +5,8 @@ Kafka has no such thing: there a window whose stream falls silent stays open unt
 
 from typing import Any
 
-from ottla.streams.processor import Processor, PunctuationType
-from ottla.streams.records import NO_TIMESTAMP
+from ottla.streams.model.records import NO_TIMESTAMP
+from ottla.streams.processor.api import Processor, PunctuationType
 
 # How often it is looked, in parts of the timeout.
 _LOOKS = 4

@@ -4,12 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from ottla.streams.model.records import NO_TIMESTAMP, Change, Record, Windowed, unchecked_session
+from ottla.streams.model.windows import SessionWindows
 from ottla.streams.operators.idle import ClosesWhenIdle
 from ottla.streams.operators.views import forward_change
 from ottla.streams.operators.windowed import AnyWindowAggregate, EmitOnClose
-from ottla.streams.processor import Processor, ProcessorContext
-from ottla.streams.records import NO_TIMESTAMP, Change, Record, Windowed, unchecked_session
-from ottla.streams.windows import SessionWindows
+from ottla.streams.processor.api import Processor, ProcessorContext
 
 AnyProcessor = Processor[Any, Any, Any, Any]
 Merger = Callable[[Any, Any, Any], Any]

@@ -8,10 +8,10 @@ need; windows whose records are the same are made once.
 from dataclasses import dataclass, field
 from typing import Any
 
+from ottla.streams.model.records import NO_TIMESTAMP, Record, ValueAndTimestamp, unchecked_window
+from ottla.streams.model.windows import SlidingWindows
 from ottla.streams.operators.windowed import TimeWindowProcessor, WindowAggregate
-from ottla.streams.processor import Processor
-from ottla.streams.records import NO_TIMESTAMP, Record, ValueAndTimestamp, unchecked_window
-from ottla.streams.windows import SlidingWindows
+from ottla.streams.processor.api import Processor
 
 Entry = ValueAndTimestamp[Any]
 

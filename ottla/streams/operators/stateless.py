@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from ottla.streams.processor import Processor
-from ottla.streams.records import Record
+from ottla.streams.model.records import Record
+from ottla.streams.processor.api import Processor
 
 AnyProcessor = Processor[Any, Any, Any, Any]
 TwoArguments = Callable[[Any, Any], Any]

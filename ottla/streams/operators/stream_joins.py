@@ -8,11 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ottla.streams.processor import Processor, ProcessorContext
-from ottla.streams.records import Record
+from ottla.streams.model.records import Record
+from ottla.streams.model.windows import JoinWindows
+from ottla.streams.processor.api import Processor, ProcessorContext
 from ottla.streams.stores.buffers import OuterKey
 from ottla.streams.stores.builders import StoreBuilder
-from ottla.streams.windows import JoinWindows
 
 AnyProcessor = Processor[Any, Any, Any, Any]
 Joiner = Callable[[Any, Any, Any], Any]

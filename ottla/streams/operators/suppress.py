@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import Any
 
-from ottla.streams.errors import StreamsError
+from ottla.streams.model.errors import StreamsError
+from ottla.streams.model.records import NO_TIMESTAMP, Record
 from ottla.streams.operators.idle import ClosesWhenIdle
 from ottla.streams.operators.windowed import OnLate
-from ottla.streams.processor import Processor, ProcessorContext
-from ottla.streams.records import NO_TIMESTAMP, Record
+from ottla.streams.processor.api import Processor, ProcessorContext
 from ottla.streams.stores.buffers import Held
 from ottla.streams.stores.builders import StoreBuilder
 

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ottla.streams.errors import TopologyError
+from ottla.streams.model.errors import TopologyError
+from ottla.streams.model.records import Change, Record, ValueAndTimestamp
 from ottla.streams.operators.views import (
     EXPIRED_PUT,
     Entry,
@@ -13,8 +14,7 @@ from ottla.streams.operators.views import (
     View,
     forward_change,
 )
-from ottla.streams.processor import Processor, ProcessorContext
-from ottla.streams.records import Change, Record, ValueAndTimestamp
+from ottla.streams.processor.api import Processor, ProcessorContext
 from ottla.streams.stores.buffers import Held
 from ottla.streams.stores.builders import StoreBuilder
 

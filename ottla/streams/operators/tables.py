@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from ottla.streams.model.records import Change, Record
 from ottla.streams.operators.stateless import pair_of
 from ottla.streams.operators.views import EXPIRED_PUT, MayKeep, forward_change
-from ottla.streams.processor import Processor, ProcessorContext, supplied_stores
-from ottla.streams.records import Change, Record
+from ottla.streams.processor.api import Processor, ProcessorContext, supplied_stores
 from ottla.streams.stores.builders import StoreBuilder
 
 AnyProcessor = Processor[Any, Any, Any, Any]

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ottla.streams.processor import ProcessorContext
-from ottla.streams.records import Change, Record, ValueAndTimestamp
+from ottla.streams.model.records import Change, Record, ValueAndTimestamp
+from ottla.streams.processor.api import ProcessorContext
 from ottla.streams.stores.builders import StoreBuilder
 
 Entry = ValueAndTimestamp[Any]

@@ -8,11 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ottla.streams.operators.aggregates import Aggregator, Initializer
-from ottla.streams.operators.idle import ClosesWhenIdle
-from ottla.streams.operators.views import forward_change
-from ottla.streams.processor import Processor, ProcessorContext
-from ottla.streams.records import (
+from ottla.streams.model.records import (
     NO_TIMESTAMP,
     Change,
     Record,
@@ -20,8 +16,12 @@ from ottla.streams.records import (
     ValueAndTimestamp,
     Windowed,
 )
+from ottla.streams.model.windows import SlidingWindows, TimeWindows, UnlimitedWindows
+from ottla.streams.operators.aggregates import Aggregator, Initializer
+from ottla.streams.operators.idle import ClosesWhenIdle
+from ottla.streams.operators.views import forward_change
+from ottla.streams.processor.api import Processor, ProcessorContext
 from ottla.streams.stores.builders import StoreBuilder
-from ottla.streams.windows import SlidingWindows, TimeWindows, UnlimitedWindows
 
 AnyProcessor = Processor[Any, Any, Any, Any]
 OnLate = Callable[[Record[Any, Any]], None]

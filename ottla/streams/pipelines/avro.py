@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from ottla.streams.errors import StreamsError
+from ottla.streams.model.errors import StreamsError
 from ottla.streams.pipelines.document import Text
 from ottla.streams.pipelines.fields import Fields
 from ottla.streams.pipelines.model import Avro

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import fastavro
 
-from ottla.streams.errors import SerializationError
+from ottla.streams.model.errors import SerializationError
 from ottla.streams.serdes.framing import HEADER_BYTES, header, schema_id_of
 from ottla.streams.serdes.json_values import reader
 from ottla.streams.serdes.registry import Registry, Schema

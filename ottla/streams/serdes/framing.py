@@ -7,7 +7,7 @@ around it, as zigzag varints behind their count; a single zero byte stands for t
 import struct
 from collections.abc import Sequence
 
-from ottla.streams.errors import SerializationError
+from ottla.streams.model.errors import SerializationError
 
 _HEADER = struct.Struct(">bI")
 HEADER_BYTES = _HEADER.size

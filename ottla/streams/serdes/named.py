@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, overload
 from uuid import UUID
 
-from ottla.streams.durations import Duration, milliseconds
-from ottla.streams.records import SessionWindow, TimeWindow, Windowed
+from ottla.streams.model.durations import Duration, milliseconds
+from ottla.streams.model.records import SessionWindow, TimeWindow, Windowed
+from ottla.streams.model.spelling import SnakeCase
 from ottla.streams.serdes.doors import open_door
 from ottla.streams.serdes.json_values import json_serde
 from ottla.streams.serdes.lists import list_serde
@@ -28,7 +29,6 @@ from ottla.streams.serdes.serde import (
     made_of,
     read_long,
 )
-from ottla.streams.spelling import SnakeCase
 
 T = TypeVar("T")
 K = TypeVar("K")

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from google.protobuf.descriptor import Descriptor, FileDescriptor
 from google.protobuf.message import DecodeError, EncodeError, Message
 
-from ottla.streams.errors import SerializationError
+from ottla.streams.model.errors import SerializationError
 from ottla.streams.serdes.framing import (
     HEADER_BYTES,
     header,

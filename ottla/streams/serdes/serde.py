@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 from uuid import UUID
 
-from ottla.streams.records import Change
+from ottla.streams.model.records import Change
 
 T = TypeVar("T")
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ottla.streams.errors import SerializationError
+from ottla.streams.model.errors import SerializationError
 from ottla.streams.serdes.registry import Registry, Schema
 from ottla.streams.serdes.serde import Serde
 

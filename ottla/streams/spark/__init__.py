@@ -23,10 +23,10 @@ settings; without, a micro-batch that is run again is written again.
 Column expressions run in the JVM where they give what they give in Python (`column_steps.py`).
 """
 
-from ottla.streams.spark.query import StreamsQuery, start
-from ottla.streams.spark.session import register, session
-from ottla.streams.spark.source import OttlaSource
-from ottla.streams.spark.workers import settle
+from ottla.streams.spark.connector.source import OttlaSource
+from ottla.streams.spark.connector.workers import settle
+from ottla.streams.spark.query.query import StreamsQuery, start
+from ottla.streams.spark.session.session import register, session
 
 # All of it is loaded now, in whatever process this is.
 settle()

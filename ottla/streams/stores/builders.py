@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from ottla.streams.errors import TopologyError
+from ottla.streams.model.errors import TopologyError
 from ottla.streams.serdes import Serde, Serdes, check_serdes, resolve
 from ottla.streams.stores.buffers import JoinBuffer, OuterJoinStore, SuppressBuffer
 from ottla.streams.stores.expiring import ExpiringKeyValueStore

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
-from ottla.streams.records import KeyValue
+from ottla.streams.model.records import KeyValue
 
 K = TypeVar("K")
 V = TypeVar("V")

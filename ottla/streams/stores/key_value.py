@@ -4,9 +4,9 @@ import struct
 from collections.abc import Iterable
 from typing import Generic, TypeVar
 
-from ottla.streams.records import ValueAndTimestamp
+from ottla.streams.model.records import ValueAndTimestamp
+from ottla.streams.model.spelling import SnakeCase
 from ottla.streams.serdes import Serde
-from ottla.streams.spelling import SnakeCase
 from ottla.streams.stores.iterators import KeyValueIterator
 from ottla.streams.stores.ordered import Changelog, MemoryBytes, OrderedBytes
 

@@ -11,10 +11,10 @@ keeps value and time); stores of one's own (`StateStore`, `StateStoreContext`, `
 from dataclasses import replace
 from typing import Any
 
-from ottla.streams.durations import Duration, milliseconds
-from ottla.streams.errors import TopologyError
+from ottla.streams.model.durations import Duration, milliseconds
+from ottla.streams.model.errors import TopologyError
+from ottla.streams.model.spelling import SnakeCase
 from ottla.streams.serdes import Serde
-from ottla.streams.spelling import SnakeCase
 from ottla.streams.stores.builders import StoreBuilder
 
 _KEY_VALUE = ("key_value", "timestamped_key_value")

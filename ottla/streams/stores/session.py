@@ -4,10 +4,10 @@ import struct
 from collections.abc import Iterator
 from typing import Any, Generic, TypeVar, overload
 
-from ottla.streams.durations import Instant, instant_ms
-from ottla.streams.records import Windowed, unchecked_session
+from ottla.streams.model.durations import Instant, instant_ms
+from ottla.streams.model.records import Windowed, unchecked_session
+from ottla.streams.model.spelling import SnakeCase
 from ottla.streams.serdes import Serde
-from ottla.streams.spelling import SnakeCase
 from ottla.streams.stores.iterators import KeyValueIterator
 from ottla.streams.stores.ordered import Changelog, OpenMap, Segments, open_memory
 

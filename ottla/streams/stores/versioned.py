@@ -4,10 +4,10 @@ import struct
 from collections.abc import Iterator
 from typing import Generic, TypeVar
 
-from ottla.streams.durations import Instant, instant_ms
-from ottla.streams.records import VersionedRecord
+from ottla.streams.model.durations import Instant, instant_ms
+from ottla.streams.model.records import VersionedRecord
+from ottla.streams.model.spelling import SnakeCase
 from ottla.streams.serdes import Serde
-from ottla.streams.spelling import SnakeCase
 from ottla.streams.stores.ordered import Changelog, MemoryBytes, OrderedBytes
 
 K = TypeVar("K")

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, overload
 
-from ottla.streams.durations import Instant, instant_ms
-from ottla.streams.records import TimeWindow, ValueAndTimestamp, Windowed
+from ottla.streams.model.durations import Instant, instant_ms
+from ottla.streams.model.records import TimeWindow, ValueAndTimestamp, Windowed
+from ottla.streams.model.spelling import SnakeCase
 from ottla.streams.serdes import Serde
-from ottla.streams.spelling import SnakeCase
 from ottla.streams.stores.iterators import KeyValueIterator
 from ottla.streams.stores.key_value import timestamped
 from ottla.streams.stores.ordered import Changelog, OpenMap, Segments, open_memory

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ottla.base.errors import ConfigError
-from ottla.cluster.options import refuse_unknown_names
+from ottla.cluster.options.option_tables import refuse_unknown_names
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 9092

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from ottla.base import logs
-from ottla.cluster.options import unknown_names
+from ottla.cluster.options.option_tables import unknown_names
 from ottla.server import loop
 from ottla.server.node import Node
 from ottla.tools import options

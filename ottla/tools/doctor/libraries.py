@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from importlib import metadata
 
-from ottla.streams import java
+from ottla.streams.settings import java
 from ottla.tools.doctor.findings import Finding, ok, warn
 
 # Name, oldest version that is known to work.

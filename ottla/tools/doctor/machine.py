@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ottla.client.bootstrap import Address
-from ottla.storage import checkpoints
+from ottla.storage.files import checkpoints
 from ottla.tools.doctor.findings import Finding, fail, ok, warn
 from ottla.tools.output import size_text
 

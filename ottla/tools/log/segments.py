@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from ottla.base.errors import OttlaError
-from ottla.storage import scan
+from ottla.storage.files import scan
 from ottla.tools.moments import render_moment
 from ottla.wire import group_records
 from ottla.wire.records import control, records

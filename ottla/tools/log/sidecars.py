@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ottla.base.uuids import uuid_text
-from ottla.storage import checkpoints, index, time_index, txn_index
-from ottla.storage.producers import ProducerState
+from ottla.storage.files import checkpoints, index, time_index, txn_index
+from ottla.storage.log.producers import ProducerState
 from ottla.tools.moments import render_moment
 
 Row = dict[str, Any]

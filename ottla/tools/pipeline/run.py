@@ -9,8 +9,8 @@ import click
 
 from ottla.client.bootstrap import DEFAULT_BOOTSTRAP
 from ottla.client.brokers import Brokers
+from ottla.streams.application.progress import ProgressLine
 from ottla.streams.pipelines.model import TopicSource
-from ottla.streams.progress import ProgressLine
 from ottla.tools import options
 from ottla.tools.output import Output, note
 from ottla.tools.pipeline import files
@@ -45,7 +45,7 @@ def command(
     ottla pipeline run flights.yaml --once
     """
     pipeline = files.runnable(file)
-    running = needed.module("pipeline_run")
+    running = needed.module("pipelines.run")
     settings = running.RunSettings(
         bootstrap or pipeline.bootstrap or DEFAULT_BOOTSTRAP,
         str(Path(checkpoint or pipeline.checkpoint or f"ottla-checkpoints/{pipeline.name}")),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ottla.base.errors import ConfigError
-from ottla.streams.java import find_java_home
+from ottla.streams.settings.java import find_java_home
 from ottla.tools.output import note
 from ottla.tools.spark.talk import hear_spark
 
@@ -31,7 +31,7 @@ def module(name: str) -> Any:
 
 def open_session(name: str, settings: Mapping[str, str], *, is_short: bool = False) -> Any:
     """Start Spark; tell once in a while how it would start faster."""
-    session, warming = module("session"), module("warming")
+    session, warming = module("session.session"), module("session.class_archive")
     if not warming.archive_of(find_java_home()).is_file():
         note("Starting Spark (`ottla spark warm`, once, makes this up to twice as fast) …")
     hear_spark()

@@ -2,7 +2,7 @@
 
 import click
 
-from ottla.streams.java import find_java_home
+from ottla.streams.settings.java import find_java_home
 from ottla.tools import options
 from ottla.tools.output import Output, note, size_text
 from ottla.tools.spark import needed
@@ -16,7 +16,7 @@ def command(output: Output) -> None:
     Writes an archive of the classes that Spark loads into the user's cache (about 170 MB), once for each
     version of Java and pyspark. Everything in Ottla that starts Spark on this machine uses it.
     """
-    warming = needed.module("warming")
+    warming = needed.module("session.class_archive")
     note("Starting Spark four times: before, writing the archive, after …")
     found = warming.warm(find_java_home())
     output.done(

@@ -7,8 +7,8 @@ import click
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.admin.groups import Group
 from ottla.client.brokers import Brokers
-from ottla.streams.applications import NOT_RUNNING, RUNNING, Instance, instances_of
-from ottla.streams.metrics_server import read_dropped
+from ottla.streams.application.listing import NOT_RUNNING, RUNNING, Instance, instances_of
+from ottla.streams.application.metrics_server import read_dropped
 from ottla.tools import options
 from ottla.tools.group.describe import offset_rows
 from ottla.tools.moments import render_moment

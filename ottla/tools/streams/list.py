@@ -6,7 +6,7 @@ import click
 
 from ottla.client.admin.groups import Group
 from ottla.client.brokers import Brokers
-from ottla.streams.applications import NOT_RUNNING, RUNNING, application_ids, instances_of
+from ottla.streams.application.listing import NOT_RUNNING, RUNNING, application_ids, instances_of
 from ottla.tools import options
 from ottla.tools.group.describe import offset_rows
 from ottla.tools.output import Output

@@ -15,8 +15,7 @@ from click.core import ParameterSource
 
 from ottla.client.admin.groups import Group
 from ottla.client.brokers import Brokers
-from ottla.streams.app_settings import check_application_id, checkpoint_of
-from ottla.streams.application_reset import (
+from ottla.streams.application.reset import (
     CHECKPOINT,
     GROUP,
     Removal,
@@ -26,6 +25,7 @@ from ottla.streams.application_reset import (
     refuse_while_running,
     running,
 )
+from ottla.streams.settings.application import check_application_id, checkpoint_of
 from ottla.tools import options
 from ottla.tools.group.plan import Move
 from ottla.tools.group.targets import targeted

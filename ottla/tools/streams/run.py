@@ -13,12 +13,12 @@ from typing import Any
 import click
 
 from ottla.base.errors import ConfigError
-from ottla.streams.app_settings import AT_LEAST_ONCE, EXACTLY_ONCE
-from ottla.streams.app_states import State
-from ottla.streams.builder import StreamsBuilder
+from ottla.streams.application.states import State
+from ottla.streams.dsl.builder import StreamsBuilder
+from ottla.streams.model.user_errors import UsersErrors
 from ottla.streams.pipelines.problems import suggest
-from ottla.streams.topology import Topology
-from ottla.streams.user_errors import UsersErrors
+from ottla.streams.settings.application import AT_LEAST_ONCE, EXACTLY_ONCE
+from ottla.streams.topology.topology import Topology
 from ottla.tools import options
 from ottla.tools.output import Output, note
 from ottla.tools.spark import needed
@@ -73,7 +73,7 @@ def command(
         given["py_files"] = [_file_of(module)]
     # Only now: it needs Spark, which may not be there.
     needed.check_installed()
-    app = importlib.import_module("ottla.streams.app").KafkaStreams(
+    app = importlib.import_module("ottla.streams.kafka_streams").KafkaStreams(
         topology,
         told,
         application_id=application_id or module.rpartition(".")[2],

@@ -53,7 +53,7 @@ def command(brokers: Brokers, output: Output, **words: Any) -> None:
             f"{folder} is not empty: name another folder, or replace it with --overwrite"
         )
     starts, ends = _range(brokers, words)
-    exporting = needed.module("topic_files")
+    exporting = needed.module("pipelines.topic_files")
     settings = exporting.ExportSettings(
         topic=words["topic"],
         folder=str(folder),

@@ -52,7 +52,7 @@ def command(brokers: Brokers, output: Output, **words: Any) -> None:
     needed.check_installed()
     topic = describe_topic(brokers, words["topic"]).name
     files = words["files"]
-    loading = needed.module("topic_files")
+    loading = needed.module("pipelines.topic_files")
     settings = loading.LoadSettings(
         topic=topic,
         format=words["file_format"] or _format_of(files),

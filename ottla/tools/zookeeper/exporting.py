@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from ottla.cluster import carrying
+from ottla.cluster import zookeeper_transfer
 from ottla.tools.output import Output
 from ottla.tools.zookeeper.transfer import Route, between, carry, directory, ensemble
 
@@ -21,6 +21,11 @@ def command(output: Output, data: Path, connect: str, **how: bool) -> None:
     """
     carry(
         output,
-        Route(directory(data, must_exist=True), ensemble(connect), connect, carrying.for_kafka),
+        Route(
+            directory(data, must_exist=True),
+            ensemble(connect),
+            connect,
+            zookeeper_transfer.for_kafka,
+        ),
         **how,
     )

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from ottla.cluster import carrying
+from ottla.cluster import zookeeper_transfer
 from ottla.tools.output import Output
 from ottla.tools.zookeeper.transfer import Route, between, carry, directory, ensemble
 
@@ -22,6 +22,11 @@ def command(output: Output, data: Path, connect: str, **how: bool) -> None:
     """
     carry(
         output,
-        Route(ensemble(connect), directory(data, must_exist=False), str(data), carrying.for_ottla),
+        Route(
+            ensemble(connect),
+            directory(data, must_exist=False),
+            str(data),
+            zookeeper_transfer.for_ottla,
+        ),
         **how,
     )

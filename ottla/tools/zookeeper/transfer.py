@@ -11,7 +11,7 @@ import click
 from ottla.base.clock import RealClock
 from ottla.base.errors import ConfigError
 from ottla.base.files import RealFileSystem
-from ottla.cluster import carrying
+from ottla.cluster import zookeeper_transfer
 from ottla.cluster.zk.embedded import EmbeddedTree
 from ottla.cluster.zk.journal import JOURNAL_PREFIX
 from ottla.cluster.zk.live import LiveSession
@@ -84,7 +84,7 @@ class Route(NamedTuple):
     source: Place
     target: Place
     name: str
-    adapt: Callable[[Sequence[carrying.Znode]], list[carrying.Znode]]
+    adapt: Callable[[Sequence[zookeeper_transfer.Znode]], list[zookeeper_transfer.Znode]]
 
 
 def carry(output: Output, route: Route, *, replace: bool, dry_run: bool) -> None:
@@ -98,17 +98,17 @@ def carry(output: Output, route: Route, *, replace: bool, dry_run: bool) -> None
     output.done(f"Carried {len(nodes)} nodes to {name}.", nodes=len(nodes), target=name)
 
 
-async def _carry(route: Route, *, replace: bool, dry_run: bool) -> list[carrying.Znode]:
+async def _carry(route: Route, *, replace: bool, dry_run: bool) -> list[zookeeper_transfer.Znode]:
     async with route.source as source:
-        nodes = route.adapt(await carrying.read(source))
+        nodes = route.adapt(await zookeeper_transfer.read(source))
         if not nodes:
             raise ConfigError("there is nothing to carry: the tree is empty")
         if dry_run:
             return nodes
         async with route.target as target:
-            await carrying.check_vacant(target, route.name, nodes, replace=replace)
-            await carrying.remove_others(target, nodes)
+            await zookeeper_transfer.check_vacant(target, route.name, nodes, replace=replace)
+            await zookeeper_transfer.remove_others(target, nodes)
             with Progress("nodes", len(nodes)) as progress:
-                async for count in carrying.write(target, nodes):
+                async for count in zookeeper_transfer.write(target, nodes):
                     progress.advance(count)
     return nodes

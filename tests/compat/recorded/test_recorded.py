@@ -2,7 +2,7 @@
 
 import pytest
 
-from ottla.server.apis import ROWS
+from ottla.server.transport.apis import ROWS
 from ottla.wire.api_keys import APIS
 from tests.compat.recorded import ours, transcript
 from tests.compat.recorded.record import FOLDER

@@ -12,24 +12,24 @@ from pathlib import Path
 from typing import Any
 
 from ottla import streams
-from ottla.streams import (
-    config,
-    description,
-    handlers,
-    options,
-    processor,
-    queries,
-    records,
-    store_views,
+from ottla.streams.driver.mock_context import (
+    CapturedForward,
+    CapturedPunctuator,
+    MockProcessorContext,
 )
-from ottla.streams.mock_context import CapturedForward, CapturedPunctuator, MockProcessorContext
-from ottla.streams.node_context import NodeContext
-from ottla.streams.punctuators import Schedule
+from ottla.streams.driver.test_driver import TestInputTopic, TestOutputTopic, TestRecord
+from ottla.streams.model import records
+from ottla.streams.model.spelling import snake_case
+from ottla.streams.options import dsl_options
+from ottla.streams.processor import api
+from ottla.streams.processor.punctuators import Schedule
+from ottla.streams.queries import requests, store_views
 from ottla.streams.serdes import named
-from ottla.streams.spelling import snake_case
+from ottla.streams.settings import config, handlers
 from ottla.streams.stores import key_value, session, versioned, window
 from ottla.streams.stores.builders import StoreBuilder
-from ottla.streams.test_driver import TestInputTopic, TestOutputTopic, TestRecord
+from ottla.streams.task.node_context import NodeContext
+from ottla.streams.topology import describe
 from tests.streams.api.record import NAMES
 
 ROOT = Path(__file__).parents[3]
@@ -81,41 +81,41 @@ OURS: dict[str, tuple[Any, ...]] = {
     "KafkaStreams": (streams.KafkaStreams,),
     "KafkaStreams$State": (streams.State,),
     "StreamsMetadata": (streams.StreamsMetadata,),
-    "TopologyDescription": (description.TopologyDescription,),
-    "TopologyDescription$GlobalStore": (description.GlobalStore,),
-    "TopologyDescription$Subtopology": (description.Subtopology,),
+    "TopologyDescription": (describe.TopologyDescription,),
+    "TopologyDescription$GlobalStore": (describe.GlobalStore,),
+    "TopologyDescription$Subtopology": (describe.Subtopology,),
     **{
-        f"TopologyDescription${kind}": (description.NodeDescription,)
+        f"TopologyDescription${kind}": (describe.NodeDescription,)
         for kind in ("Node", "Processor", "Sink", "Source")
     },
-    "AutoOffsetReset": (options.AutoOffsetReset,),
-    "ContextualFixedKeyProcessor": (processor.FixedKeyProcessor,),
-    "ContextualProcessor": (processor.Processor,),
-    "ConnectedStoreProvider": (processor.ProcessorSupplier,),
+    "AutoOffsetReset": (dsl_options.AutoOffsetReset,),
+    "ContextualFixedKeyProcessor": (api.FixedKeyProcessor,),
+    "ContextualProcessor": (api.Processor,),
+    "ConnectedStoreProvider": (api.ProcessorSupplier,),
     "Cancellable": (Schedule,),
     "DefaultProductionExceptionHandler": (handlers.DefaultProductionExceptionHandler,),
     "ErrorHandlerContext": (handlers.ErrorHandlerContext,),
-    "FailureReason": (queries.FailureReason,),
+    "FailureReason": (requests.FailureReason,),
     "FixedKeyProcessorContext": (NodeContext, streams.ProcessorContext),
     "FixedKeyRecord": (records.Record,),
     "KeyValueStore": (key_value.KeyValueStore,),
     "MockProcessorContext": (MockProcessorContext(),),
     "MockProcessorContext$CapturedForward": (CapturedForward,),
     "MockProcessorContext$CapturedPunctuator": (CapturedPunctuator,),
-    "PositionBound": (queries.PositionBound,),
+    "PositionBound": (requests.PositionBound,),
     "ProcessingContext": (streams.ProcessorContext,),
     "ProcessorContext": (NodeContext, streams.ProcessorContext),
-    "QueryResult": (queries.QueryResult,),
-    "QueryableStoreTypes": (queries.QueryableStoreTypes,),
+    "QueryResult": (requests.QueryResult,),
+    "QueryableStoreTypes": (requests.QueryableStoreTypes,),
     "ReadOnlyKeyValueStore": (key_value.KeyValueStore, store_views.KeyValueView),
     "ReadOnlySessionStore": (session.SessionStore, store_views.SessionView),
     "ReadOnlyWindowStore": (window.WindowStore, store_views.WindowView),
-    "RecordContext": (processor.RecordContext,),
-    "ResultOrder": (queries.ResultOrder,),
+    "RecordContext": (api.RecordContext,),
+    "ResultOrder": (requests.ResultOrder,),
     "Serdes": (named.Serdes,),
     "SessionStore": (session.SessionStore,),
-    "StateQueryRequest$InStore": (queries.InStore,),
-    "StateQueryResult": (queries.StateQueryResult,),
+    "StateQueryRequest$InStore": (requests.InStore,),
+    "StateQueryResult": (requests.StateQueryResult,),
     "StoreBuilder": (StoreBuilder,),
     "StreamsConfig": (config.StreamsConfig,),
     "Suppressed$BufferConfig": (streams.BufferConfig,),

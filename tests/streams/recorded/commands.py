@@ -13,7 +13,7 @@ from ottla.streams import (
     ValueAndTimestamp,
     Windowed,
 )
-from ottla.streams.records import VersionedRecord
+from ottla.streams.model.records import VersionedRecord
 from ottla.streams.stores.builders import StoreBuilder
 from tests.streams.recorded.shapes import TEXT, Given, text
 from tests.streams.recorded.topologies import from_in

@@ -13,14 +13,14 @@ from ottla.streams import (
     TimeWindows,
     Topology,
 )
-from ottla.streams.handlers import (
+from ottla.streams.serdes import Serde
+from ottla.streams.settings.handlers import (
     ExceptionHandlers,
     LogAndContinueExceptionHandler,
     LogAndContinueProcessingExceptionHandler,
     LogAndContinueProductionExceptionHandler,
 )
-from ottla.streams.runtime import TaskSettings
-from ottla.streams.serdes import Serde
+from ottla.streams.task.task import TaskSettings
 from tests.streams.recorded.topologies import append, empty, from_in, merge_text, out, reduce_text
 
 _FAILING = ExceptionHandlers(

@@ -11,11 +11,11 @@ from ottla.base.files import RealFileSystem
 from ottla.base.options import Snapshot
 from ottla.base.rng import SeededRng
 from ottla.base.tasks import Tasks
-from ottla.cluster import options
 from ottla.cluster.image import BrokerImage, ClusterImage, PartitionState
+from ottla.cluster.options import option_tables
 from ottla.cluster.zk.embedded import EmbeddedTree
 from ottla.controller.loop import Controller
-from ottla.controller.notices import Fence, MetadataUpdate
+from ottla.controller.planning.notices import Fence, MetadataUpdate
 from ottla.controller.term import Dependencies
 
 
@@ -89,7 +89,7 @@ class World:
 
     def options(self) -> Snapshot:
         """Return the broker options that the test has set."""
-        return options.parse_broker_settings(self.settings).snapshot
+        return option_tables.parse_broker_settings(self.settings).snapshot
 
     def port(self, broker_id: int) -> NotingPort:
         """Return the port of a broker, the same for all its lives."""
@@ -102,7 +102,7 @@ class World:
             rng=SeededRng(broker_id),
             tasks=self.tasks,
             options=self.options,
-            topic_options=lambda _: options.topic_snapshot(self.options(), {}),
+            topic_options=lambda _: option_tables.topic_snapshot(self.options(), {}),
             port_of=lambda broker: self.port(broker.id),
             connect=self.tree.session,
         )

@@ -7,9 +7,9 @@ import pytest
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.cluster.zk.embedded import EmbeddedSession
 from ottla.cluster.znodes import PartitionsNode, PartitionStateNode
-from ottla.controller import creation
 from ottla.controller.loop import Controller
-from ottla.controller.requests import (
+from ottla.controller.planning import creation
+from ottla.controller.planning.requests import (
     Alteration,
     ConfigChange,
     ConfigRequest,

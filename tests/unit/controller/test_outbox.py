@@ -8,8 +8,8 @@ import pytest
 from ottla.base.errors import ErrorCode
 from ottla.base.tasks import Tasks
 from ottla.cluster.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
-from ottla.controller.notices import Delivered, Fence, MetadataUpdate, Notice
 from ottla.controller.outbox import Outbox
+from ottla.controller.planning.notices import Delivered, Fence, MetadataUpdate, Notice
 from tests.unit.controller.conftest import ImpatientClock, NotingPort
 
 TOPIC = TopicImage("t", b"i" * 16, (PartitionImage(0, 1, 0, isr=(1,), replicas=(1,)),))

@@ -6,7 +6,7 @@ import pytest
 
 from demo import events, results, topology
 from ottla.streams import TopologyTestDriver
-from ottla.streams.runtime import TaskSettings, TopicRecord
+from ottla.streams.task.task import TaskSettings, TopicRecord
 
 pytestmark = pytest.mark.slow
 

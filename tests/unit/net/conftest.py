@@ -1,4 +1,4 @@
-"""A transport and a household that tests drive by hand."""
+"""A transport and a endpoint that tests drive by hand."""
 
 import asyncio
 import struct
@@ -64,7 +64,7 @@ class HandTransport(asyncio.Transport):
 
 
 class HandHousehold:
-    """A household whose handler is a function of the test."""
+    """A endpoint whose handler is a function of the test."""
 
     name = "PLAINTEXT"
     is_serving = True
@@ -98,8 +98,8 @@ class Wire:
     def __init__(
         self, answer: Callable[[Connection, bytes], None], limits: Limits | None = None
     ) -> None:
-        self.household = HandHousehold(answer, limits or Limits())
-        self.connection = Connection(self.household)
+        self.endpoint = HandHousehold(answer, limits or Limits())
+        self.connection = Connection(self.endpoint)
         self.transport = HandTransport()
         self.transport.connection = self.connection
         self.connection.connection_made(self.transport)

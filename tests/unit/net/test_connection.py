@@ -31,15 +31,15 @@ async def test_frames_cut_anywhere_arrive_whole(wire_of, framed, echo, seed: int
         step = rng.choice([1, 2, 3, 4, 5, 1000, 70_000, 500_000])
         wire.receive(stream[position : position + step])
         position += step
-    assert wire.household.frames == bodies
+    assert wire.endpoint.frames == bodies
     assert wire.answers() == bodies
-    assert wire.household.budget.held_bytes == 0
+    assert wire.endpoint.budget.held_bytes == 0
 
 
 async def test_a_frame_can_be_patched_in_place(wire_of, framed) -> None:
     """Frames are writable, in the shared buffer and in private ones."""
     wire = wire_of(lambda connection, body: connection.send([body]))
-    original = wire.household.frame
+    original = wire.endpoint.frame
 
     def patch(connection: Connection, view: memoryview) -> None:
         view[0:1] = b"X"
@@ -48,7 +48,7 @@ async def test_a_frame_can_be_patched_in_place(wire_of, framed) -> None:
     wire.connection._handle = patch
     wire.receive(framed(b"a" * 10))
     wire.receive(framed(b"b" * 400_000))
-    assert [body[:2] for body in wire.household.frames] == [b"Xa", b"Xb"]
+    assert [body[:2] for body in wire.endpoint.frames] == [b"Xa", b"Xb"]
 
 
 async def test_answers_keep_the_order_of_requests(wire_of, framed) -> None:
@@ -63,7 +63,7 @@ async def test_answers_keep_the_order_of_requests(wire_of, framed) -> None:
 
     wire = wire_of(answer)
     wire.receive(b"".join(map(framed, (b"slow1", b"a", b"slow2", b"b"))))
-    assert wire.household.frames == [b"slow1", b"a", b"slow2", b"b"]
+    assert wire.endpoint.frames == [b"slow1", b"a", b"slow2", b"b"]
     replies[b"slow2"].send([b"2"])
     assert wire.answers() == []
     replies[b"slow1"].send([b"1"])
@@ -82,13 +82,13 @@ async def test_a_blocking_answer_stops_what_is_behind_it(wire_of, framed) -> Non
 
     wire = wire_of(answer)
     wire.receive(framed(b"slow") + framed(b"next") + framed(b"last"))
-    assert wire.household.frames == [b"slow"]
+    assert wire.endpoint.frames == [b"slow"]
     assert not wire.transport.is_reading_now
     replies[0].send([b"done"])
-    assert wire.household.frames == [b"slow", b"next", b"last"]
+    assert wire.endpoint.frames == [b"slow", b"next", b"last"]
     assert wire.answers() == [b"done", b"next", b"last"]
     assert wire.transport.is_reading_now
-    assert wire.household.budget.held_bytes == 0
+    assert wire.endpoint.budget.held_bytes == 0
 
 
 async def test_a_request_without_answer_leaves_no_bytes(wire_of, framed) -> None:
@@ -111,7 +111,7 @@ async def test_nothing_is_read_from_a_peer_that_does_not_read(wire_of, framed, e
     wire.transport.takes_all = False
     bodies = [bytes([number]) * 600 for number in range(20)]
     wire.receive(b"".join(map(framed, bodies)))
-    assert len(wire.household.frames) < 6
+    assert len(wire.endpoint.frames) < 6
     assert not wire.transport.is_reading_now
     while wire.transport.unsent:
         wire.transport.drain()
@@ -131,7 +131,7 @@ async def test_unsent_answers_are_counted_until_they_are_taken(wire_of, framed, 
     wire.receive(framed(b"x" * 20_000))
     assert wire.connection.answer_room_bytes == 0
     wire.connection.connection_lost(None)
-    assert wire.household.unsent.held_bytes == 0
+    assert wire.endpoint.unsent.held_bytes == 0
 
 
 @pytest.mark.parametrize("size", [-1, 0, 1001, 2**31 - 1])
@@ -140,7 +140,7 @@ async def test_an_impossible_size_closes(wire_of, echo, size: int) -> None:
     wire = wire_of(echo, Limits(frame_bytes_max=1000))
     wire.receive(size.to_bytes(4, "big", signed=True))
     assert wire.transport.is_closed
-    assert wire.household.frames == []
+    assert wire.endpoint.frames == []
 
 
 async def test_a_protocol_error_closes_after_earlier_answers(wire_of, framed) -> None:
@@ -155,7 +155,7 @@ async def test_a_protocol_error_closes_after_earlier_answers(wire_of, framed) ->
     wire.receive(framed(b"good") + framed(b"bad") + framed(b"never"))
     assert wire.answers() == [b"good"]
     assert wire.transport.is_closed
-    assert wire.household.frames == [b"good", b"bad"]
+    assert wire.endpoint.frames == [b"good", b"bad"]
 
 
 async def test_a_large_part_is_written_by_itself(wire_of, framed) -> None:
@@ -181,7 +181,7 @@ async def test_memory_follows_what_has_arrived(wire_of) -> None:
 async def test_a_connection_waits_when_the_budget_is_used_up(wire_of, framed, echo) -> None:
     """A frame that does not fit into the memory of all connections waits for its turn."""
     wire = wire_of(echo)
-    budget = wire.household.budget
+    budget = wire.endpoint.budget
     budget.hold(budget.limit_bytes)
     stream = framed(b"z" * 300_000)
     wire.receive(stream)
@@ -204,9 +204,9 @@ async def test_a_lost_connection_gives_everything_back(wire_of, framed) -> None:
 
     wire = wire_of(answer)
     wire.receive(framed(b"one") + framed(b"two" * 1000)[:100])
-    assert wire.household.budget.held_bytes > 0
+    assert wire.endpoint.budget.held_bytes > 0
     wire.connection.connection_lost(None)
-    assert wire.household.budget.held_bytes == 0
+    assert wire.endpoint.budget.held_bytes == 0
     assert abandoned == ["told"]
 
 
@@ -240,10 +240,10 @@ async def test_reading_ahead_has_an_end(wire_of, framed) -> None:
         Limits(pending_max=4),
     )
     wire.receive(b"".join(framed(bytes([number])) for number in range(10)))
-    assert len(wire.household.frames) == 4
+    assert len(wire.endpoint.frames) == 4
     while replies:
         replies.pop(0).send([b"ok"])
-    assert len(wire.household.frames) == 10
+    assert len(wire.endpoint.frames) == 10
     assert wire.answers() == [b"ok"] * 10
 
 

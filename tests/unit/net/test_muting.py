@@ -42,12 +42,12 @@ def test_the_answer_goes_out_and_the_next_request_waits(play, wire_of, framed) -
         assert wire.connection.is_muted
         assert not wire.transport.is_reading_now
         await asyncio.sleep(1.99)
-        assert wire.household.frames == [b"much"]
+        assert wire.endpoint.frames == [b"much"]
         await asyncio.sleep(0.02)
         assert wire.answers() == [b"much", b"next", b"last"]
         assert wire.transport.is_reading_now
         assert not wire.connection.is_muted
-        assert wire.household.budget.held_bytes == 0
+        assert wire.endpoint.budget.held_bytes == 0
 
     play(scene)
 
@@ -113,9 +113,9 @@ def test_an_answer_that_was_waited_for_is_sent(play, wire_of, framed) -> None:
         wire.connection.mute(2.0)
         replies[0].send([b"done"])
         assert wire.answers() == [b"done"]
-        assert wire.household.frames == [b"one"]
+        assert wire.endpoint.frames == [b"one"]
         await asyncio.sleep(2.01)
-        assert wire.household.frames == [b"one", b"two"]
+        assert wire.endpoint.frames == [b"one", b"two"]
 
     play(scene)
 
@@ -136,9 +136,9 @@ def test_a_peer_that_reads_again_stays_muted(play, wire_of, framed, echo) -> Non
         wire.receive(framed(b"y" * 100) + framed(b"z"))
         wire.connection.mute(2.0)
         await asyncio.sleep(2.01)
-        assert wire.household.frames[-1] == b"y" * 100
+        assert wire.endpoint.frames[-1] == b"y" * 100
         wire.transport.drain()
-        assert wire.household.frames[-1] == b"z"
+        assert wire.endpoint.frames[-1] == b"z"
 
     play(scene)
 
@@ -169,9 +169,9 @@ def test_a_muted_connection_that_ends_is_forgotten(play, wire_of, framed, end: s
             assert wire.transport.is_closed
         wire.connection.connection_lost(None)
         assert not wire.connection.is_muted
-        assert wire.household.budget.held_bytes == 0
+        assert wire.endpoint.budget.held_bytes == 0
         await asyncio.sleep(3)
-        assert wire.household.frames == [b"much"]
+        assert wire.endpoint.frames == [b"much"]
         wire.connection.mute(1.0)
         assert not wire.connection.is_muted
 

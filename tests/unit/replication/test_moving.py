@@ -11,8 +11,8 @@ from kafka.record.legacy_records import LegacyRecordBatchBuilder
 
 from ottla.base.errors import ErrorCode
 from ottla.replication.replicas import Replicas
-from ottla.storage.disk import LogDirectories
-from ottla.storage.log import Log
+from ottla.storage.directories.disk import LogDirectories
+from ottla.storage.log.log import Log
 from tests.handlers.logs import NODE, LogsBroker, logs_broker, values
 
 

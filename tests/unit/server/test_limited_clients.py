@@ -8,9 +8,9 @@ import pytest
 
 from ottla.base.options import Snapshot
 from ottla.base.tasks import Tasks
-from ottla.cluster.options import BROKER_OPTIONS
-from ottla.server.apis import Row
+from ottla.cluster.options.option_tables import BROKER_OPTIONS
 from ottla.server.quotas.clients import client_quotas
+from ottla.server.transport.apis import Row
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from ottla.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse

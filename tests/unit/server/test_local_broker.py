@@ -6,7 +6,7 @@ import pytest
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.cluster.image import BrokerImage, TopicImage
-from ottla.controller.notices import Fence, MetadataUpdate
+from ottla.controller.planning.notices import Fence, MetadataUpdate
 from ottla.server.local_broker import LocalBroker
 from tests.handlers.logs import NODE, LogsBroker
 

@@ -17,7 +17,7 @@ from ottla.base.files import RealFile, RealFileSystem
 from ottla.base.rng import SeededRng
 from ottla.cluster.zk.embedded import EmbeddedTree
 from ottla.cluster.znodes import BrokerIdNode
-from ottla.controller.elections import ElectionType
+from ottla.controller.planning.elections import ElectionType
 from ottla.server.node import Node
 from ottla.wire import headers
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic

@@ -4,9 +4,9 @@ from collections.abc import Coroutine, Sequence
 from typing import Any, TypeVar
 
 from ottla.base.rng import SeededRng
-from ottla.storage.cleaning import Cleaner, Settings
+from ottla.storage.cleaner.cleaning import Cleaner, Settings
 from ottla.storage.config import LogConfig
-from ottla.storage.log import Log
+from ottla.storage.log.log import Log
 from ottla.testing.sim.files import SimFileSystem
 from ottla.testing.sim.loop import SimLoop
 from ottla.wire.records import control

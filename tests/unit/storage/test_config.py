@@ -2,7 +2,7 @@
 
 import pytest
 
-from ottla.cluster.options import BROKER_OPTIONS, TOPIC_OPTIONS, topic_snapshot
+from ottla.cluster.options.option_tables import BROKER_OPTIONS, TOPIC_OPTIONS, topic_snapshot
 from ottla.storage.config import LONG_MAX, LogConfig
 
 

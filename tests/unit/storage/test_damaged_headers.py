@@ -10,9 +10,9 @@ import pytest
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.rng import SeededRng
-from ottla.storage import cleaning
-from ottla.storage.disk import LogDirectories
-from ottla.storage.log import Log
+from ottla.storage.cleaner import cleaning
+from ottla.storage.directories.disk import LogDirectories
+from ottla.storage.log.log import Log
 from ottla.wire.records import batch
 from ottla.wire.records.batch import HEADER_SIZE
 

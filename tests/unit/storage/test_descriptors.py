@@ -6,7 +6,7 @@ import pytest
 
 from ottla.base.errors import OutOfDescriptorsError, StorageError
 from ottla.storage.config import LogConfig
-from ottla.storage.disk import LogDirectories
+from ottla.storage.directories.disk import LogDirectories
 from ottla.testing.sim.files import SimFileSystem
 
 from .world import TOPIC_ID, World, make_batch, offsets

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ottla.storage.recovery import begin_swap
+from ottla.storage.log.recovery import begin_swap
 from tests.unit.storage.compacted import Compacted
 
 # The last record is in the last segment, which is not compacted.

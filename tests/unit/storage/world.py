@@ -8,10 +8,10 @@ from typing import Any
 from ottla.base.errors import StorageError
 from ottla.base.files import FileSystem, RealFileSystem
 from ottla.base.rng import SeededRng
-from ottla.storage import recovery
 from ottla.storage.config import LogConfig
-from ottla.storage.disk import LogDirectories
-from ottla.storage.log import Log, Surroundings
+from ottla.storage.directories.disk import LogDirectories
+from ottla.storage.log import recovery
+from ottla.storage.log.log import Dependencies, Log
 from ottla.wire.records.records import Record, encode_batch, iterate_batches, iterate_records
 
 START_MS = 1_700_000_000_000
@@ -84,10 +84,10 @@ class World:
         else:
             loaded = recovery.create(*arguments, self.clock.now_ms)
         self.loaded = loaded
-        surroundings = Surroundings(
+        dependencies = Dependencies(
             self.files, self.clock, SeededRng(1), self.failures.append, str(self.path)
         )
-        log = Log("t", 0, TOPIC_ID, self.config, loaded, surroundings)
+        log = Log("t", 0, TOPIC_ID, self.config, loaded, dependencies)
         OPENED.append(log)
         return log
 

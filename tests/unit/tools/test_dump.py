@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ottla.storage import checkpoints, txn_index
+from ottla.storage.files import checkpoints, txn_index
 from ottla.tools import main
 from ottla.wire import group_records
 from ottla.wire.records import batch, control

@@ -11,7 +11,7 @@ TOOLS = Path(needed.__file__).parents[1]
 NAMES = {
     name
     for file in TOOLS.rglob("*.py")
-    for name in re.findall(r'(?:needed\.|\b)module\("(\w+)"\)', file.read_text(encoding="utf-8"))
+    for name in re.findall(r'(?:needed\.|\b)module\("([\w.]+)"\)', file.read_text(encoding="utf-8"))
 }
 
 
@@ -23,4 +23,9 @@ def test_modules_that_are_imported_by_name_exist(name: str) -> None:
 
 def test_names_are_found() -> None:
     """Else the test above would hold of nothing."""
-    assert {"session", "warming", "pipeline_run", "topic_files"} <= NAMES
+    assert {
+        "session.session",
+        "session.class_archive",
+        "pipelines.run",
+        "pipelines.topic_files",
+    } <= NAMES

@@ -3,7 +3,7 @@
 import pytest
 
 from ottla.base.errors import ConfigError
-from ottla.cluster.options import unknown_names
+from ottla.cluster.options.option_tables import unknown_names
 from ottla.tools.broker.properties import parse_properties
 from ottla.tools.broker.settings import UpOptions, broker_settings
 

@@ -7,9 +7,9 @@ import pytest
 from confluent_kafka import Producer
 
 from ottla.client.admin.offsets import PROGRESS, CommittedOffset, commit_offsets
-from ottla.streams.election import Candidate, Election, ElectionSettings
-from ottla.streams.metrics_server import MetricsServer
-from ottla.streams.progress import Progress
+from ottla.streams.application.election import Candidate, Election, ElectionSettings
+from ottla.streams.application.metrics_server import MetricsServer
+from ottla.streams.application.progress import Progress
 from ottla.testing import Cluster
 
 

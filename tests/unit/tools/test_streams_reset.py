@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import Producer
 
 from ottla.client.admin.offsets import PROGRESS, CommittedOffset, commit_offsets, committed_offsets
-from ottla.streams.election import Candidate, Election, ElectionSettings
+from ottla.streams.application.election import Candidate, Election, ElectionSettings
 from ottla.testing import Cluster
 
 _QUERY = "3f0c9a52-0000-4000-8000-000000000000"

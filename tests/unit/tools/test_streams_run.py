@@ -9,7 +9,7 @@ import click
 import pytest
 
 from ottla.base.errors import ConfigError
-from ottla.streams.topology import Topology
+from ottla.streams.topology.topology import Topology
 from ottla.tools.streams.run import load_topology
 
 _MODULE = """
@@ -95,7 +95,7 @@ def test_options_of_set_reach_the_application_under_their_own_names(
         seen.append((config, words))
         raise ConfigError("seen")
 
-    monkeypatch.setattr("ottla.streams.app.KafkaStreams", refuse)
+    monkeypatch.setattr("ottla.streams.kafka_streams.KafkaStreams", refuse)
     pairs = "prices.url=http://here", "max.records=5", "processing.guarantee=exactly_once_v2"
     words = [each for pair in pairs for each in ("--set", pair)]
     assert "seen" in run("streams", "run", f"{module}:topology", *words).errors

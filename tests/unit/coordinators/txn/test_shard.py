@@ -8,10 +8,10 @@ import pytest
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.cluster import names
 from ottla.cluster.image import ClusterImage, PartitionImage, TopicImage
-from ottla.cluster.options import BROKER_OPTIONS
+from ottla.cluster.options.option_tables import BROKER_OPTIONS
 from ottla.coordinators.txn.machine import Producer
 from ottla.coordinators.txn.sending import MARKERS_AT_ONCE
-from ottla.coordinators.txn.service import STATE_TOPIC, Circumstances, TransactionCoordinator
+from ottla.coordinators.txn.service import STATE_TOPIC, Environment, TransactionCoordinator
 from ottla.coordinators.txn.state import EPOCH_MAX, TransactionState
 
 
@@ -71,7 +71,7 @@ class Transactions:
             producer_ids=self.ids,
             clock=self.world.clock,
             tasks=self.world.tasks,
-            now=Circumstances(lambda: self.options, lambda: self.image, lambda: self.version),
+            now=Environment(lambda: self.options, lambda: self.image, lambda: self.version),
         )
         return coordinator
 

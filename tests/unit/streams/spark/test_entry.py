@@ -4,10 +4,10 @@ import pyarrow as pa
 import pytest
 
 from ottla.streams import StreamsBuilder
-from ottla.streams.runtime import TaskSettings
-from ottla.streams.spark.envelopes import RECORDS, Slots, topic_records
-from ottla.streams.spark.layout import Application, lay_out
-from ottla.streams.spark.tasks import Entry
+from ottla.streams.spark.layout.envelopes import RECORDS, Slots, topic_records
+from ottla.streams.spark.layout.layout import Application, lay_out
+from ottla.streams.spark.stages.tasks import Entry
+from ottla.streams.task.task import TaskSettings
 from ottla.wire.records.columnar_partitioner import partitions_of
 
 KEYS = [b"%d" % number for number in range(20)]

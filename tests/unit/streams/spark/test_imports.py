@@ -5,7 +5,7 @@ import sys
 
 PROGRAM = """
 import sys
-import ottla.streams.spark.pipeline_source, ottla.streams.spark.source
+import ottla.streams.spark.stages.topology_source, ottla.streams.spark.connector.source
 print("pandas" in sys.modules)
 """
 

@@ -19,7 +19,7 @@ from ottla.streams import (
     VersionedRecord,
     Windowed,
 )
-from ottla.streams.store_views import view_of
+from ottla.streams.queries.store_views import view_of
 from ottla.streams.stores.builders import DefaultSerdes, StoreBuilder
 
 _DEFAULTS = DefaultSerdes(Serdes.string(), Serdes.string())

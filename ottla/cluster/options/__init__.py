@@ -1,0 +1,1 @@
+"""The option tables: brokers, topics, groups, quotas and client metrics."""

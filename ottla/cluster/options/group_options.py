@@ -1,0 +1,227 @@
+"""The options of groups of the consumer protocol: the broker's, and those of a single group.
+
+Names, types and limits are those of Apache Kafka 4.3; a default that differs says so in its text.
+Follows org.apache.kafka.coordinator.group.GroupCoordinatorConfig and GroupConfig (KIP-848, KIP-1263).
+"""
+
+from collections.abc import Mapping, Sequence
+
+from ottla.base.errors import ConfigError
+from ottla.base.options import OptionType, Scope, Snapshot, Table
+from ottla.cluster.options.option_rows import Rows, no_duplicates
+
+INT, LIST, STRING = OptionType.INT, OptionType.LIST, OptionType.STRING
+_broker = Rows(Scope.BROKER, dynamic=False).row
+
+ASSIGNORS = ("uniform", "range")
+PROTOCOLS = ("classic", "consumer", "share", "streams")
+_POLICIES = ("bidirectional", "upgrade", "downgrade", "disabled")
+
+
+def _protocols(value: Sequence[str]) -> str | None:
+    unknown = [item for item in value if item not in PROTOCOLS]
+    if unknown:
+        return f"it must be of: {', '.join(PROTOCOLS)}"
+    if "classic" not in value:
+        return "it must name the classic protocol"
+    return no_duplicates(value)
+
+
+def _assignors(value: Sequence[str]) -> str | None:
+    if not value or any(item not in ASSIGNORS for item in value):
+        return f"it must name some of: {', '.join(ASSIGNORS)}"
+    return no_duplicates(value)
+
+
+def _policy(value: str) -> str | None:
+    return None if value.lower() in _POLICIES else f"it must be one of: {', '.join(_POLICIES)}"
+
+
+BROKER_ROWS = (
+    _broker(
+        "group.coordinator.rebalance.protocols",
+        LIST,
+        ["classic", "consumer"],
+        "Protocols that groups may use. Kafka: also streams and share, which Ottla does not serve.",
+        _protocols,
+    ),
+    _broker(
+        "group.consumer.session.timeout.ms",
+        INT,
+        45_000,
+        "Milliseconds after which a member of the consumer protocol that was not heard of is "
+        "removed.",
+        minimum=1,
+    ),
+    _broker(
+        "group.consumer.min.session.timeout.ms",
+        INT,
+        45_000,
+        "Shortest consumer.session.timeout.ms that a group may be given.",
+        minimum=1,
+    ),
+    _broker(
+        "group.consumer.max.session.timeout.ms",
+        INT,
+        60_000,
+        "Longest consumer.session.timeout.ms that a group may be given.",
+        minimum=1,
+    ),
+    _broker(
+        "group.consumer.heartbeat.interval.ms",
+        INT,
+        5000,
+        "Milliseconds between the heartbeats of a member of the consumer protocol.",
+        minimum=1,
+    ),
+    _broker(
+        "group.consumer.min.heartbeat.interval.ms",
+        INT,
+        5000,
+        "Shortest consumer.heartbeat.interval.ms that a group may be given.",
+        minimum=1,
+    ),
+    _broker(
+        "group.consumer.max.heartbeat.interval.ms",
+        INT,
+        15_000,
+        "Longest consumer.heartbeat.interval.ms that a group may be given.",
+        minimum=1,
+    ),
+    _broker(
+        "group.consumer.max.size",
+        INT,
+        10_000,
+        "Most members of one group of the consumer protocol. Kafka: no limit.",
+        minimum=1,
+    ),
+    _broker(
+        "group.consumer.assignors",
+        LIST,
+        list(ASSIGNORS),
+        "Assignors that members may ask for; the first one serves those that ask for none.",
+        _assignors,
+    ),
+    _broker(
+        "group.consumer.migration.policy",
+        STRING,
+        "bidirectional",
+        "Which way a group with members may change its protocol: bidirectional, upgrade (to the "
+        "consumer protocol), downgrade (to the classic one) or disabled.",
+        _policy,
+    ),
+    _broker(
+        "group.consumer.assignment.interval.ms",
+        INT,
+        0,
+        "Milliseconds between two assignments of a group. Kafka: 1000.",
+        minimum=0,
+    ),
+    _broker(
+        "group.consumer.min.assignment.interval.ms",
+        INT,
+        0,
+        "Shortest consumer.assignment.interval.ms that a group may be given.",
+        minimum=0,
+    ),
+    _broker(
+        "group.consumer.max.assignment.interval.ms",
+        INT,
+        15_000,
+        "Longest consumer.assignment.interval.ms that a group may be given.",
+        minimum=0,
+    ),
+    _broker(
+        "group.consumer.regex.refresh.interval.ms",
+        INT,
+        600_000,
+        "Milliseconds after which the regular expressions of a group are looked up again.",
+        minimum=10_000,
+    ),
+)
+
+SESSION_TIMEOUT = "consumer.session.timeout.ms"
+HEARTBEAT_INTERVAL = "consumer.heartbeat.interval.ms"
+ASSIGNMENT_INTERVAL = "consumer.assignment.interval.ms"
+
+_group = Rows(Scope.GROUP).row
+
+# What a single group may be given: config resources of type 32.
+GROUP_OPTIONS = Table(
+    (
+        _group(
+            ASSIGNMENT_INTERVAL,
+            INT,
+            0,
+            "Milliseconds between two assignments of the group.",
+            minimum=0,
+            fallback=f"group.{ASSIGNMENT_INTERVAL}",
+        ),
+        _group(
+            HEARTBEAT_INTERVAL,
+            INT,
+            5000,
+            "Milliseconds between the heartbeats of a member.",
+            minimum=1,
+            fallback=f"group.{HEARTBEAT_INTERVAL}",
+        ),
+        _group(
+            SESSION_TIMEOUT,
+            INT,
+            45_000,
+            "Milliseconds after which a member that was not heard of is removed.",
+            minimum=1,
+            fallback=f"group.{SESSION_TIMEOUT}",
+        ),
+    )
+)
+
+
+def check_broker(broker: Snapshot) -> None:
+    """Raise ConfigError unless the broker's own values are within the limits it sets for groups."""
+    for name in GROUP_OPTIONS.rows:
+        low, high = _limits(name, broker)
+        value = broker.integer(f"group.{name}")
+        if not low <= value <= high:
+            raise ConfigError(
+                f"Invalid value {value} for configuration group.{name}: it must be from {low} to "
+                f"{high}, as the options min and max beside it say"
+            )
+    if broker.integer(f"group.{SESSION_TIMEOUT}") <= broker.integer(f"group.{HEARTBEAT_INTERVAL}"):
+        raise ConfigError(
+            f"group.{SESSION_TIMEOUT} must be greater than group.{HEARTBEAT_INTERVAL}"
+        )
+
+
+def check(settings: Mapping[str, str], broker: Snapshot) -> None:
+    """Raise ConfigError, with the reason, unless a group may have these settings."""
+    values = GROUP_OPTIONS.parse(settings).explicit
+    for name, value in values.items():
+        low, high = _limits(name, broker)
+        if not low <= value <= high:
+            raise ConfigError(
+                f"Invalid value {value} for configuration {name}: it must be from {low} to {high}"
+            )
+    session, heartbeat = (
+        values.get(name, broker.integer(f"group.{name}"))
+        for name in (SESSION_TIMEOUT, HEARTBEAT_INTERVAL)
+    )
+    if (SESSION_TIMEOUT in values or HEARTBEAT_INTERVAL in values) and session <= heartbeat:
+        raise ConfigError(
+            f"{SESSION_TIMEOUT} ({session}) must be greater than {HEARTBEAT_INTERVAL} ({heartbeat})"
+        )
+
+
+def effective(settings: Mapping[str, str], broker: Snapshot) -> dict[str, int]:
+    """Return a group's own settings, brought into the limits that the broker has now."""
+    found = {}
+    for name, value in GROUP_OPTIONS.parse(settings).explicit.items():
+        low, high = _limits(name, broker)
+        found[name] = min(max(value, low), high)
+    return found
+
+
+def _limits(name: str, broker: Snapshot) -> tuple[int, int]:
+    family, _, rest = name.partition(".")
+    lowest, highest = (f"group.{family}.{end}.{rest}" for end in ("min", "max"))
+    return broker.integer(lowest), broker.integer(highest)

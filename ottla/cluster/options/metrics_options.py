@@ -1,0 +1,29 @@
+"""The broker options of the port for metrics and health."""
+
+from ottla.base.options import OptionType, Scope
+from ottla.cluster.options.option_rows import Rows
+
+
+def parse_address(text: str) -> tuple[str, int] | None:
+    """Return host and port of `host:port`; None where it is none."""
+    host, colon, port = text.rpartition(":")
+    if not (host and colon and port.isdecimal() and int(port) < 65536):
+        return None
+    return host.strip("[]"), int(port)
+
+
+def _address(value: str) -> str | None:
+    return None if parse_address(value) else "it must look like host:port"
+
+
+ROWS = (
+    Rows(Scope.BROKER, dynamic=False).row(
+        "metrics.listener",
+        OptionType.STRING,
+        None,
+        "Ottla's own: host:port that serves /metrics for Prometheus (with the names of jmx_exporter "
+        "and kafka_exporter) and /healthz over HTTP; none where it is not set. Whoever reaches it "
+        "reads the names of topics and groups.",
+        check=_address,
+    ),
+)

@@ -1,0 +1,249 @@
+"""The option tables: what a topic and a broker can be told, and how one gives the other defaults.
+
+Parsing, DescribeConfigs, docs/options.md and the checks of CreateTopics and IncrementalAlterConfigs
+all read these rows. Pure: no files, no tree; `server.config_store` knows where settings are kept.
+Follows ServerTopicConfigSynonyms and KIP-226's order of sources.
+"""
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from ottla.base.errors import ConfigError
+from ottla.base.options import Snapshot, Table
+from ottla.cluster.options import broker_options, group_options, topic_options
+from ottla.cluster.options.option_rows import INERT
+
+TOPIC_OPTIONS = Table(topic_options.ROWS)
+BROKER_OPTIONS = Table(broker_options.ROWS)
+
+PRODUCER_EXPIRATION = "producer.id.expiration.ms"
+SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _milliseconds_per(unit: int) -> Callable[[Any], Any]:
+    # A limit below zero (-1: no limit) stays what it is.
+    return lambda value: value * unit if value >= 0 else -1
+
+
+class Synonym(NamedTuple):
+    """A broker option that can give a topic option its value, and how to convert it."""
+
+    name: str
+    convert: Callable[[Any], Any] = _same
+
+
+_HOURS = _milliseconds_per(3_600_000)
+_MINUTES = _milliseconds_per(60_000)
+
+# Where Kafka has several names for one setting, the first that is set counts.
+_SYNONYMS = {
+    "log.retention.ms": (
+        Synonym("log.retention.ms"),
+        Synonym("log.retention.minutes", _MINUTES),
+        Synonym("log.retention.hours", _HOURS),
+    ),
+    "log.roll.ms": (Synonym("log.roll.ms"), Synonym("log.roll.hours", _HOURS)),
+    "log.roll.jitter.ms": (
+        Synonym("log.roll.jitter.ms"),
+        Synonym("log.roll.jitter.hours", _HOURS),
+    ),
+    "log.flush.interval.ms": (
+        Synonym("log.flush.interval.ms"),
+        Synonym("log.flush.scheduler.interval.ms"),
+    ),
+}
+
+
+def broker_synonyms(name: str) -> tuple[Synonym, ...]:
+    """Return the broker options that can stand for broker option `name`, itself first."""
+    for synonyms in _SYNONYMS.values():
+        for index, synonym in enumerate(synonyms):
+            if synonym.name == name:
+                return synonyms[index:]
+    return (Synonym(name),)
+
+
+def topic_synonyms(name: str) -> tuple[Synonym, ...]:
+    """Return the broker options, first choice first, that give topic option `name` its default."""
+    fallback = TOPIC_OPTIONS.row(name).fallback
+    if fallback is None:
+        return ()
+    return _SYNONYMS.get(fallback, (Synonym(fallback),))
+
+
+def topic_default(broker: Snapshot, name: str) -> Any:
+    """Return the value that topic option `name` has on a broker where the topic sets none."""
+    synonyms = topic_synonyms(name)
+    for synonym in synonyms:
+        if broker[synonym.name] is not None:
+            return synonym.convert(broker[synonym.name])
+    return TOPIC_OPTIONS.row(name).default
+
+
+def topic_snapshot(broker: Snapshot, overrides: Mapping[str, str]) -> Snapshot:
+    """Return the options of a topic: its own settings, else the broker's, else the defaults.
+
+    ConfigError names a setting that is unknown or cannot be used.
+    """
+    values = {name: topic_default(broker, name) for name in TOPIC_OPTIONS.rows}
+    values.update(TOPIC_OPTIONS.parse(overrides).explicit)
+    # No topic can set it, but its logs follow it.
+    values[PRODUCER_EXPIRATION] = broker[PRODUCER_EXPIRATION]
+    return Snapshot(TOPIC_OPTIONS, values)
+
+
+def check_topic_settings(broker: Snapshot, overrides: Mapping[str, str]) -> None:
+    """Raise ConfigError where a topic may not have these settings, alone or together."""
+    values = topic_snapshot(broker, overrides)
+    _check_lags(values["min.compaction.lag.ms"], values["max.compaction.lag.ms"])
+
+
+def _check_lags(least: int, most: int) -> None:
+    if least > most:
+        raise ConfigError(
+            f"Invalid value {least} for configuration min.compaction.lag.ms: "
+            f"it must not be above max.compaction.lag.ms, which is {most}"
+        )
+
+
+class Listener(NamedTuple):
+    """One entry of `listeners`: its name, its security protocol, host ("" for all) and port."""
+
+    name: str
+    protocol: str
+    host: str
+    port: int
+
+
+def parse_listeners(broker: Snapshot, option: str = "listeners") -> list[Listener]:
+    """Return the listeners that an option names; ConfigError says what is wrong with one."""
+    protocols = _protocol_map(broker.text("listener.security.protocol.map"))
+    return [_parse_listener(text, option, protocols) for text in broker.strings(option)]
+
+
+def _protocol_map(text: str) -> dict[str, str]:
+    protocols = dict.fromkeys(SECURITY_PROTOCOLS, "")
+    protocols = {name: name for name in protocols}
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        name, _, protocol = item.partition(":")
+        if protocol.upper() not in SECURITY_PROTOCOLS:
+            raise BROKER_OPTIONS.row("listener.security.protocol.map").refusal(
+                text, f"{item!r} is not name:protocol, with one of {', '.join(SECURITY_PROTOCOLS)}"
+            )
+        protocols[name.upper()] = protocol.upper()
+    return protocols
+
+
+def _parse_listener(text: str, option: str, protocols: Mapping[str, str]) -> Listener:
+    refusal = BROKER_OPTIONS.row(option).refusal
+    scheme, found, address = text.partition("://")
+    host, colon, port = address.rpartition(":")
+    name = scheme.upper()
+    if not (found and colon and port.isdecimal() and int(port) < 65536):
+        raise refusal(text, "it must look like PLAINTEXT://host:port")
+    if name not in protocols:
+        raise refusal(text, f"listener.security.protocol.map names no protocol for {scheme}")
+    if protocols[name] != "PLAINTEXT":
+        raise refusal(text, f"only PLAINTEXT is served so far, not {protocols[name]}")
+    return Listener(name, protocols[name], host.strip("[]"), int(port))
+
+
+class BrokerSettings(NamedTuple):
+    """A checked broker configuration; `warnings` are sentences for the log or the terminal."""
+
+    snapshot: Snapshot
+    warnings: list[str]
+
+
+def parse_broker_settings(settings: Mapping[str, str]) -> BrokerSettings:
+    """Check a broker's configuration; ConfigError where it cannot be used.
+
+    As in Kafka, a name that nobody knows is a warning (plug-ins bring their own), not an error.
+    """
+    known = {name: text for name, text in settings.items() if name in BROKER_OPTIONS.rows}
+    snapshot = BROKER_OPTIONS.parse(known)
+    _refuse_unserved(settings, snapshot)
+    snapshot = _with_identity(snapshot)
+    _check_together(snapshot)
+    ignored = [
+        f"Configuration {name} has no effect: {BROKER_OPTIONS.row(name).doc}"
+        for name in known
+        if BROKER_OPTIONS.row(name).doc.startswith(INERT)
+    ]
+    return BrokerSettings(snapshot, unknown_names(settings) + ignored)
+
+
+def nearest(name: str, names: Iterable[str]) -> str | None:
+    """Return the name that a mistyped one was probably meant to be."""
+    found = difflib.get_close_matches(name, list(names), n=1, cutoff=0.75)
+    return found[0] if found else None
+
+
+def unknown_names(settings: Mapping[str, str]) -> list[str]:
+    """Return a sentence for each name that is no broker option, with the one probably meant."""
+    return [_unknown(name) for name in settings if name not in BROKER_OPTIONS.rows]
+
+
+def _unknown(name: str) -> str:
+    meant = nearest(name, BROKER_OPTIONS.rows)
+    hint = f"; did you mean {meant}?" if meant else ""
+    return f"Unknown configuration {name} is ignored{hint}"
+
+
+def refuse_unknown_names(settings: Mapping[str, str]) -> None:
+    """Raise ConfigError for a name that is no broker option; for settings that a person typed."""
+    for name in settings:
+        if name not in BROKER_OPTIONS.rows:
+            meant = nearest(name, BROKER_OPTIONS.rows)
+            hint = f"did you mean {meant}?" if meant else "docs/options.md lists them all"
+            raise ConfigError(f"There is no broker option {name}: {hint}")
+
+
+def _refuse_unserved(settings: Mapping[str, str], snapshot: Snapshot) -> None:
+    for name, reason in broker_options.REFUSED.items():
+        row = BROKER_OPTIONS.rows.get(name)
+        text = settings.get(name, "").strip()
+        if text and not (row is not None and snapshot[name] == row.default):
+            raise ConfigError(f"Invalid value {text} for configuration {name}: {reason}")
+
+
+def _with_identity(snapshot: Snapshot) -> Snapshot:
+    """Make node.id and broker.id agree, and fill log.dirs from log.dir."""
+    values = dict(snapshot.explicit)
+    node_id, broker_id = values.get("node.id"), values.get("broker.id", -1)
+    if node_id is not None and broker_id not in (-1, node_id):
+        raise ConfigError(
+            f"node.id is {node_id} but broker.id is {broker_id}: set only node.id, or both alike"
+        )
+    if node_id is None and broker_id >= 0:
+        values["node.id"] = broker_id
+    values["broker.id"] = values.get("node.id", snapshot["node.id"])
+    if not snapshot["log.dirs"]:
+        values["log.dirs"] = snapshot["log.dir"]
+    return Snapshot(BROKER_OPTIONS, values)
+
+
+def _check_together(snapshot: Snapshot) -> None:
+    """Check what no single row can: values that have to fit each other."""
+    _check_lags(
+        snapshot["log.cleaner.min.compaction.lag.ms"], snapshot["log.cleaner.max.compaction.lag.ms"]
+    )
+    group_options.check_broker(snapshot)
+    names = [listener.name for listener in parse_listeners(snapshot)]
+    for listener in parse_listeners(snapshot, "advertised.listeners"):
+        if listener.name not in names:
+            raise ConfigError(
+                f"Invalid value {listener.name} for configuration advertised.listeners: "
+                f"listeners has no listener of this name"
+            )
+    budget, largest = snapshot["queued.max.request.bytes"], snapshot["socket.request.max.bytes"]
+    if 0 < budget < largest:
+        raise ConfigError(
+            f"Invalid value {budget} for configuration queued.max.request.bytes: "
+            f"it must not be below socket.request.max.bytes, which is {largest}"
+        )

@@ -1,0 +1,1 @@
+"""The decisions of the controller: pure functions from images and requests to images, writes and notices."""

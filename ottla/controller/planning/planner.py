@@ -1,0 +1,330 @@
+"""Elections, writes and notices that follow from brokers that come, leave or lose a disk. Pure.
+
+Every function takes images and returns images, writes or notices; the term performs them. Brokers
+are sent the difference between two images, so that no change can be forgotten. Follows
+KafkaController.onBrokerStartup, onBrokerFailure, onReplicasBecomeOffline and
+ControllerBrokerRequestBatch.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from ottla.cluster import election
+from ottla.cluster.image import (
+    NO_LEADER,
+    BrokerImage,
+    ClusterImage,
+    PartitionImage,
+    PartitionState,
+    TopicImage,
+)
+from ottla.cluster.zk.port import Delete, Operation, SetData
+from ottla.cluster.znodes import PartitionsNode, PartitionStateNode
+from ottla.controller.planning.creation import (
+    Write,
+    create_state,
+    leader_and_isr,
+    new_partition,
+)
+from ottla.controller.planning.machines import PartitionStatus, move_partition, partition_status
+from ottla.controller.planning.notices import MetadataUpdate, Notice
+
+# Operations per multi: ZooKeeper rejects packets above one megabyte.
+OPERATIONS_MAX = 2000
+
+IsUnclean = Callable[[str], bool]
+
+
+class BrokerChange(NamedTuple):
+    """Brokers that came and brokers that left; a restarted one has a new epoch and is in both."""
+
+    came: frozenset[int]
+    gone: frozenset[int]
+
+
+def compare_brokers(
+    before: Mapping[int, BrokerImage], after: Mapping[int, BrokerImage]
+) -> BrokerChange:
+    """Return which brokers registered and which left between two reads of the registrations."""
+    gone = {
+        key
+        for key, broker in before.items()
+        if key not in after or after[key].epoch != broker.epoch
+    }
+    came = {
+        key
+        for key, broker in after.items()
+        if key not in before or before[key].epoch != broker.epoch
+    }
+    return BrokerChange(frozenset(came), frozenset(gone))
+
+
+def plan_brokers(
+    image: ClusterImage, after: Mapping[int, BrokerImage], is_unclean: IsUnclean
+) -> ClusterImage:
+    """Return the image after brokers came and left, with new leaders for the partitions affected.
+
+    A restarted broker is treated as one that left first: it may lose leaderships, and its replicas
+    start over.
+    """
+    change = compare_brokers(image.brokers, after)
+    # Even if no broker left: `image` may have been loaded without the restarted ones.
+    left = _elect_where_needed(
+        _without_failures(image, change).with_brokers(gone=change.gone), is_unclean
+    )
+    joined = left.with_brokers(after[key] for key in sorted(change.came))
+    return _in_one_step(image, _elect_where_needed(joined, is_unclean))
+
+
+def _without_failures(image: ClusterImage, change: BrokerChange) -> ClusterImage:
+    """Return the image without failures from before a restart: the broker reports them again."""
+    forgotten = change.came | change.gone
+    changed = [
+        topic.with_partitions(
+            replace(
+                item,
+                failed_replicas=tuple(key for key in item.failed_replicas if key not in forgotten),
+            )
+            for item in topic.partitions
+            if not forgotten.isdisjoint(item.failed_replicas)
+        )
+        for topic in image.topics.values()
+        if any(not forgotten.isdisjoint(item.failed_replicas) for item in topic.partitions)
+    ]
+    return image.with_topics(changed) if changed else image
+
+
+def plan_failures(
+    image: ClusterImage,
+    broker_id: int,
+    failed: Iterable[tuple[str, int]],
+    is_unclean: IsUnclean,
+) -> ClusterImage:
+    """Return the image after the log directory of these replicas of a broker failed (KIP-112).
+
+    Replicas that are already marked as failed change nothing; they stay marked until their broker
+    restarts.
+    """
+    by_topic: dict[str, list[PartitionImage]] = {}
+    for name, number in failed:
+        partition = image.partition(name, number)
+        if partition is None or broker_id not in partition.replicas:
+            continue
+        if broker_id not in partition.failed_replicas:
+            known = replace(partition, failed_replicas=(*partition.failed_replicas, broker_id))
+            by_topic.setdefault(name, []).append(known)
+    if not by_topic:
+        return image
+    topics = [image.topics[name].with_partitions(items) for name, items in by_topic.items()]
+    return _elect_where_needed(image.with_topics(topics), is_unclean)
+
+
+def _in_one_step(before: ClusterImage, after: ClusterImage) -> ClusterImage:
+    """Return `after` with leader epochs at most one ahead: brokers never see the intermediate ones."""
+    changed = []
+    for name, topic in after.topics.items():
+        former = before.topics[name]
+        if former is topic:
+            continue
+        changed.append(
+            topic.with_partitions(
+                replace(partition, leader_epoch=known.leader_epoch + 1)
+                for known, partition in zip(former.partitions, topic.partitions, strict=True)
+                if partition.leader_epoch > known.leader_epoch + 1
+            )
+        )
+    return after.with_topics(changed) if changed else after
+
+
+def plan_elections(image: ClusterImage, is_unclean: IsUnclean) -> ClusterImage:
+    """Return the image with a leader for every partition that needs one and can have one."""
+    return _elect_where_needed(image, is_unclean)
+
+
+def _elect_where_needed(image: ClusterImage, is_unclean: IsUnclean) -> ClusterImage:
+    changed = []
+    for topic in image.topics.values():
+        partitions = [
+            after
+            for partition in topic.partitions
+            if (after := _partition_elected(topic.name, partition, image.brokers, is_unclean))
+            is not partition
+        ]
+        if partitions:
+            changed.append(topic.with_partitions(partitions))
+    return image.with_topics(changed) if changed else image
+
+
+def _partition_elected(
+    topic: str,
+    partition: PartitionImage,
+    brokers: Mapping[int, BrokerImage],
+    is_unclean: IsUnclean,
+) -> PartitionImage:
+    """Return the partition with dead replicas removed from its ISR and, if possible, a leader."""
+    status = partition_status(partition, brokers)
+    if status is PartitionStatus.NEW:
+        return _first_leader(partition, brokers)
+    live = partition.live(brokers)
+    offline = tuple(item for item in partition.replicas if item not in live)
+    if offline != partition.offline_replicas:
+        partition = replace(partition, offline_replicas=offline)
+    if status is PartitionStatus.ONLINE:
+        return _without_dead(partition, live)
+    found = election.elect_for_offline(
+        partition.replicas, leader_and_isr(partition), live, allow_unclean=is_unclean(topic)
+    )
+    if found is None:
+        if partition.leader == NO_LEADER:
+            return partition
+        move_partition(status, PartitionStatus.OFFLINE)
+        # The ISR stays as it is: only its members hold every acknowledged record.
+        return _led(partition, NO_LEADER, partition.isr, is_recovering=partition.is_recovering)
+    move_partition(status, PartitionStatus.ONLINE)
+    return _led(partition, found.leader, found.isr, is_recovering=found.is_recovering)
+
+
+def _first_leader(partition: PartitionImage, brokers: Mapping[int, BrokerImage]) -> PartitionImage:
+    if not any(item in brokers for item in partition.replicas):
+        return partition
+    move_partition(PartitionStatus.NEW, PartitionStatus.ONLINE)
+    return new_partition(partition.partition, partition.replicas, brokers)
+
+
+def _without_dead(partition: PartitionImage, live: Collection[int]) -> PartitionImage:
+    isr = tuple(item for item in partition.isr if item in live)
+    if isr == partition.isr:
+        return partition
+    move_partition(PartitionStatus.ONLINE, PartitionStatus.ONLINE)
+    return _led(partition, partition.leader, isr, is_recovering=partition.is_recovering)
+
+
+def _led(
+    partition: PartitionImage, leader: int, isr: tuple[int, ...], *, is_recovering: bool
+) -> PartitionImage:
+    # Every decision increments the epoch, so that replicas can tell which decision is the latest.
+    return replace(
+        partition,
+        leader=leader,
+        leader_epoch=partition.leader_epoch + 1,
+        isr=isr,
+        is_recovering=is_recovering,
+    )
+
+
+def write_states(before: ClusterImage, after: ClusterImage, controller_epoch: int) -> list[Write]:
+    """Return the writes that change the partition states from one image to another, in batches.
+
+    The topics of a write carry the partition epochs that its nodes will have.
+    """
+    writes: list[Write] = []
+    batch = Write(())
+    for name, topic in after.topics.items():
+        if before.topics.get(name) is topic:
+            continue
+        write = topic_states(before.topics[name], topic, controller_epoch)
+        batch = Write(
+            batch.operations + write.operations,
+            batch.topics + write.topics,
+            batch.parents + write.parents,
+        )
+        if len(batch.operations) >= OPERATIONS_MAX:
+            writes.append(batch)
+            batch = Write(())
+    return [*writes, batch] if batch.topics else writes
+
+
+def topic_states(before: TopicImage, after: TopicImage, controller_epoch: int) -> Write:
+    """Return the write of those partition states of a topic that differ."""
+    operations: list[Operation] = []
+    written: list[PartitionImage] = []
+    parents: list[str] = []
+    for former, partition in zip(before.partitions, after.partitions, strict=True):
+        if leader_and_isr(former) == leader_and_isr(partition):
+            continue
+        if partition_status(former, ()) is PartitionStatus.NEW:
+            parents.append(PartitionsNode.partition_path(after.name, partition.partition))
+            operations.append(create_state(after.name, partition, controller_epoch))
+            continue
+        operations.append(
+            SetData(
+                PartitionStateNode.path(after.name, partition.partition),
+                PartitionStateNode.encode(leader_and_isr(partition), controller_epoch),
+                former.partition_epoch,
+            )
+        )
+        written.append(replace(partition, partition_epoch=former.partition_epoch + 1))
+    return Write(tuple(operations), (after.with_partitions(written),), tuple(parents))
+
+
+def plan_notices(
+    before: ClusterImage, after: ClusterImage, came: Collection[int] = ()
+) -> list[Notice]:
+    """Return the notice that takes each live broker from one image to another.
+
+    A broker that just registered receives the complete image, its own partitions first.
+    """
+    changed = [
+        topic for name, topic in after.topics.items() if before.topics.get(name) is not topic
+    ]
+    deleted = [name for name in before.topics if name not in after.topics]
+    brokers = after.brokers if before.brokers is not after.brokers else None
+    is_other_term = before.controller_epoch != after.controller_epoch
+    update = MetadataUpdate(brokers, changed, deleted)
+    fresh = _new_states(before, changed)
+    notices = []
+    for broker_id in after.brokers:
+        if broker_id in came:
+            everything = MetadataUpdate(
+                after.brokers, tuple(after.topics.values()), (), is_complete=True
+            )
+            states = states_of(broker_id, after)
+            notices.append(Notice(broker_id=broker_id, leaders=states, metadata=everything))
+        elif changed or deleted or brokers is not None or is_other_term:
+            states = [state for state in fresh if broker_id in state.replicas]
+            notices.append(Notice(broker_id=broker_id, leaders=states, metadata=update))
+    return notices
+
+
+def _new_states(before: ClusterImage, changed: Iterable[TopicImage]) -> list[PartitionState]:
+    """Return the states of the partitions that replicas must act on."""
+    states: list[PartitionState] = []
+    for topic in changed:
+        former = before.topics.get(topic.name)
+        if former is None:
+            states += topic.states(is_new=True)
+            continue
+        for partition, state in zip(topic.partitions, topic.states(), strict=True):
+            known = former.partition(partition.partition)
+            is_new = partition_status(known, ()) in (
+                PartitionStatus.NON_EXISTENT,
+                PartitionStatus.NEW,
+            )
+            # Other offline replicas are metadata; replicas do not act on them.
+            if known is None or partition != replace(
+                known,
+                offline_replicas=partition.offline_replicas,
+                failed_replicas=partition.failed_replicas,
+            ):
+                states.append(replace(state, is_new=is_new))
+    return states
+
+
+def states_of(broker_id: int, image: ClusterImage) -> list[PartitionState]:
+    """Return the state of every partition that has a replica on this broker."""
+    topics = image.topics.values()
+    return [state for topic in topics for state in topic.states() if broker_id in state.replicas]
+
+
+def write_removal(paths: Sequence[str]) -> list[Write]:
+    """Return the writes that remove nodes, children before parents.
+
+    The first path, the node of the deletion request, is removed last, so that an interrupted
+    removal is resumed.
+    """
+    deepest_first = sorted(reversed(paths), key=lambda path: path.count("/"), reverse=True)
+    return [
+        Write(tuple(Delete(path) for path in deepest_first[start : start + OPERATIONS_MAX]))
+        for start in range(0, len(deepest_first), OPERATIONS_MAX)
+    ]

@@ -1,0 +1,150 @@
+"""JoinGroup: who may come in, under which id, and whether that makes a rebalance.
+
+Follows GroupMetadataManager.classicGroupJoin and KIP-394 (ids are handed out before the join).
+"""
+
+from ottla.base.errors import ErrorCode
+from ottla.coordinators.classic import static
+from ottla.coordinators.classic.events import Join, Timer, TimerKind
+from ottla.coordinators.classic.rebalance import (
+    complete_join_if_all_joined,
+    joined,
+    rebalance_or_complete_join,
+    refuse_join,
+)
+from ottla.coordinators.classic.state import Group, GroupState, Member, protocols_of
+from ottla.coordinators.classic.transition import Turn
+from ottla.wire.messages.join_group import JoinGroupRequest
+
+# KIP-394: from this version on a new member first gets its id and joins with it.
+ID_FIRST_VERSION = 4
+# KIP-800: clients cut their reasons at this length; others are cut here.
+REASON_LENGTH_MAX = 255
+
+
+def join(turn: Turn, event: Join) -> None:
+    """Handle a JoinGroup request."""
+    group, request = turn.group, event.request
+    if not _has_room(turn, request.member_id):
+        _turn_away(turn, event)
+    elif not group.supports(request.protocol_type, [item.name for item in request.protocols]):
+        code = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+        refuse_join(turn, event.ticket, code, request.member_id)
+    elif not request.member_id:
+        _join_new(turn, event)
+    elif request.member_id in group.pending_members and request.group_instance_id is None:
+        add_member(turn, event, request.member_id)
+    else:
+        _join_known(turn, event)
+
+
+def _has_room(turn: Turn, member_id: str) -> bool:
+    group, max_size = turn.group, turn.settings.max_size
+    if group.state is GroupState.EMPTY:
+        return True
+    if group.state is GroupState.PREPARING_REBALANCE:
+        # Counting those who wait turns the last ones away if the limit was lowered.
+        return member_id in group.awaiting_join or len(group.awaiting_join) < max_size
+    return member_id in group.members or len(group.members) < max_size
+
+
+def _turn_away(turn: Turn, event: Join) -> None:
+    member_id = event.request.member_id
+    if member_id:
+        turn.group.remove(member_id)
+        turn.end_session(member_id)
+    turn.note(f"full, turned away client={event.client_id}")
+    refuse_join(turn, event.ticket, ErrorCode.GROUP_MAX_SIZE_REACHED, "")
+    complete_join_if_all_joined(turn)
+
+
+def _join_new(turn: Turn, event: Join) -> None:
+    group, request = turn.group, event.request
+    if request.group_instance_id is not None:
+        member_id = f"{request.group_instance_id}-{event.fresh_id}"
+        current = group.static_members.get(request.group_instance_id)
+        if current is None:
+            add_member(turn, event, member_id)
+        else:
+            static.replace(turn, event, current, member_id)
+        return
+    member_id = f"{event.client_id}-{event.fresh_id}"
+    if event.api_version < ID_FIRST_VERSION:
+        add_member(turn, event, member_id)
+        return
+    if len(group.pending_members) >= turn.settings.max_size:
+        # Ids cost a client nothing, so there must be an end to them.
+        refuse_join(turn, event.ticket, ErrorCode.GROUP_MAX_SIZE_REACHED, "")
+        return
+    group.pending_members.add(member_id)
+    turn.set_timer(Timer(TimerKind.SESSION, member_id), request.session_timeout_ms)
+    refuse_join(turn, event.ticket, ErrorCode.MEMBER_ID_REQUIRED, member_id)
+
+
+def add_member(turn: Turn, event: Join, member_id: str) -> None:
+    """Take a new member in and have it wait for the rebalance that this makes."""
+    group, request = turn.group, event.request
+    if group.state is GroupState.PREPARING_REBALANCE and group.initial_delay is not None:
+        group.is_new_member_added = True
+    if not group.members:
+        group.protocol_type = request.protocol_type
+    group.add(
+        Member(
+            member_id=member_id,
+            group_instance_id=request.group_instance_id,
+            client_id=event.client_id,
+            client_host=event.client_host,
+            session_timeout_ms=request.session_timeout_ms,
+            rebalance_timeout_ms=request.rebalance_timeout_ms,
+            protocols=protocols_of(request.protocols),
+            is_new=True,
+        )
+    )
+    turn.await_join(member_id, event.ticket)
+    # Until its join is answered a new member cannot send heartbeats.
+    timer = Timer(TimerKind.SESSION, member_id)
+    turn.set_timer(timer, turn.settings.new_member_join_timeout_ms)
+    rebalance_or_complete_join(turn, f"new member {member_id}{reason_of(request)}")
+
+
+def _join_known(turn: Turn, event: Join) -> None:
+    group, request = turn.group, event.request
+    code = group.identity_error(request.member_id, request.group_instance_id)
+    if code is not ErrorCode.NONE:
+        refuse_join(turn, event.ticket, code, request.member_id)
+        return
+    member = group.members[request.member_id]
+    if _has_all_it_needs(group, member, request):
+        turn.answer(event.ticket, joined(group, member))
+        return
+    update_member(turn, event, member)
+    reason = f"{member.member_id} joins again{reason_of(request)}"
+    rebalance_or_complete_join(turn, reason)
+
+
+def _has_all_it_needs(group: Group, member: Member, request: JoinGroupRequest) -> bool:
+    """Tell whether a repeated join changes nothing, so that the generation need not end.
+
+    A leader that joins a stable group again wants a rebalance: the topics may have changed.
+    """
+    is_same = member.has_protocols(protocols_of(request.protocols))
+    if group.state is GroupState.COMPLETING_REBALANCE:
+        return is_same
+    return group.state is GroupState.STABLE and is_same and member.member_id != group.leader
+
+
+def update_member(turn: Turn, event: Join, member: Member) -> None:
+    """Give a member what its join says, and have it wait for the rebalance."""
+    request = event.request
+    turn.group.update(
+        member,
+        protocols_of(request.protocols),
+        session_timeout_ms=request.session_timeout_ms,
+        rebalance_timeout_ms=request.rebalance_timeout_ms,
+    )
+    turn.await_join(member.member_id, event.ticket)
+
+
+def reason_of(request: JoinGroupRequest) -> str:
+    """Return the client's own reason (KIP-800) as it is added to the log line."""
+    return f" ({request.reason[:REASON_LENGTH_MAX]})" if request.reason else ""

@@ -1,0 +1,222 @@
+"""A rebalance from its reason to its next generation, and what ends it early.
+
+    Empty, Stable, CompletingRebalance --prepare--> PreparingRebalance
+    PreparingRebalance --complete_join--> CompletingRebalance, or Empty where nobody is left
+
+Follows the classic-group part of Kafka's GroupMetadataManager.
+"""
+
+from ottla.base.errors import ErrorCode
+from ottla.coordinators.classic.events import JOIN_TIMER, SYNC_TIMER, Ticket
+from ottla.coordinators.classic.state import Group, GroupState, InitialDelay, Member
+from ottla.coordinators.classic.stored import metadata_value
+from ottla.coordinators.classic.transition import AfterEmpty, Turn
+from ottla.wire.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
+from ottla.wire.messages.sync_group import SyncGroupResponse
+
+
+def rebalance_or_complete_join(turn: Turn, reason: str) -> None:
+    """Start a rebalance where that is possible, else end the join phase if nobody is missing."""
+    if turn.group.can_rebalance:
+        prepare(turn, reason)
+    else:
+        complete_join_if_all_joined(turn)
+
+
+def prepare(turn: Turn, reason: str) -> None:
+    """Start a rebalance: everyone has to join again."""
+    group = turn.group
+    if group.state is GroupState.COMPLETING_REBALANCE:
+        drop_assignments(turn, ErrorCode.REBALANCE_IN_PROGRESS)
+    group.pending_sync.clear()
+    turn.cancel_timer(SYNC_TIMER)
+    is_initial = group.state is GroupState.EMPTY
+    turn.note(f"rebalance from={group.state.value} generation={group.generation} reason={reason}")
+    group.transition(GroupState.PREPARING_REBALANCE, turn.now_ms)
+    if is_initial:
+        # The members of a new group tend to come together.
+        delay_ms = turn.settings.initial_rebalance_delay_ms
+        remaining_ms = max(group.rebalance_timeout_ms - delay_ms, 0)
+        group.initial_delay = InitialDelay(delay_ms, remaining_ms)
+        turn.set_timer(JOIN_TIMER, delay_ms)
+    elif group.has_all_members_joined:
+        complete_join(turn)
+    else:
+        turn.set_timer(JOIN_TIMER, group.rebalance_timeout_ms)
+
+
+def complete_join_if_all_joined(turn: Turn) -> None:
+    """End the join phase if nobody is missing; the first one of a group waits for its delay."""
+    group = turn.group
+    if group.state is not GroupState.PREPARING_REBALANCE or group.initial_delay is not None:
+        return
+    if group.has_all_members_joined:
+        complete_join(turn)
+
+
+def join_timer_fired(turn: Turn) -> None:
+    """End the join phase with those who have joined, or wait on while new members keep coming."""
+    group = turn.group
+    if group.state is not GroupState.PREPARING_REBALANCE:
+        return
+    initial = group.initial_delay
+    is_delayed = initial is not None and initial.delay_ms > 0 and initial.remaining_ms > 0
+    if initial is not None and is_delayed and group.is_new_member_added:
+        group.is_new_member_added = False
+        delay_ms = min(turn.settings.initial_rebalance_delay_ms, initial.remaining_ms)
+        remaining_ms = max(initial.remaining_ms - initial.delay_ms, 0)
+        group.initial_delay = InitialDelay(delay_ms, remaining_ms)
+        turn.set_timer(JOIN_TIMER, delay_ms)
+        return
+    complete_join(turn)
+
+
+def complete_join(turn: Turn) -> None:
+    """Go on to the next generation with the members that have joined, and the absent static ones."""
+    group = turn.group
+    turn.cancel_timer(JOIN_TIMER)
+    group.initial_delay = None
+    group.is_new_member_added = False
+    absent = [
+        member_id
+        for member_id, member in group.members.items()
+        if member_id not in group.awaiting_join and not member.is_static
+    ]
+    for member_id in absent:
+        group.remove(member_id)
+        turn.end_session(member_id)
+    if absent:
+        turn.note(f"removed members that have not joined: {', '.join(absent)}")
+    if group.members and not group.elect_joined_leader():
+        # Only absent static members are left: their sessions decide.
+        turn.note("nobody has joined, waiting on")
+        turn.set_timer(JOIN_TIMER, group.rebalance_timeout_ms)
+        return
+    group.generation += 1
+    group.pending_sync.clear()
+    if group.members:
+        _start_generation(turn)
+    else:
+        _become_empty(turn)
+
+
+def _become_empty(turn: Turn) -> None:
+    group = turn.group
+    group.protocol_name = None
+    group.learn_subscribed_topics()
+    group.transition(GroupState.EMPTY, turn.now_ms)
+    turn.note(f"empty generation={group.generation}")
+    turn.persist(metadata_value(group, {}), AfterEmpty())
+
+
+def _start_generation(turn: Turn) -> None:
+    group = turn.group
+    group.protocol_name = group.elected_protocol()
+    group.learn_subscribed_topics()
+    group.transition(GroupState.COMPLETING_REBALANCE, turn.now_ms)
+    turn.note(
+        f"joined generation={group.generation} members={len(group.members)}"
+        f" leader={group.leader} protocol={group.protocol_name}"
+    )
+    for member in group.members.values():
+        turn.answer_join(member.member_id, joined(group, member))
+        turn.restart_session(member)
+        member.is_new = False
+        group.pending_sync.add(member.member_id)
+    turn.set_timer(SYNC_TIMER, group.rebalance_timeout_ms)
+
+
+def joined(group: Group, member: Member) -> JoinGroupResponse:
+    """Return what a member of the current generation is told; the leader hears of everyone."""
+    is_leader = member.member_id == group.leader
+    return JoinGroupResponse(
+        generation_id=group.generation,
+        protocol_type=group.protocol_type,
+        protocol_name=group.protocol_name,
+        leader=group.leader or "",
+        member_id=member.member_id,
+        members=everyone(group) if is_leader else [],
+    )
+
+
+def everyone(group: Group) -> list[JoinGroupResponseMember]:
+    """Return the members and their subscriptions, as the leader needs them to assign."""
+    assert group.protocol_name is not None
+    return [
+        JoinGroupResponseMember(
+            member_id=member.member_id,
+            group_instance_id=member.group_instance_id,
+            metadata=member.protocols[group.protocol_name],
+        )
+        for member in group.members.values()
+    ]
+
+
+def synced(group: Group, member: Member) -> SyncGroupResponse:
+    """Return a member's assignment."""
+    return SyncGroupResponse(
+        protocol_type=group.protocol_type,
+        protocol_name=group.protocol_name,
+        assignment=member.assignment,
+    )
+
+
+def drop_assignments(turn: Turn, code: ErrorCode) -> None:
+    """Forget the generation's assignments and tell an error to everyone who waits for one."""
+    assert turn.group.state is GroupState.COMPLETING_REBALANCE
+    for member in turn.group.members.values():
+        member.assignment = b""
+        if turn.answer_sync(member.member_id, SyncGroupResponse(error_code=code)):
+            turn.restart_session(member)
+
+
+def drop_member(turn: Turn, member_id: str) -> None:
+    """Remove a member; what it waits for is answered so that a living client joins anew."""
+    turn.answer_join_error(member_id, ErrorCode.UNKNOWN_MEMBER_ID, told_member_id="")
+    turn.answer_sync_error(member_id, ErrorCode.UNKNOWN_MEMBER_ID)
+    turn.group.remove(member_id)
+    turn.end_session(member_id)
+
+
+def session_timer_fired(turn: Turn, member_id: str) -> None:
+    """Remove a member that was not heard of, unless it waits for us."""
+    group = turn.group
+    if member_id in group.pending_members:
+        turn.note(f"pending member expired: {member_id}")
+        group.remove(member_id)
+        complete_join_if_all_joined(turn)
+        return
+    member = group.members.get(member_id)
+    if member is None:
+        return
+    is_waiting = member_id in group.awaiting_join or member_id in group.awaiting_sync
+    if is_waiting and not member.is_new:
+        return
+    drop_member(turn, member_id)
+    rebalance_or_complete_join(turn, f"session of {member_id} expired")
+
+
+def sync_timer_fired(turn: Turn) -> None:
+    """Remove the members that have not asked for their assignment in time."""
+    group = turn.group
+    if group.state not in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE):
+        return
+    if not group.pending_sync:
+        return
+    late = sorted(group.pending_sync)
+    for member_id in late:
+        drop_member(turn, member_id)
+    prepare(turn, f"no sync from {', '.join(late)}")
+
+
+def removed_members(turn: Turn, reason: str) -> None:
+    """Go on after members have left: rebalance those who stay."""
+    if turn.group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
+        prepare(turn, reason)
+    else:
+        complete_join_if_all_joined(turn)
+
+
+def refuse_join(turn: Turn, ticket: Ticket, code: ErrorCode, member_id: str) -> None:
+    """Answer a join that never began to wait."""
+    turn.answer(ticket, JoinGroupResponse(error_code=code, member_id=member_id))

@@ -1,0 +1,125 @@
+"""Static members that come back: a new member id takes the place of the old one (KIP-345, KIP-814).
+
+In a stable group that makes no rebalance, as long as the group would still elect the same protocol;
+the member only learns its new id, once that is stored.
+"""
+
+from dataclasses import replace as copy_of
+
+from ottla.base.errors import ErrorCode
+from ottla.coordinators.classic.events import Join, StoreFailed, Ticket
+from ottla.coordinators.classic.rebalance import (
+    complete_join_if_all_joined,
+    everyone,
+    joined,
+    prepare,
+    refuse_join,
+)
+from ottla.coordinators.classic.state import Group, GroupState, Member, protocols_of
+from ottla.coordinators.classic.stored import metadata_value
+from ottla.coordinators.classic.transition import AfterReplacement, Turn
+
+# KIP-814: from this version on a leader can be told that the assignments stand.
+SKIP_ASSIGNMENT_VERSION = 9
+
+
+def replace(turn: Turn, event: Join, old_member_id: str, new_member_id: str) -> None:
+    """Give the static member `old_member_id` its new id, and rebalance only where that must be."""
+    group = turn.group
+    old_leader = group.leader
+    turn.note(f"static member {old_member_id} is replaced by {new_member_id}")
+    _fence(turn, old_member_id)
+    old_member = group.members[old_member_id]
+    member = copy_of(
+        old_member,
+        member_id=new_member_id,
+        client_id=event.client_id,
+        client_host=event.client_host,
+    )
+    _put(group, old_member_id, member)
+    turn.end_session(old_member_id)
+    turn.restart_session(member)
+    _update(turn, event, member)
+    if group.state is GroupState.STABLE:
+        if group.elected_protocol() == group.protocol_name:
+            skips = event.api_version >= SKIP_ASSIGNMENT_VERSION
+            then = AfterReplacement(event.ticket, new_member_id, old_member, old_leader, skips)
+            assignments = {name: item.assignment for name, item in group.members.items()}
+            turn.persist(metadata_value(group, assignments), then)
+        else:
+            prepare(turn, f"static member {new_member_id} changes the protocol")
+    elif group.state is GroupState.COMPLETING_REBALANCE:
+        # The leader may be assigning to the old id at this moment.
+        prepare(turn, f"static member {new_member_id} has come back")
+    else:
+        complete_join_if_all_joined(turn)
+
+
+def _fence(turn: Turn, old_member_id: str) -> None:
+    """Tell whoever still waits under the old id that it has been replaced."""
+    turn.answer_join_error(old_member_id, ErrorCode.FENCED_INSTANCE_ID)
+    turn.answer_sync_error(old_member_id, ErrorCode.FENCED_INSTANCE_ID)
+
+
+def _put(group: Group, old_member_id: str, member: Member) -> None:
+    """Let `member` take the place of the old one, the leader's included."""
+    was_leader = group.leader == old_member_id
+    was_pending_sync = old_member_id in group.pending_sync
+    group.remove(old_member_id)
+    group.add(member)
+    if was_leader:
+        group.leader = member.member_id
+    if was_pending_sync:
+        group.pending_sync.add(member.member_id)
+
+
+def _update(turn: Turn, event: Join, member: Member) -> None:
+    request = event.request
+    turn.group.update(
+        member,
+        protocols_of(request.protocols),
+        session_timeout_ms=request.session_timeout_ms,
+        rebalance_timeout_ms=request.rebalance_timeout_ms,
+    )
+    turn.await_join(member.member_id, event.ticket)
+
+
+def replacement_stored(turn: Turn, then: AfterReplacement) -> None:
+    """Answer the join of the member that has come back; a rebalance meanwhile answers it later."""
+    group = turn.group
+    if group.state is not GroupState.STABLE or not _is_waiting(group, then):
+        return
+    member = group.members[then.new_member_id]
+    response = joined(group, member)
+    is_leader = group.leader == then.new_member_id
+    if then.skips_assignment:
+        response.skip_assignment = is_leader
+        response.members = everyone(group) if is_leader else []
+    else:
+        # A leader of an older version must not assign again: it is told of its own old id.
+        response.leader = then.old_leader or ""
+        response.members = []
+    turn.answer_join(then.new_member_id, response)
+
+
+def replacement_failed(turn: Turn, then: AfterReplacement, event: StoreFailed) -> None:
+    """Undo the replacement that could not be stored.
+
+    One that is in the log stays, or memory would say otherwise than the log; the client joins again
+    and replaces it once more. So it does in a rebalance, which stores a record of its own.
+    """
+    group = turn.group
+    if group.state is not GroupState.STABLE or not _is_waiting(group, then):
+        return
+    del group.awaiting_join[then.new_member_id]
+    refuse_join(turn, then.ticket, event.code, "")
+    if event.is_written:
+        return
+    turn.end_session(then.new_member_id)
+    _put(group, then.new_member_id, then.old_member)
+    turn.restart_session(then.old_member)
+
+
+def _is_waiting(group: Group, then: AfterReplacement) -> bool:
+    ticket: Ticket | None = group.awaiting_join.get(then.new_member_id)
+    return ticket is not None and ticket == then.ticket

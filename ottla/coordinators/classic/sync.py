@@ -1,0 +1,103 @@
+"""SyncGroup and Heartbeat: from the leader's assignments to a stable group, and its members' pulse."""
+
+from ottla.base.errors import ErrorCode
+from ottla.coordinators.classic.events import SYNC_TIMER, Heartbeat, Sync, Touch
+from ottla.coordinators.classic.rebalance import drop_assignments, prepare, synced
+from ottla.coordinators.classic.state import Group, GroupState
+from ottla.coordinators.classic.stored import metadata_value
+from ottla.coordinators.classic.transition import AfterSync, Turn
+from ottla.wire.messages.heartbeat import HeartbeatResponse
+from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+
+def sync(turn: Turn, event: Sync) -> None:
+    """Handle a SyncGroup request: wait for the leader's assignments, or get those that stand."""
+    group, request = turn.group, event.request
+    code = _sync_error(group, request)
+    if code is not ErrorCode.NONE:
+        turn.answer(event.ticket, SyncGroupResponse(error_code=code))
+        return
+    _sync_received(turn, request.member_id)
+    if group.state is GroupState.STABLE:
+        turn.answer(event.ticket, synced(group, group.members[request.member_id]))
+        return
+    turn.await_sync(request.member_id, event.ticket)
+    if request.member_id == group.leader:
+        _store_assignments(turn, request)
+
+
+def _sync_error(group: Group, request: SyncGroupRequest) -> ErrorCode:
+    code = group.identity_error(request.member_id, request.group_instance_id)
+    if code is not ErrorCode.NONE:
+        return code
+    if request.generation_id != group.generation:
+        return ErrorCode.ILLEGAL_GENERATION
+    # KIP-559; older versions leave both out.
+    if request.protocol_type not in (None, group.protocol_type):
+        return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    if request.protocol_name not in (None, group.protocol_name):
+        return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    if group.state is GroupState.PREPARING_REBALANCE:
+        return ErrorCode.REBALANCE_IN_PROGRESS
+    return ErrorCode.NONE
+
+
+def _sync_received(turn: Turn, member_id: str) -> None:
+    turn.group.pending_sync.discard(member_id)
+    if not turn.group.pending_sync:
+        turn.cancel_timer(SYNC_TIMER)
+
+
+def _store_assignments(turn: Turn, request: SyncGroupRequest) -> None:
+    group = turn.group
+    given = {item.member_id: bytes(item.assignment) for item in request.assignments}
+    assignments = {member_id: given.get(member_id, b"") for member_id in group.members}
+    turn.note(f"assigned generation={group.generation} leader={request.member_id}")
+    then = AfterSync(group.generation, assignments)
+    turn.persist(metadata_value(group, assignments), then)
+
+
+def assignments_stored(turn: Turn, then: AfterSync) -> None:
+    """Become stable and give every waiting member its assignment, unless a rebalance began."""
+    group = turn.group
+    if not _is_current(group, then):
+        return
+    group.transition(GroupState.STABLE, turn.now_ms)
+    for member in group.members.values():
+        member.assignment = then.assignments.get(member.member_id, b"")
+        if turn.answer_sync(member.member_id, synced(group, member)):
+            turn.restart_session(member)
+    turn.note(f"stable generation={group.generation}")
+
+
+def assignments_failed(turn: Turn, then: AfterSync, code: ErrorCode) -> None:
+    """Tell the error to everyone who waits, and start over."""
+    if _is_current(turn.group, then):
+        drop_assignments(turn, code)
+        prepare(turn, f"assignments could not be stored: {code.name}")
+
+
+def _is_current(group: Group, then: AfterSync) -> bool:
+    is_completing = group.state is GroupState.COMPLETING_REBALANCE
+    return is_completing and group.generation == then.generation
+
+
+def heartbeat(turn: Turn, event: Heartbeat) -> None:
+    """Handle a Heartbeat request; it also tells the member of a rebalance."""
+    group, request = turn.group, event.request
+    code = group.identity_error(request.member_id, request.group_instance_id)
+    if code is ErrorCode.NONE and request.generation_id != group.generation:
+        code = ErrorCode.ILLEGAL_GENERATION
+    if code is ErrorCode.NONE:
+        turn.restart_session(group.members[request.member_id])
+        if group.state is GroupState.PREPARING_REBALANCE:
+            code = ErrorCode.REBALANCE_IN_PROGRESS
+    turn.answer(event.ticket, HeartbeatResponse(error_code=code))
+
+
+def touch(turn: Turn, event: Touch) -> None:
+    """Take an offset commit for a sign of life."""
+    member = turn.group.members.get(event.member_id)
+    alive_in = (GroupState.STABLE, GroupState.PREPARING_REBALANCE)
+    if member is not None and turn.group.state in alive_in:
+        turn.restart_session(member)

@@ -1,0 +1,149 @@
+"""One step of a group: the group, the moment, the settings, and the effects it collects."""
+
+from dataclasses import dataclass, field
+
+from ottla.base.errors import ErrorCode
+from ottla.coordinators.classic.events import (
+    Answer,
+    CancelTimer,
+    Effect,
+    Note,
+    Persist,
+    Response,
+    SetTimer,
+    Ticket,
+    Timer,
+    TimerKind,
+)
+from ottla.coordinators.classic.state import Group, Member
+from ottla.wire.group_records import GroupMetadataValue
+from ottla.wire.messages.join_group import JoinGroupResponse
+from ottla.wire.messages.sync_group import SyncGroupResponse
+
+
+@dataclass(frozen=True, slots=True)
+class MachineSettings:
+    """What a group needs of the broker's options; times in milliseconds.
+
+    A new member's join is given up after `new_member_join_timeout_ms`: the coordinator cannot
+    see that a client which waits has gone.
+    """
+
+    initial_rebalance_delay_ms: int = 0
+    max_size: int = 2**31 - 1
+    new_member_join_timeout_ms: int = 5 * 60 * 1000
+
+
+@dataclass(frozen=True, slots=True)
+class AfterSync:
+    """The leader's assignment is being stored; then everyone is answered."""
+
+    generation: int
+    assignments: dict[str, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class AfterReplacement:
+    """A static member's new id is being stored; then its join is answered, or undone."""
+
+    ticket: Ticket
+    new_member_id: str
+    old_member: Member
+    old_leader: str | None
+    skips_assignment: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AfterEmpty:
+    """The empty generation is being stored; then those who left are answered."""
+
+    answers: tuple[Answer, ...] = ()
+
+
+Store = AfterSync | AfterReplacement | AfterEmpty
+
+
+@dataclass(slots=True)
+class Stores:
+    """What has been given to be stored and is not yet decided, by token."""
+
+    waiting: dict[int, Store] = field(default_factory=dict)
+    next_token: int = 1
+
+
+@dataclass(slots=True)
+class Turn:
+    """Collects effects in the order in which they are to be performed."""
+
+    group: Group
+    now_ms: int
+    settings: MachineSettings
+    stores: Stores
+    effects: list[Effect] = field(default_factory=list)
+
+    def note(self, text: str) -> None:
+        """Write a line to the broker's log."""
+        self.effects.append(Note(text))
+
+    def answer(self, ticket: Ticket, response: Response) -> None:
+        """Send a response."""
+        self.effects.append(Answer(ticket, response))
+
+    def persist(self, value: GroupMetadataValue, then: Store) -> int:
+        """Store the group's metadata and remember what follows; return the token."""
+        token = self.stores.next_token
+        self.stores.next_token += 1
+        self.stores.waiting[token] = then
+        self.effects.append(Persist(token, value))
+        return token
+
+    def set_timer(self, timer: Timer, delay_ms: int) -> None:
+        """Start or move a deadline."""
+        self.effects.append(SetTimer(timer, delay_ms))
+
+    def cancel_timer(self, timer: Timer) -> None:
+        """Forget a deadline."""
+        self.effects.append(CancelTimer(timer))
+
+    def restart_session(self, member: Member) -> None:
+        """Give a member a whole session timeout from now on."""
+        self.set_timer(Timer(TimerKind.SESSION, member.member_id), member.session_timeout_ms)
+
+    def end_session(self, member_id: str) -> None:
+        """Expect nothing of a member any more."""
+        self.cancel_timer(Timer(TimerKind.SESSION, member_id))
+
+    def await_join(self, member_id: str, ticket: Ticket) -> None:
+        """Have a join wait for the rebalance; one that it supersedes is told to join again."""
+        self.answer_join_error(member_id, ErrorCode.REBALANCE_IN_PROGRESS)
+        self.group.awaiting_join[member_id] = ticket
+
+    def await_sync(self, member_id: str, ticket: Ticket) -> None:
+        """Have a sync wait for the leader; one that it supersedes is told to join again."""
+        self.answer_sync_error(member_id, ErrorCode.REBALANCE_IN_PROGRESS)
+        self.group.awaiting_sync[member_id] = ticket
+
+    def answer_join(self, member_id: str, response: JoinGroupResponse) -> bool:
+        """Answer a member's join if it waits for one."""
+        ticket = self.group.awaiting_join.pop(member_id, None)
+        if ticket is not None:
+            self.answer(ticket, response)
+        return ticket is not None
+
+    def answer_sync(self, member_id: str, response: SyncGroupResponse) -> bool:
+        """Answer a member's sync if it waits for one."""
+        ticket = self.group.awaiting_sync.pop(member_id, None)
+        if ticket is not None:
+            self.answer(ticket, response)
+        return ticket is not None
+
+    def answer_join_error(
+        self, member_id: str, code: ErrorCode, *, told_member_id: str | None = None
+    ) -> None:
+        """Answer a waiting join with an error; the member is told its own id unless another."""
+        told = member_id if told_member_id is None else told_member_id
+        self.answer_join(member_id, JoinGroupResponse(error_code=code, member_id=told))
+
+    def answer_sync_error(self, member_id: str, code: ErrorCode) -> None:
+        """Answer a waiting sync with an error."""
+        self.answer_sync(member_id, SyncGroupResponse(error_code=code))

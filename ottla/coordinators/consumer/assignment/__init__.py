@@ -1,0 +1,1 @@
+"""The assignment of a group of the consumer protocol: epochs, target, reconciliation."""

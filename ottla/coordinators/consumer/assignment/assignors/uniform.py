@@ -1,0 +1,193 @@
+"""The assignor `uniform`: as many partitions for every member, and as few moves as that allows.
+
+Where all read the same topics nobody has two more than another. Where they do not, no reader of a topic
+can hand over a partition of it to another reader who has at least two fewer. Follows Kafka's
+UniformAssignor.
+"""
+
+import heapq
+from collections.abc import Iterable
+from itertools import islice
+from typing import NamedTuple
+
+from ottla.coordinators.consumer.assignment.assignors.plan import Assignments, GroupPlan, frozen
+
+NAME = "uniform"
+
+# Rounds over all topics; each brings members closer, and few need more than two or three.
+ROUNDS_MAX = 16
+
+_Place = tuple[bytes, int]
+
+
+def assign(plan: GroupPlan) -> Assignments:
+    """Share the partitions out."""
+    if not plan.members:
+        return {}
+    return _assign_alike(plan) if plan.is_homogeneous else _Balance(plan).result()
+
+
+class _Room(NamedTuple):
+    member_id: str
+    places: int
+
+
+def _assign_alike(plan: GroupPlan) -> Assignments:
+    """Everybody keeps what a fair share allows; who has less gets what is free.
+
+    What a member keeps whole is not looked into: in a large group that is nearly everybody.
+    """
+    topics = next(iter(plan.members.values())).topics
+    free = _unowned(plan, topics)
+    total = sum(plan.partition_counts[topic] for topic in topics)
+    share, longer = divmod(total, len(plan.members))
+    kept: Assignments = {}
+    rooms: list[_Room] = []
+    for position, (member_id, member) in enumerate(plan.members.items()):
+        quota = share + (longer > 0)
+        kept[member_id] = held = {
+            topic: found for topic, found in member.target.items() if topic in topics
+        }
+        load = sum(map(len, held.values()))
+        if load > quota:
+            places = _held(held.items())
+            kept[member_id] = frozen(_by_topic(places[:quota]))
+            free += places[quota:]
+        room = max(quota - load, 0)
+        takes_extra = longer > 0
+        # Whoever does not need the extra place leaves it to others, while enough others are left.
+        if room and takes_extra and len(plan.members) - position > longer:
+            room -= 1
+            takes_extra = False
+        longer -= takes_extra
+        if room:
+            rooms.append(_Room(member_id, room))
+    rest = iter(free)
+    for member_id, count in rooms:
+        grown = {topic: set(found) for topic, found in kept[member_id].items()}
+        for topic, partition in islice(rest, count):
+            grown.setdefault(topic, set()).add(partition)
+        kept[member_id] = frozen(grown)
+    assert next(rest, None) is None, "partitions were left over"
+    return kept
+
+
+def _unowned(plan: GroupPlan, topics: Iterable[bytes]) -> list[_Place]:
+    """Return what nobody has, in order."""
+    taken: dict[bytes, set[int]] = {topic: set() for topic in topics}
+    for member in plan.members.values():
+        for topic, partitions in member.target.items():
+            if topic in taken:
+                taken[topic] |= partitions
+    return [
+        (topic, partition)
+        for topic in sorted(taken)
+        for partition in sorted(set(_numbers(plan, topic)) - taken[topic])
+    ]
+
+
+def _numbers(plan: GroupPlan, topic: bytes) -> range:
+    return range(plan.partition_counts[topic])
+
+
+def _held(target: Iterable[tuple[bytes, frozenset[int]]]) -> list[_Place]:
+    return [(topic, partition) for topic, found in target for partition in sorted(found)]
+
+
+def _by_topic(places: Iterable[_Place]) -> dict[bytes, set[int]]:
+    found: dict[bytes, set[int]] = {}
+    for topic, partition in places:
+        found.setdefault(topic, set()).add(partition)
+    return found
+
+
+class _Balance:
+    """Members by number, and who has which partition, while the members' topics differ."""
+
+    def __init__(self, plan: GroupPlan) -> None:
+        self._plan = plan
+        self._names = list(plan.members)
+        self._loads = [0] * len(self._names)
+        self._readers: dict[bytes, list[int]] = {}
+        for number, member in enumerate(plan.members.values()):
+            for topic in member.topics:
+                self._readers.setdefault(topic, []).append(number)
+        self._owners: dict[bytes, dict[int, int]] = {topic: {} for topic in self._readers}
+
+    def result(self) -> Assignments:
+        """Keep what may be kept, give out the rest, and move what brings members closer."""
+        self._keep()
+        topics = sorted(self._readers, key=self._rank)
+        for topic in topics:
+            self._fill(topic)
+        shared = [topic for topic in topics if len(self._readers[topic]) > 1]
+        for _ in range(ROUNDS_MAX):
+            if not any([self._even_out(topic) for topic in shared]):
+                break
+        found: dict[str, dict[bytes, set[int]]] = {name: {} for name in self._names}
+        for topic, owners in self._owners.items():
+            for partition, number in owners.items():
+                found[self._names[number]].setdefault(topic, set()).add(partition)
+        return {member_id: frozen(held) for member_id, held in found.items()}
+
+    def _rank(self, topic: bytes) -> tuple[float, int, bytes]:
+        readers = len(self._readers[topic])
+        return -self._plan.partition_counts[topic] / readers, readers, topic
+
+    def _keep(self) -> None:
+        for number, member in enumerate(self._plan.members.values()):
+            for topic, partition in _held(member.target.items()):
+                if topic in member.topics and partition not in self._owners[topic]:
+                    self._give(topic, partition, number)
+
+    def _give(self, topic: bytes, partition: int, number: int) -> None:
+        self._owners[topic][partition] = number
+        self._loads[number] += 1
+
+    def _fill(self, topic: bytes) -> None:
+        """Give each free partition to the reader who has the fewest."""
+        owners = self._owners[topic]
+        lightest = [(self._loads[number], number) for number in self._readers[topic]]
+        heapq.heapify(lightest)
+        for partition in _numbers(self._plan, topic):
+            if partition not in owners:
+                _, number = heapq.heappop(lightest)
+                self._give(topic, partition, number)
+                heapq.heappush(lightest, (self._loads[number], number))
+
+    def _even_out(self, topic: bytes) -> bool:
+        """Move partitions of a topic from who has the most to who has the fewest; tell if any."""
+        readers = self._readers[topic]
+        loads = [self._loads[number] for number in readers]
+        if max(loads) - min(loads) <= 1:
+            return False
+        held: dict[int, list[int]] = {}
+        for partition, number in sorted(self._owners[topic].items()):
+            held.setdefault(number, []).append(partition)
+        lightest = [(self._loads[number], number) for number in readers]
+        heaviest = [(-self._loads[number], number) for number in held]
+        heapq.heapify(lightest)
+        heapq.heapify(heaviest)
+        has_moved = False
+        while heaviest:
+            load, giver = heapq.heappop(heaviest)
+            if -load != self._loads[giver] or not held[giver]:
+                continue
+            taker = self._lightest(lightest)
+            if self._loads[giver] - self._loads[taker] <= 1:
+                break
+            self._loads[giver] -= 1
+            partition = held[giver].pop()
+            self._give(topic, partition, taker)
+            held.setdefault(taker, []).append(partition)
+            for number in (giver, taker):
+                heapq.heappush(heaviest, (-self._loads[number], number))
+                heapq.heappush(lightest, (self._loads[number], number))
+            has_moved = True
+        return has_moved
+
+    def _lightest(self, loads: list[tuple[int, int]]) -> int:
+        """Return who has the fewest; entries of a load that has changed are thrown away."""
+        while loads[0][0] != self._loads[loads[0][1]]:
+            heapq.heappop(loads)
+        return loads[0][1]

@@ -1,0 +1,114 @@
+"""What every change of a member entails: the group's next epoch, its target, the member's next step.
+
+Follows the middle part of GroupMetadataManager.consumerGroupHeartbeat, which joins of classic members
+share.
+"""
+
+from ottla.cluster.image import ClusterImage
+from ottla.coordinators.consumer.assignment import target, topics
+from ottla.coordinators.consumer.assignment.reconciliation import Reconciliation
+from ottla.coordinators.consumer.assignment.target import Target
+from ottla.coordinators.consumer.changes import (
+    CurrentChange,
+    GroupChange,
+    GroupEpoch,
+    MemberChange,
+    PartitionMetadataChange,
+)
+from ottla.coordinators.consumer.state import ConsumerGroup, Member, MemberState
+from ottla.coordinators.consumer.transition import Deadline, SetTimer, Turn
+from ottla.wire.messages.consumer_group_heartbeat import TopicPartitions
+
+
+def store_member(turn: Turn, old: Member, member: Member) -> bool:
+    """Write a member that has changed; tell whether it names other topics than before."""
+    if member == old:
+        return False
+    turn.changes.append(MemberChange(turn.group.group_id, member.member_id, member))
+    return member.subscribed_topics != old.subscribed_topics
+
+
+def update_epoch(turn: Turn, member: Member, *, must_bump: bool) -> int:
+    """Look at the topics where they or the members have changed; return the group's epoch."""
+    group = turn.group
+    if not must_bump and not turn.is_metadata_due:
+        return group.epoch
+    members = group.members_with(member)
+    names = group.topics_read(group.subscriptions(members))
+    metadata_hash = topics.metadata_hash(turn.topics.image, names)
+    epoch = group.epoch
+    if must_bump or metadata_hash != group.metadata_hash:
+        epoch += 1
+        turn.changes.append(GroupChange(group.group_id, GroupEpoch(epoch, metadata_hash)))
+        turn.note(f"epoch={epoch} members={len(members)}")
+    turn.checked_at_epoch = epoch
+    if group.has_partition_metadata:
+        turn.changes.append(PartitionMetadataChange(group.group_id, is_there=False))
+    return epoch
+
+
+def update_target(turn: Turn, member: Member, group_epoch: int) -> Target:
+    """Return the target of a member; made anew where it is of an older epoch than the group."""
+    group, settings = turn.group, turn.settings
+    if group.assignment_epoch >= group_epoch or not _is_time(turn):
+        return target.target_for(group, member)
+    members = group.members_with(member)
+    # The first target is that of one member, who is told it at once.
+    if group.assignment_timestamp_ms and target.is_large(group, members, turn.topics.image):
+        turn.is_target_wanted = True
+        return target.target_for(group, member)
+    job = target.job(
+        group,
+        members,
+        turn.topics.image,
+        default_assignor=settings.assignors[0],
+        epoch=group_epoch,
+    )
+    computed = job.run()
+    turn.changes += target.changes_of(group, computed, job, turn.now_ms)
+    turn.note(f"assigned epoch={group_epoch} assignor={job.assignor} members={len(members)}")
+    return Target(group_epoch, computed.get(member.member_id, {}))
+
+
+def _is_time(turn: Turn) -> bool:
+    """Tell whether the last target is old enough (KIP-1263)."""
+    last_ms, interval_ms = turn.group.assignment_timestamp_ms, turn.settings.assignment_interval_ms
+    return not last_ms or not interval_ms or turn.now_ms >= last_ms + interval_ms
+
+
+def reconcile(
+    turn: Turn,
+    member: Member,
+    goal: Target,
+    owned: list[TopicPartitions] | None,
+    *,
+    has_new_subscription: bool,
+) -> Member:
+    """Take the member's next step towards its target and return it as it is then."""
+    if not has_new_subscription and member.is_reconciled_to(goal.epoch):
+        return member
+    group = turn.group
+    ids = topic_ids(group, member, turn.topics.image)
+    stepped = Reconciliation(group, goal, ids, owned, has_new_subscription).step(member)
+    if stepped == member:
+        return member
+    turn.changes.append(CurrentChange(group.group_id, stepped.member_id, stepped))
+    if not stepped.is_classic:
+        if stepped.state is MemberState.UNREVOKED_PARTITIONS:
+            turn.timers.append(rebalance_timer(stepped))
+        else:
+            turn.cancel_timer(Deadline.REBALANCE, stepped.member_id)
+    return stepped
+
+
+def topic_ids(group: ConsumerGroup, member: Member, image: ClusterImage) -> frozenset[bytes]:
+    """Return the ids of the topics that a member reads and that exist."""
+    found = (image.topic(name) for name in group.topics_of(member))
+    return frozenset(topic.topic_id for topic in found if topic is not None)
+
+
+def rebalance_timer(member: Member) -> SetTimer:
+    """Return the deadline by which a member must have given back what it shall not have."""
+    return SetTimer(
+        Deadline.REBALANCE, member.member_id, member.rebalance_timeout_ms, epoch=member.epoch
+    )

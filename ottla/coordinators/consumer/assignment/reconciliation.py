@@ -1,0 +1,132 @@
+"""From what a member has to what it shall have: first it gives back, then it gets.
+
+A member stays in its epoch until it has confirmed that it gave back what it must (UNREVOKED_PARTITIONS),
+then it goes to the epoch of the target with whatever is free, and waits for what others still have
+(UNRELEASED_PARTITIONS). So no partition ever has two owners. Follows Kafka's CurrentAssignmentBuilder.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.coordinators.consumer.assignment.target import Target
+from ottla.coordinators.consumer.state import (
+    ConsumerGroup,
+    CurrentAssignment,
+    Member,
+    MemberState,
+)
+from ottla.wire.messages.consumer_group_heartbeat import TopicPartitions
+
+_Assignment = dict[bytes, dict[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciliation:
+    """What decides over a member's next step.
+
+    `owned` is what the member says that it has, None where it does not say. `topic_ids` are those it
+    reads; `has_new_subscription` that it reads others than before.
+    """
+
+    group: ConsumerGroup
+    target: Target
+    topic_ids: frozenset[bytes]
+    owned: list[TopicPartitions] | None
+    has_new_subscription: bool
+
+    def step(self, member: Member) -> Member:
+        """Return the member after its next step; the same one where it can make none."""
+        if member.state is MemberState.STABLE:
+            if member.epoch != self.target.epoch:
+                return self._next(member, member.epoch)
+            return self._shrunk(member) if self.has_new_subscription else member
+        if member.state is MemberState.UNREVOKED_PARTITIONS:
+            if self._owns(member.pending_revocation):
+                return self._shrunk(member) if self.has_new_subscription else member
+            return self._next(member, member.epoch)
+        if member.state is MemberState.UNRELEASED_PARTITIONS:
+            return self._next(member, member.epoch)
+        if self.owned is None or self.owned:
+            raise ApiError(
+                ErrorCode.FENCED_MEMBER_EPOCH,
+                "The consumer group member is in a unknown state. "
+                "The member must abandon all its partitions and rejoin.",
+            )
+        return self._next(member, self.target.epoch)
+
+    def _owns(self, assignment: CurrentAssignment) -> bool:
+        """Tell whether the member may still have some of it; it may where it does not say."""
+        if self.owned is None:
+            return True
+        return any(
+            partition in assignment.get(topic.topic_id, {})
+            for topic in self.owned
+            for partition in topic.partitions
+        )
+
+    def _shrunk(self, member: Member) -> Member:
+        """Take the topics away that the member does not read any more, and nothing else."""
+        kept = {
+            topic_id: epochs
+            for topic_id, epochs in member.assigned.items()
+            if topic_id in self.topic_ids
+        }
+        if len(kept) == len(member.assigned):
+            return member
+        pending: _Assignment = {
+            topic_id: dict(epochs) for topic_id, epochs in member.pending_revocation.items()
+        }
+        for topic_id, epochs in member.assigned.items():
+            if topic_id not in kept:
+                pending.setdefault(topic_id, {}).update(epochs)
+        if self._owns(pending):
+            return _revoking(member, member.epoch, kept, pending)
+        return replace(member.at_epoch(member.epoch), assigned=kept)
+
+    def _next(self, member: Member, epoch: int) -> Member:
+        kept: _Assignment = {}
+        revoked: _Assignment = {}
+        added: _Assignment = {}
+        waits = False
+        for topic_id in {**self.target.assignment, **member.assigned}:
+            reads = topic_id in self.topic_ids
+            wanted = self.target.assignment.get(topic_id, frozenset()) if reads else frozenset()
+            has = member.assigned.get(topic_id, {})
+            _put(kept, topic_id, {item: has[item] for item in has if item in wanted})
+            _put(revoked, topic_id, {item: has[item] for item in has if item not in wanted})
+            missing = [item for item in sorted(wanted) if item not in has]
+            free = [item for item in missing if self._is_free(member, topic_id, item)]
+            waits = waits or len(free) < len(missing)
+            _put(added, topic_id, dict.fromkeys(free, self.target.epoch))
+        if revoked and self._owns(revoked):
+            return _revoking(member, epoch, kept, revoked)
+        for topic_id, epochs in added.items():
+            kept.setdefault(topic_id, {}).update(epochs)
+        return replace(
+            member.at_epoch(self.target.epoch),
+            state=MemberState.UNRELEASED_PARTITIONS if waits else MemberState.STABLE,
+            assigned=kept,
+            pending_revocation={},
+        )
+
+    def _is_free(self, member: Member, topic_id: bytes, partition: int) -> bool:
+        # What the member itself gives back is its own to take again.
+        owner = self.group.owners.get((topic_id, partition))
+        return owner is None or partition in member.pending_revocation.get(topic_id, {})
+
+
+def _put(assignment: _Assignment, topic_id: bytes, epochs: Mapping[int, int]) -> None:
+    if epochs:
+        assignment[topic_id] = dict(epochs)
+
+
+def _revoking(
+    member: Member, epoch: int, kept: CurrentAssignment, revoked: CurrentAssignment
+) -> Member:
+    return replace(
+        member.at_epoch(epoch),
+        state=MemberState.UNREVOKED_PARTITIONS,
+        assigned=kept,
+        pending_revocation=revoked,
+    )

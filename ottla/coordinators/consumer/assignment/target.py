@@ -1,0 +1,116 @@
+"""The target assignment: what each member shall have from a group epoch on.
+
+That of a large group is computed beside the coordinator (`Job`), and written when it is done: until then
+members go on with the target that they have. Follows Kafka's TargetAssignmentBuilder.
+"""
+
+from typing import NamedTuple
+
+from ottla.cluster.image import ClusterImage
+from ottla.coordinators.consumer.assignment import topics
+from ottla.coordinators.consumer.assignment.assignors.offered import ASSIGNORS
+from ottla.coordinators.consumer.assignment.assignors.plan import Assignments, GroupPlan, MemberPlan
+from ottla.coordinators.consumer.changes import (
+    Change,
+    TargetChange,
+    TargetEpoch,
+    TargetEpochChange,
+)
+from ottla.coordinators.consumer.state import ConsumerGroup, Member, TargetAssignment
+
+# Members and partitions together, from where on an assignor is not run on the event loop.
+LARGE = 2000
+
+
+class Job(NamedTuple):
+    """A target that is to be computed: for whom, from which epoch of the group on, and how."""
+
+    epoch: int
+    assignor: str
+    plan: GroupPlan
+
+    def run(self) -> Assignments:
+        """Assign; may be done in another thread, since nothing here ever changes."""
+        return ASSIGNORS[self.assignor](self.plan)
+
+
+class Target(NamedTuple):
+    """The epoch of the target, and what one member shall have in it."""
+
+    epoch: int
+    assignment: TargetAssignment
+
+
+def target_for(group: ConsumerGroup, member: Member) -> Target:
+    """Return the target as it stands; a static member that comes back has that of its former life."""
+    held_by = group.static_members.get(member.instance_id or "", member.member_id)
+    return Target(group.assignment_epoch, group.target_of(held_by))
+
+
+def is_large(group: ConsumerGroup, members: list[Member], image: ClusterImage) -> bool:
+    """Tell whether an assignor would take so long that others had to wait for it."""
+    return len(members) + sum(_counts(group, members, image).values()) >= LARGE
+
+
+def job(
+    group: ConsumerGroup,
+    members: list[Member],
+    image: ClusterImage,
+    *,
+    default_assignor: str,
+    epoch: int,
+) -> Job:
+    """Return what is to be computed for these members."""
+    ids: dict[str, bytes | None] = {}
+    plans = {item.member_id: _plan(group, item, image, ids) for item in members}
+    assignor = group.preferred_assignor(members) or default_assignor
+    return Job(epoch, assignor, GroupPlan(plans, _counts(group, members, image)))
+
+
+def changes_of(
+    group: ConsumerGroup, computed: Assignments, job: Job, now_ms: int, *, is_later: bool = False
+) -> list[Change]:
+    """Return the changes that make `computed` the target.
+
+    Where it `is_later` than the job was made, members may have gone, and static ones have come back
+    under other ids.
+    """
+    named = _still_there(group, computed, job) if is_later else computed
+    changes: list[Change] = [
+        TargetChange(group.group_id, member_id, target)
+        for member_id, target in named.items()
+        if target != group.targets.get(member_id)
+    ]
+    changes.append(TargetEpochChange(group.group_id, TargetEpoch(job.epoch, now_ms)))
+    return changes
+
+
+def _still_there(group: ConsumerGroup, computed: Assignments, job: Job) -> Assignments:
+    named: Assignments = {}
+    for member_id, assignment in computed.items():
+        instance_id = job.plan.members[member_id].instance_id
+        now = member_id
+        if member_id not in group.members:
+            now = group.static_members.get(instance_id or "", "")
+        if now:
+            named[now] = assignment
+    return named
+
+
+def _counts(group: ConsumerGroup, members: list[Member], image: ClusterImage) -> dict[bytes, int]:
+    names: set[str] = set().union(*(group.topics_of(member) for member in members))
+    return topics.partition_counts(image, names)
+
+
+def _plan(
+    group: ConsumerGroup, member: Member, image: ClusterImage, ids: dict[str, bytes | None]
+) -> MemberPlan:
+    found = set()
+    for name in group.topics_of(member):
+        if name not in ids:
+            topic = image.topic(name)
+            ids[name] = None if topic is None else topic.topic_id
+        topic_id = ids[name]
+        if topic_id is not None:
+            found.add(topic_id)
+    return MemberPlan(frozenset(found), target_for(group, member).assignment, member.instance_id)

@@ -1,0 +1,277 @@
+"""The consumer-protocol groups of one partition of __consumer_offsets, and the shell around them.
+
+`replay` is the only way in which groups change. A decision is taken by the pure modules beside this
+one; here its deadlines are set, its lines logged, and its changes made records. What a passed deadline
+or a finished lookup decides is appended here, without anybody who waits for it.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+
+from ottla.base.clock import Clock
+from ottla.base.errors import ApiError
+from ottla.cluster.image import ClusterImage
+from ottla.coordinators.consumer import changes, replay
+from ottla.coordinators.consumer.assignment import epochs, target
+from ottla.coordinators.consumer.assignment.assignors.plan import Assignments
+from ottla.coordinators.consumer.changes import Change, MemberChange
+from ottla.coordinators.consumer.regex import regexes
+from ottla.coordinators.consumer.regex.lookup import Lookup
+from ottla.coordinators.consumer.requests import fencing
+from ottla.coordinators.consumer.settings import ConsumerSettings
+from ottla.coordinators.consumer.state import ConsumerGroup, Member, MemberState
+from ottla.coordinators.consumer.transition import (
+    CancelTimer,
+    Deadline,
+    SetTimer,
+    Topics,
+    Turn,
+)
+from ottla.coordinators.hosted import HostedPartition, Status
+from ottla.wire.records.records import Record
+
+_log = logging.getLogger(__name__)
+
+_SLICE_SECONDS = 0.005
+_RETRY_MS = 500
+_REASONS: Mapping[Deadline, str] = {
+    Deadline.SESSION: "its session expired",
+    Deadline.REBALANCE: "it did not give back its partitions in time",
+    Deadline.JOIN: "it did not join again in time",
+    Deadline.SYNC: "it did not sync in time",
+}
+
+Downgrade = Callable[[Turn, list[Member]], None]
+# Does work, perhaps in another thread, and hands what comes out to who is to have it, on the loop.
+Background = Callable[[Callable[[], Assignments], Callable[[Assignments], None]], None]
+
+
+def at_once(work: Callable[[], Assignments], then: Callable[[Assignments], None]) -> None:
+    """Do work here and now."""
+    then(work())
+
+
+class ConsumerGroups:
+    """Groups by id. Lives as long as its shard; `settings` is asked anew for each group.
+
+    `downgrade` makes a group classic as the members given to it go; see `groups/migration.py`.
+    `background` runs the assignors of large groups.
+    """
+
+    def __init__(
+        self,
+        host: HostedPartition,
+        clock: Clock,
+        *,
+        settings: Callable[[str], ConsumerSettings],
+        image: Callable[[], ClusterImage],
+        downgrade: Downgrade,
+        background: Background = at_once,
+    ) -> None:
+        self._groups: dict[str, ConsumerGroup] = {}
+        self._host = host
+        self._clock = clock
+        self._settings = settings
+        self._image = image
+        self._downgrade = downgrade
+        self._background = background
+        self._is_loaded = False
+        self._seen: Topics | None = None
+        # The image and the epoch at which a group's topics were looked at last.
+        self._checked: dict[str, tuple[ClusterImage, int]] = {}
+        self._lookups: set[str] = set()
+        # The groups whose targets are being computed.
+        self._assigning: set[str] = set()
+
+    # -- what is kept
+
+    def __iter__(self) -> Iterator[ConsumerGroup]:
+        return iter(list(self._groups.values()))
+
+    def get(self, group_id: str) -> ConsumerGroup | None:
+        """Return a group; None where there is none of this protocol."""
+        return self._groups.get(group_id)
+
+    def replay(self, change: Change) -> None:
+        """Apply one change, just appended or read from the log."""
+        replay.apply(self._groups, change)
+        if self._is_loaded and isinstance(change, MemberChange) and change.member is None:
+            # Not before: a member whose removal could not be stored has its deadlines yet.
+            for deadline in Deadline:
+                self._host.timers.cancel((change.group_id, deadline, change.member_id))
+        if change.group_id not in self._groups:
+            self._checked.pop(change.group_id, None)
+
+    def on_loaded(self) -> None:
+        """Give every member a whole session from now on."""
+        self._is_loaded = True
+        members = [(group.group_id, member) for group in self for member in group.members.values()]
+        self._start_some(members)
+
+    def _start_some(self, left: list[tuple[str, Member]]) -> None:
+        ends = self._clock.monotonic() + _SLICE_SECONDS
+        while left and self._clock.monotonic() < ends:
+            group_id, member = left.pop()
+            delay_ms = self._settings(group_id).session_timeout_ms
+            self._set_timer(
+                group_id, SetTimer(Deadline.SESSION, member.member_id, delay_ms, is_kept=True)
+            )
+            is_unrevoked = member.state is MemberState.UNREVOKED_PARTITIONS
+            if is_unrevoked and not member.is_classic:
+                self._set_timer(group_id, epochs.rebalance_timer(member)._replace(is_kept=True))
+        if left:
+            self._host.timers.set(_Waking, 0, partial(self._start_some, left))
+
+    # -- decisions
+
+    def turn(self, group: ConsumerGroup) -> Turn:
+        """Return a decision that is to be taken about a group, which may be a new one."""
+        topics = self._topics()
+        group_id = group.group_id
+        image, epoch = self._checked.get(group_id, (None, 0))
+        is_due = image is not topics.image or group.epoch < epoch
+        return Turn(group, topics, self._settings(group_id), self._clock.time_ms(), is_due)
+
+    def is_looking_up(self, group_id: str) -> bool:
+        """Tell whether the group's regular expressions are being looked up."""
+        return group_id in self._lookups
+
+    def records(self, turn: Turn) -> list[Record]:
+        """Set the deadlines of a decision, log it, and return the records of its changes."""
+        group_id = turn.group.group_id
+        for timer in turn.timers:
+            if isinstance(timer, CancelTimer):
+                self._host.timers.cancel((group_id, timer.deadline, timer.member_id))
+            else:
+                self._set_timer(group_id, timer)
+        for note in turn.notes:
+            _log.info("consumer group changed group=%s how=%s", group_id, note)
+        if turn.checked_at_epoch is not None:
+            self._checked[group_id] = (turn.topics.image, turn.checked_at_epoch)
+        if turn.regexes_wanted:
+            self._lookups.add(group_id)
+            start = partial(self._look_up, group_id, turn.regexes_wanted)
+            self._host.timers.set((_LookingUp, group_id), 0, start)
+        if turn.is_target_wanted and group_id not in self._assigning:
+            self._assigning.add(group_id)
+            # After what is decided here has been written.
+            self._host.timers.set((_Assigning, group_id), 0, partial(self._assign, group_id))
+        made = [changes.encode(change, turn.now_ms) for change in turn.changes]
+        return [*turn.before, *made, *turn.after]
+
+    def _topics(self) -> Topics:
+        """Return the topics; their version grows only where there are new ones."""
+        image, seen = self._image(), self._seen
+        if seen is None:
+            self._seen = Topics(image, self._clock.time_ms())
+        elif seen.image is not image:
+            has_new = seen.image.topics is not image.topics and not (
+                image.topics.keys() <= seen.image.topics.keys()
+            )
+            version = max(self._clock.time_ms(), seen.version + 1) if has_new else seen.version
+            self._seen = Topics(image, version)
+        assert self._seen is not None
+        return self._seen
+
+    # -- deadlines
+
+    def _set_timer(self, group_id: str, timer: SetTimer) -> None:
+        key = (group_id, timer.deadline, timer.member_id)
+        if self._host.status is not Status.ACTIVE:
+            return
+        if not (timer.is_kept and self._host.timers.has(key)):
+            action = partial(self._expired, group_id, timer)
+            self._host.timers.set(key, timer.delay_ms, action)
+
+    def _expired(self, group_id: str, timer: SetTimer) -> None:
+        group = self._groups.get(group_id)
+        member = None if group is None else group.members.get(timer.member_id)
+        if group is None or member is None:
+            return
+        if timer.epoch is not None and member.epoch != timer.epoch:
+            return
+        turn = self.turn(group)
+        turn.note(f"member fenced: {member.member_id}, {_REASONS[timer.deadline]}")
+        self.fence(turn, [member])
+        if not self._append(turn):
+            self._set_timer(group_id, timer._replace(delay_ms=_RETRY_MS))
+
+    def fence(self, turn: Turn, members: list[Member]) -> None:
+        """Remove members from a group, which becomes classic where only classic ones are left."""
+        if fencing.becomes_classic(turn, members):
+            self._downgrade(turn, members)
+        else:
+            fencing.fence(turn, members)
+
+    def _append(self, turn: Turn) -> bool:
+        records = self.records(turn)
+        try:
+            if records:
+                self._host.append(records)
+        except ApiError as error:
+            _log.warning("consumer group not stored group=%s error=%s", turn.group.group_id, error)
+            return False
+        return True
+
+    # -- targets of large groups
+
+    def _assign(self, group_id: str) -> None:
+        group = self._groups.get(group_id)
+        if group is None or group.assignment_epoch >= group.epoch:
+            self._assigning.discard(group_id)
+            return
+        job = target.job(
+            group,
+            list(group.members.values()),
+            self._image(),
+            default_assignor=self._settings(group_id).assignors[0],
+            epoch=group.epoch,
+        )
+        self._background(job.run, partial(self._assigned, group_id, job))
+
+    def _assigned(self, group_id: str, job: target.Job, computed: Assignments) -> None:
+        """Write a target, be it of an epoch that is no longer the group's: the next one follows."""
+        self._assigning.discard(group_id)
+        group = self._groups.get(group_id)
+        if group is None or self._host.status is not Status.ACTIVE:
+            return
+        # A group of the same name that is not the one of then has another epoch.
+        if not group.assignment_epoch < job.epoch <= group.epoch:
+            return
+        turn = self.turn(group)
+        turn.changes += target.changes_of(group, computed, job, turn.now_ms, is_later=True)
+        turn.note(f"assigned epoch={job.epoch} assignor={job.assignor} members={len(computed)}")
+        self._append(turn)
+
+    # -- lookups of regular expressions
+
+    def _look_up(self, group_id: str, wanted: Iterable[str]) -> None:
+        self._look_up_some(group_id, Lookup(self._topics(), self._clock.time_ms(), wanted))
+
+    def _look_up_some(self, group_id: str, lookup: Lookup) -> None:
+        ends = self._clock.monotonic() + _SLICE_SECONDS
+        while lookup.has_more and self._clock.monotonic() < ends:
+            lookup.look_at_some()
+        if lookup.has_more:
+            again = partial(self._look_up_some, group_id, lookup)
+            self._host.timers.set((_LookingUp, group_id), 0, again)
+            return
+        self._lookups.discard(group_id)
+        group = self._groups.get(group_id)
+        if group is not None:
+            turn = self.turn(group)
+            regexes.looked_up(turn, lookup.result())
+            self._append(turn)
+
+
+class _Waking:
+    """Key of the timer that starts sessions, a slice at a time."""
+
+
+class _Assigning:
+    """Key of the timers that begin to compute a target, with the group."""
+
+
+class _LookingUp:
+    """Key of the timers that go on with a lookup, with the group."""

@@ -1,0 +1,57 @@
+"""A lookup of regular expressions under way: which topics each of them stands for.
+
+Follows Kafka's TopicRegexResolver, in slices: there may be ten thousand topics.
+"""
+
+import logging
+from collections.abc import Iterable
+
+from ottla.base.errors import ApiError
+from ottla.coordinators.consumer.regex.patterns import Pattern
+from ottla.coordinators.consumer.state import ResolvedRegex
+from ottla.coordinators.consumer.transition import Topics
+
+_log = logging.getLogger(__name__)
+
+_NAMES_AT_ONCE = 64
+
+
+class Lookup:
+    """The names that are left, and what was found among the others; begun at `started_ms`."""
+
+    def __init__(self, topics: Topics, started_ms: int, wanted: Iterable[str]) -> None:
+        self._version = topics.version
+        self._started_ms = started_ms
+        self._names = list(topics.image.topics)
+        self._found: dict[str, set[str]] = {regex: set() for regex in wanted}
+        self._patterns = _compiled(self._found)
+
+    @property
+    def has_more(self) -> bool:
+        """Tell whether names are left."""
+        return bool(self._names)
+
+    def look_at_some(self) -> None:
+        """Match some of the names that are left."""
+        names = self._names[-_NAMES_AT_ONCE:]
+        del self._names[-_NAMES_AT_ONCE:]
+        for regex, pattern in self._patterns.items():
+            self._found[regex].update(name for name in names if pattern.matches(name))
+
+    def result(self) -> dict[str, ResolvedRegex]:
+        """Return what each expression stands for."""
+        return {
+            regex: ResolvedRegex(frozenset(names), self._version, self._started_ms)
+            for regex, names in self._found.items()
+        }
+
+
+def _compiled(wanted: Iterable[str]) -> dict[str, Pattern]:
+    found = {}
+    for regex in wanted:
+        try:
+            found[regex] = Pattern(regex)
+        except ApiError as error:
+            # It was valid when it came: another version of RE2 must have taken it.
+            _log.error("regular expression ignored error=%s", error)
+    return found

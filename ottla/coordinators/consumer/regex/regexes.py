@@ -1,0 +1,96 @@
+"""Subscriptions by regular expression: when they are looked up, and what comes of it.
+
+The lookup is not part of a heartbeat: it goes over all topics. Its result is a decision of its own, so
+the heartbeat after it brings the assignment. All expressions of a group are looked up together, at most
+every ten seconds. Follows maybeUpdateRegularExpressions and handleRegularExpressionsResult.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from enum import Enum
+
+from ottla.coordinators.consumer.assignment import topics
+from ottla.coordinators.consumer.changes import GroupChange, GroupEpoch, RegexChange
+from ottla.coordinators.consumer.regex import patterns
+from ottla.coordinators.consumer.state import Member, ResolvedRegex
+from ottla.coordinators.consumer.transition import Turn
+
+LOOKUP_INTERVAL_MS = 10_000
+
+
+class RegexUpdate(Enum):
+    """What a member's request did to its expression."""
+
+    NONE = "none"
+    # The topics of the new one are not known yet.
+    CHANGED = "changed"
+    CHANGED_AND_KNOWN = "changed and known"
+
+
+def update(turn: Turn, old: Member, member: Member, *, is_looking_up: bool) -> RegexUpdate:
+    """Take up a member's expression, and ask for a lookup where one is due.
+
+    INVALID_REGULAR_EXPRESSION where it is none.
+    """
+    result, is_new = _change(turn, old, member)
+    group = turn.group
+    if is_looking_up or not (is_new or group.regex_uses):
+        return result
+    wanted = Counter(group.regex_uses)
+    wanted.subtract([old.subscribed_regex] if old.subscribed_regex else ())
+    wanted.update([member.subscribed_regex] if member.subscribed_regex else ())
+    names = frozenset(name for name, count in wanted.items() if count > 0)
+    if not names:
+        return result
+    last = next(iter(group.regexes.values()), None)
+    if last is not None and turn.now_ms <= last.timestamp_ms + LOOKUP_INTERVAL_MS:
+        return result
+    is_due = (
+        is_new
+        or len(names) != len(group.regexes)
+        or last is None
+        or last.version < turn.topics.version
+        or turn.now_ms > last.timestamp_ms + turn.settings.regex_refresh_interval_ms
+    )
+    if is_due:
+        turn.regexes_wanted = names
+    return result
+
+
+def _change(turn: Turn, old: Member, member: Member) -> tuple[RegexUpdate, bool]:
+    """Return what became of the expression, and whether the group did not know it before."""
+    before, now = old.subscribed_regex, member.subscribed_regex
+    if before == now:
+        return RegexUpdate.NONE, False
+    group = turn.group
+    uses = group.regex_uses
+    if before and uses[before] == 1:
+        turn.changes.append(RegexChange(group.group_id, before, None))
+    if not now:
+        return (RegexUpdate.CHANGED_AND_KNOWN if before else RegexUpdate.CHANGED), False
+    if not uses[now]:
+        patterns.check(now)
+        return RegexUpdate.CHANGED, True
+    is_known = now in group.regexes
+    return (RegexUpdate.CHANGED_AND_KNOWN if is_known else RegexUpdate.CHANGED), False
+
+
+def looked_up(turn: Turn, found: Mapping[str, ResolvedRegex]) -> None:
+    """Store what was found, and begin another epoch where members read other topics by it."""
+    group = turn.group
+    uses = group.subscriptions()
+    must_bump = False
+    names = set(uses.topics)
+    for regex in uses.regexes:
+        old, new = group.regexes.get(regex), found.get(regex)
+        if new is not None:
+            must_bump = must_bump or new.topics != (old.topics if old else frozenset())
+            turn.changes.append(RegexChange(group.group_id, regex, new))
+        current = new or old
+        names |= current.topics if current else frozenset()
+    metadata_hash = topics.metadata_hash(turn.topics.image, names)
+    if must_bump or metadata_hash != group.metadata_hash:
+        epoch = group.epoch + 1
+        turn.changes.append(GroupChange(group.group_id, GroupEpoch(epoch, metadata_hash)))
+        turn.checked_at_epoch = epoch
+        turn.note(f"epoch={epoch}: regular expressions stand for other topics")

@@ -1,0 +1,1 @@
+"""The requests of members of the consumer protocol, one module per decision."""

@@ -1,0 +1,283 @@
+"""Members that speak the classic protocol, in a group of the consumer protocol (KIP-848).
+
+Their join is a heartbeat that says everything, their sync fetches what they have. There is no barrier:
+each is answered at once, and a heartbeat tells a member to join again whenever its next step is due.
+Follows classicGroupJoinToConsumerGroup and its siblings.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from ottla.base.errors import ApiError, ErrorCode, ProtocolError
+from ottla.coordinators.consumer.assignment import epochs
+from ottla.coordinators.consumer.assignment.target import Target
+from ottla.coordinators.consumer.regex import regexes
+from ottla.coordinators.consumer.regex.regexes import RegexUpdate
+from ottla.coordinators.consumer.requests import embedded
+from ottla.coordinators.consumer.requests.joining import (
+    check_room,
+    known_member,
+    known_static_member,
+    replaced,
+)
+from ottla.coordinators.consumer.state import (
+    ClassicMembership,
+    ConsumerGroup,
+    Member,
+    MemberState,
+)
+from ottla.coordinators.consumer.transition import Client, Deadline, SetTimer, Turn
+from ottla.wire import consumer_protocol
+from ottla.wire.consumer_protocol import PROTOCOL_TYPE, ConsumerProtocolSubscription
+from ottla.wire.messages.consumer_group_heartbeat import TopicPartitions
+from ottla.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from ottla.wire.messages.leave_group import (
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    MemberIdentity,
+    MemberResponse,
+)
+from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+# KIP-394: from this version on a new member first gets its id and joins with it.
+ID_FIRST_VERSION = 4
+
+Downgrade = Callable[[Turn, Member], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Joiner:
+    """Who joins: the client, the version it speaks, and an id in case that it has none."""
+
+    client: Client
+    api_version: int
+    fresh_id: str
+
+
+def join(
+    turn: Turn,
+    request: JoinGroupRequest,
+    joiner: Joiner,
+    *,
+    downgrade: Downgrade,
+    is_looking_up: bool,
+) -> JoinGroupResponse:
+    """Handle a JoinGroup; `downgrade` makes the group classic where nobody else is left."""
+    group = turn.group
+    is_new = not request.member_id
+    member_id = request.member_id or joiner.fresh_id
+    check_room(turn, member_id, request.group_instance_id)
+    names = [item.name for item in request.protocols]
+    if request.protocol_type != PROTOCOL_TYPE or not group.supports_classic(names):
+        raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    needs_id = is_new and request.group_instance_id is None
+    if needs_id and joiner.api_version >= ID_FIRST_VERSION:
+        return JoinGroupResponse(member_id=member_id, error_code=ErrorCode.MEMBER_ID_REQUIRED)
+    old = _member_of(turn, request, member_id, is_new=is_new)
+    subscription = _subscription(request)
+    member = _updated(old, request, joiner.client, subscription)
+    becomes_classic = _is_last_of_consumers(turn, request.group_instance_id)
+    stepped = _step(turn, old, member, subscription, becomes_classic, is_looking_up)
+    if becomes_classic:
+        downgrade(turn, stepped)
+    else:
+        turn.cancel_timer(Deadline.JOIN, member_id)
+        turn.set_timer(Deadline.SESSION, member_id, request.session_timeout_ms)
+        turn.set_timer(Deadline.SYNC, member_id, request.rebalance_timeout_ms)
+    return JoinGroupResponse(
+        member_id=member_id,
+        generation_id=stepped.epoch,
+        protocol_type=PROTOCOL_TYPE,
+        protocol_name=names[0],
+    )
+
+
+def _member_of(turn: Turn, request: JoinGroupRequest, member_id: str, *, is_new: bool) -> Member:
+    group, instance_id = turn.group, request.group_instance_id
+    if instance_id is not None and not is_new:
+        return known_static_member(group, instance_id, member_id)
+    current = group.static_member(instance_id)
+    if current is not None:
+        return replaced(turn, current, member_id)
+    turn.note(f"member joins by the classic protocol: {member_id}")
+    return group.members.get(member_id) or Member(member_id=member_id)
+
+
+def _subscription(request: JoinGroupRequest) -> ConsumerProtocolSubscription:
+    try:
+        return consumer_protocol.decode_subscription(request.protocols[0].metadata)
+    except ProtocolError as error:
+        raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL) from error
+
+
+def _updated(
+    member: Member,
+    request: JoinGroupRequest,
+    client: Client,
+    subscription: ConsumerProtocolSubscription,
+) -> Member:
+    protocols = tuple((item.name, bytes(item.metadata)) for item in request.protocols)
+    has_timeout = request.rebalance_timeout_ms != -1
+    return replace(
+        member,
+        instance_id=request.group_instance_id or member.instance_id,
+        rack_id=subscription.rack_id or member.rack_id,
+        rebalance_timeout_ms=(
+            request.rebalance_timeout_ms if has_timeout else member.rebalance_timeout_ms
+        ),
+        subscribed_topics=frozenset(subscription.topics),
+        subscribed_regex="",
+        client_id=client.client_id,
+        client_host=client.client_host,
+        classic=ClassicMembership(request.session_timeout_ms, protocols),
+    )
+
+
+def _is_last_of_consumers(turn: Turn, instance_id: str | None) -> bool:
+    """Tell whether a static member comes back as a classic one, and all others are that already."""
+    group, settings = turn.group, turn.settings
+    current = group.static_member(instance_id)
+    if current is None or current.is_classic:
+        return False
+    return (
+        group.classic_member_count == len(group.members) - 1
+        and settings.migration_policy.allows_downgrade
+        and len(group.members) <= settings.classic_max_size
+    )
+
+
+def _step(
+    turn: Turn,
+    old: Member,
+    member: Member,
+    subscription: ConsumerProtocolSubscription,
+    becomes_classic: bool,
+    is_looking_up: bool,
+) -> Member:
+    """Bring the member nearer to its target, and return it as it is then."""
+    has_new_names = epochs.store_member(turn, old, member)
+    regex = regexes.update(turn, old, member, is_looking_up=is_looking_up)
+    must_bump = has_new_names or regex is not RegexUpdate.NONE
+    epoch = epochs.update_epoch(turn, member, must_bump=must_bump)
+    group = turn.group
+    if becomes_classic and group.assignment_epoch < epoch:
+        # The rebalance that follows makes another assignment.
+        return member
+    if becomes_classic:
+        held_by = group.static_members[member.instance_id or ""]
+        goal = Target(group.assignment_epoch, group.target_of(held_by))
+    else:
+        goal = epochs.update_target(turn, member, epoch)
+    held = embedded.by_id(subscription.owned_partitions, turn.topics.image)
+    owned = [
+        TopicPartitions(topic_id=topic_id, partitions=partitions)
+        for topic_id, partitions in held.items()
+    ]
+    return epochs.reconcile(turn, member, goal, owned, has_new_subscription=must_bump)
+
+
+def sync(turn: Turn, request: SyncGroupRequest) -> SyncGroupResponse:
+    """Handle a SyncGroup: what the member has, unless it has to join again first."""
+    group = turn.group
+    member, classic = _classic_member(group, request.member_id, request.group_instance_id)
+    _check_generation(member, request.generation_id)
+    name, metadata = classic.protocols[0]
+    if request.protocol_type not in (None, PROTOCOL_TYPE) or request.protocol_name not in (
+        None,
+        name,
+    ):
+        raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    is_late = group.assignment_epoch > member.epoch
+    if is_late and member.state is not MemberState.UNREVOKED_PARTITIONS:
+        turn.timers.append(_join_timer(member))
+        return SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
+    turn.cancel_timer(Deadline.SYNC, member.member_id)
+    turn.set_timer(Deadline.SESSION, member.member_id, classic.session_timeout_ms)
+    return SyncGroupResponse(
+        protocol_type=request.protocol_type,
+        protocol_name=request.protocol_name,
+        assignment=embedded.assignment(member.assigned, turn.topics.image, metadata),
+    )
+
+
+def heartbeat(turn: Turn, request: HeartbeatRequest) -> HeartbeatResponse:
+    """Handle a Heartbeat; it tells the member to join again where that brings it further."""
+    group = turn.group
+    member, classic = _classic_member(group, request.member_id, request.group_instance_id)
+    _check_generation(member, request.generation_id)
+    turn.set_timer(Deadline.SESSION, member.member_id, classic.session_timeout_ms)
+    if not _must_join_again(group, member):
+        return HeartbeatResponse()
+    turn.timers.append(_join_timer(member))
+    return HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
+
+
+def _must_join_again(group: ConsumerGroup, member: Member) -> bool:
+    if member.epoch < group.assignment_epoch or member.state is MemberState.UNREVOKED_PARTITIONS:
+        return True
+    return member.state is MemberState.UNRELEASED_PARTITIONS and not any(
+        partition not in member.assigned.get(topic_id, {}) and (topic_id, partition) in group.owners
+        for topic_id, partitions in group.target_of(member.member_id).items()
+        for partition in partitions
+    )
+
+
+def _join_timer(member: Member) -> SetTimer:
+    timeout_ms = member.rebalance_timeout_ms
+    return SetTimer(Deadline.JOIN, member.member_id, timeout_ms, is_kept=True)
+
+
+def _classic_member(
+    group: ConsumerGroup, member_id: str, instance_id: str | None
+) -> tuple[Member, ClassicMembership]:
+    if instance_id is None:
+        member = known_member(group, member_id)
+    else:
+        member = known_static_member(group, instance_id, member_id)
+    if member.classic is None:
+        raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
+    return member, member.classic
+
+
+def _check_generation(member: Member, generation: int) -> None:
+    if member.epoch != generation:
+        raise ApiError(ErrorCode.ILLEGAL_GENERATION)
+
+
+def leave(
+    turn: Turn, request: LeaveGroupRequest, fence: Callable[[Turn, list[Member]], None]
+) -> LeaveGroupResponse:
+    """Handle a LeaveGroup, which may name members of either protocol; `fence` removes them."""
+    gone: dict[str, Member] = {}
+    responses = []
+    for identity in request.members:
+        code = ErrorCode.NONE
+        try:
+            member = _leaving(turn.group, identity)
+            gone[member.member_id] = member
+        except ApiError as error:
+            code = error.code
+        responses.append(
+            MemberResponse(
+                member_id=identity.member_id,
+                group_instance_id=identity.group_instance_id,
+                error_code=code,
+            )
+        )
+    for member_id in gone:
+        turn.note(f"member leaves: {member_id}")
+    if gone:
+        fence(turn, list(gone.values()))
+    return LeaveGroupResponse(members=responses)
+
+
+def _leaving(group: ConsumerGroup, identity: MemberIdentity) -> Member:
+    instance_id = identity.group_instance_id
+    if instance_id is None:
+        return known_member(group, identity.member_id)
+    member = group.static_member(instance_id)
+    # An operator names the instance only.
+    if member is not None and not identity.member_id:
+        return member
+    return known_static_member(group, instance_id, identity.member_id)

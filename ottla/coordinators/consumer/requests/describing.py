@@ -1,0 +1,68 @@
+"""ConsumerGroupDescribe: a group of the consumer protocol as it is committed."""
+
+from collections.abc import Iterable, Mapping
+
+from ottla.base.errors import ErrorCode
+from ottla.cluster.image import ClusterImage
+from ottla.coordinators.consumer.state import ConsumerGroup
+from ottla.coordinators.consumer.state import Member as GroupMember
+from ottla.wire.messages.consumer_group_describe import (
+    Assignment,
+    DescribedGroup,
+    Member,
+    TopicPartitions,
+)
+
+_CLASSIC, _CONSUMER = 0, 1
+
+
+def describe(group: ConsumerGroup, image: ClusterImage, default_assignor: str) -> DescribedGroup:
+    """Describe a group; topics that are gone are left out of its assignments."""
+    return DescribedGroup(
+        group_id=group.group_id,
+        group_state=group.state.value,
+        group_epoch=group.epoch,
+        assignment_epoch=group.assignment_epoch,
+        assignor_name=group.preferred_assignor() or default_assignor,
+        members=[_member(group, member, image) for member in group.members.values()],
+    )
+
+
+def not_found(group_id: str, message: str) -> DescribedGroup:
+    """Return the answer for a group that does not exist, or is of another protocol."""
+    return DescribedGroup(
+        group_id=group_id, error_code=ErrorCode.GROUP_ID_NOT_FOUND, error_message=message
+    )
+
+
+def _member(group: ConsumerGroup, member: GroupMember, image: ClusterImage) -> Member:
+    # What it is still to give back is the member's until it has done so.
+    held: dict[bytes, list[int]] = {}
+    for assignment in (member.assigned, member.pending_revocation):
+        for topic_id, partitions in assignment.items():
+            held.setdefault(topic_id, []).extend(partitions)
+    return Member(
+        member_id=member.member_id,
+        instance_id=member.instance_id,
+        rack_id=member.rack_id,
+        member_epoch=member.epoch,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=sorted(member.subscribed_topics),
+        subscribed_topic_regex=member.subscribed_regex,
+        assignment=_assignment(held, image),
+        target_assignment=_assignment(group.target_of(member.member_id), image),
+        member_type=_CLASSIC if member.is_classic else _CONSUMER,
+    )
+
+
+def _assignment(held: Mapping[bytes, Iterable[int]], image: ClusterImage) -> Assignment:
+    found = ((topic_id, image.topic_by_id(topic_id), partitions)
+             for topic_id, partitions in held.items())  # fmt: skip
+    return Assignment(
+        topic_partitions=[
+            TopicPartitions(topic_id=topic_id, topic_name=topic.name, partitions=sorted(partitions))
+            for topic_id, topic, partitions in found
+            if topic is not None
+        ]
+    )

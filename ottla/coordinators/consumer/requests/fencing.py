@@ -1,0 +1,76 @@
+"""Members that go: by their own will, or because they were not heard of in time.
+
+Every one that goes makes a new group epoch, so that the others share what it had. Where only members
+of the classic protocol are left the group becomes classic, which the caller does; here it is only said
+when. Follows consumerGroupLeave and consumerGroupFenceMembers.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ottla.coordinators.consumer.assignment import topics
+from ottla.coordinators.consumer.changes import (
+    CurrentChange,
+    GroupChange,
+    GroupEpoch,
+    RegexChange,
+)
+from ottla.coordinators.consumer.requests.joining import known_member, known_static_member, remove
+from ottla.coordinators.consumer.state import AWAY_EPOCH, ConsumerGroup, Member
+from ottla.coordinators.consumer.transition import Turn
+from ottla.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+
+
+def leaving(group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest) -> Member:
+    """Return the member that wants to leave; ApiError where it is none."""
+    if request.instance_id is None:
+        return known_member(group, request.member_id)
+    return known_static_member(group, request.instance_id, request.member_id)
+
+
+def go_away(turn: Turn, member: Member) -> None:
+    """Let a static member go that means to come back within its session: it keeps its partitions."""
+    assigned = {
+        topic_id: dict.fromkeys(partitions, 0) for topic_id, partitions in member.assigned.items()
+    }
+    away = replace(member, epoch=AWAY_EPOCH, assigned=assigned, pending_revocation={})
+    turn.changes.append(CurrentChange(turn.group.group_id, member.member_id, away))
+    turn.note(f"static member is away for some time: {member.member_id}")
+
+
+def becomes_classic(turn: Turn, gone: Sequence[Member]) -> bool:
+    """Tell whether the group is to become classic when these members have gone."""
+    group, settings = turn.group, turn.settings
+    names = {member.member_id for member in gone}
+    left = [member for name, member in group.members.items() if name not in names]
+    return (
+        bool(left)
+        and all(member.is_classic for member in left)
+        and settings.migration_policy.allows_downgrade
+        and len(left) <= settings.classic_max_size
+    )
+
+
+def fence(turn: Turn, gone: Sequence[Member]) -> None:
+    """Remove members and begin another epoch; the last one leaves an empty group behind."""
+    if not gone:
+        return
+    group = turn.group
+    for member in gone:
+        remove(turn, member.member_id)
+    names = {member.member_id for member in gone}
+    left = [member for name, member in group.members.items() if name not in names]
+    _drop_regexes(turn, gone, left)
+    epoch = group.epoch + 1
+    read = group.topics_read(group.subscriptions(left))
+    metadata_hash = topics.metadata_hash(turn.topics.image, read)
+    turn.changes.append(GroupChange(group.group_id, GroupEpoch(epoch, metadata_hash)))
+    turn.note(f"epoch={epoch} members={len(left)}")
+
+
+def _drop_regexes(turn: Turn, gone: Sequence[Member], left: Sequence[Member]) -> None:
+    used = Counter(member.subscribed_regex for member in left)
+    for regex in dict.fromkeys(member.subscribed_regex for member in gone):
+        if regex and not used[regex]:
+            turn.changes.append(RegexChange(turn.group.group_id, regex, None))

@@ -1,0 +1,140 @@
+"""Which member a request is of: an old one, a new one, or a static one that has come back.
+
+Follows getOrMaybeSubscribeDynamicConsumerGroupMember and its static sibling.
+"""
+
+from dataclasses import replace
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.coordinators.consumer.changes import CurrentChange, MemberChange, TargetChange
+from ottla.coordinators.consumer.state import AWAY_EPOCH, JOINING_EPOCH, ConsumerGroup, Member
+from ottla.coordinators.consumer.transition import Turn
+from ottla.wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    TopicPartitions,
+)
+
+
+def check_room(turn: Turn, member_id: str, instance_id: str | None) -> None:
+    """Raise GROUP_MAX_SIZE_REACHED for one member more than there may be."""
+    group, limit = turn.group, turn.settings.max_size
+    if instance_id in group.static_members or member_id in group.members:
+        return
+    if len(group.members) >= limit:
+        raise ApiError(
+            ErrorCode.GROUP_MAX_SIZE_REACHED,
+            f"The consumer group has reached its maximum capacity of {limit} members.",
+        )
+
+
+def member_of(turn: Turn, request: ConsumerGroupHeartbeatRequest) -> Member:
+    """Return the member that a heartbeat is of, new where it joins; ApiError where it may not."""
+    joins = request.member_epoch == JOINING_EPOCH
+    if request.instance_id is not None:
+        return _static_member(turn, request, joins=joins)
+    member = known_member(turn.group, request.member_id) if not joins else None
+    if member is None:
+        found = turn.group.members.get(request.member_id)
+        member = found or Member(member_id=request.member_id)
+        turn.note(f"member joins: {request.member_id}")
+    check_epoch(member, request.member_epoch, request.topic_partitions)
+    return member
+
+
+def known_member(group: ConsumerGroup, member_id: str) -> Member:
+    """Return a member; UNKNOWN_MEMBER_ID where the group has no such one."""
+    member = group.members.get(member_id)
+    if member is None:
+        raise ApiError(
+            ErrorCode.UNKNOWN_MEMBER_ID,
+            f"Member {member_id} is not a member of group {group.group_id}.",
+        )
+    return member
+
+
+def known_static_member(group: ConsumerGroup, instance_id: str, member_id: str) -> Member:
+    """Return who has an instance id; ApiError where that is nobody, or somebody else."""
+    member = group.static_member(instance_id)
+    if member is None:
+        raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
+    if member.member_id != member_id:
+        raise ApiError(
+            ErrorCode.FENCED_INSTANCE_ID,
+            f"Static member {member_id} with instance id {instance_id} was fenced by member "
+            f"{member.member_id}.",
+        )
+    return member
+
+
+def _static_member(turn: Turn, request: ConsumerGroupHeartbeatRequest, *, joins: bool) -> Member:
+    instance_id, member_id = request.instance_id or "", request.member_id
+    if not joins:
+        member = known_static_member(turn.group, instance_id, member_id)
+        check_epoch(member, request.member_epoch, request.topic_partitions)
+        return member
+    current = turn.group.static_member(instance_id)
+    if current is None:
+        turn.note(f"static member joins: {member_id} instance={instance_id}")
+        return turn.group.members.get(member_id) or Member(member_id=member_id)
+    if not current.is_classic and current.epoch != AWAY_EPOCH:
+        raise ApiError(
+            ErrorCode.UNRELEASED_INSTANCE_ID,
+            f"Static member {member_id} with instance id {instance_id} cannot join the group "
+            f"because the instance id is owned by {current.member_id} member.",
+        )
+    return replaced(turn, current, member_id)
+
+
+def replaced(turn: Turn, current: Member, member_id: str) -> Member:
+    """Let a static member go on under another member id, with all that it had."""
+    group_id = turn.group.group_id
+    member = replace(
+        current, member_id=member_id, epoch=JOINING_EPOCH, previous_epoch=JOINING_EPOCH
+    )
+    remove(turn, current.member_id)
+    turn.changes += (
+        MemberChange(group_id, member_id, member),
+        TargetChange(group_id, member_id, turn.group.target_of(current.member_id)),
+        CurrentChange(group_id, member_id, member),
+    )
+    turn.note(f"static member {current.member_id} is replaced by {member_id}")
+    return member
+
+
+def remove(turn: Turn, member_id: str) -> None:
+    """Write that a member is gone, in Kafka's order: what it had, what it should have, itself."""
+    group_id = turn.group.group_id
+    turn.changes += (
+        CurrentChange(group_id, member_id, None),
+        TargetChange(group_id, member_id, None),
+        MemberChange(group_id, member_id, None),
+    )
+
+
+def check_epoch(member: Member, epoch: int, owned: list[TopicPartitions] | None) -> None:
+    """Raise FENCED_MEMBER_EPOCH unless the member is in this epoch, or joins.
+
+    One behind is taken from a member that has nothing it should not have: it may not have heard of
+    its new epoch.
+    """
+    if epoch in (JOINING_EPOCH, member.epoch):
+        return
+    is_late = epoch < member.epoch
+    if is_late and epoch == member.previous_epoch and _has_no_more(owned, member):
+        return
+    raise ApiError(
+        ErrorCode.FENCED_MEMBER_EPOCH,
+        f"The consumer group member has a {'smaller' if is_late else 'greater'} member epoch "
+        f"({epoch}) than the one known by the group coordinator ({member.epoch}). "
+        "The member must abandon all its partitions and rejoin.",
+    )
+
+
+def _has_no_more(owned: list[TopicPartitions] | None, member: Member) -> bool:
+    if owned is None:
+        return False
+    return all(
+        partition in member.assigned.get(topic.topic_id, {})
+        for topic in owned
+        for partition in topic.partitions
+    )

@@ -1,0 +1,192 @@
+"""Requests of members that speak the consumer protocol (KIP-848), decided for one shard.
+
+A name has one group: an empty group of either protocol gives way to the other, one with members is
+converted where the migration policy allows it.
+"""
+
+import logging
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.coordinators.classic.state import GroupState
+from ottla.coordinators.consumer.changes import GroupChange
+from ottla.coordinators.consumer.requests import classic, describing, heartbeat
+from ottla.coordinators.consumer.requests.fencing import go_away, leaving
+from ottla.coordinators.consumer.state import (
+    AWAY_EPOCH,
+    JOINING_EPOCH,
+    LEAVING_EPOCH,
+    ConsumerGroup,
+    Member,
+)
+from ottla.coordinators.consumer.transition import Client, Deadline, SetTimer, Turn
+from ottla.coordinators.groups import migration
+from ottla.coordinators.groups.records import GroupMetadata
+from ottla.coordinators.groups.shard import GroupShard
+from ottla.coordinators.runtime import Decision
+from ottla.wire.messages.consumer_group_describe import DescribedGroup
+from ottla.wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+from ottla.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from ottla.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+_log = logging.getLogger(__name__)
+
+_LEAVING = (LEAVING_EPOCH, AWAY_EPOCH)
+
+
+def decide(
+    shard: GroupShard, request: ConsumerGroupHeartbeatRequest, client: Client
+) -> Decision[ConsumerGroupHeartbeatResponse]:
+    """Decide a heartbeat that was found valid; its errors have a sentence of their own."""
+    try:
+        if request.member_epoch in _LEAVING:
+            return _leave(shard, request)
+        turn = _turn(shard, request)
+        response = heartbeat.heartbeat(
+            turn,
+            request,
+            client,
+            is_looking_up=shard.consumers.is_looking_up(request.group_id),
+        )
+    except ApiError as error:
+        return Decision([], refused(error))
+    return Decision(shard.consumers.records(turn), response)
+
+
+def refused(error: ApiError) -> ConsumerGroupHeartbeatResponse:
+    """Return the answer that says an error."""
+    return ConsumerGroupHeartbeatResponse(error_code=error.code, error_message=error.message)
+
+
+def _leave(
+    shard: GroupShard, request: ConsumerGroupHeartbeatRequest
+) -> Decision[ConsumerGroupHeartbeatResponse]:
+    group = _existing(shard, request.group_id)
+    member = leaving(group, request)
+    turn = shard.consumers.turn(group)
+    if request.member_epoch == AWAY_EPOCH and request.instance_id is not None:
+        go_away(turn, member)
+    else:
+        turn.note(f"member leaves: {member.member_id}")
+        shard.consumers.fence(turn, [member])
+    response = ConsumerGroupHeartbeatResponse(
+        member_id=request.member_id, member_epoch=request.member_epoch
+    )
+    return Decision(shard.consumers.records(turn), response)
+
+
+def _existing(shard: GroupShard, group_id: str) -> ConsumerGroup:
+    found = shard.consumers.get(group_id)
+    if found is None:
+        raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, not_a_consumer_group(shard, group_id))
+    return found
+
+
+def not_a_consumer_group(shard: GroupShard, group_id: str) -> str:
+    """Say why there is no group of the consumer protocol by this name."""
+    if shard.group(group_id) is None:
+        return f"Group {group_id} not found."
+    return f"Group {group_id} is not a consumer group."
+
+
+def _turn(shard: GroupShard, request: ConsumerGroupHeartbeatRequest) -> Turn:
+    """Return a decision about the group that the request is for, new or converted if need be."""
+    group_id = request.group_id
+    found = shard.consumers.get(group_id)
+    if found is not None:
+        return shard.consumers.turn(found)
+    former = shard.group(group_id)
+    if request.member_epoch != JOINING_EPOCH:
+        if former is None:
+            raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {group_id} not found.")
+        raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
+    turn = shard.consumers.turn(ConsumerGroup(group_id))
+    if former is None:
+        return turn
+    if former.state is not GroupState.EMPTY:
+        try:
+            migration.check_upgrade(former, turn.settings)
+            turn.group, turn.changes = migration.upgraded(former, turn.topics.image)
+        except ApiError as error:
+            _log.info("group not upgraded group=%s reason=%s", group_id, error.message)
+            raise
+        for member in former.members.values():
+            turn.timers.append(
+                SetTimer(Deadline.SESSION, member.member_id, member.session_timeout_ms)
+            )
+        turn.note(f"becomes a group of the consumer protocol members={len(former.members)}")
+    turn.before += shard.encode([GroupMetadata(group_id, None)])
+    return turn
+
+
+def join(
+    shard: GroupShard, request: JoinGroupRequest, joiner: classic.Joiner
+) -> Decision[JoinGroupResponse]:
+    """Decide a JoinGroup of a group of the consumer protocol that has members."""
+    group = _existing(shard, request.group_id)
+    if not group.members:
+        raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
+    turn = shard.consumers.turn(group)
+    response = classic.join(
+        turn,
+        request,
+        joiner,
+        downgrade=lambda turn, member: _replace_last(shard, turn, member),
+        is_looking_up=shard.consumers.is_looking_up(request.group_id),
+    )
+    return Decision(shard.consumers.records(turn), response)
+
+
+def _replace_last(shard: GroupShard, turn: Turn, member: Member) -> None:
+    """Make a group classic whose last member of the consumer protocol came back as a classic one."""
+    group = turn.group
+    former = group.static_members[member.instance_id or ""]
+    others = [item for name, item in group.members.items() if name != former]
+    is_stale = group.assignment_epoch < _epoch_after(turn)
+    shard.make_classic(turn, [*others, member], {former: member.member_id})
+    if is_stale:
+        shard.rebalance_soon(group.group_id, "downgraded: the assignment is stale")
+
+
+def _epoch_after(turn: Turn) -> int:
+    """Return the group's epoch as the decision makes it."""
+    epochs = (
+        item.value.epoch
+        for item in turn.changes
+        if isinstance(item, GroupChange) and item.value is not None
+    )
+    return max(epochs, default=turn.group.epoch)
+
+
+def sync(shard: GroupShard, request: SyncGroupRequest) -> Decision[SyncGroupResponse]:
+    """Decide a SyncGroup of a group of the consumer protocol."""
+    turn = shard.consumers.turn(_existing(shard, request.group_id))
+    response = classic.sync(turn, request)
+    return Decision(shard.consumers.records(turn), response)
+
+
+def pulse(shard: GroupShard, request: HeartbeatRequest) -> Decision[HeartbeatResponse]:
+    """Decide a Heartbeat of a classic member in a group of the consumer protocol."""
+    turn = shard.consumers.turn(_existing(shard, request.group_id))
+    response = classic.heartbeat(turn, request)
+    return Decision(shard.consumers.records(turn), response)
+
+
+def leave(shard: GroupShard, request: LeaveGroupRequest) -> Decision[LeaveGroupResponse]:
+    """Decide a LeaveGroup of a group of the consumer protocol."""
+    turn = shard.consumers.turn(_existing(shard, request.group_id))
+    response = classic.leave(turn, request, shard.consumers.fence)
+    return Decision(shard.consumers.records(turn), response)
+
+
+def describe(shard: GroupShard, group_id: str) -> DescribedGroup:
+    """Describe a group of the consumer protocol; others are not found."""
+    group = shard.consumers.get(group_id)
+    if group is None:
+        return describing.not_found(group_id, not_a_consumer_group(shard, group_id))
+    settings = shard.settings.consumer
+    return describing.describe(group, shard.image, settings.assignors[0])

@@ -1,0 +1,165 @@
+"""Groups that change their protocol, with their members (KIP-848): classic to consumer, and back.
+
+A classic group of Kafka consumers becomes one of the consumer protocol with the first member that speaks
+it; what its members have is their target and their assignment. It becomes classic again when only
+classic members are left, and then rebalances. Follows ConsumerGroup.fromClassicGroup and
+ClassicGroup.fromConsumerGroup.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from ottla.base.errors import ApiError, ErrorCode, ProtocolError
+from ottla.cluster.image import ClusterImage
+from ottla.coordinators.classic.state import Group, GroupState, Member
+from ottla.coordinators.classic.stored import metadata_value
+from ottla.coordinators.consumer.assignment import topics
+from ottla.coordinators.consumer.changes import (
+    Change,
+    CurrentChange,
+    GroupChange,
+    GroupEpoch,
+    MemberChange,
+    PartitionMetadataChange,
+    RegexChange,
+    TargetChange,
+    TargetEpoch,
+    TargetEpochChange,
+)
+from ottla.coordinators.consumer.requests import embedded
+from ottla.coordinators.consumer.settings import ConsumerSettings
+from ottla.coordinators.consumer.state import (
+    INITIAL_EPOCH,
+    ClassicMembership,
+    ConsumerGroup,
+    MemberState,
+)
+from ottla.coordinators.consumer.state import Member as ConsumerMember
+from ottla.wire import consumer_protocol
+from ottla.wire.group_records import GroupMetadataValue
+
+
+def check_upgrade(group: Group, settings: ConsumerSettings) -> None:
+    """Raise GROUP_ID_NOT_FOUND, with the reason, unless a classic group with members may change."""
+    if not settings.migration_policy.allows_upgrade:
+        raise _refusal(group, "online upgrade is disabled")
+    if not group.is_consumer_group:
+        raise _refusal(group, "the group does not use the consumer embedded protocol")
+    if len(group.members) > settings.max_size:
+        raise _refusal(group, "the group size exceeds the consumer group maximum size")
+
+
+def _refusal(group: Group, reason: str) -> ApiError:
+    return ApiError(
+        ErrorCode.GROUP_ID_NOT_FOUND,
+        f"Cannot upgrade classic group {group.group_id} to consumer group because {reason}.",
+    )
+
+
+def upgraded(group: Group, image: ClusterImage) -> tuple[ConsumerGroup, list[Change]]:
+    """Return a classic group as one of the consumer protocol, and the changes that make it so."""
+    epoch = max(group.generation, INITIAL_EPOCH)
+    made = ConsumerGroup(group.group_id, epoch=epoch, assignment_epoch=epoch)
+    protocol = group.protocol_name or group.elected_protocol()
+    try:
+        for member in group.members.values():
+            _take_in(made, member, protocol, image)
+    except ProtocolError as error:
+        raise _refusal(group, "the embedded consumer protocol is malformed") from error
+    made.metadata_hash = topics.metadata_hash(image, made.topics_read())
+    return made, _creation(made)
+
+
+def _take_in(made: ConsumerGroup, member: Member, protocol: str, image: ClusterImage) -> None:
+    assignment = consumer_protocol.decode_assignment(member.assignment)
+    if assignment.user_data:
+        raise ApiError(
+            ErrorCode.GROUP_ID_NOT_FOUND,
+            f"Cannot upgrade classic group {made.group_id} to consumer group because an unsupported "
+            "custom assignor is in use. Please refer to the documentation or switch to a default "
+            "assignor before re-attempting the upgrade.",
+        )
+    subscription = consumer_protocol.decode_subscription(member.protocols[protocol])
+    held = embedded.by_id(assignment.assigned_partitions, image)
+    made.targets[member.member_id] = {item: frozenset(found) for item, found in held.items()}
+    made.put(
+        ConsumerMember(
+            member_id=member.member_id,
+            instance_id=member.group_instance_id,
+            rack_id=subscription.rack_id,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            subscribed_topics=frozenset(subscription.topics),
+            rebalance_timeout_ms=member.rebalance_timeout_ms,
+            classic=ClassicMembership(member.session_timeout_ms, tuple(member.protocols.items())),
+            epoch=made.epoch,
+            previous_epoch=made.epoch,
+            state=MemberState.STABLE,
+            assigned={item: dict.fromkeys(found, made.epoch) for item, found in held.items()},
+        )
+    )
+
+
+def _creation(group: ConsumerGroup) -> list[Change]:
+    group_id, members = group.group_id, group.members
+    changes: list[Change] = [MemberChange(group_id, name, item) for name, item in members.items()]
+    changes.append(GroupChange(group_id, GroupEpoch(group.epoch, group.metadata_hash)))
+    changes += [TargetChange(group_id, name, group.target_of(name)) for name in members]
+    changes.append(TargetEpochChange(group_id, TargetEpoch(group.assignment_epoch, 0)))
+    changes += [CurrentChange(group_id, name, item) for name, item in members.items()]
+    return changes
+
+
+def tombstones(group: ConsumerGroup, renamed: Mapping[str, str] | None = None) -> list[Change]:
+    """Return what ends a group; `renamed` says under which id a member was written just before."""
+    group_id = group.group_id
+    names = [(renamed or {}).get(name, name) for name in group.members]
+    changes: list[Change] = [CurrentChange(group_id, name, None) for name in names]
+    changes += [TargetChange(group_id, name, None) for name in names]
+    changes.append(TargetEpochChange(group_id, None))
+    changes += [MemberChange(group_id, name, None) for name in names]
+    changes += [RegexChange(group_id, regex, None) for regex in group.regexes]
+    changes.append(PartitionMetadataChange(group_id, is_there=False))
+    changes.append(GroupChange(group_id, None))
+    return changes
+
+
+def downgraded(
+    group: ConsumerGroup, members: Iterable[ConsumerMember], image: ClusterImage, now_ms: int
+) -> GroupMetadataValue:
+    """Return the classic group of these members, all of them classic, with their targets."""
+    made = Group(
+        group.group_id,
+        state=GroupState.STABLE,
+        state_since_ms=now_ms,
+        generation=group.epoch,
+        protocol_type=consumer_protocol.PROTOCOL_TYPE,
+    )
+    targets = {}
+    for member in members:
+        assert member.classic is not None
+        held_by = group.static_members.get(member.instance_id or "", member.member_id)
+        targets[member.member_id] = group.target_of(held_by)
+        made.add(
+            Member(
+                member_id=member.member_id,
+                group_instance_id=member.instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                session_timeout_ms=member.classic.session_timeout_ms,
+                rebalance_timeout_ms=member.rebalance_timeout_ms,
+                protocols=dict(member.classic.protocols),
+            )
+        )
+    made.protocol_name = made.elected_protocol()
+    assignments = {
+        name: embedded.assignment(targets[name], image, item.protocols[made.protocol_name])
+        for name, item in made.members.items()
+    }
+    return metadata_value(made, assignments)
+
+
+def without(group: ConsumerGroup, gone: Iterable[ConsumerMember]) -> list[ConsumerMember]:
+    """Return the members that stay when some go."""
+    names = {member.member_id for member in gone}
+    return [replace(item) for name, item in group.members.items() if name not in names]

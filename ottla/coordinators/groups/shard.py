@@ -1,0 +1,418 @@
+"""The groups of one partition of __consumer_offsets, and the shell around their machines.
+
+What a shard keeps is `metadata` and `offsets`; only `replay` changes them. The machines hold what the
+members know anyway, and start again from the metadata after a load: those with members soon, a slice
+of time after the other, the rest when somebody asks for them.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any, TypeAlias
+
+from ottla.base.ageing import AgeingClock
+from ottla.base.clock import Clock
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.cluster.image import ClusterImage
+from ottla.coordinators.classic.events import (
+    Answer,
+    CancelTimer,
+    Converted,
+    Effect,
+    Event,
+    Loaded,
+    Note,
+    Persist,
+    Rebalance,
+    SetTimer,
+    Stored,
+    StoreFailed,
+    Timer,
+    TimerFired,
+    Unloaded,
+)
+from ottla.coordinators.classic.machine import GroupMachine
+from ottla.coordinators.classic.state import Group, GroupState
+from ottla.coordinators.classic.stored import group_from
+from ottla.coordinators.consumer import changes
+from ottla.coordinators.consumer.groups import Background, ConsumerGroups, at_once
+from ottla.coordinators.consumer.settings import ConsumerSettings
+from ottla.coordinators.consumer.state import ConsumerGroup
+from ottla.coordinators.consumer.state import Member as ConsumerMember
+from ottla.coordinators.consumer.transition import Turn as ConsumerTurn
+from ottla.coordinators.groups import migration, records
+from ottla.coordinators.groups.expiry import expired, expired_in_consumer_group
+from ottla.coordinators.groups.offsets import OffsetStore
+from ottla.coordinators.groups.records import Change, GroupMetadata, OffsetCommit
+from ottla.coordinators.groups.settings import GroupSettings
+from ottla.coordinators.hosted import HostedPartition, Status
+from ottla.coordinators.refusals import group_error
+from ottla.coordinators.replies import Waiter
+from ottla.wire.group_records import GroupMetadataValue
+from ottla.wire.records import batch
+from ottla.wire.records.records import Record
+
+_log = logging.getLogger(__name__)
+
+AnyChange: TypeAlias = Change | changes.Change
+
+# Keeps a batch of tombstones far below any max.message.bytes.
+TOMBSTONES_MAX = 500
+_SLICE_SECONDS = 0.005
+_EXPIRY = "expiry"
+_WAKING = "waking"
+_BECOMING = "becoming classic"
+
+
+class GroupShard:
+    """One partition's groups. Lives as long as this leadership of the partition."""
+
+    def __init__(
+        self,
+        host: HostedPartition,
+        clock: Clock,
+        settings: Callable[[], GroupSettings],
+        *,
+        image: Callable[[], ClusterImage] = ClusterImage,
+        settings_of: Callable[[str], ConsumerSettings] = lambda _: ConsumerSettings(),
+        background: Background = at_once,
+    ) -> None:
+        self.metadata: dict[str, GroupMetadataValue] = {}
+        self.offsets = OffsetStore()
+        self.consumers = ConsumerGroups(
+            host,
+            clock,
+            settings=settings_of,
+            image=image,
+            downgrade=self._downgrade,
+            background=background,
+        )
+        self._machines: dict[str, GroupMachine] = {}
+        self._gone_topics: frozenset[str] = frozenset()
+        self._host = host
+        self._clock = clock
+        self._ageing = AgeingClock(clock.time_ms(), clock.monotonic())
+        self._settings = settings
+        self._image = image
+        # Events that performing an effect brought about; they wait until it is performed.
+        self._inbox: deque[tuple[GroupMachine, Event]] = deque()
+        self._is_draining = False
+
+    # -- replay: the only way in which what the shard keeps changes
+
+    def replay(self, record: Record, producer_id: int = batch.NO_PRODUCER_ID) -> None:
+        """Apply one record, just appended or read from the log."""
+        change = records.decode(record)
+        if isinstance(change, GroupMetadata):
+            self._replay_metadata(change)
+        elif isinstance(change, OffsetCommit):
+            self._replay_offset(change, producer_id)
+        else:
+            of_consumers = changes.decode(record)
+            if of_consumers is not None:
+                self.consumers.replay(of_consumers)
+
+    def _replay_metadata(self, change: GroupMetadata) -> None:
+        if change.value is not None:
+            self.metadata[change.group_id] = change.value
+            return
+        self.metadata.pop(change.group_id, None)
+        machine = self._machines.pop(change.group_id, None)
+        if machine is not None:
+            self._answer_waiting(machine, Converted())
+
+    def _replay_offset(self, change: OffsetCommit, producer_id: int) -> None:
+        if change.offset is None:
+            self.offsets.remove(change.group_id, change.place)
+        elif producer_id == batch.NO_PRODUCER_ID:
+            self.offsets.apply(change.group_id, change.place, change.offset)
+        else:
+            self.offsets.apply_open(producer_id, change.group_id, change.place, change.offset)
+
+    def end_transaction(self, producer_id: int, *, is_committed: bool) -> None:
+        """Apply the end of a transaction that committed offsets."""
+        self.offsets.end_transaction(producer_id, is_committed=is_committed)
+
+    # -- life
+
+    def on_loaded(self) -> None:
+        """Set the groups going whose members have sessions."""
+        self._wake_some([name for name, value in self.metadata.items() if value.members])
+        self.consumers.on_loaded()
+        self._schedule_expiry()
+        if self._gone_topics:
+            self.forget_topics(self._gone_topics)
+
+    def _wake_some(self, left: list[str]) -> None:
+        ends = self._clock.monotonic() + _SLICE_SECONDS
+        while left and self._clock.monotonic() < ends:
+            self._machine(left.pop())
+        if left:
+            self._host.timers.set(_WAKING, 0, partial(self._wake_some, left))
+
+    def _machine(self, group_id: str) -> GroupMachine | None:
+        """Return a group's machine, made from what is stored if need be; None if there is none."""
+        found = self._machines.get(group_id)
+        if found is None and group_id in self.metadata:
+            found = GroupMachine(group_from(group_id, self.metadata[group_id]))
+            self._machines[group_id] = found
+            self._feed(found, Loaded())
+        return found
+
+    def on_unloaded(self) -> None:
+        """Tell everyone who waits to look for the new coordinator."""
+        machines, self._machines = list(self._machines.values()), {}
+        self._inbox.clear()
+        for machine in machines:
+            self._answer_waiting(machine, Unloaded())
+
+    def _answer_waiting(self, machine: GroupMachine, event: Converted | Unloaded) -> None:
+        """Let a machine that is not used any more answer whoever waits in it."""
+        for effect in machine.step(event, self._clock.time_ms(), self._settings().machine):
+            if isinstance(effect, Answer):
+                _answer(effect)
+
+    # -- what others ask
+
+    @property
+    def settings(self) -> GroupSettings:
+        """The options in force."""
+        return self._settings()
+
+    @property
+    def image(self) -> ClusterImage:
+        """The cluster as it is now."""
+        return self._image()
+
+    def now_ms(self) -> int:
+        """Return the wall-clock time."""
+        return self._clock.time_ms()
+
+    def group(self, group_id: str) -> Group | None:
+        """Return a classic group; one that only stores offsets is an empty one of these.
+
+        None if there is none, or if the group is one of the consumer protocol.
+        """
+        if self.consumers.get(group_id) is not None:
+            return None
+        machine = self._machine(group_id)
+        if machine is not None:
+            return machine.group
+        return Group(group_id) if self.offsets.has_group(group_id) else None
+
+    def groups(self) -> Iterator[Group]:
+        """Go over all classic groups."""
+        names = [*self.metadata, *self._machines, *self.offsets.groups()]
+        for group_id in dict.fromkeys(names):
+            group = self.group(group_id)
+            if group is not None:
+                yield group
+
+    def encode(self, made: Iterable[AnyChange]) -> list[Record]:
+        """Return the records of changes."""
+        now_ms = self.now_ms()
+        return [
+            records.encode(change, now_ms)
+            if isinstance(change, GroupMetadata | OffsetCommit)
+            else changes.encode(change, now_ms)
+            for change in made
+        ]
+
+    # -- events
+
+    def feed(self, group_id: str, event: Event, *, may_create: bool = False) -> bool:
+        """Let something happen to a group; False where it does not exist and may not be made."""
+        machine = self._machine(group_id)
+        if machine is None:
+            if not may_create:
+                return False
+            machine = self._machines[group_id] = GroupMachine(Group(group_id))
+        self._feed(machine, event)
+        return True
+
+    def _feed(self, machine: GroupMachine, event: Event) -> None:
+        self._inbox.append((machine, event))
+        if self._is_draining:
+            return
+        self._is_draining = True
+        try:
+            while self._inbox:
+                self._step(*self._inbox.popleft())
+        finally:
+            self._is_draining = False
+
+    def _step(self, machine: GroupMachine, event: Event) -> None:
+        group = machine.group
+        if self._machines.get(group.group_id) is not machine:
+            return
+        for effect in machine.step(event, self._clock.time_ms(), self._settings().machine):
+            self._perform(machine, effect)
+        if self._is_blank(machine):
+            del self._machines[group.group_id]
+
+    def _is_blank(self, machine: GroupMachine) -> bool:
+        """Tell whether nothing has come of a group, for example because its join was refused."""
+        group = machine.group
+        return (
+            group.state is GroupState.EMPTY
+            and not group.pending_members
+            and group.group_id not in self.metadata
+            and not machine.is_storing
+        )
+
+    def _perform(self, machine: GroupMachine, effect: Effect) -> None:
+        match effect:
+            case Answer():
+                _answer(effect)
+            case SetTimer():
+                self._set_timer(machine, effect)
+            case CancelTimer():
+                self._host.timers.cancel((machine.group.group_id, effect.timer))
+            case Persist():
+                self._persist(machine, effect)
+            case Note():
+                _log.info("group changed group=%s how=%s", machine.group.group_id, effect.text)
+
+    def _set_timer(self, machine: GroupMachine, effect: SetTimer) -> None:
+        if self._host.status is Status.ACTIVE:
+            action = partial(self._timer_fired, machine, effect.timer)
+            key = (machine.group.group_id, effect.timer)
+            self._host.timers.set(key, effect.delay_ms, action)
+
+    def _timer_fired(self, machine: GroupMachine, timer: Timer) -> None:
+        self._feed(machine, TimerFired(timer))
+
+    def _persist(self, machine: GroupMachine, effect: Persist) -> None:
+        change = GroupMetadata(machine.group.group_id, effect.value)
+        try:
+            committed = self._host.append(self.encode([change]))
+        except ApiError as error:
+            self._feed(machine, StoreFailed(effect.token, group_error(error.code)))
+            return
+        if committed.done():
+            self._stored(machine, effect.token, committed)
+        else:
+            committed.add_done_callback(partial(self._stored, machine, effect.token))
+
+    def _stored(self, machine: GroupMachine, token: int, committed: asyncio.Future[None]) -> None:
+        error = committed.exception()
+        if error is None:
+            self._feed(machine, Stored(token))
+            return
+        code = error.code if isinstance(error, ApiError) else ErrorCode.UNKNOWN_SERVER_ERROR
+        self._feed(machine, StoreFailed(token, group_error(code), is_written=True))
+
+    # -- groups of the consumer protocol that become classic
+
+    def _downgrade(self, turn: ConsumerTurn, gone: list[ConsumerMember]) -> None:
+        """Make a group classic as these members go, and rebalance it as soon as that is stored."""
+        self.make_classic(turn, migration.without(turn.group, gone), {})
+        self.rebalance_soon(turn.group.group_id, "downgraded: a member has left")
+
+    def make_classic(
+        self, turn: ConsumerTurn, members: list[ConsumerMember], renamed: dict[str, str]
+    ) -> None:
+        """Add what makes a group the classic group of these members; see `migration`."""
+        group = turn.group
+        value = migration.downgraded(group, members, turn.topics.image, turn.now_ms)
+        turn.changes += migration.tombstones(group, renamed)
+        turn.after += self.encode([GroupMetadata(group.group_id, value)])
+        turn.note(f"becomes classic members={len(members)}")
+
+    def rebalance_soon(self, group_id: str, reason: str) -> None:
+        """Rebalance a group once what makes it classic is appended."""
+        self._host.timers.set((group_id, _BECOMING), 0, partial(self._rebalance, group_id, reason))
+
+    def _rebalance(self, group_id: str, reason: str) -> None:
+        if self.consumers.get(group_id) is None:
+            self.feed(group_id, Rebalance(reason))
+
+    def end_empty(self, group: ConsumerGroup) -> bool:
+        """Delete a group without members, but not its offsets; False where that failed."""
+        return self._append_tombstones(migration.tombstones(group))
+
+    # -- housekeeping
+
+    def forget_topics(self, topics: frozenset[str]) -> None:
+        """Remove the offsets of topics that were deleted, after the load if it still goes on."""
+        if self._host.status is Status.LOADING:
+            self._gone_topics |= topics
+            return
+        gone: list[AnyChange] = [
+            OffsetCommit(group_id, place, None)
+            for group_id, place in self.offsets.places_of_topics(topics)
+        ]
+        self._append_tombstones(gone)
+
+    def _schedule_expiry(self) -> None:
+        delay_ms = self._settings().retention_check_interval_ms
+        self._host.timers.set(_EXPIRY, delay_ms, self.expire)
+
+    def expire(self) -> None:
+        """Remove offsets that have expired, and empty groups without any, a slice at a time."""
+        consumers = (group.group_id for group in self.consumers)
+        self._expire_some(list(dict.fromkeys([*self.metadata, *consumers, *self.offsets.groups()])))
+
+    def _expire_some(self, left: list[str]) -> None:
+        ends = self._clock.monotonic() + _SLICE_SECONDS
+        found: list[AnyChange] = []
+        while left and self._clock.monotonic() < ends and len(found) < TOMBSTONES_MAX:
+            found.extend(self._expired(left.pop()))
+        is_written = self._append_tombstones(found)
+        if left and is_written:
+            self._host.timers.set(_EXPIRY, 0, partial(self._expire_some, left))
+        else:
+            self._schedule_expiry()
+
+    def _expired(self, group_id: str) -> Iterator[AnyChange]:
+        group = self.consumers.get(group_id) or self.group(group_id)
+        if group is None:
+            return
+        offsets = self.offsets.of_group(group_id)
+        now_ms = self._ageing.observe(self.now_ms(), self._clock.monotonic())
+        retention_ms = self._settings().offsets_retention_ms
+        if isinstance(group, Group):
+            old = expired(group, offsets, now_ms=now_ms, retention_ms=retention_ms)
+        else:
+            old = expired_in_consumer_group(
+                group, offsets, now_ms=now_ms, retention_ms=retention_ms
+            )
+        gone = [place for place in old if not self.offsets.is_unstable(group_id, place)]
+        if gone:
+            _log.info("offsets expired group=%s count=%d", group_id, len(gone))
+        for place in gone:
+            yield OffsetCommit(group_id, place, None)
+        if len(gone) == len(offsets) and not self.offsets.has_open(group_id):
+            yield from self._end_of_empty(group_id)
+
+    def _end_of_empty(self, group_id: str) -> Iterator[AnyChange]:
+        """Return what ends a group without members, if it is one and has records of its own."""
+        consumers = self.consumers.get(group_id)
+        group = self.group(group_id)
+        if consumers is not None and not consumers.members:
+            _log.info("empty group without offsets deleted group=%s", group_id)
+            yield from migration.tombstones(consumers)
+        elif group is not None and group_id in self.metadata:
+            if group.state is not GroupState.EMPTY or group.pending_members:
+                return
+            _log.info("empty group without offsets deleted group=%s", group_id)
+            yield GroupMetadata(group_id, None)
+
+    def _append_tombstones(self, found: Sequence[AnyChange]) -> bool:
+        """Append in pieces; False where that failed, which the next round makes good."""
+        for start in range(0, len(found), TOMBSTONES_MAX):
+            try:
+                self._host.append(self.encode(found[start : start + TOMBSTONES_MAX]))
+            except ApiError as error:
+                _log.warning("tombstones not written partition=%d error=%s",
+                             self._host.partition, error)  # fmt: skip
+                return False
+        return True
+
+
+def _answer(effect: Answer) -> None:
+    ticket: Any = effect.ticket
+    assert isinstance(ticket, Waiter)
+    ticket.answer(effect.response)

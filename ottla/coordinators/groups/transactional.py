@@ -1,0 +1,127 @@
+"""TxnOffsetCommit: offsets that count when the transaction they belong to is committed (KIP-447).
+
+The member and its generation are checked where the client names them, so that a member that lost its
+partitions cannot commit for them. Follows OffsetMetadataManager.commitTransactionalOffset.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.coordinators.classic.state import Group, GroupState
+from ottla.coordinators.consumer.requests import committing
+from ottla.coordinators.consumer.state import Member as ConsumerMember
+from ottla.coordinators.groups.offsets import CommittedOffset, TopicPartition
+from ottla.coordinators.groups.records import Change, OffsetCommit
+from ottla.coordinators.groups.shard import GroupShard
+from ottla.coordinators.ports import TransactionalProducer
+from ottla.coordinators.runtime import Decision
+from ottla.wire.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+
+
+def commit(shard: GroupShard, request: TxnOffsetCommitRequest) -> Decision[TxnOffsetCommitResponse]:
+    """Decide a TxnOffsetCommit; ApiError where nothing of it may be stored."""
+    late = _check(shard, request)
+    longest = shard.settings.offset_metadata_bytes_max
+    now_ms = shard.now_ms()
+    changes: list[Change] = []
+    response = TxnOffsetCommitResponse()
+    for topic in request.topics:
+        answered = TxnOffsetCommitResponseTopic(name=topic.name)
+        for partition in topic.partitions:
+            metadata = partition.committed_metadata or ""
+            is_too_long = len(metadata) > longest
+            code = ErrorCode.OFFSET_METADATA_TOO_LARGE if is_too_long else ErrorCode.NONE
+            answered.partitions.append(
+                TxnOffsetCommitResponsePartition(
+                    partition_index=partition.partition_index, error_code=code
+                )
+            )
+            if is_too_long:
+                continue
+            offset = CommittedOffset(
+                partition.committed_offset, partition.committed_leader_epoch, metadata, now_ms
+            )
+            place = (topic.name, partition.partition_index)
+            if late is not None:
+                _check_late(shard, late, request, place)
+            changes.append(OffsetCommit(request.group_id, place, offset))
+        response.topics.append(answered)
+    producer = TransactionalProducer(request.producer_id, request.producer_epoch)
+    return Decision(shard.encode(changes), response, producer)
+
+
+def _check(shard: GroupShard, request: TxnOffsetCommitRequest) -> ConsumerMember | None:
+    """Raise ApiError where nothing may be stored; return a member that may store only some."""
+    consumers = shard.consumers.get(request.group_id)
+    if consumers is None:
+        check_commit(shard.group(request.group_id), request)
+        return None
+    committer = committing.Committer(
+        request.member_id, request.group_instance_id, request.generation_id, api_version=None
+    )
+    with _as_generation():
+        return committing.check_commit(consumers, committer)
+
+
+def _check_late(
+    shard: GroupShard, late: ConsumerMember, request: TxnOffsetCommitRequest, place: TopicPartition
+) -> None:
+    topic = shard.image.topic(place[0])
+    topic_id = b"" if topic is None else topic.topic_id
+    with _as_generation():
+        committing.check_place(late, request.generation_id, (topic_id, place[1]))
+
+
+@contextmanager
+def _as_generation() -> Iterator[None]:
+    """Say of an epoch that is behind what clients of this request understand."""
+    try:
+        yield
+    except ApiError as error:
+        if error.code is ErrorCode.STALE_MEMBER_EPOCH:
+            raise ApiError(ErrorCode.ILLEGAL_GENERATION) from error
+        raise
+
+
+def check_commit(group: Group | None, request: TxnOffsetCommitRequest) -> None:
+    """Raise ApiError unless the member, or a client that names none, may commit."""
+    generation = request.generation_id
+    if group is None:
+        if generation >= 0:
+            raise ApiError(ErrorCode.ILLEGAL_GENERATION)
+        return
+    if generation < 0 and group.state is GroupState.EMPTY:
+        return
+    is_member = generation >= 0 or request.member_id or request.group_instance_id is not None
+    if not is_member:
+        # A producer of before KIP-447, which fences by transactional id alone.
+        return
+    code = group.identity_error(request.member_id, request.group_instance_id)
+    if code is ErrorCode.NONE and generation != group.generation:
+        code = ErrorCode.ILLEGAL_GENERATION
+    if code is not ErrorCode.NONE:
+        raise ApiError(code)
+
+
+def refused(request: TxnOffsetCommitRequest, code: ErrorCode) -> TxnOffsetCommitResponse:
+    """Return the answer that says `code` of every partition."""
+    return TxnOffsetCommitResponse(
+        topics=[
+            TxnOffsetCommitResponseTopic(
+                name=topic.name,
+                partitions=[
+                    TxnOffsetCommitResponsePartition(
+                        partition_index=partition.partition_index, error_code=code
+                    )
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )

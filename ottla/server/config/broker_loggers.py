@@ -1,0 +1,103 @@
+"""The broker's loggers as a config resource (type 8, KIP-412): look at levels, change them at once.
+
+Names are those of Ottla's modules; `root` is what all of them inherit. Levels are log4j's. Nothing is
+kept: a broker that stops leaves the process with the levels it has found. Follows kafka.utils.LoggingController and
+ConfigAdminManager.
+"""
+
+import logging
+from collections.abc import Iterable, Mapping
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.base.logs import TRACE
+from ottla.controller.planning.requests import Alteration, ConfigChange
+
+ROOT = "root"
+# ConfigSource.DYNAMIC_BROKER_LOGGER_CONFIG
+SOURCE = 6
+_TOP = "ottla"
+_LEVELS = {
+    "FATAL": logging.CRITICAL,
+    "ERROR": logging.ERROR,
+    "WARN": logging.WARNING,
+    "INFO": logging.INFO,
+    "DEBUG": logging.DEBUG,
+    "TRACE": TRACE,
+}
+
+_log = logging.getLogger(__name__)
+
+
+def check_broker(name: str, node_id: int) -> None:
+    """Raise INVALID_REQUEST for a resource that is not this broker."""
+    if name != str(node_id):
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST,
+            f"This is broker {node_id}: it has its own loggers, not those of {name!r}",
+        )
+
+
+def levels() -> dict[str, str]:
+    """Return the level that each logger has now, its own or an inherited one, by name."""
+    known = logging.getLogger().manager.loggerDict
+    names = sorted(name for name in list(known) if name.startswith(f"{_TOP}."))
+    return {ROOT: _level_of(_TOP)} | {name: _level_of(name) for name in names}
+
+
+def own_levels() -> dict[str, int]:
+    """Return the levels that loggers have of their own, by name; to `restore` them."""
+    found = {}
+    for name, logger in list(logging.getLogger().manager.loggerDict.items()):
+        if isinstance(logger, logging.Logger) and f"{name}.".startswith(f"{_TOP}."):
+            found[name] = logger.level
+    return found
+
+
+def restore(former: Mapping[str, int]) -> None:
+    """Give every logger the level it had of its own; one that is new has none."""
+    for name, level in own_levels().items():
+        if level != former.get(name, logging.NOTSET):
+            logging.getLogger(name).setLevel(former.get(name, logging.NOTSET))
+
+
+def _level_of(name: str) -> str:
+    number = logging.getLogger(name).getEffectiveLevel()
+    return next((level for level, least in _LEVELS.items() if number >= least), "TRACE")
+
+
+def alter(changes: Iterable[ConfigChange], *, validate_only: bool) -> None:
+    """Change levels, all or none; ApiError INVALID_CONFIG or INVALID_REQUEST."""
+    wanted = [_checked(change) for change in changes]
+    if validate_only:
+        return
+    for name, number in wanted:
+        logging.getLogger(name).setLevel(number)
+        _log.info("log level changed name=%s now=%s", name, _level_of(name))
+
+
+def _checked(change: ConfigChange) -> tuple[str, int]:
+    """Return the logger and its new level of its own, NOTSET for none."""
+    if change.alteration not in (Alteration.SET, Alteration.DELETE):
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST,
+            f"{change.alteration.name} is not for log levels: SET one, or DELETE it.",
+        )
+    is_deletion = change.alteration is Alteration.DELETE
+    if not is_deletion and change.value is None:
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"There is no level for logger {change.name}.")
+    if change.name not in levels():
+        raise ApiError(ErrorCode.INVALID_CONFIG, f"There is no logger {change.name}.")
+    name = _TOP if change.name == ROOT else change.name
+    if is_deletion:
+        if change.name == ROOT:
+            raise ApiError(
+                ErrorCode.INVALID_REQUEST, "The root logger's level can be set, not removed."
+            )
+        return name, logging.NOTSET
+    number = _LEVELS.get(change.value or "")
+    if number is None:
+        raise ApiError(
+            ErrorCode.INVALID_CONFIG,
+            f"There is no log level {change.value!r}: use one of {', '.join(_LEVELS)}.",
+        )
+    return name, number

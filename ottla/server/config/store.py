@@ -1,0 +1,422 @@
+"""Dynamic configuration as this broker sees it: read from the tree, kept current, explained.
+
+A value comes from the first of: the topic's own setting, this broker's, the cluster-wide default for
+brokers, the start configuration, the built-in default (KIP-226). Handlers and logs read snapshots
+here and never wait; whoever has to act on a change registers a callback.
+Follows kafka.server.DynamicBrokerConfig, ConfigHelper and ZkConfigRepository.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import IntEnum
+from typing import NamedTuple
+
+from ottla.base.errors import ConfigError
+from ottla.base.options import Option, Snapshot, Table
+from ottla.base.tasks import Tasks
+from ottla.cluster.options import group_options, option_tables
+from ottla.cluster.options.client_metrics_options import CLIENT_METRICS_OPTIONS
+from ottla.cluster.options.group_options import GROUP_OPTIONS
+from ottla.cluster.options.option_tables import BROKER_OPTIONS, TOPIC_OPTIONS
+from ottla.cluster.zk.port import (
+    ConnectionSuspended,
+    Coordination,
+    NoNode,
+    SessionLost,
+    SessionState,
+)
+from ottla.cluster.znodes import ConfigChangeNode, ConfigNode
+
+_log = logging.getLogger(__name__)
+
+# Kinds of entities whose settings have no defaults; users may have clients below them.
+_PLAIN_TYPES = (
+    ConfigNode.CLIENTS,
+    ConfigNode.USERS,
+    ConfigNode.IPS,
+    ConfigNode.CLIENT_METRICS,
+    ConfigNode.GROUPS,
+)
+
+# Rows of tests and repairs: shown only where they are set, as in Kafka.
+_HIDDEN = "internal."
+
+
+class ConfigSource(IntEnum):
+    """Where a value comes from, by the codes of DescribeConfigs."""
+
+    DYNAMIC_TOPIC_CONFIG = 1
+    DYNAMIC_BROKER_CONFIG = 2
+    DYNAMIC_DEFAULT_BROKER_CONFIG = 3
+    STATIC_BROKER_CONFIG = 4
+    DEFAULT_CONFIG = 5
+    CLIENT_METRICS_CONFIG = 7
+    GROUP_CONFIG = 8
+
+
+class ConfigResource(IntEnum):
+    """Kinds of things that have options, by the codes of DescribeConfigs."""
+
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+class Synonym(NamedTuple):
+    """One place that could give a value; None where the value is secret."""
+
+    name: str
+    value: str | None
+    source: ConfigSource
+
+
+class Described(NamedTuple):
+    """An option as DescribeConfigs tells it: its value, where that is from, and what else could be."""
+
+    row: Option
+    value: str | None
+    source: ConfigSource
+    synonyms: Sequence[Synonym]
+    is_read_only: bool
+
+
+class ConfigStore:
+    """Lives on the broker's loop; `start` again after the session was lost and a new one begun.
+
+    `on_topic` hears of a topic whose own settings changed, `on_broker` of changed broker settings:
+    those change the defaults of every topic. `on_entity` hears, with type and path below it, of the
+    settings of clients, users, addresses, metrics subscriptions and groups, also of those read at the
+    start.
+    """
+
+    def __init__(self, static: Snapshot, node_id: int, tasks: Tasks) -> None:
+        self.on_topic: list[Callable[[str, Snapshot], None]] = []
+        self.on_broker: list[Callable[[Snapshot], None]] = []
+        self.on_entity: list[Callable[[str, str, Mapping[str, str]], None]] = []
+        self._static = static
+        self._node = str(node_id)
+        self._tasks = tasks
+        self._session: Coordination | None = None
+        # Settings as they are written in the tree, without what cannot be used.
+        self._brokers: dict[str, dict[str, str]] = {}
+        self._topics: dict[str, dict[str, str]] = {}
+        self._entities: dict[tuple[str, str], dict[str, str]] = {}
+        self._broker = static
+        self._topic_snapshots: dict[str, Snapshot] = {}
+        self._topic_default = option_tables.topic_snapshot(static, {})
+        self._last_change = ""
+        self._is_catching_up = False
+
+    @property
+    def broker(self) -> Snapshot:
+        """The broker's options as they are now."""
+        return self._broker
+
+    def topic(self, name: str) -> Snapshot:
+        """Return the options of a topic as they are now; a topic without settings has defaults."""
+        if name not in self._topics:
+            return self._topic_default
+        found = self._topic_snapshots.get(name)
+        if found is None:
+            found = option_tables.topic_snapshot(self._broker, self._topics[name])
+            self._topic_snapshots[name] = found
+        return found
+
+    def entities(self, entity_type: str) -> Mapping[str, Mapping[str, str]]:
+        """Return the settings of all clients, users, addresses or subscriptions, by path."""
+        return {
+            path: settings
+            for (kind, path), settings in self._entities.items()
+            if kind == entity_type
+        }
+
+    def group(self, name: str) -> Mapping[str, int]:
+        """Return a group's own settings as they count now; empty where it has none."""
+        own = self._group_settings(name)
+        return group_options.effective(own, self._broker) if own else {}
+
+    def _group_settings(self, name: str) -> dict[str, str]:
+        own = self._entities.get((ConfigNode.GROUPS, ConfigNode.sanitize(name)))
+        return _usable(GROUP_OPTIONS, own, f"group {name}") if own else {}
+
+    # -- reading the tree -------------------------------------------------------------------------
+
+    async def start(self, session: Coordination) -> None:
+        """Read every setting and begin to follow changes. ConnectionSuspended, SessionLost."""
+        self._session = session
+        session.on_session(self._session_changed)
+        await session.ensure(ConfigChangeNode.PARENT)
+        # The watch is set before the reading, so that nothing falls between the two.
+        changes = await session.children(ConfigChangeNode.PARENT, self._changed)
+        self._last_change = changes[-1] if changes else ""
+        for entity in (ConfigNode.DEFAULT, self._node):
+            await self._load(ConfigNode.BROKERS, entity)
+        self._topics.clear()
+        parent = ConfigNode.type_path(ConfigNode.TOPICS)
+        await session.ensure(parent)
+        await self.load_topics(await session.children(parent))
+        await self._load_entities(session)
+        self._rebuild()
+
+    async def _load_entities(self, session: Coordination) -> None:
+        places = dict.fromkeys(self._entities)
+        for entity_type in _PLAIN_TYPES:
+            parent = ConfigNode.type_path(entity_type)
+            await session.ensure(parent)
+            for name in await session.children(parent):
+                places[entity_type, name] = None
+                if entity_type == ConfigNode.USERS:
+                    clients = await self._clients_of(session, name)
+                    places |= dict.fromkeys((entity_type, client) for client in clients)
+        for entity_type, path in places:
+            if await self._load(entity_type, path):
+                self._tell_entity(entity_type, path)
+
+    async def _clients_of(self, session: Coordination, user: str) -> list[str]:
+        below = f"{user}/{ConfigNode.CLIENTS}"
+        try:
+            names = await session.children(ConfigNode.path(ConfigNode.USERS, below))
+        except NoNode:
+            return []
+        return [f"{below}/{name}" for name in names]
+
+    def _tell_entity(self, entity_type: str, path: str) -> None:
+        settings = self._entities.get((entity_type, path), {})
+        for tell in self.on_entity:
+            tell(entity_type, path, settings)
+
+    async def load_topics(self, names: Iterable[str]) -> None:
+        """Read topics' settings: of new ones, before their logs are made."""
+        for name in names:
+            await self._load(ConfigNode.TOPICS, name)
+
+    def forget_topics(self, names: Iterable[str]) -> None:
+        """Drop what is known of topics that are gone."""
+        for name in names:
+            self._topics.pop(name, None)
+            self._topic_snapshots.pop(name, None)
+
+    async def refresh(self, entity_type: str, entity: str) -> None:
+        """Read an entity's settings now, where a notification would come a moment later."""
+        if not await self._load(entity_type, entity):
+            return
+        if entity_type == ConfigNode.TOPICS:
+            snapshot = self.topic(entity)
+            for tell_topic in self.on_topic:
+                tell_topic(entity, snapshot)
+        elif entity_type == ConfigNode.BROKERS:
+            self._rebuild()
+            for tell_broker in self.on_broker:
+                tell_broker(self._broker)
+        else:
+            self._tell_entity(entity_type, entity)
+
+    async def _load(self, entity_type: str, entity: str) -> bool:
+        """Read an entity; tell whether its settings are other than they were."""
+        assert self._session is not None, "the store has not been started"
+        path = ConfigNode.path(entity_type, entity)
+        try:
+            data, _ = await self._session.get(path)
+        except NoNode:
+            written: dict[str, str] = {}
+        else:
+            written = ConfigNode.decode(path, data)
+        if entity_type == ConfigNode.TOPICS:
+            return self._keep_topic(entity, written)
+        if entity_type == ConfigNode.BROKERS and entity in (self._node, ConfigNode.DEFAULT):
+            usable = _usable(BROKER_OPTIONS, written, f"broker {entity}")
+            is_other = self._brokers.get(entity, {}) != usable
+            self._brokers[entity] = usable
+            return is_other
+        return entity_type in _PLAIN_TYPES and self._keep_entity((entity_type, entity), written)
+
+    def _keep_entity(self, place: tuple[str, str], written: dict[str, str]) -> bool:
+        if written == self._entities.get(place, {}):
+            return False
+        if written:
+            self._entities[place] = written
+        else:
+            del self._entities[place]
+        return True
+
+    def _keep_topic(self, name: str, written: Mapping[str, str]) -> bool:
+        usable = _usable(TOPIC_OPTIONS, written, f"topic {name}")
+        if usable == self._topics.get(name, {}):
+            return False
+        self._topic_snapshots.pop(name, None)
+        if usable:
+            self._topics[name] = usable
+        else:
+            del self._topics[name]
+        return True
+
+    def _rebuild(self) -> None:
+        """Put the broker's options together anew; topics' defaults follow."""
+        values = dict(self._static.explicit)
+        for entity in (ConfigNode.DEFAULT, self._node):
+            values |= BROKER_OPTIONS.parse(self._brokers.get(entity, {})).explicit
+        self._broker = Snapshot(BROKER_OPTIONS, values)
+        self._topic_snapshots.clear()
+        self._topic_default = option_tables.topic_snapshot(self._broker, {})
+
+    # -- following changes ------------------------------------------------------------------------
+
+    def _session_changed(self, state: SessionState) -> None:
+        # A reading may have been cut short after its watch had fired.
+        if state is SessionState.CONNECTED:
+            self._changed(ConfigChangeNode.PARENT)
+
+    def _changed(self, _path: str) -> None:
+        if not self._is_catching_up:
+            self._is_catching_up = True
+            self._tasks.supervise(self._catch_up, "config changes")
+
+    async def _catch_up(self) -> None:
+        """Read what the notifications name that are newer than the last one seen."""
+        assert self._session is not None, "the store has not been started"
+        session = self._session
+        try:
+            # From here on the new watch starts the next round.
+            self._is_catching_up = False
+            names = await session.children(ConfigChangeNode.PARENT, self._changed)
+            for name in names:
+                if name > self._last_change:
+                    await self._follow(session, f"{ConfigChangeNode.PARENT}/{name}")
+                    self._last_change = max(self._last_change, name)
+        except (ConnectionSuspended, SessionLost) as error:
+            # When a suspended session is back it is read again; after a lost one `start` reads all.
+            _log.warning("config changes cannot be read now error=%s", error)
+
+    async def _follow(self, session: Coordination, path: str) -> None:
+        try:
+            data, _ = await session.get(path)
+        except NoNode:
+            return
+        entity_type, entity = ConfigChangeNode.decode(path, data)
+        await self.refresh(entity_type, entity)
+
+    # -- explaining -------------------------------------------------------------------------------
+
+    def describe_topic(self, name: str) -> list[Described]:
+        """Return every option of a topic, by name."""
+        return self.describe_settings(self._topics.get(name, {}))
+
+    def describe_settings(self, own: Mapping[str, str]) -> list[Described]:
+        """Return every option that a topic with these settings of its own has here."""
+        snapshot = option_tables.topic_snapshot(self._broker, own)
+        return [
+            self._describe_topic_option(TOPIC_OPTIONS.rows[name], snapshot, own)
+            for name in sorted(TOPIC_OPTIONS.rows)
+            if name in own or not name.startswith(_HIDDEN)
+        ]
+
+    def _describe_topic_option(
+        self, row: Option, snapshot: Snapshot, own: Mapping[str, str]
+    ) -> Described:
+        synonyms = []
+        if row.name in own:
+            value = row.render(snapshot[row.name])
+            synonyms.append(Synonym(row.name, value, ConfigSource.DYNAMIC_TOPIC_CONFIG))
+        names = [synonym.name for synonym in option_tables.topic_synonyms(row.name)]
+        synonyms += self._broker_synonyms(names)
+        source = synonyms[0].source if synonyms else ConfigSource.DEFAULT_CONFIG
+        value = None if row.sensitive else row.render(snapshot[row.name])
+        return Described(row, value, source, synonyms, is_read_only=False)
+
+    def describe_broker(self) -> list[Described]:
+        """Return every option of this broker, by name."""
+        described = []
+        for name in sorted(BROKER_OPTIONS.rows):
+            row = BROKER_OPTIONS.rows[name]
+            names = [synonym.name for synonym in option_tables.broker_synonyms(name)]
+            synonyms = self._broker_synonyms(names)
+            own = [synonym.source for synonym in synonyms if synonym.name == name]
+            source = own[0] if own else ConfigSource.DEFAULT_CONFIG
+            value = None if row.sensitive else row.render(self._broker[name])
+            described.append(Described(row, value, source, synonyms, not row.dynamic))
+        return described
+
+    def describe_client_metrics(self, name: str) -> list[Described]:
+        """Return every option of a subscription; one that does not exist has the defaults."""
+        place = (ConfigNode.CLIENT_METRICS, ConfigNode.sanitize(name))
+        own = self._entities.get(place, {})
+        described = []
+        for row in CLIENT_METRICS_OPTIONS.rows.values():
+            if row.name in own:
+                source = ConfigSource.CLIENT_METRICS_CONFIG
+                value: str | None = own[row.name]
+                synonyms = [Synonym(row.name, value, source)]
+            else:
+                source, value, synonyms = ConfigSource.DEFAULT_CONFIG, row.render(row.default), []
+            described.append(Described(row, value, source, synonyms, is_read_only=False))
+        return described
+
+    def describe_group(self, name: str) -> list[Described]:
+        """Return every option of a group, whether or not there is such a group."""
+        own = self._group_settings(name)
+        described = []
+        for row in GROUP_OPTIONS.rows.values():
+            synonyms = []
+            if row.name in own:
+                synonyms.append(Synonym(row.name, own[row.name], ConfigSource.GROUP_CONFIG))
+            synonyms += self._broker_synonyms([row.fallback or row.name])
+            first = synonyms[0]
+            described.append(
+                Described(row, first.value, first.source, synonyms, is_read_only=False)
+            )
+        return described
+
+    def describe_broker_default(self) -> list[Described]:
+        """Return the options that are set for all brokers at once."""
+        described = []
+        for name, text in sorted(self._brokers.get(ConfigNode.DEFAULT, {}).items()):
+            row = BROKER_OPTIONS.rows[name]
+            source = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
+            value = None if row.sensitive else row.render(row.parse(text))
+            synonyms = [Synonym(name, value, source)]
+            described.append(Described(row, value, source, synonyms, not row.dynamic))
+        return described
+
+    def _broker_synonyms(self, names: Sequence[str]) -> list[Synonym]:
+        """Return where the broker options `names` are set: what counts first comes first."""
+        layers = (
+            (ConfigSource.DYNAMIC_BROKER_CONFIG, self._brokers.get(self._node, {})),
+            (ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG, self._brokers.get(ConfigNode.DEFAULT, {})),
+        )
+        found = []
+        for source, settings in layers:
+            for name in names:
+                if name in settings:
+                    row = BROKER_OPTIONS.rows[name]
+                    found.append(_synonym(row, row.parse(settings[name]), source))
+        for name in names:
+            if name in self._static.explicit:
+                row = BROKER_OPTIONS.rows[name]
+                value = self._static.explicit[name]
+                found.append(_synonym(row, value, ConfigSource.STATIC_BROKER_CONFIG))
+        for name in names:
+            row = BROKER_OPTIONS.rows[name]
+            if row.default is not None:
+                found.append(_synonym(row, row.default, ConfigSource.DEFAULT_CONFIG))
+        # Kafka leaves out what stands before the first that has the option's own name.
+        own = [index for index, synonym in enumerate(found) if synonym.name in names[:1]]
+        return found[own[0] :] if own else []
+
+
+def _synonym(row: Option, value: object, source: ConfigSource) -> Synonym:
+    return Synonym(row.name, None if row.sensitive else row.render(value), source)
+
+
+def _usable(table: Table, written: Mapping[str, str], whose: str) -> dict[str, str]:
+    """Return the settings that this version knows and can use; the others are logged."""
+    usable = {}
+    for name, text in written.items():
+        try:
+            table.row(name).parse(text)
+        except ConfigError as error:
+            _log.warning("setting ignored of=%s error=%s", whose, error)
+        else:
+            usable[name] = text
+    return usable

@@ -1,0 +1,53 @@
+"""Where a broker keeps its coordination tree: in coordination.dir, else in the first log directory.
+
+A second cluster must not begin by accident. If the tree is in another log directory, because their
+order or the setting was changed, or if it is missing while the logs belong to a cluster, the start is
+refused with a sentence that says what to do. Nothing is written before these checks have passed.
+"""
+
+from ottla.base.errors import ConfigError
+from ottla.base.files import FileSystem
+from ottla.base.options import Snapshot
+from ottla.cluster.zk.journal import JOURNAL_PREFIX, SNAPSHOT
+from ottla.storage.directories.log_directory import check_owners
+
+
+def tree_directory(snapshot: Snapshot, files: FileSystem) -> str:
+    """Return the folder; ConfigError if the tree is in another one, or missing."""
+    log_directories = list(dict.fromkeys(snapshot.strings("log.dirs")))
+    chosen: str = snapshot["coordination.dir"] or log_directories[0]
+    has_tree = _has_tree(files, chosen)
+    if not has_tree:
+        _refuse_other_place(chosen, log_directories, files)
+    clusters = check_owners(files, log_directories, snapshot.integer("node.id"))
+    if clusters and not has_tree:
+        _refuse_missing(chosen, *next(iter(clusters.items())))
+    return chosen
+
+
+def _refuse_other_place(chosen: str, log_directories: list[str], files: FileSystem) -> None:
+    for other in log_directories:
+        if other != chosen and _has_tree(files, other):
+            raise ConfigError(
+                f"The cluster's metadata is in {other}, not in {chosen}: set "
+                f"coordination.dir={other}, or move the files named cluster.* from there to "
+                f"{chosen} while the broker is stopped."
+            )
+
+
+def _refuse_missing(chosen: str, log_directory: str, cluster_id: str) -> None:
+    raise ConfigError(
+        f"{log_directory} holds data of the cluster {cluster_id}, but the cluster's metadata (files "
+        f"named cluster.*) is missing from {chosen}. Restore these files from a backup, set "
+        f"coordination.dir to the directory that has them, or run 'ottla zookeeper import' if the "
+        f"data is of Apache Kafka."
+    )
+
+
+def _has_tree(files: FileSystem, folder: str) -> bool:
+    try:
+        names = files.list(folder)
+    except OSError:
+        # It does not exist or cannot be read: opening it reports that.
+        return False
+    return any(name == SNAPSHOT or name.startswith(JOURNAL_PREFIX) for name in names)

@@ -1,0 +1,1 @@
+"""Produce: admission of transactional batches, batches judged off the loop, the short path."""

@@ -1,0 +1,1 @@
+"""From a frame to a handler and back: the table of APIs, dispatch, cached responses, probes."""

@@ -1,0 +1,149 @@
+"""The table of served APIs: one row a handler module. What is advertised comes from here.
+
+A row's module says key and versions; the row says what the dispatcher has to know beside.
+"""
+
+from types import ModuleType
+from typing import NamedTuple
+
+from ottla.server.context import AdvertisedApi
+from ottla.server.fetch.shortcut import FetchShortcut
+from ottla.server.handlers import (
+    add_offsets_to_txn,
+    add_partitions_to_txn,
+    alter_client_quotas,
+    alter_configs,
+    alter_partition_reassignments,
+    alter_replica_log_dirs,
+    api_versions,
+    consumer_group_describe,
+    consumer_group_heartbeat,
+    create_partitions,
+    create_topics,
+    delete_groups,
+    delete_records,
+    delete_topics,
+    describe_client_quotas,
+    describe_cluster,
+    describe_configs,
+    describe_groups,
+    describe_log_dirs,
+    describe_producers,
+    describe_topic_partitions,
+    describe_transactions,
+    elect_leaders,
+    end_txn,
+    fetch,
+    find_coordinator,
+    get_telemetry_subscriptions,
+    heartbeat,
+    incremental_alter_configs,
+    init_producer_id,
+    join_group,
+    leave_group,
+    list_config_resources,
+    list_groups,
+    list_offsets,
+    list_partition_reassignments,
+    list_transactions,
+    metadata,
+    offset_commit,
+    offset_delete,
+    offset_fetch,
+    offset_for_leader_epoch,
+    produce,
+    push_telemetry,
+    sync_group,
+    txn_offset_commit,
+    update_features,
+    write_txn_markers,
+)
+from ottla.server.produce.shortcut import ProduceShortcut
+
+
+class Row(NamedTuple):
+    """One served API."""
+
+    handler: ModuleType
+    # Told to clients in place of MIN_VERSION (KAFKA-18659: old librdkafka needs Produce 0).
+    advertised_min: int | None = None
+    # Requests behind one whose answer is deferred may be handled already.
+    is_read_ahead: bool = False
+    # The deferred answer is of no use to anybody once its connection is lost.
+    ends_with_connection: bool = False
+    # A plain answer depends on nothing but the request, the image and the address of the broker.
+    is_kept: bool = False
+    # Told to clients only while somebody asks for client metrics: those that know it ask and log.
+    is_for_client_metrics: bool = False
+    # Sent by brokers only: no client's quota counts for it.
+    is_among_brokers: bool = False
+    # Answers requests that have been seen before, but for records or offsets, without the handler.
+    shortcut: type[ProduceShortcut] | type[FetchShortcut] | None = None
+
+
+ROWS: tuple[Row, ...] = (
+    Row(produce, advertised_min=0, is_read_ahead=True, shortcut=ProduceShortcut),
+    Row(fetch, ends_with_connection=True, shortcut=FetchShortcut),
+    Row(list_offsets),
+    Row(metadata, is_kept=True),
+    Row(api_versions),
+    Row(delete_records),
+    Row(offset_for_leader_epoch),
+    Row(describe_cluster),
+    Row(offset_commit),
+    Row(offset_fetch),
+    Row(find_coordinator),
+    Row(join_group),
+    Row(heartbeat),
+    Row(leave_group),
+    Row(sync_group),
+    Row(describe_groups),
+    Row(list_groups),
+    Row(delete_groups),
+    Row(consumer_group_heartbeat),
+    Row(consumer_group_describe),
+    Row(init_producer_id),
+    Row(add_partitions_to_txn),
+    Row(add_offsets_to_txn),
+    Row(end_txn),
+    Row(write_txn_markers, is_among_brokers=True),
+    Row(txn_offset_commit),
+    Row(describe_transactions),
+    Row(list_transactions),
+    Row(update_features),
+    Row(create_topics),
+    Row(delete_topics),
+    Row(create_partitions),
+    Row(describe_configs),
+    Row(alter_configs),
+    Row(incremental_alter_configs),
+    Row(offset_delete),
+    Row(list_config_resources),
+    Row(describe_client_quotas),
+    Row(alter_client_quotas),
+    Row(get_telemetry_subscriptions, is_for_client_metrics=True),
+    Row(push_telemetry, is_for_client_metrics=True),
+    Row(describe_log_dirs),
+    Row(alter_replica_log_dirs),
+    Row(describe_producers),
+    Row(describe_topic_partitions),
+    Row(elect_leaders),
+    Row(alter_partition_reassignments),
+    Row(list_partition_reassignments),
+)
+
+
+def advertised_apis(
+    rows: tuple[Row, ...] = ROWS, *, with_client_metrics: bool = False
+) -> tuple[AdvertisedApi, ...]:
+    """Return what ApiVersions tells, by key."""
+    apis = (
+        AdvertisedApi(
+            int(row.handler.API),
+            row.handler.MIN_VERSION if row.advertised_min is None else row.advertised_min,
+            row.handler.MAX_VERSION,
+        )
+        for row in rows
+        if with_client_metrics or not row.is_for_client_metrics
+    )
+    return tuple(sorted(apis))

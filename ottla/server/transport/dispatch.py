@@ -1,0 +1,390 @@
+"""From a frame to a handler and back to bytes, inside the transport's read callback.
+
+A plain handler runs at once and answers with a response, with a future of one, or with None where
+the protocol asks for no answer (Produce with acks=0). An `async def` handler gets a copied frame
+and runs as a supervised task. An ApiError that escapes a handler is put into the response's own
+top-level error code; a response that has none cannot say it, so the connection is closed. As in
+Kafka, an unknown key or version closes the connection, except for ApiVersions (KIP-511).
+
+A client with a quota goes another way (`_handle_limited`): what each request uses is counted, the
+answer tells how long to wait, and the connection is muted for that time (KIP-219).
+"""
+
+import asyncio
+import inspect
+import struct
+from collections.abc import Callable, Coroutine, Iterable
+from functools import partial
+from typing import Any
+
+from ottla.base.buffers import Buffer
+from ottla.base.errors import ApiError, ErrorCode, ProtocolError
+from ottla.base.tasks import Tasks
+from ottla.net.connection import Connection, Reply
+from ottla.server.context import Broker, RequestContext
+from ottla.server.quotas.clients import ClientQuotas, LimitedClient, RequestUsage
+from ottla.server.quotas.entities import ANONYMOUS
+from ottla.server.quotas.steps import Timed
+from ottla.server.transport.apis import ROWS, Row
+from ottla.server.transport.cached_responses import KeptAnswers
+from ottla.server.transport.request_probe import ApiProbe
+from ottla.wire import headers, schema
+from ottla.wire.api_keys import APIS, ApiKey
+from ottla.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
+
+# Key, version, correlation id: the same in every version of the request header.
+_PREFIX = struct.Struct(">hhi")
+# The header of a response; a flexible one ends with an empty list of tagged fields.
+_HEADER = struct.Struct(">i")
+_FLEXIBLE_HEADER = struct.Struct(">ix")
+
+
+class Route:
+    """One API in one version, with its compiled codec."""
+
+    __slots__ = (
+        "decode",
+        "encode",
+        "fields",
+        "handle",
+        "has_records",
+        "header",
+        "is_async",
+        "is_kept",
+        "is_plain",
+        "probe",
+        "requests_count",
+        "response",
+        "row",
+        "sampled_mask",
+        "shortcut",
+        "version",
+    )
+
+    def __init__(self, row: Row, version: int, broker: Broker, probe: ApiProbe) -> None:
+        api = APIS[int(row.handler.API)]
+        self.row = row
+        self.version = version
+        self.probe = probe
+        self.requests_count = 0
+        # A request is measured if its number has none of these bits.
+        self.sampled_mask = probe.weight - 1
+        self.is_kept = row.is_kept
+        self.handle: Callable[[RequestContext, Any], Any] = row.handler.handle
+        self.is_async = inspect.iscoroutinefunction(self.handle)
+        self.is_plain = not (self.is_async or self.is_kept)
+        self.response: type[Any] = api.response
+        # Those that this version has.
+        self.fields = {field.name for field in api.response.FIELDS if field.is_in(version)}
+        self.decode: Callable[..., tuple[Any, int]] = schema.decoder(api.request, version)
+        self.encode = schema.encoder(api.response, version)
+        self.has_records = schema.has_records(api.response)
+        self.shortcut = row.shortcut(broker, version, self.encode) if row.shortcut else None
+        is_flexible = version >= api.response.FLEXIBLE_HEADER_SINCE
+        # From the correlation id to the header of the response.
+        self.header: Callable[[int], bytes] = (_FLEXIBLE_HEADER if is_flexible else _HEADER).pack
+
+    def parts(self, correlation_id: int, response: Any) -> list[Buffer]:
+        """Return header and body of a response; record bytes are parts of their own."""
+        encoded = self.encode(response, self.header(correlation_id))
+        return encoded if self.has_records else [encoded]
+
+    def failure(self, error: ApiError) -> Any:
+        """Return the response that tells `error`; ProtocolError where its version cannot."""
+        if "error_code" not in self.fields:
+            raise ProtocolError(f"{self.row.handler.API.name} failed: {error.message}") from error
+        response = self.response(error_code=int(error.code))
+        if "error_message" in self.fields:
+            response.error_message = error.message
+        return response
+
+
+class KnownHeader:
+    """The header of a request, but for its correlation id, as a connection sent it last."""
+
+    __slots__ = ("client_id", "end", "limited", "quotas_generation", "route", "software", "tail")
+
+    def __init__(self, route: Route, frame: memoryview, former: "KnownHeader | None") -> None:
+        header = headers.decode_request_header(frame)
+        # What the client said of itself in ApiVersions: name and version.
+        self.software: tuple[str, str] | None = former.software if former else None
+        # What limits the client, as of a generation of the quotas.
+        self.limited: LimitedClient | None = None
+        self.quotas_generation = -1
+        self.route = route
+        self.client_id = header.client_id
+        self.end = header.body_position
+        self.tail = bytes(frame[_PREFIX.size : self.end])
+
+
+class Dispatcher:
+    """The FrameHandler of a broker's endpoints."""
+
+    def __init__(self, broker: Broker, tasks: Tasks, rows: tuple[Row, ...] = ROWS) -> None:
+        self._broker = broker
+        self._tasks = tasks
+        self._rows = {int(row.handler.API): row for row in rows}
+        # By key << 16 | version; filled on first use, because compiling a codec takes time.
+        self._routes: dict[int, Route] = {}
+        self._probes: dict[int, ApiProbe] = {}
+        self._now = broker.clock.monotonic
+        self._kept = KeptAnswers()
+        # None while no client can have a quota.
+        self._quotas: ClientQuotas | None = None
+
+    def enforce(self, quotas: ClientQuotas) -> None:
+        """Have quotas respected, whenever there are some."""
+
+        def changed(limits_clients: bool) -> None:
+            self._quotas = quotas if limits_clients else None
+
+        quotas.on_change.append(changed)
+        changed(quotas.book.limits_clients())
+
+    def routes(self) -> Iterable[Route]:
+        """Return the APIs and versions that have been asked for, with what was counted."""
+        return list(self._routes.values())
+
+    def frame(self, connection: Connection, frame: memoryview) -> None:
+        """Handle one request; ProtocolError where it cannot be read or is not served."""
+        if len(frame) < _PREFIX.size:
+            raise ProtocolError(f"a request of {len(frame)} bytes has no header")
+        key, version, correlation_id = _PREFIX.unpack_from(frame)
+        route = self._routes.get(key << 16 | version) or self._add_route(key, version)
+        if route is None:
+            connection.send(_fallback(correlation_id, self._rows[key]))
+            return
+        count = route.requests_count
+        route.requests_count = count + 1
+        started_at = 0.0 if count & route.sampled_mask else self._now()
+        # A connection repeats the bytes behind the correlation id with every request of a kind.
+        known = connection.memo
+        if known is None or known.route is not route or frame[8 : known.end] != known.tail:
+            known = connection.memo = KnownHeader(route, frame, known)
+        if self._quotas is not None:
+            client = self._limited(known, self._quotas)
+            if client is not None and not route.row.is_among_brokers:
+                context = RequestContext(
+                    self._broker, connection, key, version, correlation_id, known.client_id
+                )
+                context.started_at = started_at
+                produced_bytes = len(frame) if key == ApiKey.PRODUCE else 0
+                context.usage = RequestUsage(client, self._now(), produced_bytes)
+                self._handle_limited(known, context, frame)
+                return
+        shortcut = route.shortcut
+        if shortcut is not None and shortcut.answer(connection, frame, known.end, correlation_id):
+            if started_at:
+                route.probe.took(started_at, self._now())
+            return
+        context = RequestContext(
+            self._broker, connection, key, version, correlation_id, known.client_id
+        )
+        context.started_at = started_at
+        if route.is_plain:
+            self._handle_plain(route, context, frame, known.end)
+        elif route.is_async:
+            self._start(route, context, bytes(frame), known.end)
+        else:
+            self._handle_kept(route, context, frame, known.end)
+
+    def _handle_plain(
+        self, route: Route, context: RequestContext, frame: memoryview, position: int
+    ) -> None:
+        request, _ = route.decode(frame, position)
+        try:
+            result = route.handle(context, request)
+        except ApiError as error:
+            result = route.failure(error)
+        if type(result) is not route.response:
+            if result is not None:
+                self._wait(route, context, result)
+            return
+        connection, header = context.connection, route.header(context.correlation_id)
+        if route.has_records:
+            connection.send(route.encode(result, header))
+        else:
+            connection.send((route.encode(result, header),))
+        if not route.has_records or context.has_errors or result.error_code:
+            route.probe.count_errors(result)
+        if context.started_at:
+            route.probe.took(context.started_at, self._now())
+        if route.shortcut is not None:
+            route.shortcut.learn(frame, position, request, result)
+
+    def _limited(self, known: KnownHeader, quotas: ClientQuotas) -> LimitedClient | None:
+        if known.quotas_generation != quotas.generation:
+            known.limited = quotas.client(ANONYMOUS, known.client_id or "")
+            known.quotas_generation = quotas.generation
+        return known.limited
+
+    def _handle_limited(
+        self, known: KnownHeader, context: RequestContext, frame: memoryview
+    ) -> None:
+        """Handle a request of a client with quotas: by its handler, without any short way."""
+        route, usage = known.route, context.usage
+        assert usage is not None
+        if route.is_async:
+            self._start(route, context, bytes(frame), known.end)
+            return
+        request, _ = route.decode(frame, known.end)
+        try:
+            result = route.handle(context, request)
+        except ApiError as error:
+            result = route.failure(error)
+        if result is not None and type(result) is not route.response:
+            usage.stopped(self._now())
+            self._wait(route, context, result)
+            return
+        self._throttle(context, result)
+        if result is not None:
+            context.connection.send(route.parts(context.correlation_id, result))
+            route.probe.count_errors(result)
+        if context.started_at:
+            route.probe.took(context.started_at, self._now())
+
+    def _throttle(self, context: RequestContext, response: Any) -> None:
+        """Settle what a request has used; a client beyond its quota is told, and muted."""
+        assert context.usage is not None
+        throttle_ms = context.usage.settle(self._now(), is_answered=response is not None)
+        if throttle_ms:
+            if response is not None and "throttle_time_ms" in response.__slots__:
+                response.throttle_time_ms = throttle_ms
+            context.connection.mute(throttle_ms / 1000)
+
+    def _handle_kept(
+        self, route: Route, context: RequestContext, frame: memoryview, position: int
+    ) -> None:
+        """Answer from what is kept, or call the handler and keep its plain answer."""
+        connection, image = context.connection, self._broker.image
+        key = (
+            route.version,
+            connection.listener_name,
+            connection.local_address,
+            bytes(frame[position:]),
+        )
+        header = route.header(context.correlation_id)
+        body = self._kept.find(image, key)
+        if body is None:
+            request, _ = route.decode(frame, position)
+            try:
+                result = route.handle(context, request)
+            except ApiError as error:
+                result = route.failure(error)
+            if type(result) is not route.response:
+                self._wait(route, context, result)
+                return
+            body = route.encode(result)
+            # Each time anew where there are errors, so that each is counted.
+            if not route.probe.count_errors(result):
+                self._kept.keep(image, key, body)
+        connection.send((header, body))
+        if context.started_at:
+            route.probe.took(context.started_at, self._now())
+
+    def _add_route(self, key: int, version: int) -> Route | None:
+        row = self._rows.get(key)
+        if row is None:
+            raise ProtocolError(f"API {key} is not served")
+        if not row.handler.MIN_VERSION <= version <= row.handler.MAX_VERSION:
+            if key == ApiKey.API_VERSIONS:
+                return None
+            raise ProtocolError(f"{row.handler.API.name} is not served in version {version}")
+        probe = self._probes.get(key)
+        if probe is None:
+            api = APIS[key]
+            probe = self._probes[key] = ApiProbe(row.handler.API, api.response, api.name)
+        route = self._routes[key << 16 | version] = Route(row, version, self._broker, probe)
+        return route
+
+    def _wait(self, route: Route, context: RequestContext, future: "asyncio.Future[Any]") -> None:
+        # As in Kafka, a limited client's requests are handled one after the other.
+        is_in_order = context.keeps_order or context.usage is not None
+        is_blocking = is_in_order or not route.row.is_read_ahead
+        reply = context.connection.defer(is_blocking=is_blocking)
+        if route.row.ends_with_connection:
+            reply.on_abandon = future.cancel
+        times = self._times(context)
+        answer = partial(self._answer, route, context, reply, times)
+        if future.done():
+            answer(future)
+        else:
+            future.add_done_callback(answer)
+
+    def _start(self, route: Route, context: RequestContext, frame: bytes, position: int) -> None:
+        request, _ = route.decode(frame, position)
+        reply = context.connection.defer(held_bytes=len(frame))
+        name = f"{route.row.handler.API.name} from {context.client_id}"
+        work: Coroutine[Any, Any, Any] = self._supervise(route, context, request)
+        if context.usage is not None:
+            context.usage.stopped(self._now())
+            work = Timed(work, context.usage, self._now)
+        task = self._tasks.spawn(work, name)
+        times = self._times(context)
+        task.add_done_callback(partial(self._answer, route, context, reply, times))
+
+    def _times(self, context: RequestContext) -> tuple[float, float] | None:
+        """Return when a request came and when it was parked, if it is one that is measured."""
+        return (context.started_at, self._now()) if context.started_at else None
+
+    async def _supervise(self, route: Route, context: RequestContext, request: Any) -> Any:
+        try:
+            return await route.handle(context, request)
+        except (ApiError, ProtocolError) as error:
+            # No failure of the task: `_answer` tells the peer.
+            return error
+
+    def _answer(
+        self,
+        route: Route,
+        context: RequestContext,
+        reply: Reply,
+        times: tuple[float, float] | None,
+        future: "asyncio.Future[Any]",
+    ) -> None:
+        if future.cancelled():
+            reply.close("the broker gave the request up")
+            return
+        error = future.exception()
+        response = future.result() if error is None else None
+        if isinstance(response, ApiError | ProtocolError):
+            error = response
+        if isinstance(error, ApiError) and "error_code" in route.fields:
+            response = route.failure(error)
+        elif error is not None:
+            reply.close(f"{route.row.handler.API.name} failed: {error}")
+            if not isinstance(error, ApiError | ProtocolError):
+                # A broken invariant: the loop's exception handler tells of it.
+                raise error
+            return
+        if context.usage is not None:
+            # Before the answer: sending it lets the next request in.
+            self._throttle(context, response)
+        if response is None:
+            reply.send_nothing()
+        else:
+            try:
+                parts = route.parts(context.correlation_id, response)
+            except BaseException:
+                # A bug of the handler, and no reason to let the peer wait for ever.
+                reply.close(f"the answer to {route.row.handler.API.name} cannot be written")
+                raise
+            reply.send(parts)
+            route.probe.count_errors(response)
+        if times is not None:
+            route.probe.waited(*times, self._now())
+
+
+def _fallback(correlation_id: int, row: Row) -> list[Buffer]:
+    """Answer an ApiVersions request of a future version: version 0, with what is served."""
+    response = ApiVersionsResponse(
+        error_code=int(ErrorCode.UNSUPPORTED_VERSION),
+        api_keys=[
+            ApiVersion(
+                api_key=int(row.handler.API),
+                min_version=row.handler.MIN_VERSION,
+                max_version=row.handler.MAX_VERSION,
+            )
+        ],
+    )
+    return headers.encode_response_parts(correlation_id, response, 0)

@@ -1,0 +1,449 @@
+"""The cleaner: compacts one log after the other, the dirtiest first, beside everything else.
+
+Reading and writing happen off the event loop in slices, with pauses where log.cleaner.io.max.bytes.
+per.second asks for them; on the loop a log is chosen, and segments are swapped. Whatever makes the
+work useless meanwhile (the log is cut, deleted, or fails) makes the cleaner drop it.
+Follows org.apache.kafka LogCleaner.
+"""
+
+import errno
+import logging
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
+from functools import partial
+from typing import NamedTuple, TypeVar
+
+from ottla.base.buffers import Buffer
+from ottla.base.clock import Clock
+from ottla.base.descriptors import is_exhausted
+from ottla.base.errors import ApiError, ErrorCode, StorageError
+from ottla.base.files import File, FileSystem, run_whole
+from ottla.base.options import Snapshot
+from ottla.base.slices import Slices
+from ottla.storage.cleaner import compaction
+from ottla.storage.cleaner.compaction import (
+    NewestOffsets,
+    Progress,
+    Survey,
+    Survival,
+    TransactionsSeen,
+)
+from ottla.storage.directories.disk import LogDirectories
+from ottla.storage.files import scan, txn_index
+from ottla.storage.files.file_names import LOG_SUFFIX, TXN_INDEX_SUFFIX
+from ottla.storage.log.log import Log
+from ottla.storage.log.recovery import CLEANED_SUFFIX, begin_swap, rename_files
+from ottla.storage.log.segment import Segment
+from ottla.wire.records import batch
+from ottla.wire.records.batch import BatchHeader
+
+# What is done between two looks at the event loop: so many bytes, of which a record counts for more.
+# The loop would get the interpreter in between as well, but with others waiting not at once.
+_SLICE_COST = 512 * 1024
+_RECORD_COST = 200
+# And so long at most, whatever it costs here.
+_SLICE_SECONDS = 0.02
+_WRITE_BYTES = 1024 * 1024
+_PAUSE_SECONDS_MIN = 0.05
+
+T = TypeVar("T")
+# The bytes read and written since the last item.
+Steps = Generator[int, None, None]
+
+_log = logging.getLogger(__name__)
+
+
+class Settings(NamedTuple):
+    """The options log.cleaner.backoff.ms, dedupe.buffer.size and io.max.bytes.per.second."""
+
+    backoff_seconds: float = 15.0
+    memory_bytes: int = 128 * 1024**2
+    bytes_per_second: float = float("inf")
+
+    @classmethod
+    def from_options(cls, snapshot: Snapshot) -> "Settings":
+        """Read the broker options."""
+        return cls(
+            snapshot.integer("log.cleaner.backoff.ms") / 1000,
+            snapshot.integer("log.cleaner.dedupe.buffer.size"),
+            snapshot["log.cleaner.io.max.bytes.per.second"],
+        )
+
+
+class Cleaner:
+    """Lives on the broker's loop; `run` never ends, `clean_dirtiest` is one turn of it."""
+
+    def __init__(
+        self,
+        directories: LogDirectories,
+        *,
+        files: FileSystem,
+        clock: Clock,
+        settings: Callable[[], Settings],
+    ) -> None:
+        self._directories = directories
+        self._files = files
+        self._clock = clock
+        self._settings = settings
+        # Damaged: left alone until the next start looks at them.
+        self._uncleanable: set[Log] = set()
+        # For whoever watches the broker: rounds that were completed, what they read and kept.
+        self.rounds_count = self.read_bytes = self.kept_bytes = 0
+        self.looked_at = clock.monotonic()
+
+    @property
+    def uncleanable_count(self) -> int:
+        """How many logs are left alone, because they are damaged."""
+        return len(self._uncleanable)
+
+    async def run(self) -> None:
+        """Clean whatever is dirty enough, and pause when nothing is."""
+        while True:
+            if not await self.clean_dirtiest():
+                pause = max(self._settings().backoff_seconds, _PAUSE_SECONDS_MIN)
+                await self._clock.sleep(pause)
+
+    def dirtiest(self) -> tuple[Log, Survey] | None:
+        """Return the log that is to be cleaned next; None if none is dirty enough."""
+        now_ms = self._clock.time_ms()
+        self.looked_at = self._clock.monotonic()
+        best: tuple[Log, Survey] | None = None
+        for log in list(self._directories.logs().values()):
+            is_left_alone = log.is_being_copied or log in self._uncleanable
+            if not log.config.is_compacted or log.failure or is_left_alone:
+                continue
+            try:
+                found = survey(log, now_ms)
+            except OSError as error:
+                self._fail(log, error)
+                continue
+            except Exception:
+                self._uncleanable.add(log)
+                raise
+            is_due = found.is_due(log.config)
+            if is_due and (best is None or found.dirty_ratio > best[1].dirty_ratio):
+                best = log, found
+        return best
+
+    async def clean_dirtiest(self) -> bool:
+        """Clean the log that needs it most; False if none does or it could not be done."""
+        chosen = self.dirtiest()
+        if chosen is None:
+            return False
+        log, found = chosen
+        try:
+            return await self._clean(log, found)
+        except ApiError as error:
+            self._uncleanable.add(log)
+            _log.error("log not compacted any more partition=%s reason=%s", _name(log), error)
+        except StorageError:
+            # The log has told its directory.
+            return False
+        except OSError as error:
+            if log.failure is None:
+                self._fail(log, error)
+        except Exception:
+            # The task that cleans is restarted, and continues with the other logs.
+            self._uncleanable.add(log)
+            raise
+        return False
+
+    async def _clean(self, log: Log, found: Survey) -> bool:
+        work = Round(self._files, self._clock, log, found, self._settings().memory_bytes)
+        try:
+            return await self._perform(work, log, found)
+        except FileNotFoundError:
+            if not work.has_lost_segments():
+                raise
+            await self._off_loop(work.remove_leftovers)
+            return False
+        finally:
+            await self._off_loop(work.offsets.forget)
+
+    async def _perform(self, work: "Round", log: Log, found: Survey) -> bool:
+        if not await self._advance(work, work.read_keys()):
+            return False
+        for segments in work.groups():
+            if not await self._advance(work, work.rewrite(segments)):
+                await self._off_loop(work.remove_leftovers)
+                return False
+            cleaned = work.cleaned
+            if cleaned is None:
+                continue
+            if not await self._swap(work, log, segments, cleaned):
+                await self._off_loop(work.remove_leftovers)
+                return False
+        if not work.is_wanted():
+            return False
+        log.first_dirty_offset = work.offsets.end_offset
+        self.rounds_count += 1
+        self.read_bytes += work.bytes_before
+        self.kept_bytes += work.bytes_after
+        _log.info(
+            "log compacted partition=%s from=%d to=%d bytes=%d left=%d keys=%d",
+            _name(log),
+            found.first_dirty_offset,
+            work.offsets.end_offset,
+            work.bytes_before,
+            work.bytes_after,
+            len(work.offsets),
+        )
+        return True
+
+    async def _swap(
+        self, work: "Round", log: Log, replaced: Sequence[Segment], cleaned: Segment
+    ) -> bool:
+        """Put a cleaned segment in the place of others; sync off the event loop."""
+        if not work.is_wanted():
+            return False
+        files = self._files
+        await self._off_loop(partial(begin_swap, files, cleaned))
+        # Of the segments before those, retention may have deleted some: that does not matter.
+        if not work.is_wanted() or not log.replace_segments(replaced, cleaned):
+            if log.failure is None:
+                rename_files(files, cleaned, CLEANED_SUFFIX)
+            return False
+        # The log reads the new segment, whose files have another ending until this is durable.
+        await self._off_loop(partial(files.sync_directory, work.directory))
+        if log.failure is None and cleaned in log.segments:
+            rename_files(files, cleaned, "")
+        await self._off_loop(partial(files.sync_directory, work.directory))
+        return True
+
+    async def _advance(self, work: "Round", steps: Steps) -> bool:
+        """Take all steps, no faster than allowed; False as soon as the work is not wanted."""
+        started, moved = self._clock.monotonic(), 0
+        while (count := await self._off_loop(partial(next, steps, None))) is not None:
+            if not work.is_wanted():
+                await self._off_loop(steps.close)
+                return False
+            moved += count
+            due = started + moved / self._settings().bytes_per_second
+            await self._clock.sleep(max(0.0, due - self._clock.monotonic()))
+        return work.is_wanted()
+
+    async def _off_loop(self, work: Callable[[], T]) -> T:
+        # A slice is short, and nothing may touch the files once the logs have been closed.
+        return await run_whole(self._files, work)
+
+    def _fail(self, log: Log, error: OSError) -> None:
+        if error.errno == errno.ENOSPC:
+            # What is there is whole, and retention may make room.
+            _log.error("no room to compact partition=%s error=%s", _name(log), error.strerror)
+            return
+        if is_exhausted(error):
+            _log.error("not compacted now partition=%s error=%s", _name(log), error.strerror)
+            return
+        reason = f"{_name(log)}: {error.strerror or error}"
+        self._directories.failed(StorageError(log.directory.rpartition("/")[0], reason))
+
+
+def survey(log: Log, now_ms: int) -> Survey:
+    """Look at a log; raises OSError."""
+    # A key's older record may go only when no loss of power can take the newer one.
+    stable = min(log.last_stable_offset(log.high_watermark), log.recovery_point)
+    progress = Progress(log.log_start_offset, log.log_end_offset, log.first_dirty_offset, stable)
+    return compaction.survey(log.segments, progress, log.config, now_ms)
+
+
+class Round:
+    """One cleaning of one log. Made on the loop; the steps run off it, one after the other.
+
+    `cleaned` is what the last `rewrite` has written: durable, under names that end in `.cleaned`.
+    """
+
+    def __init__(
+        self, files: FileSystem, clock: Clock, log: Log, found: Survey, memory_bytes: int
+    ) -> None:
+        now_ms = clock.time_ms()
+        self._slices = Slices(clock, _SLICE_SECONDS)
+        self.directory = log.directory
+        self.offsets = NewestOffsets(found.first_dirty_offset, memory_bytes)
+        self.cleaned: Segment | None = None
+        self.bytes_before = self.bytes_after = 0
+        self._files = files
+        self._log = log
+        self._config = log.config
+        self._truncations = log.truncations_count
+        self._now_ms = now_ms
+        self._first_dirty = found.first_dirty_offset
+        self._end = found.end_offset
+        self._segments = [each for each in log.segments if each.base_offset < found.end_offset]
+        ends = [*(each.base_offset for each in self._segments[1:]), found.end_offset]
+        self._end_of = dict(zip(self._segments, ends, strict=True))
+        start = self._segments[0].base_offset
+        self._aborted = log.aborted_transactions(start, found.end_offset)
+        self._transactions = TransactionsSeen(self._aborted)
+        self._survival = Survival(
+            self.offsets,
+            self._transactions,
+            compaction.last_written(log.producers),
+            now_ms=now_ms,
+            delete_retention_ms=log.config.delete_retention_ms,
+        )
+
+    def is_wanted(self) -> bool:
+        """Tell whether the log is still what it was; to be asked on the loop."""
+        log = self._log
+        is_unchanged = log.failure is None and log.truncations_count == self._truncations
+        # What is compacted away between two slices of a copy would live on in it.
+        return is_unchanged and not log.is_being_copied
+
+    def has_lost_segments(self) -> bool:
+        """Tell whether segments have left the log since: retention may have removed their files."""
+        return not set(self._segments) <= set(self._log.segments)
+
+    def groups(self) -> Iterator[list[Segment]]:
+        """Yield the segments to be rewritten together, as far as the keys have been read."""
+        end = self.offsets.end_offset
+        segments = [each for each in self._segments if each.base_offset < end]
+        behind = self._segments[len(segments) :]
+        end_offset = behind[0].base_offset if behind else self._end
+        return compaction.group(segments, end_offset, self._config)
+
+    def read_keys(self) -> Steps:
+        """Find the newest offset of each key in the dirty part, or in as much as memory allows."""
+        self.remove_leftovers()
+        offsets = self.offsets
+        dirty = [each for each in self._segments if self._end_of[each] > self._first_dirty]
+        start = dirty[0].base_offset
+        transactions = TransactionsSeen(e for e in self._aborted if e.last_offset >= start)
+        moved = cost = 0
+        for segment in dirty:
+            for _, header, data in self._batches(segment):
+                discardable = transactions.is_discardable(data, header)
+                if header.last_offset >= self._first_dirty:
+                    has_keys = not (discardable or header.is_control)
+                    if not self._note(data, header, has_keys=has_keys):
+                        return
+                moved += header.size_bytes
+                cost += header.size_bytes + header.records_count * _RECORD_COST
+                if cost >= _SLICE_COST or self._slices.is_over:
+                    yield moved
+                    self._slices.begin()
+                    moved = cost = 0
+            offsets.end_offset = self._end_of[segment]
+        yield moved
+
+    def _note(self, data: Buffer, header: BatchHeader, *, has_keys: bool) -> bool:
+        """Take in the keys of a batch; False if there is no room for them."""
+        if has_keys:
+            if not self.offsets.has_room(header.records_count):
+                return False
+            self.offsets.note(data, header)
+        self.offsets.end_offset = header.last_offset + 1
+        return True
+
+    def rewrite(self, segments: Sequence[Segment]) -> Steps:
+        """Write what survives of the segments as one; nothing is written if all of one does."""
+        self.cleaned = None
+        last = [each for each in segments if each.size_bytes][-1:]
+        first = segments[0]
+        cleaned = Segment(
+            self._files, self.directory, first.base_offset, self._config, self._now_ms
+        )
+        target = _Target(self._files, cleaned)
+        moved = cost = 0
+        is_changed = len(segments) > 1
+        with closing(target):
+            for segment in segments:
+                size = segment.size_bytes
+                for position, header, data in self._batches(segment):
+                    is_last = segment in last and position + header.size_bytes == size
+                    kept = self._survival.apply(data, header, is_last=is_last)
+                    is_changed = is_changed or kept is not data
+                    moved += header.size_bytes
+                    if kept is not None:
+                        moved += target.add(kept)
+                    cost += header.size_bytes + header.records_count * _RECORD_COST
+                    if cost >= _SLICE_COST or self._slices.is_over:
+                        yield moved
+                        self._slices.begin()
+                        moved = cost = 0
+            indexed, self._transactions.indexed = self._transactions.indexed, []
+            self.bytes_before += sum(each.size_bytes for each in segments)
+            self.bytes_after += cleaned.size_bytes
+            if is_changed and cleaned.size_bytes:
+                target.finish(indexed)
+                self.cleaned = cleaned
+        if self.cleaned is None:
+            self.remove_leftovers()
+        yield moved
+
+    def _batches(self, segment: Segment) -> Iterator[tuple[int, BatchHeader, memoryview]]:
+        """Yield every batch of a segment; CORRUPT_MESSAGE if that is not all of the file."""
+        end, next_offset, end_offset = 0, segment.base_offset, self._end_of[segment]
+        # With a descriptor of its own: the segment's is the event loop's.
+        with closing(self._files.open(segment.path(LOG_SUFFIX))) as file:
+            for position, header, data in scan.batches(file.read_at, 0, segment.size_bytes):
+                if header.magic < batch.MAGIC:
+                    raise ApiError(
+                        ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+                        f"{segment.path(LOG_SUFFIX)} holds records of format v{header.magic}.",
+                    )
+                # The checksum does not cover the offset.
+                if not next_offset <= header.base_offset <= header.last_offset < end_offset:
+                    break
+                yield position, header, data
+                next_offset, end = header.last_offset + 1, position + header.size_bytes
+        if end != segment.size_bytes:
+            raise ApiError(
+                ErrorCode.CORRUPT_MESSAGE, f"{segment.path(LOG_SUFFIX)} is damaged at byte {end}."
+            )
+
+    def remove_leftovers(self) -> None:
+        """Remove what an earlier round, or this one, has left unfinished; the log may be gone."""
+        if self._files.exists(self.directory):
+            for name in self._files.list(self.directory):
+                if name.endswith(CLEANED_SUFFIX):
+                    self._files.remove(f"{self.directory}/{name}")
+
+
+class _Target:
+    """The files of a cleaned segment while they are written."""
+
+    def __init__(self, files: FileSystem, segment: Segment) -> None:
+        segment.reset()
+        segment.ending = CLEANED_SUFFIX
+        self._files = files
+        self._segment = segment
+        self._file: File = files.open(segment.path(LOG_SUFFIX), create=True)
+        self._parts: list[Buffer] = []
+        self._bytes = 0
+
+    def add(self, data: Buffer) -> int:
+        """Add a batch; return its size."""
+        segment, size = self._segment, len(data)
+        segment.note_header(segment.size_bytes, batch.parse_header(data))
+        segment.size_bytes += size
+        self._parts.append(data)
+        self._bytes += size
+        if self._bytes >= _WRITE_BYTES:
+            self._write()
+        return size
+
+    def _write(self) -> None:
+        self._file.append(b"".join(self._parts))
+        self._parts, self._bytes = [], 0
+
+    def finish(self, aborted: Sequence[txn_index.AbortedTransaction]) -> None:
+        """Write the indexes, and make files and names durable."""
+        segment = self._segment
+        self._write()
+        self._file.sync()
+        segment.synced_bytes = segment.size_bytes
+        segment.seal()
+        if aborted:
+            path = segment.path(TXN_INDEX_SUFFIX)
+            with closing(self._files.open(path, create=True)) as file:
+                file.append(txn_index.encode(aborted))
+                file.sync()
+        self._files.sync_directory(segment.directory)
+
+    def close(self) -> None:
+        """Give the descriptor back; idempotent."""
+        self._file.close()
+
+
+def _name(log: Log) -> str:
+    return f"{log.topic}-{log.partition}"

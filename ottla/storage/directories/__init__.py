@@ -1,0 +1,1 @@
+"""The log directories of a broker and the upkeep of their logs."""

@@ -1,0 +1,477 @@
+"""One log directory: whose it is, the logs in it, what is kept beside the logs.
+
+Synchronous, on the broker's event loop; raises OSError and ConfigError. `LogDirectories` decides
+which log goes where and what an error means.
+"""
+
+import logging
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
+from typing import NamedTuple
+
+from ottla.base import uuids
+from ottla.base.clock import steady_ms
+from ottla.base.errors import ConfigError, StorageError
+from ottla.base.files import FileSystem, Lock, remove_files, run_whole
+from ottla.base.slices import Slices
+from ottla.storage.config import LogConfig
+from ottla.storage.files import checkpoints
+from ottla.storage.files.checkpoints import Offsets, TopicPartition
+from ottla.storage.log import recovery
+from ottla.storage.log.log import Dependencies, Log
+from ottla.storage.log.retention import Doomed
+
+DELETE_SUFFIX = "-delete"
+FUTURE_SUFFIX = "-future"
+# In the folder of a log that is being replaced by its copy in another directory. Where a crash
+# leaves both under the log's name, this one goes; where it leaves this one alone, it means nothing.
+_SUPERSEDED_FILE = "superseded"
+# In the folder of a log whose copy failed in the last step: of two under that name, the other goes.
+_PREVAILING_FILE = "prevailing"
+FILE_NAME_MAX = 255
+_LOG_DIRECTORY = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)")
+_FUTURE_DIRECTORY = re.compile(_LOG_DIRECTORY.pattern + r"\.\S+" + FUTURE_SUFFIX)
+# KRaft's metadata log is no partition of ours.
+_FOREIGN = ("__cluster_metadata-0",)
+
+_log = logging.getLogger(__name__)
+
+
+class Owner(NamedTuple):
+    """Whose directories these are; `cluster_id` None takes what they say."""
+
+    cluster_id: str | None
+    broker_id: int
+
+
+class Space(NamedTuple):
+    """Room on a device, in bytes."""
+
+    total_bytes: int
+    usable_bytes: int
+
+
+def check_owners(files: FileSystem, paths: Iterable[str], broker_id: int) -> Mapping[str, str]:
+    """Check whose directories these are, and write nothing; return the cluster that each names.
+
+    Directories without `meta.properties`, or that cannot be read, are left to `LogDirectories.open`.
+    Raises ConfigError if one is of another broker, or if two are of different clusters.
+    """
+    owner = Owner(None, broker_id)
+    clusters: dict[str, str] = {}
+    for folder in paths:
+        path = f"{folder}/{checkpoints.META_PROPERTIES_FILE}"
+        try:
+            properties = _read_properties(files, path) if files.exists(path) else {}
+        except OSError:
+            continue
+        cluster_id = _check_properties(folder, properties, owner)
+        owner = owner._replace(cluster_id=cluster_id)
+        if cluster_id is not None and "cluster.id" in properties:
+            clusters[folder] = cluster_id
+    return clusters
+
+
+def _read_properties(files: FileSystem, path: str) -> dict[str, str]:
+    try:
+        return checkpoints.parse_properties(files.read(path))
+    except ValueError as error:
+        raise ConfigError(
+            f"{path} cannot be read: {error}. It says whose data this is; restore it from a "
+            f"backup, or delete it if you are sure that the data is this broker's."
+        ) from error
+
+
+def _check_properties(folder: str, properties: Mapping[str, str], owner: Owner) -> str | None:
+    """Return the cluster; ConfigError if `properties` are not the owner's."""
+    broker_id = properties.get("broker.id", properties.get("node.id"))
+    if broker_id is not None and broker_id != str(owner.broker_id):
+        raise ConfigError(
+            f"{folder} holds the data of broker {broker_id}, and this is broker "
+            f"{owner.broker_id}. Start it with broker.id={broker_id} or with another directory."
+        )
+    cluster_id = properties.get("cluster.id")
+    if cluster_id is not None and owner.cluster_id not in (None, cluster_id):
+        raise ConfigError(
+            f"{folder} holds data of the cluster {cluster_id}, and this broker joins "
+            f"{owner.cluster_id}. Give it another directory, or point it at the right cluster."
+        )
+    return cluster_id if cluster_id is not None else owner.cluster_id
+
+
+class LogDirectory:
+    """One directory: its lock, its logs, its checkpoints."""
+
+    def __init__(self, path: str, dependencies: Dependencies, lock: Lock) -> None:
+        self.path = path
+        self.logs: dict[TopicPartition, Log] = {}
+        # Copies of logs that are on their way here from another directory.
+        self.futures: dict[TopicPartition, Log] = {}
+        self.superseded: set[TopicPartition] = set()
+        self.prevailing: set[TopicPartition] = set()
+        self.high_watermarks: Offsets = {}
+        self.failure: StorageError | None = None
+        self._dependencies = dependencies
+        self._files = dependencies.files
+        self._lock = lock
+        self._stored: dict[str, bytes] = {}
+        # Folders of deleted logs.
+        self._doomed = Doomed()
+        # How many logs were deleted, and of how many no crash can bring back the name.
+        self._deleted_count = self._settled_count = 0
+        self._account: recovery.Account | None = None
+
+    def file(self, name: str) -> str:
+        """Return the path of a file in this directory."""
+        return f"{self.path}/{name}"
+
+    def space(self) -> Space:
+        """Return the size of the device, and what is left of it; OSError where it is gone."""
+        total, usable = self._files.total_bytes(self.path), self._files.free_bytes(self.path)
+        return Space(total, usable)
+
+    # Loading
+
+    def check_owner(self, owner: Owner) -> str | None:
+        """Hold `meta.properties` against the broker, or write it; return the cluster it names."""
+        path = self.file(checkpoints.META_PROPERTIES_FILE)
+        if not self._files.exists(path):
+            properties = {"version": "0", "broker.id": str(owner.broker_id)}
+            if owner.cluster_id is not None:
+                properties["cluster.id"] = owner.cluster_id
+            self._files.replace(path, checkpoints.encode_properties(properties))
+            return owner.cluster_id
+        properties = _read_properties(self._files, path)
+        cluster_id = _check_properties(self.path, properties, owner)
+        if "cluster.id" not in properties and cluster_id is not None:
+            content = {**properties, "cluster.id": cluster_id}
+            self._files.replace(path, checkpoints.encode_properties(content))
+        return cluster_id
+
+    def load(
+        self, topic_config: Callable[[str], LogConfig], account: recovery.Account | None = None
+    ) -> None:
+        """Open every log in the directory."""
+        self._account = account
+        files = self._files
+        recovery_points = checkpoints.load_offsets(
+            files, self.file(checkpoints.RECOVERY_POINT_FILE)
+        )
+        log_starts = checkpoints.load_offsets(files, self.file(checkpoints.LOG_START_FILE))
+        self.high_watermarks = checkpoints.load_offsets(
+            files, self.file(checkpoints.HIGH_WATERMARK_FILE)
+        )
+        cleaned = checkpoints.load_offsets(files, self.file(checkpoints.CLEANER_FILE))
+        is_clean = self._take_clean_mark()
+        for name in files.list(self.path):
+            folder = self.file(name)
+            if name.endswith(DELETE_SUFFIX):
+                files.remove_tree(folder)
+                continue
+            key = parse_directory_name(name)
+            found = key or parse_future_name(name)
+            if found is None or not files.is_directory(folder):
+                continue
+            if key is None and found in self.futures:
+                # A crash took back that it was given up.
+                files.remove_tree(folder)
+                continue
+            expected = recovery.Expectation(
+                log_starts.get(found, 0), recovery_points.get(found, 0), is_clean
+            )
+            log = self._load_log(found, folder, topic_config(found[0]), expected)
+            log.first_dirty_offset = cleaned.get(found, 0)
+            if key is None:
+                self.futures[found] = log
+                continue
+            self.logs[key] = log
+            if files.exists(f"{folder}/{_SUPERSEDED_FILE}"):
+                self.superseded.add(key)
+            if files.exists(f"{folder}/{_PREVAILING_FILE}"):
+                self.prevailing.add(key)
+
+    def _take_clean_mark(self) -> bool:
+        """Tell whether the last owner closed the directory; a crash from here on is no clean end."""
+        path = self.file(checkpoints.CLEAN_SHUTDOWN_FILE)
+        if not self._files.exists(path):
+            return False
+        self._files.remove(path)
+        self._files.sync_directory(self.path)
+        return True
+
+    def _load_log(
+        self, key: TopicPartition, folder: str, config: LogConfig, expected: recovery.Expectation
+    ) -> Log:
+        now_ms = self._dependencies.clock.time_ms()
+        loaded = recovery.load(self._files, folder, config, expected, now_ms, self._account)
+        if self._account is not None:
+            self._account.loaded()
+        topic_id = checkpoints.load_topic_id(self._files, folder)
+        if loaded.truncation is not None or loaded.rebuilt:
+            _log.warning(
+                "log loaded partition=%s-%d next_offset=%d clean=%s truncation=%s rebuilt=%s",
+                *key,
+                loaded.log_end_offset,
+                expected.is_clean,
+                loaded.truncation,
+                loaded.rebuilt,
+            )
+        return Log(*key, topic_id, config, loaded, self._dependencies)
+
+    # Logs
+
+    @property
+    def every_log(self) -> list[Log]:
+        """The logs, and those that are to take the place of one in another directory."""
+        return [*self.logs.values(), *self.futures.values()]
+
+    @property
+    def logs_count(self) -> int:
+        """How many there are of both."""
+        return len(self.logs) + len(self.futures)
+
+    def create(self, key: TopicPartition, topic_id: bytes, config: LogConfig) -> Log:
+        """Make a new, empty log."""
+        self.logs[key] = self._create(directory_name(*key), key, topic_id, config)
+        return self.logs[key]
+
+    def create_future(self, key: TopicPartition, topic_id: bytes, config: LogConfig) -> Log:
+        """Make an empty log that is to become a copy of one in another directory."""
+        name = future_name(*key, self._dependencies.rng.random_bytes(16).hex())
+        self.futures[key] = self._create(name, key, topic_id, config)
+        return self.futures[key]
+
+    def _create(self, name: str, key: TopicPartition, topic_id: bytes, config: LogConfig) -> Log:
+        now_ms = self._dependencies.clock.time_ms()
+        loaded = recovery.create(self._files, self.file(name), config, now_ms)
+        log = Log(*key, topic_id, config, loaded, self._dependencies)
+        if topic_id != uuids.ZERO_UUID:
+            self.store_topic_id(log)
+        # Creating is cheap: names become durable with the first records.
+        return log
+
+    def store_topic_id(self, log: Log) -> None:
+        """Write the topic id into the log's folder; it becomes durable with the first records."""
+        path = f"{log.directory}/{checkpoints.PARTITION_METADATA_FILE}"
+        metadata = self._files.open(path, create=True)
+        if metadata.size():
+            metadata.truncate(0)
+        metadata.append(checkpoints.encode_partition_metadata(log.topic_id))
+        metadata.close()
+        log.expect_sync_of(path)
+
+    def delete(self, key: TopicPartition) -> None:
+        """Rename a log's directory out of the way; `remove_deleted` removes it later."""
+        self.high_watermarks.pop(key, None)
+        self.superseded.discard(key)
+        self.prevailing.discard(key)
+        self._discard(self.logs.pop(key))
+
+    def delete_future(self, key: TopicPartition) -> None:
+        """Give a copy up; no crash brings it back."""
+        self._discard(self.futures.pop(key))
+        self.settle_deletions()
+
+    def _discard(self, log: Log) -> None:
+        unique = self._dependencies.rng.random_bytes(16).hex()
+        suffix = f".{unique}{DELETE_SUFFIX}"
+        name = directory_name(log.topic, log.partition)[: FILE_NAME_MAX - len(suffix)] + suffix
+        log.rename_directory(self.file(name))
+        log.abandon()
+        due_ms = steady_ms(self._dependencies.clock) + log.config.file_delete_delay_ms
+        self._doomed.add([self.file(name)], due_ms)
+        self._deleted_count += 1
+
+    def settle_deletions(self) -> None:
+        """Return once no crash can bring back the name of a deleted log."""
+        if self._settled_count < self._deleted_count:
+            self._files.sync_directory(self.path)
+            self._settled_count = self._deleted_count
+
+    async def settle_deletions_in_background(self) -> None:
+        """Like `settle_deletions`, off the loop; what is deleted meanwhile is left for the next."""
+        count = self._deleted_count
+        if self._settled_count < count:
+            await self._files.in_background(partial(self._files.sync_directory, self.path))
+            self._settled_count = max(self._settled_count, count)
+
+    # A log takes the place of another
+
+    def mark_superseded(self, key: TopicPartition) -> None:
+        """Note durably that a log goes as soon as there is another of its name."""
+        self._files.replace(f"{self.logs[key].directory}/{_SUPERSEDED_FILE}", b"")
+        self.superseded.add(key)
+
+    def mark_prevailing(self, key: TopicPartition) -> None:
+        """Note durably that a log, which was marked as superseded, stays: another of its name goes."""
+        directory = self.logs[key].directory
+        self._files.rename(f"{directory}/{_SUPERSEDED_FILE}", f"{directory}/{_PREVAILING_FILE}")
+        self._files.sync_directory(directory)
+        self.superseded.discard(key)
+        self.prevailing.add(key)
+
+    def standing(self, key: TopicPartition) -> int:
+        """Return which of two logs of one name is to stay: the one of the higher number."""
+        return (key in self.prevailing) - (key in self.superseded)
+
+    def unmark(self, key: TopicPartition) -> None:
+        """Take the marks of a log away: there is no other of its name any more."""
+        directory = self.logs[key].directory
+        for name in (_SUPERSEDED_FILE, _PREVAILING_FILE):
+            if self._files.exists(f"{directory}/{name}"):
+                self._files.remove(f"{directory}/{name}")
+        self._files.sync_directory(directory)
+        self.superseded.discard(key)
+        self.prevailing.discard(key)
+
+    def promote(self, key: TopicPartition) -> Log:
+        """Give a future log its name, durably."""
+        log = self.futures[key]
+        log.remove_deleted()
+        log.rename_directory(self.file(directory_name(*key)))
+        self._files.sync_directory(self.path)
+        self.logs[key] = self.futures.pop(key)
+        return log
+
+    # Upkeep
+
+    async def flush_due(self) -> None:
+        """Flush, off the loop, the logs whose flush.ms has passed, and segments that were rolled.
+
+        Descriptors of sealed segments are given back: there is no end to how many a broker has.
+        """
+        slices = Slices(self._dependencies.clock)
+        for log in self.every_log:
+            if log.upkeep_failure is not None:
+                continue
+            try:
+                if log.needs_flush():
+                    await log.flush_in_background()
+                elif log.owes_sealed():
+                    await log.flush_in_background(sealed_only=True)
+                if log.segments_count > 1:
+                    log.close_idle_files()
+            except (OSError, StorageError):
+                raise
+            except Exception as error:
+                log.exclude_from_upkeep(error)
+                raise
+            await slices.pause()
+
+    async def remove_deleted(self) -> None:
+        """Remove, off the loop, what was deleted long enough ago: segments, and whole logs."""
+        clock, files = self._dependencies.clock, self._files
+        slices = Slices(clock)
+        for log in self.every_log:
+            for path in log.take_deleted():
+                # One by one: a large file takes a while to go.
+                await run_whole(files, partial(remove_files, files, (path,)))
+            await slices.pause()
+        for path in self._doomed.take_due(steady_ms(clock)):
+            await run_whole(files, partial(files.remove_tree, path))
+
+    # Checkpoints
+
+    def checkpoint(self) -> None:
+        """Write how far each log is durable, where it begins and how far it is compacted."""
+        self._store(self._offsets())
+
+    async def checkpoint_in_background(self, names: Collection[str]) -> None:
+        """Like `checkpoint`, off the loop, and only the files of these names."""
+        offsets = {name: each for name, each in self._offsets().items() if name in names}
+        await run_whole(self._files, partial(self._store, offsets))
+
+    def _offsets(self) -> dict[str, Offsets]:
+        """Return the content of each file of `checkpoint`."""
+        logs = self.futures | self.logs
+        starts = {
+            key: log.log_start_offset
+            for key, log in logs.items()
+            if log.log_start_offset > log.first_segment_offset
+        }
+        cleaned = {
+            key: log.first_dirty_offset for key, log in logs.items() if log.config.is_compacted
+        }
+        found: dict[str, Offsets] = {
+            checkpoints.RECOVERY_POINT_FILE: {k: log.recovery_point for k, log in logs.items()},
+            checkpoints.LOG_START_FILE: starts,
+        }
+        if cleaned or checkpoints.CLEANER_FILE in self._stored:
+            found[checkpoints.CLEANER_FILE] = cleaned
+        return found
+
+    def store_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
+        """Write the high watermarks of the logs that are here; others are left as they are."""
+        self._note_high_watermarks(high_watermarks)
+        self._store({checkpoints.HIGH_WATERMARK_FILE: self.high_watermarks})
+
+    async def store_high_watermarks_in_background(
+        self, high_watermarks: Mapping[TopicPartition, int]
+    ) -> None:
+        """Like `store_high_watermarks`, off the loop."""
+        self._note_high_watermarks(high_watermarks)
+        offsets = {checkpoints.HIGH_WATERMARK_FILE: dict(self.high_watermarks)}
+        await run_whole(self._files, partial(self._store, offsets))
+
+    def _note_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
+        for key, offset in high_watermarks.items():
+            if key in self.logs:
+                self.high_watermarks[key] = offset
+
+    def _store(self, offsets: Mapping[str, Offsets]) -> None:
+        """Write each file that has changed since this life wrote it last."""
+        for name, content in offsets.items():
+            data = checkpoints.encode_offsets(content)
+            if self._stored.get(name) != data:
+                self._files.replace(self.file(name), data)
+                self._stored[name] = data
+
+    # The end
+
+    def close(self) -> None:
+        """Close every log, and only when all of it is on the disk say that the end was clean."""
+        for log in self.every_log:
+            # One that has been closed already raises no error.
+            log.close()
+        self.checkpoint()
+        self._files.replace(
+            self.file(checkpoints.CLEAN_SHUTDOWN_FILE), checkpoints.CLEAN_SHUTDOWN_CONTENT
+        )
+        self._lock.release()
+
+    def fail(self, failure: StorageError) -> None:
+        """Take every log offline; the lock stays until the process ends or `release`."""
+        self.failure = failure
+        for log in self.every_log:
+            log.take_offline(failure)
+
+    def release(self) -> None:
+        """Give the lock back without a word about the end."""
+        for log in self.every_log:
+            log.abandon()
+        self._lock.release()
+
+
+def directory_name(topic: str, partition: int) -> str:
+    """Return the name of a log's directory."""
+    return f"{topic}-{partition}"
+
+
+def parse_directory_name(name: str) -> TopicPartition | None:
+    """Return the log that a directory belongs to; None if it is no log's."""
+    match = _LOG_DIRECTORY.fullmatch(name)
+    if match is None or name in _FOREIGN:
+        return None
+    return match["topic"], int(match["partition"])
+
+
+def future_name(topic: str, partition: int, unique: str) -> str:
+    """Return the name of the directory of a copy that is being made."""
+    return f"{directory_name(topic, partition)}.{unique}{FUTURE_SUFFIX}"
+
+
+def parse_future_name(name: str) -> TopicPartition | None:
+    """Return the log that a directory is to hold a copy of; None if it is no such directory."""
+    match = _FUTURE_DIRECTORY.fullmatch(name)
+    return None if match is None else (match["topic"], int(match["partition"]))

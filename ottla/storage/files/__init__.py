@@ -1,0 +1,1 @@
+"""The files of a log directory: their names, formats and scans."""

@@ -1,0 +1,1 @@
+"""One log: segments, appends, reads, recovery, retention, producer state."""

@@ -1,0 +1,116 @@
+"""What a read of a segment returns: whole batches, in memory or as a range of the file."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+from weakref import WeakSet
+
+from ottla.base.buffers import Buffer, FileRange, Part
+from ottla.base.files import File
+from ottla.storage.files.scan import Read
+from ottla.wire.records import batch
+from ottla.wire.records.batch import HEADER_SIZE, LOG_OVERHEAD
+
+# What is read at once to find the last whole batch; entries of the offset index are about half as
+# far apart.
+_WALK_BYTES = 8 * 1024
+
+# Returns where a batch begins between two positions, as late as is known.
+FindStart = Callable[[int, int, Read], int]
+
+
+class FetchedRecords(NamedTuple):
+    """Whole batches from the one that holds the offset asked for; empty where there is none.
+
+    `position` is where they begin in the file of the segment at `segment_base_offset`;
+    `first_batch_size` is set even if that batch did not fit.
+    """
+
+    records: Part
+    start_offset: int
+    segment_base_offset: int
+    position: int
+    first_batch_size: int
+
+    @property
+    def data(self) -> Buffer:
+        """The records of a read that did not allow a range."""
+        records = self.records
+        assert not isinstance(records, FileRange)
+        return records
+
+    def is_cached(self) -> bool:
+        """Return whether the records can be sent without waiting for a device."""
+        return not isinstance(self.records, FileRange) or self.records.is_cached()
+
+
+class SentRanges:
+    """The ranges of one segment that still exist somewhere."""
+
+    __slots__ = ("_ranges",)
+
+    def __init__(self) -> None:
+        # None at most segments of a broker: nobody fetches from them.
+        self._ranges: WeakSet[FileRange] | None = None
+
+    def add(self, file: File, position: int, size_bytes: int) -> FileRange:
+        """Return a new range of `file`."""
+        records = file.range_at(position, size_bytes)
+        if self._ranges is None:
+            self._ranges = WeakSet()
+        self._ranges.add(records)
+        return records
+
+    def void(self, position: int) -> None:
+        """Have nothing sent any more of the bytes from `position` on: they are cut off."""
+        for records in self._ranges or ():
+            if records.position + records.size_bytes > position:
+                records.is_void = True
+
+
+def range_size(
+    position: int,
+    max_bytes: int,
+    available: int,
+    read: Read,
+    last_known_start: FindStart,
+) -> tuple[int, int]:
+    """Return the sizes of the first batch and of all whole batches within the limits."""
+    first_size = batch.peek_size(read(position, HEADER_SIZE))
+    if first_size > max_bytes:
+        return first_size, min(first_size, available)
+    if available <= max_bytes:
+        return first_size, available
+    end = position + max_bytes
+    at = last_known_start(position, end, read)
+    return first_size, _whole_end(at, end, read) - position
+
+
+def _whole_end(at: int, end: int, read: Read) -> int:
+    """Return where the last batch ends that ends at or before `end`; one begins at `at`."""
+    start, data = at, read(at, min(_WALK_BYTES, end - at))
+    while end - at >= LOG_OVERHEAD:
+        if at - start + LOG_OVERHEAD > len(data):
+            start, data = at, read(at, min(_WALK_BYTES, end - at))
+            if len(data) < LOG_OVERHEAD:
+                break
+        after = at + batch.peek_size(data, at - start)
+        if after > end or after <= at:
+            break
+        at = after
+    return at
+
+
+def whole_bytes(data: Buffer, position: int, last_known_start: FindStart) -> int:
+    """Return where the last whole batch ends in `data`, which was read from `position`."""
+
+    def read(start: int, size_bytes: int) -> Buffer:
+        return data[start - position : start - position + size_bytes]
+
+    size = len(data)
+    at = last_known_start(position, position + size, read) - position
+    while size - at >= LOG_OVERHEAD:
+        after = at + batch.peek_size(data, at)
+        if after > size or after <= at:
+            break
+        at = after
+    return at

@@ -1,0 +1,536 @@
+"""Opening the log in a directory: a function that returns a value.
+
+After a clean shutdown the segments are taken as they are; otherwise every segment from the recovery
+point on is walked batch by batch, the first that is damaged is cut there, and those behind it go.
+Indexes, producer state and leader epochs that are lost or contradict the log are built anew.
+Follows org.apache.kafka.storage.internals.log.LogLoader.
+"""
+
+import logging
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Iterator
+from itertools import chain, islice
+from typing import NamedTuple
+
+from ottla.base.clock import Clock
+from ottla.base.errors import StorageError
+from ottla.base.files import File, FileSystem, overwrite, sync_path
+from ottla.storage.config import LogConfig
+from ottla.storage.files import checkpoints, scan
+from ottla.storage.files.epochs import LeaderEpochs
+from ottla.storage.files.file_names import (
+    DELETED_SUFFIX,
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    SNAPSHOT_SUFFIX,
+    SUFFIXES,
+    TIME_INDEX_SUFFIX,
+    TXN_INDEX_SUFFIX,
+    base_offset_of,
+    file_name,
+)
+from ottla.storage.log.producers import ProducerState, parse_marker
+from ottla.storage.log.segment import Segment
+from ottla.wire.records.batch import CONTROL_BIT, BatchHeader
+
+CLEANED_SUFFIX = ".cleaned"
+SWAP_SUFFIX = ".swap"
+# Enough of the log's end to find the last five batches of the producers that are active.
+_EARLIER_BATCHES = 512
+# A line in the log in so much time, after so many bytes at the earliest.
+_LINE_SECONDS = 5.0
+_ACCOUNT_BYTES = 4 * 1024 * 1024
+# What is copied at once.
+_COPY_BYTES = 1024 * 1024
+
+_log = logging.getLogger(__name__)
+
+
+class Truncation(NamedTuple):
+    """What recovery cut off: from which offset on, how much of that segment, which whole segments."""
+
+    offset: int
+    bytes_cut: int
+    segments_removed: tuple[int, ...] = ()
+
+
+class LoadedLog(NamedTuple):
+    """A log as its directory holds it.
+
+    `recovered` are the segments (by base offset) that were walked because they may not have been on
+    the disk; `rebuilt` names files that were lost or damaged and made anew.
+    """
+
+    directory: str
+    segments: list[Segment]
+    log_start_offset: int
+    log_end_offset: int
+    recovery_point: int
+    epochs: LeaderEpochs
+    producers: ProducerState
+    truncation: Truncation | None = None
+    recovered: tuple[int, ...] = ()
+    rebuilt: tuple[str, ...] = ()
+
+
+class Expectation(NamedTuple):
+    """What the checkpoints of the log directory say about a log."""
+
+    log_start_offset: int = 0
+    recovery_point: int = 0
+    is_clean: bool = False
+
+
+def create(files: FileSystem, directory: str, config: LogConfig, now_ms: int) -> LoadedLog:
+    """Make the directory of a new, empty log."""
+    files.make_directories(directory)
+    segment = Segment.create(files, directory, 0, config, now_ms)
+    segment.close()
+    return LoadedLog(directory, [segment], 0, 0, 0, LeaderEpochs(), ProducerState())
+
+
+class Account:
+    """How far loading has come: told in the log now and then, and ended where nobody wants it.
+
+    Loading may run off the event loop; `is_wanted` is asked there.
+    """
+
+    def __init__(self, clock: Clock, is_wanted: Callable[[], bool] = lambda: True) -> None:
+        self.logs_count = 0
+        self.walked_bytes = 0
+        self._clock = clock
+        self._is_wanted = is_wanted
+        self._next_line_at = clock.monotonic() + _LINE_SECONDS
+
+    def loaded(self) -> None:
+        """Take note of one log more."""
+        self.logs_count += 1
+
+    def walked(self, size_bytes: int, segment: Segment) -> None:
+        """Take note of bytes that were read again; StorageError where the start was given up."""
+        self.walked_bytes += size_bytes
+        now = self._clock.monotonic()
+        if now >= self._next_line_at:
+            self._next_line_at = now + _LINE_SECONDS
+            # Whoever waits for the start is to see why.
+            _log.warning(
+                "recovering logs after a crash logs_loaded=%d mib_read=%d at=%s",
+                self.logs_count,
+                self.walked_bytes >> 20,
+                segment.path(LOG_SUFFIX),
+            )
+        if not self._is_wanted():
+            raise StorageError(segment.directory, "the start was given up.")
+
+
+def load(
+    files: FileSystem,
+    directory: str,
+    config: LogConfig,
+    expected: Expectation,
+    now_ms: int,
+    account: Account | None = None,
+) -> LoadedLog:
+    """Open the log in `directory`, mending what a crash left; raises OSError only.
+
+    And StorageError where the `account` says that nobody wants it any more.
+    """
+    tidy(files, directory)
+    return _Loading(files, directory, config, expected, now_ms, account).run()
+
+
+class _Loading:
+    """One run of `load`."""
+
+    def __init__(
+        self,
+        files: FileSystem,
+        directory: str,
+        config: LogConfig,
+        expected: Expectation,
+        now_ms: int,
+        account: Account | None,
+    ) -> None:
+        self.account = account
+        self.files = files
+        self.directory = directory
+        self.config = config
+        self.expected = expected
+        self.now_ms = now_ms
+        self.rebuilt: list[str] = []
+        self.recovered: set[int] = set()
+        self.truncation: Truncation | None = None
+        self.epochs = LeaderEpochs()
+        self.segments: list[Segment] = []
+
+    def run(self) -> LoadedLog:
+        stored = checkpoints.load_epochs(self.files, self.directory)
+        self.epochs = LeaderEpochs(stored or ())
+        self.segments = self._open_segments()
+        self._check_index_files()
+        if not self.expected.is_clean:
+            self._recover()
+        end = self._load_end()
+        start = max(self.expected.log_start_offset, self.segments[0].base_offset)
+        self._check_epochs(start, end)
+        producers = self._load_producers(start, end)
+        for segment in self.segments:
+            segment.close()
+        flushed = end if self.expected.is_clean else min(self.expected.recovery_point, end)
+        return LoadedLog(
+            self.directory,
+            self.segments,
+            start,
+            end,
+            flushed,
+            self.epochs,
+            producers,
+            self.truncation,
+            tuple(sorted(self.recovered)),
+            tuple(self.rebuilt),
+        )
+
+    # Segments
+
+    def _open_segments(self) -> list[Segment]:
+        names = self.files.list(self.directory)
+        bases = [base for base in (base_offset_of(name, LOG_SUFFIX) for name in names) if base >= 0]
+        for name in names:
+            index_of = max(base_offset_of(name, suffix) for suffix in SUFFIXES[1:])
+            if index_of >= 0 and index_of not in bases:
+                self.files.remove(f"{self.directory}/{name}")
+        return [
+            Segment.open(self.files, self.directory, base, self.config, self.now_ms)
+            for base in bases
+        ]
+
+    def _check_index_files(self) -> None:
+        """Rebuild lost indexes of sealed segments; those of the last are read with its end."""
+        for segment in self.segments[:-1]:
+            if segment.size_bytes and not segment.has_index_files():
+                segment.rebuild_indexes()
+                segment.seal()
+                for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+                    self.rebuilt.append(file_name(segment.base_offset, suffix))
+
+    def _recover(self) -> None:
+        """Walk what may not have reached the disk; cut at the first byte that is no valid batch."""
+        for at, segment in enumerate(self.segments):
+            behind = self.segments[at + 1 :]
+            if behind and behind[0].base_offset <= self.expected.recovery_point:
+                continue
+            end = self._recover_segment(segment)
+            if self.truncation is not None:
+                self._drop(behind, "behind damage")
+                return
+            if behind and behind[0].base_offset > end and not self.config.is_compacted:
+                # A later segment reached the disk before the end of this one did. (A segment
+                # begins where the one before it ends; only compaction takes records out between.)
+                self.truncation = Truncation(end, 0)
+                self._drop(behind, "behind a gap")
+                return
+            if behind:
+                segment.seal()
+
+    def _recover_segment(self, segment: Segment) -> int:
+        """Check every batch, note it in new indexes, cut what is damaged; return the next offset."""
+        size = segment.size_bytes
+        segment.reset()
+        self.recovered.add(segment.base_offset)
+        # After a mere crash the bytes are there, but perhaps not on the device yet.
+        segment.synced_bytes = -1
+        next_offset, position = segment.base_offset, 0
+        durable = told = 0
+        for found, header, _ in scan.batches(segment.file.read_at, 0, size):
+            if header.base_offset < next_offset:
+                break
+            if header.base_offset < self.expected.recovery_point:
+                durable = found
+            _note_epoch(self.epochs, header)
+            next_offset, position = segment.note_header(found, header)
+            if self.account is not None and position - told >= _ACCOUNT_BYTES:
+                self.account.walked(position - told, segment)
+                told = position
+        if self.account is not None:
+            self.account.walked(position - told, segment)
+        if self.config.flush_on_ack:
+            _write_again(segment.file, durable, position)
+        if position == size:
+            return next_offset
+        _log.error(
+            "cutting a damaged log path=%s position=%d bytes=%d next_offset=%d",
+            segment.path(LOG_SUFFIX),
+            position,
+            size - position,
+            next_offset,
+        )
+        segment.cut(position)
+        self.truncation = Truncation(next_offset, size - position)
+        return next_offset
+
+    def _drop(self, segments: list[Segment], reason: str) -> None:
+        """Take segments out of the log; the next start deletes them, until then they can be saved."""
+        removed = tuple(segment.base_offset for segment in segments)
+        for segment in segments:
+            renamed = segment.mark_deleted()
+            segment.close()
+            _log.error("segment dropped reason=%s files=%s", reason, renamed)
+        self.segments = [each for each in self.segments if each.base_offset not in removed]
+        if self.truncation is not None and removed:
+            self.truncation = self.truncation._replace(segments_removed=removed)
+
+    def _load_end(self) -> int:
+        """Read the end of the last segment; there is one afterwards. Return the next offset."""
+        end = -1
+        if self.segments:
+            last = self.segments[-1]
+            tail = last.load_tail()
+            if tail.position < last.size_bytes:
+                # Even after a clean shutdown: nothing may be appended behind half a batch.
+                self._recover_segment(last)
+                tail = last.load_tail()
+            end = tail.next_offset
+        start = self.expected.log_start_offset
+        if end < start or not self.segments:
+            self._drop(self.segments, "before the start of the log")
+            created = Segment.create(self.files, self.directory, start, self.config, self.now_ms)
+            self.segments = [created]
+            end = start
+        return end
+
+    # Leader epochs
+
+    def _check_epochs(self, start: int, end: int) -> None:
+        """Compare the epochs with the log's first and last batch; rebuild them if they disagree."""
+        self.epochs.truncate_from_end(end)
+        headers = self._first_and_last(start, end) if start < end else ()
+        if any(self._is_wrong(header, start) for header in headers):
+            self.rebuilt.append(checkpoints.LEADER_EPOCH_FILE)
+            self.epochs = LeaderEpochs()
+            for segment in self.segments:
+                for _, header in segment.headers(0):
+                    _note_epoch(self.epochs, header)
+        self.epochs.truncate_from_start(start)
+
+    def _is_wrong(self, header: BatchHeader, start: int) -> bool:
+        if header.leader_epoch < 0:
+            return False
+        # The epochs begin at the start of the log, which may lie inside a batch.
+        offset = max(header.base_offset, start)
+        return self.epochs.epoch_of(offset) != header.leader_epoch
+
+    def _first_and_last(self, start: int, end: int) -> Iterator[BatchHeader]:
+        """Yield the headers of the batches at both ends of the log; skip what is damaged."""
+        behind = [each.base_offset for each in self.segments[1:]]
+        first = self.segments[bisect_right(behind, start)]
+        last = self.segments[-1]
+        for segment, offset in ((first, start), (last, max(end - 1, last.base_offset))):
+            position = segment.locate(offset)
+            header = None if position is None else segment.header_at(position)
+            if header is not None:
+                yield header
+
+    # Producers
+
+    def _load_producers(self, start: int, end: int) -> ProducerState:
+        rewrite = set(self.recovered)
+        for segment in self.segments:
+            if not segment.transactions.is_sound():
+                self.rebuilt.append(file_name(segment.base_offset, TXN_INDEX_SUFFIX))
+                rewrite.add(segment.base_offset)
+            if segment.base_offset in rewrite:
+                segment.transactions.clear()
+        limit = min(rewrite, default=end)
+        place = Place(self.files, self.directory, start, end, self.now_ms)
+        state, damaged = load_producers(place, self.segments, min(limit, end), rewrite)
+        self.rebuilt += damaged
+        for segment in self.segments:
+            path = segment.path(TXN_INDEX_SUFFIX)
+            if segment.base_offset in rewrite and self.files.exists(path):
+                sync_path(self.files, path)
+        state.remove_expired(self.now_ms, self.config.producer_id_expiration_ms)
+        return state
+
+
+class Place(NamedTuple):
+    """Where a log is, which offsets it holds, and the time (ms)."""
+
+    files: FileSystem
+    directory: str
+    log_start_offset: int
+    log_end_offset: int
+    now_ms: int
+
+
+def load_producers(
+    place: Place, segments: list[Segment], snapshot_limit: int, rewrite: Collection[int] = ()
+) -> tuple[ProducerState, list[str]]:
+    """Take the newest snapshot up to `snapshot_limit` and follow the log to its end.
+
+    Returns the state and the names of damaged snapshots; those, and snapshots past the end of the
+    log, are removed. `rewrite` is as in `replay`.
+    """
+    stored, damaged = _newest_snapshot(place, snapshot_limit)
+    state = ProducerState(place.log_start_offset) if stored is None else stored
+    start = max(place.log_start_offset, state.end_offset)
+    replay(segments, state, start, place.now_ms, rewrite=rewrite)
+    state.end_offset = place.log_end_offset
+    if stored is not None and len(state):
+        newest_first = chain.from_iterable(each.headers_backwards() for each in reversed(segments))
+        state.add_earlier(islice(newest_first, _EARLIER_BATCHES))
+    return state, damaged
+
+
+def _newest_snapshot(place: Place, limit: int) -> tuple[ProducerState | None, list[str]]:
+    damaged: list[str] = []
+    for name in reversed(place.files.list(place.directory)):
+        offset = base_offset_of(name, SNAPSHOT_SUFFIX)
+        if offset < 0 or limit < offset <= place.log_end_offset:
+            continue
+        path = f"{place.directory}/{name}"
+        if offset <= limit:
+            state = ProducerState.decode_snapshot(place.files.read(path), offset)
+            if state is not None:
+                return state, damaged
+            damaged.append(name)
+        place.files.remove(path)
+    return None, damaged
+
+
+def replay(
+    segments: list[Segment],
+    state: ProducerState,
+    from_offset: int,
+    now_ms: int,
+    *,
+    rewrite: Collection[int],
+) -> None:
+    """Bring `state` from `from_offset` to the end of the log.
+
+    The producers met there count as heard of now (ms): when it really was is not in the log. Aborted transactions go into the transaction index of the segments named in `rewrite`.
+    """
+    for at, segment in enumerate(segments):
+        if at + 1 < len(segments) and segments[at + 1].base_offset <= from_offset:
+            continue
+        position = segment.locate(max(from_offset, segment.base_offset))
+        if position is None:
+            continue
+        for found, header in segment.headers(position):
+            if not header.has_producer_id:
+                continue
+            is_control = header.attributes & CONTROL_BIT
+            data = segment.file.read_at(found, header.size_bytes) if is_control else b""
+            marker = parse_marker(data, header)
+            ended = state.note(header, header.base_offset, marker, now_ms)
+            if ended is not None and ended.is_aborted and segment.base_offset in rewrite:
+                segment.transactions.add(state.index_entry(ended))
+
+
+def store_snapshot(files: FileSystem, directory: str, state: ProducerState) -> None:
+    """Write what is known of the producers."""
+    # Not synced: it carries a checksum, and an older one with more of the log does as well.
+    path = f"{directory}/{file_name(state.end_offset, SNAPSHOT_SUFFIX)}"
+    overwrite(files, path, state.encode_snapshot())
+
+
+def remove_snapshots(files: FileSystem, directory: str, is_useless: Callable[[int], bool]) -> None:
+    """Remove the snapshots at those offsets."""
+    for name in files.list(directory):
+        offset = base_offset_of(name, SNAPSHOT_SUFFIX)
+        if offset >= 0 and is_useless(offset):
+            files.remove(f"{directory}/{name}")
+
+
+def tidy(files: FileSystem, directory: str) -> None:
+    """Remove what was on its way out, and finish or undo compaction's swaps.
+
+    A `.cleaned` file is unfinished work; a `.swap` file is whole and takes the place of the segments
+    whose offsets it covers, unless it came from the same unfinished split.
+    """
+    names = files.list(directory)
+    cleaned = [name for name in names if name.endswith(CLEANED_SUFFIX)]
+    unfinished = min((_offset(name) for name in cleaned), default=None)
+    swaps = [name for name in names if name.endswith(SWAP_SUFFIX)]
+    useless = [name for name in swaps if unfinished is not None and _offset(name) >= unfinished]
+    deleted = [name for name in names if name.endswith((DELETED_SUFFIX, ".tmp"))]
+    for name in (*useless, *deleted):
+        files.remove(f"{directory}/{name}")
+    if useless:
+        # Without the unfinished files beside it, the next start would take a swap for a whole one.
+        files.sync_directory(directory)
+    for name in cleaned:
+        files.remove(f"{directory}/{name}")
+    finished = [name for name in swaps if name not in useless]
+    if finished:
+        _swap_in(files, directory, finished)
+
+
+def _offset(name: str) -> int:
+    """Return the base offset that a file's name begins with; -1 if it does not."""
+    return int(name[:20]) if name[:20].isdecimal() else -1
+
+
+def _swap_in(files: FileSystem, directory: str, swaps: list[str]) -> None:
+    logs = [name for name in swaps if name.endswith(LOG_SUFFIX + SWAP_SUFFIX)]
+    first = min(map(_offset, logs), default=0)
+    ends = [_next_offset(files, f"{directory}/{name}", _offset(name)) for name in logs]
+    for name in files.list(directory):
+        base_offset = max(base_offset_of(name, suffix) for suffix in SUFFIXES)
+        if first <= base_offset < max(ends, default=0):
+            files.remove(f"{directory}/{name}")
+    # Or a crash could leave the old beside the new. The log comes first, or it is removed next time.
+    files.sync_directory(directory)
+    for name in sorted(swaps, key=lambda name: name not in logs):
+        files.rename(f"{directory}/{name}", f"{directory}/{name.removesuffix(SWAP_SUFFIX)}")
+    # The next cleaning would take what is still called a swap for its own unfinished work.
+    files.sync_directory(directory)
+
+
+def begin_swap(files: FileSystem, cleaned: Segment) -> None:
+    """Make a cleaned segment one that takes the place of others even after a crash; blocks.
+
+    Its `.cleaned` files, and their names, are durable already.
+    """
+    rename_files(files, cleaned, SWAP_SUFFIX)
+    files.sync_directory(cleaned.directory)
+
+
+def rename_files(files: FileSystem, segment: Segment, ending: str) -> None:
+    """Give the names of a segment's files another ending, "" for none.
+
+    Beside a `.cleaned` file no swap is taken for a whole one, so the log gets an ending last. It loses
+    it first, or it is removed at the next start.
+    """
+    found = [suffix for suffix in SUFFIXES if files.exists(segment.path(suffix))]
+    for suffix in reversed(found) if ending else found:
+        plain = f"{segment.directory}/{file_name(segment.base_offset, suffix)}"
+        files.rename(segment.path(suffix), plain + ending)
+    segment.ending = ending
+
+
+def _next_offset(files: FileSystem, path: str, base_offset: int) -> int:
+    file = files.open(path)
+    try:
+        # Even an empty segment takes the place of the one that has its name.
+        next_offset = base_offset + 1
+        for _, header in scan.headers(file.read_at, 0, file.size()):
+            next_offset = header.last_offset + 1
+        return next_offset
+    finally:
+        file.close()
+
+
+def _write_again(file: File, position: int, end: int) -> None:
+    """Make bytes dirty once more, so that the next sync writes them.
+
+    After a sync that failed, Linux keeps them readable and believes that they are on the device.
+    """
+    while position < end:
+        data = file.read_at(position, min(_COPY_BYTES, end - position))
+        file.write_at(position, data)
+        position += len(data)
+
+
+def _note_epoch(epochs: LeaderEpochs, header: BatchHeader) -> None:
+    if header.leader_epoch > epochs.latest:
+        epochs.assign(header.leader_epoch, header.base_offset)

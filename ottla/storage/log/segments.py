@@ -1,0 +1,153 @@
+"""The segments of one log, oldest first, and what is asked of all of them together.
+
+The last one takes appends. A segment that is taken out is renamed at once and removed after a while.
+Raises OSError; the log above decides what that means.
+Follows org.apache.kafka.storage.internals.log.LogSegments.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Sequence
+
+from ottla.base.files import FileSystem
+from ottla.storage.files import txn_index
+from ottla.storage.files.file_names import LOG_SUFFIX
+from ottla.storage.files.scan import TimestampedOffset
+from ottla.storage.files.txn_index import AbortedTransaction
+from ottla.storage.log import recovery
+from ottla.storage.log.retention import Doomed
+from ottla.storage.log.segment import Segment
+
+
+class Segments:
+    """The list and, beside it, the base offsets, by which a segment is found.
+
+    The two lists stay the same objects for the life of the log, whose hot paths hold them.
+    """
+
+    def __init__(
+        self, files: FileSystem, segments: Iterable[Segment], on_damage: Callable[[], None]
+    ) -> None:
+        self.items: list[Segment] = []
+        self.bases: list[int] = []
+        self._files = files
+        self._doomed = Doomed()
+        # Called when damaged bytes are found in one of them.
+        self._on_damage = on_damage
+        for segment in segments:
+            self.add(segment)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all segments."""
+        return sum(segment.size_bytes for segment in self.items)
+
+    @property
+    def damage(self) -> str | None:
+        """Where the first damaged bytes are that were met so far; None if there are none."""
+        for segment in self.items:
+            if segment.damaged_at >= 0:
+                return f"{segment.path(LOG_SUFFIX)} is damaged at byte {segment.damaged_at}."
+        return None
+
+    def add(self, segment: Segment) -> None:
+        """Put a segment behind the last."""
+        self.items.append(segment)
+        self.bases.append(segment.base_offset)
+        segment.on_damage = self._on_damage
+
+    def move_to(self, directory: str) -> None:
+        """Follow the folder, which has been renamed; what was to be removed from it goes with it."""
+        self._doomed.forget()
+        for segment in self.items:
+            segment.directory = directory
+
+    # Searching
+
+    def aborted_transactions(self, start_offset: int, end_offset: int) -> list[AbortedTransaction]:
+        """Return the aborted transactions with records in [start_offset, end_offset)."""
+        found: list[AbortedTransaction] = []
+        for segment in self.items[max(0, bisect_right(self.bases, start_offset) - 1) :]:
+            part = txn_index.collect(segment.transactions.entries, start_offset, end_offset)
+            found += part.transactions
+            if part.is_complete:
+                break
+        return found
+
+    def offset_for_timestamp(
+        self, timestamp_ms: int, start_offset: int
+    ) -> TimestampedOffset | None:
+        """Return the first record at or after both the time and the offset."""
+        for segment in self.items:
+            if segment.newest.timestamp >= timestamp_ms:
+                found = segment.find_timestamp(timestamp_ms, start_offset)
+                if found is not None:
+                    return found
+        return None
+
+    def offset_of_max_timestamp(self) -> TimestampedOffset | None:
+        """Return the first of the newest records; None if no record has a timestamp."""
+        segment = max(self.items, key=lambda segment: segment.newest.timestamp)
+        newest = segment.newest.timestamp
+        return segment.find_timestamp(newest, segment.base_offset) if newest >= 0 else None
+
+    # Taking out
+
+    def remove(self, start: int, end: int, due_ms: int) -> None:
+        """Take segments out of the log; their files go at a time (ms)."""
+        for segment in self.items[start:end]:
+            self._doomed.add(segment.mark_deleted(), due_ms)
+            segment.close()
+        del self.items[start:end], self.bases[start:end]
+
+    def void_ranges(self, start: int) -> None:
+        """Have nothing sent any more of the segments from index `start` on: they are cut off."""
+        for segment in self.items[start:]:
+            segment.void_ranges()
+
+    def place_of(self, neighbours: Sequence[Segment]) -> int:
+        """Return where sealed neighbouring segments begin; -1 if they are not all here any more."""
+        at = bisect_left(self.bases, neighbours[0].base_offset)
+        end = at + len(neighbours)
+        if end == len(self.items) or self.items[at:end] != list(neighbours):
+            return -1
+        return at
+
+    def replace(self, replaced: Sequence[Segment], cleaned: Segment, due_ms: int) -> bool:
+        """Swap neighbours for what compaction has written of them; their files go at a time (ms).
+
+        False if they are no longer in the log, or the last of them takes appends. The folder is to be
+        synced before the files of `cleaned` lose their ending.
+        """
+        at = self.place_of(replaced)
+        if at < 0:
+            return False
+        end = at + len(replaced)
+        for segment in replaced:
+            self._doomed.add(segment.mark_deleted(), due_ms)
+            segment.close()
+        self.items[at:end], self.bases[at:end] = [cleaned], [cleaned.base_offset]
+        cleaned.on_damage = self._on_damage
+        merged = [segment.base_offset for segment in replaced[1:]]
+        recovery.remove_snapshots(self._files, cleaned.directory, merged.__contains__)
+        return True
+
+    def take_deleted(self, now_ms: int | None = None) -> list[str]:
+        """Return the files of segments whose time has come, which the caller removes.
+
+        All of them if no time is given. A segment that was begun and cut at one offset twice has
+        the same names, so some may not be there.
+        """
+        return self._doomed.take_due(now_ms)
+
+    # Descriptors
+
+    def close_idle_files(self) -> None:
+        """Give back the descriptors of durable segments behind the last; a read opens them again."""
+        for segment in self.items[:-1]:
+            if segment.is_synced:
+                segment.close()
+
+    def close(self) -> None:
+        """Give all descriptors back."""
+        for segment in self.items:
+            segment.close()

@@ -1,0 +1,1 @@
+"""The life of an application: states, instances, the election of the active one, progress, reset."""

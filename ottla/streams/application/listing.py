@@ -1,0 +1,68 @@
+"""The applications of a cluster: which there are, whether they run, and their instances (kafka-streams-groups).
+
+An application shows its progress in the group of its name, with a mark; its instances are the members of the group
+`<application id>-drivers`, each of which was told what the election came to.
+"""
+
+import json
+from dataclasses import dataclass
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.client.admin.groups import Member, describe_group, list_groups
+from ottla.client.admin.offsets import PROGRESS, committed_offsets
+from ottla.client.brokers import Brokers
+from ottla.streams.application.election import PROTOCOL_TYPE, Candidate, Verdict, group_of
+
+_DRIVERS = group_of("")
+RUNNING, NOT_RUNNING = "RUNNING", "NOT_RUNNING"
+
+
+@dataclass(frozen=True)
+class Instance:
+    """An instance that takes part: what it says of itself, from which host, and whether it is the active one."""
+
+    told: Candidate
+    client_host: str
+    is_active: bool
+
+
+def application_ids(brokers: Brokers) -> list[str]:
+    """Return the applications that run, or have shown progress in a group that is still there."""
+    groups = list_groups(brokers)
+    known = {each.group_id for each in groups}
+    found = {
+        each.group_id.removesuffix(_DRIVERS)
+        for each in groups
+        if each.protocol_type == PROTOCOL_TYPE and each.group_id.endswith(_DRIVERS)
+    }
+    # A group without members has no protocol, which spares asking about all others.
+    idle = {each.group_id for each in groups if not each.protocol_type} - found
+    shown = {
+        name for name in idle if f"{name}{_DRIVERS}" in known or _is_application(brokers, name)
+    }
+    return sorted(found | {each for each in shown if not each.endswith(_DRIVERS)})
+
+
+def _is_application(brokers: Brokers, group_id: str) -> bool:
+    committed = committed_offsets(brokers, group_id, require_stable=False)
+    return any(each.metadata == PROGRESS for each in committed.values())
+
+
+def instances_of(brokers: Brokers, application_id: str) -> list[Instance]:
+    """Return the instances of an application, the active one first; none where it does not run."""
+    try:
+        group = describe_group(brokers, group_of(application_id))
+    except ApiError as error:
+        if error.code is not ErrorCode.GROUP_ID_NOT_FOUND:
+            raise
+        return []
+    verdicts = [Verdict.decode(each.told) for each in group.members if each.told]
+    # Without one they are electing.
+    active = verdicts[0].active if verdicts else None
+    found = [_instance(each, active) for each in group.members]
+    return sorted(found, key=lambda each: (not each.is_active, each.told.since_ms))
+
+
+def _instance(member: Member, active: str | None) -> Instance:
+    told = Candidate(**json.loads(member.said)) if member.said else Candidate("", -1)
+    return Instance(told, member.host, told.instance == active)

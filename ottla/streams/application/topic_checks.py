@@ -1,0 +1,84 @@
+"""Checks of an application's topics on the broker, before anything of the application starts."""
+
+from collections.abc import Mapping
+
+from ottla.base.errors import ApiError
+from ottla.client.admin.configs import Resource, ResourceType, describe_config
+from ottla.client.admin.topics import list_topics
+from ottla.client.brokers import Brokers
+from ottla.streams.model.errors import TopologyError
+from ottla.streams.settings.handlers import DefaultProductionExceptionHandler, ExceptionHandlers
+from ottla.streams.topology.topology import Sink, Source, Topology
+
+_CREATES = "auto.create.topics.enable"
+
+
+def check_topics(
+    brokers: Brokers, topology: Topology, application_id: str, handlers: ExceptionHandlers
+) -> None:
+    """TopologyError for a source or sink topic that does not exist, and for joined topics of different sizes.
+
+    A sink topic may be missing if the brokers create topics by themselves, or if the application has a production
+    exception handler of its own, which then decides about each record.
+    """
+    counts = {each.name: len(each.partitions) for each in list_topics(brokers)}
+    _check_exist("source", _missing_sources(topology, counts), application_id)
+    check_sinks(brokers, topology, application_id, counts, handlers)
+    topology.check_copartitioning(counts)
+
+
+def check_sinks(
+    brokers: Brokers,
+    topology: Topology,
+    application_id: str,
+    counts: Mapping[str, int],
+    handlers: ExceptionHandlers,
+) -> None:
+    """TopologyError for a sink topic that does not exist and that nobody creates."""
+    missing = _missing_sinks(topology, counts)
+    if not missing or not isinstance(handlers.production, DefaultProductionExceptionHandler):
+        return
+    if not _creates_topics(brokers):
+        _check_exist("sink", missing, application_id)
+
+
+def _missing_sources(topology: Topology, counts: Mapping[str, int]) -> list[str]:
+    read = {
+        topic
+        for node in topology.nodes.values()
+        if isinstance(node, Source)
+        for topic in node.topics
+    }
+    return sorted(read - set(topology.internal_topics) - set(counts))
+
+
+def _missing_sinks(topology: Topology, counts: Mapping[str, int]) -> list[str]:
+    """Return the topics that sinks name, and that are neither on the broker nor the application's internal topics."""
+    written = {
+        node.topic
+        for node in topology.nodes.values()
+        if isinstance(node, Sink) and isinstance(node.topic, str)
+    }
+    return sorted(written - set(topology.internal_topics) - set(counts))
+
+
+def _check_exist(kind: str, missing: list[str], application_id: str) -> None:
+    if not missing:
+        return
+    is_one = len(missing) == 1
+    what = f"topic {missing[0]} is" if is_one else f"topics {', '.join(missing)} are"
+    raise TopologyError(
+        f"{kind} {what} not there: create {'it' if is_one else 'them'} before the application "
+        f"{application_id} starts (ottla topic create {missing[0]})"
+    )
+
+
+def _creates_topics(brokers: Brokers) -> bool:
+    """Return whether the brokers create a topic that is written to; True if they do not say so."""
+    broker, *_ = brokers.retry(lambda: brokers.metadata([])).brokers
+    resource = Resource(ResourceType.BROKER, str(broker.node_id))
+    try:
+        found = describe_config(brokers, resource, names=[_CREATES])
+    except ApiError:
+        return True
+    return all(each.value == "true" for each in found if each.name == _CREATES)

@@ -1,0 +1,1 @@
+"""TopologyTestDriver and MockProcessorContext: a topology or a processor inside a test."""

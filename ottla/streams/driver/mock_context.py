@@ -1,0 +1,160 @@
+"""MockProcessorContext: what a processor asks and does, kept for the test that calls it alone (KIP-267).
+
+    context = MockProcessorContext()
+    context.add_state_store(Stores.key_value("counts"))
+    processor.init(context)
+    processor.process(Record("a", 1, timestamp=0))
+    assert [each.record for each in context.forwarded()] == [Record("a", 1, 0)]
+
+Most tests are better off with a TopologyTestDriver, which runs the topology around the processor as well.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from ottla.streams.model.durations import Duration, Instant, instant_ms, milliseconds
+from ottla.streams.model.errors import StreamsError
+from ottla.streams.model.records import Record, RecordMetadata
+from ottla.streams.model.spelling import SnakeCase
+from ottla.streams.processor.api import PunctuationType
+from ottla.streams.stores.builders import DefaultSerdes, StateStore, StoreBuilder
+from ottla.streams.task.settings import with_prefix
+
+
+@dataclass(frozen=True)
+class CapturedForward:
+    """A record that was forwarded: to all children, or to one by its name."""
+
+    record: Record[Any, Any]
+    child_name: str | None = None
+
+
+@dataclass
+class CapturedPunctuator:
+    """A punctuator that was scheduled; a test calls `punctuator(time)` itself. Times are in ms."""
+
+    interval: int
+    type: PunctuationType
+    punctuator: Callable[[int], Any]
+    start_time: int | None = None
+    cancelled: bool = False
+
+    def cancel(self) -> None:
+        """Note that it is not to be called any more."""
+        self.cancelled = True
+
+
+class MockProcessorContext(SnakeCase):
+    """Keeps what a processor forwards, schedules and commits; times stand still until they are set."""
+
+    def __init__(
+        self,
+        application_id: str = "test",
+        default_serdes: DefaultSerdes | None = None,
+        app_configs: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.application_id = application_id
+        self.default_serdes = default_serdes or DefaultSerdes()
+        self.key_serde, self.value_serde = self.default_serdes.key, self.default_serdes.value
+        self._app_configs = dict(app_configs or {})
+        self.skipped = 0
+        self.emit_interval_ms = 0
+        self.record_metadata: RecordMetadata | None = None
+        self.task_partition = 0
+        self.scheduled_punctuators: list[CapturedPunctuator] = []
+        self.committed = False
+        self._forwarded: list[CapturedForward] = []
+        self._stores: dict[str, Any] = {}
+        self._stream_time = self._system_time = 0
+
+    def app_configs(self) -> dict[str, Any]:
+        """Return the options that the constructor got."""
+        return dict(self._app_configs)
+
+    def app_configs_with_prefix(self, prefix: str) -> dict[str, Any]:
+        """Return the options whose names start with a prefix, without it."""
+        return with_prefix(self._app_configs, prefix)
+
+    def skip(self, reason: str, **facts: object) -> None:
+        """Count that the current record is dropped."""
+        self.skipped += 1
+
+    def set_record_metadata(self, topic: str, partition: int, offset: int) -> None:
+        """Say where the next records were read."""
+        self.record_metadata = RecordMetadata(topic, partition, offset)
+
+    def set_current_stream_time_ms(self, now: int) -> None:
+        """Set the stream's time."""
+        self._stream_time = now
+
+    def set_current_system_time_ms(self, now: int) -> None:
+        """Set the wall clock."""
+        self._system_time = now
+
+    def current_stream_time_ms(self) -> int:
+        """Return the stream's time."""
+        return self._stream_time
+
+    def current_system_time_ms(self) -> int:
+        """Return the wall clock."""
+        return self._system_time
+
+    def add_state_store(self, store: StoreBuilder | StateStore) -> None:
+        """Add a store, or one that is built of its description, without a changelog."""
+        made = store.build(self.default_serdes, None) if isinstance(store, StoreBuilder) else store
+        self._stores[made.name] = made
+
+    def get_state_store(self, name: str) -> Any:
+        """Return a store; StreamsError if none was added under this name."""
+        if name not in self._stores:
+            raise StreamsError(f"no store {name} was added; call add_state_store before init")
+        return self._stores[name]
+
+    store = get_state_store
+
+    def schedule(
+        self,
+        interval: Duration,
+        punctuation: PunctuationType,
+        callback: Callable[[int], Any],
+        *,
+        start: Instant | None = None,
+    ) -> CapturedPunctuator:
+        """Keep a punctuator."""
+        begins = None if start is None else instant_ms(start)
+        kept = CapturedPunctuator(milliseconds(interval), punctuation, callback, begins)
+        self.scheduled_punctuators.append(kept)
+        return kept
+
+    def forward(self, record: Record[Any, Any], child: str | None = None) -> None:
+        """Keep a record."""
+        self._forwarded.append(CapturedForward(record, child))
+
+    def forwarded(self, child: str | None = None) -> list[CapturedForward]:
+        """Return what was forwarded: all of it, or what a child by its name would have got."""
+        return [
+            each for each in self._forwarded if child is None or each.child_name in (child, None)
+        ]
+
+    def reset_forwards(self) -> None:
+        """Forget what was forwarded."""
+        self._forwarded.clear()
+
+    def commit(self) -> None:
+        """Note that a commit was asked for."""
+        self.committed = True
+
+    def reset_commit(self) -> None:
+        """Forget that a commit was asked for."""
+        self.committed = False
+
+    @contextmanager
+    def as_of(self, metadata: RecordMetadata | None) -> Iterator[None]:
+        """Let a record that waited go on as the one that was read there."""
+        before, self.record_metadata = self.record_metadata, metadata
+        try:
+            yield
+        finally:
+            self.record_metadata = before

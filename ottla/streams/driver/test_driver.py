@@ -1,0 +1,463 @@
+"""TopologyTestDriver: runs a topology in the test that calls it, record by record, in virtual time.
+
+Nothing is started and nothing waits: a record that is piped in has been through the whole topology, its
+repartition topics included, when the call returns. Time on the wall moves only when it is told to.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from types import TracebackType
+from typing import Any, Generic, TypeVar
+
+from ottla.base.errors import ApiError
+from ottla.streams.application.metrics import DROPPED_RATE, DROPPED_TOTAL, Metrics, task_metrics
+from ottla.streams.model.durations import Duration, Instant, instant_ms, instant_of, milliseconds
+from ottla.streams.model.errors import StreamsError
+from ottla.streams.model.records import NO_TIMESTAMP, Header, Record
+from ottla.streams.model.spelling import SnakeCase
+from ottla.streams.model.user_errors import shorten
+from ottla.streams.queries.requests import StateQueryRequest, StateQueryResult, StoreQueryParameters
+from ottla.streams.queries.store_views import accessed, view_of
+from ottla.streams.serdes import Serde
+from ottla.streams.settings.application import known_options, read_settings
+from ottla.streams.settings.config import keywords
+from ottla.streams.settings.handlers import ExceptionHandlers
+from ottla.streams.stores.builders import DefaultSerdes, StoreBuilder
+from ottla.streams.task.task import ProducedRecord, Task, TaskSettings, TopicRecord
+from ottla.streams.topology.topology import Topology, visible_stores
+
+K = TypeVar("K")
+V = TypeVar("V")
+R = TypeVar("R")
+
+_NOTHING: Any = object()
+
+
+def _settings(settings: TaskSettings | Mapping[str, Any] | None) -> TaskSettings:
+    if settings is None or isinstance(settings, TaskSettings):
+        return settings or TaskSettings("test")
+    words = keywords(settings, known_options())
+    words.pop("bootstrap_servers", None)
+    application_id = words.pop("application_id", "test")
+    told = read_settings(words)
+    handlers = told.exception_handlers or ExceptionHandlers()
+    return TaskSettings(
+        application_id,
+        told.defaults,
+        default_timestamp_extractor=told.default_timestamp_extractor,
+        statestore_cache_max_bytes=told.statestore_cache_max_bytes,
+        exception_handlers=handlers,
+        app_configs=told.app_configs,
+    )
+
+
+class TestRecord(Record[K, V], Generic[K, V]):
+    """A record as a test writes it: `TestRecord(key, value, headers, time)`, or `TestRecord(value)` without a key.
+
+    Equal to what is read of the same key, value, headers and time in ms; -1 is none yet.
+    """
+
+    __test__ = False
+    __slots__ = ()
+
+    def __new__(
+        cls,
+        key: Any,
+        value: Any = _NOTHING,
+        headers: Sequence[Header] = (),
+        timestamp: Instant = NO_TIMESTAMP,
+    ) -> "TestRecord[K, V]":
+        """Make one."""
+        if value is _NOTHING:
+            key, value = None, key
+        fields = key, value, instant_ms(timestamp), headers
+        return tuple.__new__(cls, fields)
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        return self.key, self.value, self.headers, self.timestamp
+
+    @property
+    def record_time(self) -> datetime | None:
+        """Its time in UTC; None if it has none."""
+        return None if self.timestamp < 0 else instant_of(self.timestamp)
+
+
+class TestInputTopic(SnakeCase, Generic[K, V]):
+    """Pipes records into a topic; records without a time get the topic's, which may advance."""
+
+    __test__ = False
+
+    def __init__(
+        self,
+        driver: "TopologyTestDriver",
+        topic: str,
+        serdes: tuple[Serde[K], Serde[V]],
+        start: int,
+        auto_advance_ms: int,
+    ) -> None:
+        self._driver = driver
+        self._topic = topic
+        self._key, self._value = serdes
+        self._time = start
+        self._auto_advance_ms = auto_advance_ms
+
+    def pipe_input(
+        self,
+        key: K | V | Record[Any, Any] | None,
+        value: V | None = _NOTHING,
+        timestamp: Instant | None = None,
+        headers: Sequence[Header] = (),
+    ) -> None:
+        """Pipe a key and a value, a value alone, `pipe_input(value)`, or a TestRecord."""
+        if value is _NOTHING and isinstance(key, Record):
+            self.pipe_record(key)
+            return
+        if value is _NOTHING:
+            key, value = None, key
+        if timestamp is None:
+            timestamp = self._time
+            self._time += self._auto_advance_ms
+        self._driver.pipe(
+            self._topic,
+            TopicRecord(
+                self._key.to_bytes(key),  # type: ignore[arg-type]
+                self._value.to_bytes(value),
+                instant_ms(timestamp),
+                headers,
+            ),
+        )
+
+    def pipe_record(self, record: Record[Any, Any]) -> None:
+        """Pipe a record with its headers and its time; one without a time (-1) gets the topic's."""
+        has_time = record.timestamp >= 0 or not isinstance(record, TestRecord)
+        timestamp = record.timestamp if has_time else None
+        self.pipe_input(record.key, record.value, timestamp, record.headers)
+
+    def pipe_record_list(self, records: Iterable[Record[Any, Any]]) -> None:
+        """Pipe records, each with its time and headers."""
+        for each in records:
+            self.pipe_record(each)
+
+    def pipe_key_value_list(
+        self,
+        records: Iterable[tuple[K | None, V | None]],
+        start: Instant | None = None,
+        advance: Duration = 0,
+    ) -> None:
+        """Pipe keys and values; from a start each comes `advance` after the one before."""
+        first = None if start is None else instant_ms(start)
+        step = milliseconds(advance)
+        for number, (key, value) in enumerate(records):
+            self.pipe_input(key, value, None if first is None else first + number * step)
+
+    def pipe_value_list(
+        self, values: Iterable[V | None], start: Instant | None = None, advance: Duration = 0
+    ) -> None:
+        """Pipe values without keys."""
+        self.pipe_key_value_list(((None, value) for value in values), start, advance)
+
+    def advance_time(self, advance: Duration) -> None:
+        """Move the time that records get."""
+        self._time += milliseconds(advance)
+
+
+class TestOutputTopic(SnakeCase, Generic[K, V]):
+    """Reads what was written to a topic, each record once, the first one first."""
+
+    __test__ = False
+
+    def __init__(
+        self, driver: "TopologyTestDriver", topic: str, serdes: tuple[Serde[K], Serde[V]]
+    ) -> None:
+        self._driver = driver
+        self._topic = topic
+        self._key, self._value = serdes
+
+    def read_record(self) -> TestRecord[K | None, V | None]:
+        """Read a record; LookupError if there is none."""
+        queue = self._driver.produced(self._topic)
+        if not queue:
+            raise LookupError(f"topic {self._topic} has no more records")
+        raw = queue.popleft()
+        key, value = self._key.from_bytes(raw.key), self._value.from_bytes(raw.value)
+        return TestRecord(key, value, raw.headers, raw.timestamp)
+
+    def read_key_value(self) -> tuple[K | None, V | None]:
+        """Read a record's key and value."""
+        record = self.read_record()
+        return record.key, record.value
+
+    def read_value(self) -> V | None:
+        """Read a record's value."""
+        return self.read_record().value
+
+    def read_records_to_list(self) -> list[TestRecord[K | None, V | None]]:
+        """Read all records."""
+        return [self.read_record() for _ in range(self.queue_size)]
+
+    def read_key_values_to_list(self) -> list[tuple[K | None, V | None]]:
+        """Read all keys and values."""
+        return [self.read_key_value() for _ in range(self.queue_size)]
+
+    def read_key_values_to_map(self) -> dict[K | None, V | None]:
+        """Read all records; the last value of each key counts. Raises ValueError for a record without a key."""
+        records = self.read_key_values_to_list()
+        if any(key is None for key, _ in records):
+            raise ValueError(
+                f"topic {self._topic!r} has a record without a key: call read_key_values_to_list()"
+            )
+        return dict(records)
+
+    def read_values_to_list(self) -> list[V | None]:
+        """Read all values."""
+        return [self.read_value() for _ in range(self.queue_size)]
+
+    @property
+    def queue_size(self) -> int:
+        """How many records were written and not read yet."""
+        return len(self._driver.produced(self._topic))
+
+    def is_empty(self) -> bool:
+        """Return whether nothing is left to read."""
+        return self.queue_size == 0
+
+
+class TopologyTestDriver(SnakeCase):
+    """Runs a topology in this thread. All topics have one partition.
+
+    `start` is where the wall clock stands; `emit_interval_ms=1000` looks for closed windows once a second
+    of it, as Kafka does, where 0 looks at every record. `settings` say what else an application may be told: TaskSettings,
+    or a mapping of Kafka's names (config.py), of which those that only Spark understands have no effect; the parameters
+    here come before them."""
+
+    __test__ = False
+
+    def __init__(
+        self,
+        topology: Topology,
+        settings: TaskSettings | Mapping[str, Any] | None = None,
+        start: Instant = 0,
+        *,
+        application_id: str | None = None,
+        default_key_serde: Serde[Any] | None = None,
+        default_value_serde: Serde[Any] | None = None,
+        emit_interval_ms: int = 0,
+    ) -> None:
+        if not isinstance(topology, Topology):
+            raise TypeError(
+                f"a driver runs a Topology, which builder.build() returns; not a {type(topology).__name__}"
+            )
+        known = _settings(settings)
+        plain = known.defaults
+        self._defaults = DefaultSerdes(
+            default_key_serde or plain.key, default_value_serde or plain.value
+        )
+        self._now = self._committed = instant_ms(start)
+        self._offsets: dict[str, int] = {}
+        self._produced: dict[str, deque[ProducedRecord]] = {}
+        self._pending: deque[ProducedRecord] = deque()
+        told = replace(
+            known,
+            application_id=application_id or known.application_id,
+            defaults=self._defaults,
+            emit_interval_ms=emit_interval_ms or known.emit_interval_ms,
+        )
+        topology.check_copartitioning(told.partitions_of)
+        self._refusals: dict[str, Callable[[ProducedRecord], ApiError | None]] = {}
+        try:
+            self._task = Task(topology, told, self._write, lambda: self._now)
+        except Exception as error:
+            shorten(error)
+            raise
+
+    def __enter__(self) -> "TopologyTestDriver":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def create_input_topic(
+        self,
+        topic: str,
+        key: Serde[K] | None = None,
+        value: Serde[V] | None = None,
+        start: Instant | None = None,
+        auto_advance: Duration = 0,
+    ) -> TestInputTopic[K, V]:
+        """Return where records are piped in; without a start their time is the wall clock's."""
+        first = self._now if start is None else instant_ms(start)
+        return TestInputTopic(
+            self, topic, self._serdes(topic, key, value), first, milliseconds(auto_advance)
+        )
+
+    def create_output_topic(
+        self, topic: str, key: Serde[K] | None = None, value: Serde[V] | None = None
+    ) -> TestOutputTopic[K, V]:
+        """Return where records are read."""
+        return TestOutputTopic(self, topic, self._serdes(topic, key, value))
+
+    def _serdes(
+        self, topic: str, key: Serde[K] | None, value: Serde[V] | None
+    ) -> tuple[Serde[K], Serde[V]]:
+        serdes = key or self._defaults.key, value or self._defaults.value
+        return serdes[0].of(topic, is_key=True), serdes[1].of(topic, is_key=False)
+
+    def pipe(self, topic: str, record: TopicRecord) -> None:
+        """Pipe a record's bytes into a topic and let the topology run until nothing is left to do."""
+        if not self._task.reads(topic):
+            read = ", ".join(sorted(self._task.source_topics)) or "none"
+            raise ValueError(f"no source reads topic {topic}; those that are read: {read}")
+        try:
+            self._add(topic, record)
+            self._run()
+        except Exception as error:
+            shorten(error)
+            raise
+        finally:
+            # What was written before an error, dead letters among it, can be read.
+            self._collect()
+
+    def _add(self, topic: str, record: TopicRecord) -> None:
+        offset = self._offsets.get(topic, 0)
+        self._offsets[topic] = offset + 1
+        self._task.add(topic, record._replace(offset=offset))
+
+    def refuse(self, topic: str, judge: Callable[[ProducedRecord], ApiError | None]) -> None:
+        """Play a broker that refuses records of a topic: with the error that a function returns, None takes one."""
+        self._refusals[topic] = judge
+
+    def _write(self, record: ProducedRecord) -> None:
+        judge = self._refusals.get(record.topic)
+        error = None if judge is None else judge(record)
+        if error is not None:
+            raise error
+        self._pending.append(record)
+
+    def _run(self) -> None:
+        self._collect()
+        while self._task.process_next():
+            self._task.punctuate_stream_time()
+            self._commit_if_due()
+            self._collect()
+
+    def _collect(self) -> None:
+        """Keep what was written; what a source reads goes in again."""
+        while self._pending:
+            record = self._pending.popleft()
+            self._produced.setdefault(record.topic, deque()).append(record)
+            if self._task.reads(record.topic):
+                key, value = record.key, record.value
+                self._add(record.topic, TopicRecord(key, value, record.timestamp, record.headers))
+
+    def advance_wall_clock_time(self, advance: Duration) -> None:
+        """Move the wall clock; punctuators that are due are called once."""
+        self._now += milliseconds(advance)
+        try:
+            self._task.punctuate_wall_clock_time()
+            self._commit_if_due()
+            self._run()
+        except Exception as error:
+            shorten(error)
+            raise
+
+    def _commit_if_due(self) -> None:
+        due = self._committed + self._task.settings.commit_interval_ms
+        if self._task.commit_requested or self._now >= due:
+            self._committed = self._now
+            self._task.commit()
+
+    def commit(self) -> None:
+        """Let what waits in the caches of tables go on, as a commit does."""
+        self._task.commit()
+        self._run()
+
+    def produced(self, topic: str) -> deque[ProducedRecord]:
+        """Return what was written to a topic and not read yet."""
+        return self._produced.setdefault(topic, deque())
+
+    @property
+    def produced_topic_names(self) -> set[str]:
+        """The topics that anything was written to: sinks', repartition topics and changelogs."""
+        return set(self._produced)
+
+    def get_state_store(self, name: str) -> Any:
+        """Return a store of any kind as processors have it; raise LookupError if there is none.
+
+        Kafka's rejects stores of its own kinds; here there are no others.
+        """
+        return self._task.stores[name]
+
+    def store(self, name: str | StoreQueryParameters, *, with_timestamps: bool = False) -> Any:
+        """Return a store to read from, as `KafkaStreams.store` does; StreamsError names the stores there are."""
+        if isinstance(name, StoreQueryParameters):
+            timed = name.queryable_store_type.with_timestamps
+            return name.narrow(self.store(name.store_name, with_timestamps=timed))
+        builder, store = self._store(name)
+        return view_of(builder, [store], with_timestamps=with_timestamps)
+
+    def _store(self, name: str) -> tuple[StoreBuilder, Any]:
+        topology = self._task.topology
+        builder = topology.stores.get(name) or topology.global_stores.get(name)
+        if builder is None:
+            known = ", ".join(sorted(visible_stores(topology))) or "none"
+            raise StreamsError(f"there is no store {name}; the topology has: {known}")
+        return builder, self._task.stores[name]
+
+    def query(self, request: StateQueryRequest[R]) -> StateQueryResult[R]:
+        """Put a query to a store, as `KafkaStreams.query` does (KIP-796, queries.py)."""
+        is_global = request.store_name in self._task.topology.global_stores
+        return request.answer(self.store(request.store_name), is_global=is_global)
+
+    # Kafka's accessors return stores to read and write and raise ValueError for one of another kind.
+
+    def get_key_value_store(self, name: str) -> Any:
+        """Return a key-value store; a table's values come without their times, and what is put has the time -1."""
+        return accessed(*self._store(name), "get_key_value_store")
+
+    def get_timestamped_key_value_store(self, name: str) -> Any:
+        """Return a key-value store of ValueAndTimestamps: that of a table."""
+        return accessed(*self._store(name), "get_timestamped_key_value_store")
+
+    def get_versioned_key_value_store(self, name: str) -> Any:
+        """Return a versioned store."""
+        return accessed(*self._store(name), "get_versioned_key_value_store")
+
+    def get_window_store(self, name: str) -> Any:
+        """Return a window store; a table's values come without their times, and what is put has the time -1."""
+        return accessed(*self._store(name), "get_window_store")
+
+    def get_timestamped_window_store(self, name: str) -> Any:
+        """Return a window store of ValueAndTimestamps: that of a windowed table."""
+        return accessed(*self._store(name), "get_timestamped_window_store")
+
+    def get_session_store(self, name: str) -> Any:
+        """Return a session store."""
+        return accessed(*self._store(name), "get_session_store")
+
+    def metrics(self) -> Metrics:
+        """Return the metrics of the task: how many records it dropped, in total and a second of the wall clock."""
+        dropped = self._task.dropped
+        values = {DROPPED_TOTAL: float(dropped.total), DROPPED_RATE: dropped.rate()}
+        return task_metrics(threading.current_thread().name, "0_0", values)
+
+    @property
+    def state_stores(self) -> Mapping[str, Any]:
+        """All stores by name, the global ones among them."""
+        visible = visible_stores(self._task.topology)
+        return {name: self._task.stores[name] for name in visible}
+
+    def get_all_state_stores(self) -> dict[str, Any]:
+        """Return all stores by name, the global ones among them."""
+        return dict(self.state_stores)
+
+    def close(self) -> None:
+        """End the topology."""
+        self._task.close()

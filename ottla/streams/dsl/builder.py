@@ -1,0 +1,192 @@
+"""StreamsBuilder: where a topology starts; it makes streams and tables of topics."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from ottla.streams.dsl.building.flows import StreamFlow, source_table
+from ottla.streams.dsl.kstream import KStream
+from ottla.streams.dsl.ktable import GlobalKTable, KTable
+from ottla.streams.expressions.functions import K2 as K
+from ottla.streams.expressions.functions import V2 as V
+from ottla.streams.model.errors import TopologyError
+from ottla.streams.model.names import check_name
+from ottla.streams.model.spelling import SnakeCase
+from ottla.streams.operators.tables import TableSource
+from ottla.streams.operators.views import global_view
+from ottla.streams.options.dsl_options import Consumed, Kept, Materialized, asked, of_kind
+from ottla.streams.processor.api import Supplier, TimestampExtractor
+from ottla.streams.serdes import Serde
+from ottla.streams.stores.builders import StoreBuilder
+from ottla.streams.topology.lowering import lower
+from ottla.streams.topology.plan import (
+    GlobalStoreNode,
+    Graph,
+    OperatorNode,
+    Plan,
+    SourceNode,
+)
+from ottla.streams.topology.topology import Topology
+
+Topics = str | Iterable[str] | re.Pattern[str]
+
+
+class StreamsBuilder(SnakeCase):
+    """Collects what the DSL's calls build; `build()` gives the topology."""
+
+    def __init__(self) -> None:
+        self._graph = Graph(KStream)
+
+    def stream(
+        self,
+        topics: Topics,
+        consumed: Consumed[K, V] | None = None,
+        *,
+        key: Serde[K] | None = None,
+        value: Serde[V] | None = None,
+        timestamp: TimestampExtractor | None = None,
+        offset_reset: str | None = None,
+        name: str | None = None,
+    ) -> KStream[K, V]:
+        """Read a topic, several topics, or all topics that match a pattern, as a stream."""
+        given = of_kind(consumed, Consumed, "how a topic is read")
+        options = given or Consumed(key, value, timestamp, offset_reset, name)
+        named = self._graph.named(options.name, "KSTREAM-SOURCE-")
+        node = _source(named, topics, options)
+        self._graph.add(replace(node, mergeable=True))
+        return KStream(StreamFlow(self._graph, named, named, options.key, options.value))
+
+    def table(
+        self,
+        topic: str,
+        consumed: Consumed[K, V] | Materialized[K, V] | None = None,
+        materialized: Kept[K, V] = None,
+        *,
+        key: Serde[K] | None = None,
+        value: Serde[V] | None = None,
+        timestamp: TimestampExtractor | None = None,
+        name: str | None = None,
+    ) -> KTable[K, V]:
+        """Read a topic as a table: the last record of each key counts."""
+        graph, given = self._graph, Consumed(key, value, timestamp, None, name)
+        options, kept = _told(topic, consumed, materialized, given)
+        store_name = kept.name or graph.new_store_name(f"{topic}-")
+        source = graph.named(options.name, "KSTREAM-SOURCE-", "-source")
+        named = graph.named(options.name, "KTABLE-SOURCE-")
+        graph.add(_source(source, topic, options))
+        store = kept.builder("timestamped_key_value", store_name)
+        store = replace(store, key=options.key, value=options.value)
+        queryable = kept.name is not None
+        operator = TableSource(store, materialized=queryable)
+        versioned = store.kind == "versioned"
+        graph.add(OperatorNode(named, (source,), operator, output_versioned=versioned))
+        return KTable(source_table(graph, named, (options.key, options.value), queryable))
+
+    def global_table(
+        self,
+        topic: str,
+        consumed: Consumed[K, V] | Materialized[K, V] | None = None,
+        materialized: Kept[K, V] = None,
+        *,
+        key: Serde[K] | None = None,
+        value: Serde[V] | None = None,
+        timestamp: TimestampExtractor | None = None,
+        name: str | None = None,
+    ) -> GlobalKTable[K, V]:
+        """Read all partitions of a topic as a table that every task has whole."""
+        graph, given = self._graph, Consumed(key, value, timestamp, None, name)
+        options, kept = _told(topic, consumed, materialized, given)
+        store_name = kept.name or graph.new_store_name(f"{topic}-")
+        store = kept.builder("timestamped_key_value", store_name)
+        if store.kind == "versioned":
+            raise TopologyError("global tables cannot be versioned")
+        store = replace(store, key=options.key, value=options.value)
+        self._add_global(topic, options, store, TableSource(store, materialized=True))
+        return GlobalKTable(global_view(store_name), store_name)
+
+    def add_global_store(
+        self,
+        store: StoreBuilder,
+        topic: str,
+        supplier: Supplier | Consumed[Any, Any],
+        consumed: Consumed[Any, Any] | Supplier | None = None,
+    ) -> "StreamsBuilder":
+        """Add a store that a processor fills from a whole topic and that every processor may read.
+
+        `consumed` may come before the processor, as in Kafka Streams.
+        """
+        if isinstance(supplier, Consumed):
+            supplier, consumed = consumed, supplier  # type: ignore[assignment]
+        if not isinstance(store, StoreBuilder):
+            raise TopologyError(
+                f"a global store is a description such as Stores.key_value('name'), not {store!r}"
+            )
+        if not callable(supplier) or not isinstance(consumed, Consumed | None):
+            raise TopologyError(
+                "a global store is filled by a processor; how it is read is a Consumed"
+            )
+        self._add_global(topic, consumed or Consumed(store.key, store.value), store, supplier)
+        return self
+
+    def _add_global(
+        self,
+        topic: str,
+        options: Consumed[Any, Any],
+        store: StoreBuilder,
+        supplier: Supplier,
+    ) -> None:
+        graph = self._graph
+        source = graph.named(options.name, "KSTREAM-SOURCE-", "-source")
+        named = graph.named(options.name, "KTABLE-SOURCE-")
+        node = _source(source, topic, options)
+        graph.add(GlobalStoreNode(named, (), node, named, supplier, store))
+
+    def add_state_store(self, store: StoreBuilder) -> "StreamsBuilder":
+        """Add a store that processors name."""
+        self._graph.add_store(store)
+        return self
+
+    def plan(self) -> Plan:
+        """Return the logical plan of what was built."""
+        return self._graph.plan()
+
+    def build(self, config: Mapping[str, Any] | None = None) -> Topology:
+        """Return the topology of what was built; a config, as Kafka's takes one for its optimizer, changes nothing."""
+        return lower(self.plan())
+
+
+def _source(name: str, topics: Topics, options: Consumed[Any, Any]) -> SourceNode:
+    if isinstance(topics, re.Pattern):
+        places: tuple[tuple[str, ...], str | None] = ((), topics.pattern)
+    else:
+        listed = (
+            (topics,) if isinstance(topics, str) or not isinstance(topics, Iterable) else topics
+        )
+        places = tuple(dict.fromkeys(listed)), None
+        if not places[0] or not all(isinstance(each, str) for each in places[0]):
+            raise TopologyError(
+                f"a stream reads a topic, several topics or all that match a pattern, not {topics!r}"
+            )
+        for topic in places[0]:
+            check_name(topic, "a topic")
+    extractor, reset = options.timestamp_extractor, options.offset_reset
+    if reset not in (None, "earliest", "latest"):
+        raise TopologyError(f"a source starts at earliest or latest, not at {reset!r}")
+    return SourceNode(name, (), *places, options.key, options.value, extractor, reset)
+
+
+def _told(
+    topic: str,
+    consumed: Consumed[K, V] | Materialized[K, V] | None,
+    materialized: Kept[K, V],
+    given: Consumed[K, V],
+) -> tuple[Consumed[K, V], Materialized[K, V]]:
+    """Return how a table is read and kept; a Materialized may stand in the first place, as in Kafka Streams."""
+    if not isinstance(topic, str):
+        raise TopologyError(f"a table is read from one topic, not from {topic!r}")
+    if isinstance(consumed, Materialized):
+        consumed, materialized = None, consumed
+    kept = asked(materialized, None)[1] or Materialized()
+    options = of_kind(consumed, Consumed, "how a topic is read") or given
+    return replace(options, key=options.key or kept.key, value=options.value or kept.value), kept

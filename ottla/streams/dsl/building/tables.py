@@ -1,0 +1,461 @@
+"""Steps of tables: filters, mappings, groupings, suppress and joins by key or foreign key."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ottla.streams.dsl.building.flows import StreamFlow, TableFlow, source_table
+from ottla.streams.dsl.building.groups import TableGroupFlow
+from ottla.streams.dsl.emitting import Suppressed
+from ottla.streams.dsl.misplaced_serdes import refuse_serdes
+from ottla.streams.expressions.arity import (
+    check_arity,
+    chooses_partition,
+    evaluated,
+    makes_pair,
+    with_key,
+)
+from ottla.streams.model.errors import TopologyError
+from ottla.streams.model.names import check_name
+from ottla.streams.model.records import NO_TIMESTAMP, ValueAndTimestamp
+from ottla.streams.operators.foreign_key import (
+    RESPONSE_SERDE,
+    SUBSCRIPTION_SERDE,
+    ForeignTableJoin,
+    ResponseJoin,
+    SubscriptionJoin,
+    SubscriptionReceive,
+    SubscriptionSend,
+    TableSerdes,
+    results_store,
+    to_asking_partition,
+)
+from ottla.streams.operators.stateless import ToStream
+from ottla.streams.operators.suppress import Suppress
+from ottla.streams.operators.table_joins import TableJoin, TableJoinMerge
+from ottla.streams.operators.tables import (
+    TableMap,
+    TableRepartitionMap,
+    TableSource,
+    TableTransform,
+    ValueTransformer,
+)
+from ottla.streams.operators.views import (
+    Entry,
+    Getter,
+    View,
+    derived_getter,
+    mapped_view,
+    store_view,
+)
+from ottla.streams.options.dsl_options import Grouped, Materialized, Named, TableJoined, asked
+from ottla.streams.processor.api import (
+    ProcessorContext,
+    StreamPartitioner,
+    check_supplier,
+    supplied_stores,
+)
+from ottla.streams.serdes import Serde, Serdes
+from ottla.streams.stores.builders import StoreBuilder
+from ottla.streams.topology.plan import OperatorNode, SinkNode, SourceNode
+
+AnyMaterialized = Materialized[Any, Any]
+
+
+def _result_store(
+    materialized: AnyMaterialized | None, key: Serde[Any] | None, value: Serde[Any] | None
+) -> StoreBuilder | None:
+    if materialized is None or materialized.name is None:
+        return None
+    store = materialized.builder("timestamped_key_value", materialized.name)
+    return replace(store, key=store.key or key, value=store.value or value)
+
+
+def _output_versioned(
+    materialized: AnyMaterialized | None, store: StoreBuilder | None
+) -> bool | None:
+    if materialized is None:
+        return None
+    return store is not None and store.kind == "versioned"
+
+
+def _derived(
+    parent: TableFlow,
+    name: str,
+    serdes: tuple[Serde[Any] | None, Serde[Any] | None],
+    store: StoreBuilder | None,
+    unkept_view: Callable[[], View],
+) -> TableFlow:
+    """Return the table of a step that reads its parent's changes one by one."""
+    graph = parent.graph
+
+    def enable(force: bool) -> bool:
+        if store is None and not parent.enable_sending_old_values(force):
+            return bool(graph.operator(name).send_old_values)
+        graph.change_operator(name, send_old_values=True)
+        return True
+
+    shown = None if store is None else store.name
+
+    def open_view() -> View:
+        return unkept_view() if store is None else store_view(store.name)
+
+    return TableFlow(graph, name, *serdes, shown, open_view, enable)
+
+
+def filter_table(
+    table: TableFlow,
+    predicate: Any,
+    negate: bool,
+    name: str | None,
+    materialized: AnyMaterialized | None,
+) -> TableFlow:
+    """Add a filter: entries that it does not hold for are not in the result."""
+    graph, test = table.graph, with_key(predicate, 2, "a predicate")
+    if materialized is not None and materialized.name is None:
+        graph.new_store_name("KTABLE-FILTER-")
+    store = _result_store(materialized, table.key, table.value)
+    named = graph.named(name, "KTABLE-FILTER-")
+    sends_old = table.enable_sending_old_values(False)
+
+    def kept(key: Any, value: Any) -> Any:
+        return value if bool(test(key, value)) != negate else None
+
+    operator = TableMap(kept, store, sends_old, drops_unseen=True)
+    versioned = _output_versioned(materialized, store)
+    graph.add(OperatorNode(named, (table.name,), operator, output_versioned=versioned))
+
+    def entry(key: Any, found: Entry) -> Entry | None:
+        return found if kept(key, found.value) is not None else None
+
+    key = (materialized and materialized.key) or table.key
+    value = (materialized and materialized.value) or table.value
+    return _derived(table, named, (key, value), store, lambda: mapped_view(table.view(), entry))
+
+
+def map_values(
+    table: TableFlow, mapper: Any, name: str | None, materialized: AnyMaterialized | None
+) -> TableFlow:
+    """Add a step that gives entries new values."""
+    graph, maps = table.graph, with_key(mapper, 2, "a value mapper")
+    if materialized is not None and materialized.name is None:
+        graph.new_store_name("KTABLE-MAPVALUES-")
+    store = _result_store(materialized, table.key, None)
+    named = graph.named(name, "KTABLE-MAPVALUES-")
+    # Its own copy of everything but the semantics of versions: Kafka's mapValues ignores those.
+    operator = TableMap(maps, store)
+    versioned = _output_versioned(materialized, store)
+    graph.add(OperatorNode(named, (table.name,), operator, output_versioned=versioned))
+
+    def entry(key: Any, found: Entry) -> Entry | None:
+        value = maps(key, found.value)
+        return None if value is None else ValueAndTimestamp(value, found.timestamp)
+
+    key = (materialized and materialized.key) or table.key
+    value = None if materialized is None else materialized.value
+    return _derived(table, named, (key, value), store, lambda: mapped_view(table.view(), entry))
+
+
+def transform_values(
+    table: TableFlow,
+    supplier: Callable[[], ValueTransformer],
+    stores: tuple[str, ...],
+    name: str | None,
+    materialized: AnyMaterialized | None,
+) -> TableFlow:
+    """Add a step that gives entries new values with the help of stores."""
+    check_supplier(supplier, "a table's transformer", "transform")
+    graph = table.graph
+    store = _result_store(materialized, table.key, None)
+    named = graph.named(name, "KTABLE-TRANSFORMVALUES-")
+    operator = TableTransform(supplier, store)
+    versioned = _output_versioned(materialized, store)
+    node = OperatorNode(named, (table.name,), operator, stores, output_versioned=versioned)
+    graph.add(node)
+
+    def open_view() -> View:
+        above = table.view()
+
+        def open_transformer(context: ProcessorContext) -> Getter:
+            transformer = supplier()
+            transformer.init(context)
+
+            def derive(key: Any, found: Entry | None) -> Entry | None:
+                # It is asked for keys that the table does not have as well: it may have a value for them.
+                value = transformer.transform(key, None if found is None else found.value)
+                timestamp = NO_TIMESTAMP if found is None else found.timestamp
+                return None if value is None else ValueAndTimestamp(value, timestamp)
+
+            return derived_getter(above.open(context), derive)
+
+        brought = (each.name for each in supplied_stores(supplier))
+        return View((*above.stores, *stores, *brought), open_transformer)
+
+    key = (materialized and materialized.key) or table.key
+    value = None if materialized is None else materialized.value
+    return _derived(table, named, (key, value), store, open_view)
+
+
+def to_stream(table: TableFlow, name: str | None) -> StreamFlow:
+    """Add the step that makes records of changes."""
+    named = table.graph.named(name, "KTABLE-TOSTREAM-")
+    table.graph.add(OperatorNode(named, (table.name,), ToStream()))
+    return StreamFlow(table.graph, named, named, table.key, table.value)
+
+
+def group_by(table: TableFlow, selector: Any, grouped: Grouped[Any, Any]) -> TableGroupFlow:
+    """Add the step that gives entries the key and value of their group."""
+    graph = table.graph
+    named = graph.named(grouped.name, "KTABLE-SELECT-")
+    operator = TableRepartitionMap(makes_pair(selector, "a selector of key and value"))
+    graph.add(OperatorNode(named, (table.name,), operator))
+    table.enable_sending_old_values(True)
+    return TableGroupFlow(graph, named, grouped.key, grouped.value, grouped.name)
+
+
+def suppress(table: TableFlow, suppressed: Suppressed) -> TableFlow:
+    """Add the step in which changes wait."""
+    graph, asked = table.graph, suppressed
+    if graph.is_versioned(table.name):
+        raise TopologyError(
+            "only changes of tables without versions can wait: suppress behind to_stream().to_table()"
+        )
+    name = graph.new_name("KTABLE-SUPPRESS-") if asked.name is None else asked.name
+    check_name(name, "an operator")
+    until_close = asked.wait_ms is None
+    wait_ms = graph.window_grace_ms(table.name) if asked.wait_ms is None else asked.wait_ms
+    buffer_name = (
+        graph.new_store_name("KTABLE-SUPPRESS-") if asked.name is None else f"{asked.name}-store"
+    )
+    buffer = StoreBuilder(buffer_name, "suppress_buffer", table.key, table.value)
+    table.enable_sending_old_values(True)
+    operator = Suppress(
+        buffer,
+        wait_ms,
+        until_close,
+        asked.buffer.max_records_count,
+        asked.buffer.max_bytes_count,
+        asked.buffer.fails_when_full,
+        asked.idle_timeout_ms,
+        asked.on_late,
+    )
+    graph.add(OperatorNode(name, (table.name,), operator, output_versioned=False))
+
+    def open_view() -> View:
+        above = table.view()
+
+        def open_buffered(context: ProcessorContext) -> Getter:
+            return _BufferedGetter(above.open(context), context.store(buffer_name))
+
+        return View((buffer_name, *above.stores), open_buffered)
+
+    enable = table.enable_sending_old_values
+    return TableFlow(graph, name, table.key, table.value, None, open_view, enable)
+
+
+class _BufferedGetter:
+    """Reads a suppressed table: what waits has not happened yet."""
+
+    versioned = False
+
+    def __init__(self, above: Getter, buffer: Any) -> None:
+        self._above = above
+        self._buffer = buffer
+
+    def get(self, key: Any) -> Entry | None:
+        waits, prior = self._buffer.prior_value(key)
+        if not waits:
+            return self._above.get(key)
+        # The time of the value before is not kept, as in Kafka.
+        return None if prior is None else ValueAndTimestamp(prior, -1)
+
+
+def join_tables(
+    table: TableFlow,
+    other: TableFlow,
+    outer: tuple[bool, bool],
+    arguments: Sequence[Any],
+    words: Mapping[str, Any],
+) -> TableFlow:
+    """Add a join by key, of a joiner, or by foreign key, of an extractor and a joiner; then options in any order."""
+    if arguments and arguments[0] is None:
+        raise TypeError(
+            "tables are joined with a function first, a joiner or an extractor, not None"
+        )
+    known = ("extractor", "joiner", "joined", "materialized", "named")
+    refuse_serdes(words, "a join of tables", "materialized=Materialized.with_(key, value)")
+    for word in words:
+        if word not in known:
+            raise TypeError(f"a join of tables takes {', '.join(known)}, not {word}")
+    named = {each: [words[each]] if each in words else [] for each in known[:2]}
+    options: list[Any] = []
+    functions: list[Any] = []
+    for each in arguments:
+        is_function = callable(each) or evaluated(each) is not None
+        (functions if is_function else options).append(each)
+    options = [each for each in options if each is not None]
+    functions = [*named["extractor"], *functions, *named["joiner"]]
+    joined = words.get("joined") or _only(options, TableJoined)
+    kept = words.get("materialized") or _only(options, Materialized, str)
+    name, materialized = asked(kept, words.get("named") or _only(options, Named))
+    name = joined.name if joined is not None else name
+    if options or len(functions) not in (1, 2) or (len(functions) == 2 and outer[1]):
+        raise TopologyError(
+            "tables are joined with (table, joiner) by key, or with (table, extractor, joiner) by a foreign "
+            "key; Named, Materialized and TableJoined may come after"
+        )
+    if other.graph is not table.graph:
+        raise TopologyError("these come of two builders; make both of one StreamsBuilder")
+    if len(functions) == 1:
+        return join(table, other, functions[0], outer, name, materialized)
+    told = replace(joined or TableJoined(), name=name), materialized or Materialized()
+    extractor, joiner = functions
+    return join_on_foreign_key(table, other, extractor, joiner, outer[0], told)
+
+
+def _only(options: list[Any], *kinds: type) -> Any:
+    """Take the first option of some kinds out of a list."""
+    for each in options:
+        if isinstance(each, kinds):
+            options.remove(each)
+            return each
+    return None
+
+
+def join(
+    table: TableFlow,
+    other: TableFlow,
+    joiner: Callable[[Any, Any], Any],
+    outer: tuple[bool, bool],
+    name: str | None,
+    materialized: AnyMaterialized | None,
+) -> TableFlow:
+    """Add a join by key; `outer`: whether left and right entries stay without a partner."""
+    check_arity(joiner, 2, "a joiner")
+    graph, (left_outer, right_outer) = table.graph, outer
+    store = None
+    if materialized is not None:
+        store_name = materialized.name or graph.new_store_name("KTABLE-MERGE-")
+        store = materialized.builder("timestamped_key_value", store_name)
+        store = replace(store, key=store.key or table.key)
+    merged = graph.named(name, "KTABLE-MERGE-")
+    if left_outer:
+        table.enable_sending_old_values(True)
+    if right_outer:
+        other.enable_sending_old_values(True)
+    views = table.view(), other.view()
+    this_join = TableJoin(*views, joiner, not right_outer, not left_outer)
+    other_join = TableJoin(
+        views[1], views[0], lambda right, left: joiner(left, right), not left_outer, not right_outer
+    )
+    names = (
+        graph.named(name, "KTABLE-JOINTHIS-", "-join-this"),
+        graph.named(name, "KTABLE-JOINOTHER-", "-join-other"),
+    )
+    graph.add(OperatorNode(names[0], (table.name,), this_join, views[1].stores))
+    graph.add(OperatorNode(names[1], (other.name,), other_join, views[0].stores))
+    versioned = store is not None and store.kind == "versioned"
+    node = OperatorNode(merged, names, TableJoinMerge(store), output_versioned=versioned)
+    graph.add(node)
+    graph.copartition(table.name, other.name)
+
+    def enable(_force: bool) -> bool:
+        for each in (table, other):
+            each.enable_sending_old_values(True)
+        for each_name in (*names, merged):
+            graph.change_operator(each_name, send_old_values=True)
+        return True
+
+    def open_view() -> View:
+        return this_join.view() if store is None else store_view(store.name)
+
+    key = table.key if store is None else store.key
+    value = None if materialized is None else materialized.value
+    shown = None if store is None else store.name
+    return TableFlow(graph, merged, key, value, shown, open_view, enable)
+
+
+def join_on_foreign_key(
+    table: TableFlow,
+    other: TableFlow,
+    extractor: Any,
+    joiner: Callable[[Any, Any], Any],
+    left: bool,
+    options: tuple[TableJoined, AnyMaterialized],
+) -> TableFlow:
+    """Add a join by a foreign key that is found in the left entries."""
+    check_arity(joiner, 2, "a joiner")
+    graph, joined = table.graph, options[0]
+    this, that = TableSerdes(table.key, table.value), TableSerdes(other.key, other.value)
+    other.enable_sending_old_values(True)
+    table.enable_sending_old_values(True)
+
+    def named(suffix: str, prefix: str) -> str:
+        return graph.named(joined.name, prefix, suffix)
+
+    step = "KTABLE-FK-JOIN-SUBSCRIPTION-PROCESSOR-"
+    topic = (
+        named("-subscription-registration", "KTABLE-FK-JOIN-SUBSCRIPTION-REGISTRATION-") + "-topic"
+    )
+    send_name = named(
+        "-subscription-registration-processor", "KTABLE-FK-JOIN-SUBSCRIPTION-REGISTRATION-"
+    )
+    extracts = with_key(extractor, 2, "a foreign key extractor")
+    # Numbered names take numbers in Kafka's order, so the store is named after its own step.
+    results = None if left else results_store(f"{send_name}-results-store", table.key)
+    send = SubscriptionSend(extracts, results, this, that)
+    graph.add(OperatorNode(send_name, (table.name,), send))
+    sink = named("-subscription-registration-sink", "KTABLE-SINK-")
+    source = named("-subscription-registration-source", "KTABLE-SOURCE-")
+    asks = other.key, SUBSCRIPTION_SERDE
+    partitioner = _of_keys(joined.other_partitioner)
+    graph.add(SinkNode(sink, (send_name,), topic, *asks, partitioner, internal=True))
+    graph.add(SourceNode(source, (sink,), (topic,), None, *asks))
+    store_name = named("-subscription-store", "KTABLE-FK-JOIN-SUBSCRIPTION-STATE-STORE-")
+    store = StoreBuilder(store_name, "timestamped_key_value", Serdes.bytes(), SUBSCRIPTION_SERDE)
+    receive_name = named("-subscription-receive", step)
+    graph.add(OperatorNode(receive_name, (source,), SubscriptionReceive(store, that)))
+    other_view = other.view()
+    join_name = named("-subscription-join-foreign", step)
+    subscription_join = SubscriptionJoin(other_view, this, that)
+    graph.add(OperatorNode(join_name, (receive_name,), subscription_join, other_view.stores))
+    foreign_name = named("-foreign-join-subscription", step)
+    graph.add(OperatorNode(foreign_name, (other.name,), ForeignTableJoin(store, this, that)))
+    answers = named("-subscription-response", "KTABLE-FK-JOIN-SUBSCRIPTION-RESPONSE-") + "-topic"
+    answer_sink = named("-subscription-response-sink", "KTABLE-SINK-")
+    answer_source = named("-subscription-response-source", "KTABLE-SOURCE-")
+    serdes = table.key, RESPONSE_SERDE
+    parents = (join_name, foreign_name)
+    graph.add(SinkNode(answer_sink, parents, answers, *serdes, to_asking_partition, internal=True))
+    graph.add(SourceNode(answer_source, (answer_sink,), (answers,), None, *serdes))
+    view = table.view()
+    response_name = named(
+        "-subscription-response-resolver",
+        "KTABLE-FK-JOIN-SUBSCRIPTION-RESPONSE-RESOLVER-PROCESSOR-",
+    )
+    response = ResponseJoin(view, joiner, results, this, that)
+    graph.add(OperatorNode(response_name, (answer_source,), response, view.stores))
+    return _foreign_key_result(table, response_name, options)
+
+
+def _of_keys(partitioner: StreamPartitioner | None) -> StreamPartitioner | None:
+    """Return a partitioner that is shown keys only: values on the way to a table are not its own."""
+    chosen = chooses_partition(partitioner)
+    if chosen is None:
+        return None
+    return lambda topic, key, _value, count: chosen(topic, key, None, count)
+
+
+def _foreign_key_result(
+    table: TableFlow, response_name: str, options: tuple[TableJoined, AnyMaterialized]
+) -> TableFlow:
+    graph, (joined, materialized) = table.graph, options
+    name = graph.named(joined.name, "KTABLE-FK-JOIN-OUTPUT-", "-result")
+    store_name = materialized.name or graph.new_store_name("KTABLE-FK-JOIN-OUTPUT-")
+    store = materialized.builder("timestamped_key_value", store_name)
+    store = replace(store, key=store.key or table.key)
+    queryable = materialized.name is not None
+    versioned = store.kind == "versioned"
+    operator = TableSource(store, materialized=queryable)
+    graph.add(OperatorNode(name, (response_name,), operator, output_versioned=versioned))
+    return source_table(graph, name, (store.key, store.value), queryable)

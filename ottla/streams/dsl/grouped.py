@@ -1,0 +1,307 @@
+"""Streams that are grouped by a key, and by a window: what aggregates them makes tables."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Generic, Self, overload
+
+from ottla.streams.dsl.building import groups
+from ottla.streams.dsl.building.groups import Grouping, WindowSpec
+from ottla.streams.dsl.emitting import EmitStrategy
+from ottla.streams.dsl.ktable import KTable
+from ottla.streams.dsl.misplaced_serdes import keeps_tables
+from ottla.streams.expressions.arity import with_key
+from ottla.streams.expressions.functions import K, Of2, Of3, R, V
+from ottla.streams.model.durations import Duration, milliseconds
+from ottla.streams.model.errors import TopologyError
+from ottla.streams.model.records import Windowed
+from ottla.streams.model.spelling import SnakeCase
+from ottla.streams.model.windows import (
+    SessionWindows,
+    SlidingWindows,
+    TimeWindows,
+    UnlimitedWindows,
+)
+from ottla.streams.operators.windowed import OnLate
+from ottla.streams.options.dsl_options import Option, asked
+
+# What people ask of groups, and tables have.
+_OF_TABLES = frozenset(
+    ("to_stream", "to", "filter", "filter_not", "map_values", "suppress", "join", "left_join")
+)
+_NOT_YET = (_OF_TABLES, "count, reduce or aggregate it first: that makes a table, which has {}")
+
+
+@keeps_tables
+class KGroupedStream(SnakeCase, Generic[K, V]):
+    """A stream by the key of a group."""
+
+    _elsewhere = (_NOT_YET,)
+
+    def __init__(self, grouping: Grouping) -> None:
+        self.grouping = grouping
+
+    def count(self, materialized: Option = None, named: Option = None) -> KTable[K, int]:
+        """Count the records of each key."""
+        return KTable(self.grouping.count(asked(materialized, named)))
+
+    def reduce(
+        self, reducer: Of2[V, V, V], materialized: Option = None, named: Option = None
+    ) -> KTable[K, V]:
+        """Combine the values of each key; the first one starts."""
+        return KTable(self.grouping.reduce(reducer, asked(materialized, named)))
+
+    @overload
+    def aggregate(
+        self,
+        initializer: Callable[[], R],
+        aggregator: Of2[V, R, R],
+        materialized: Option = None,
+        named: Option = None,
+    ) -> KTable[K, R]: ...
+    @overload
+    def aggregate(
+        self,
+        initializer: Callable[[], R],
+        aggregator: Of3[K, V, R, R],
+        materialized: Option = None,
+        named: Option = None,
+    ) -> KTable[K, R]: ...
+    def aggregate(
+        self, initializer: Any, aggregator: Any, materialized: Option = None, named: Option = None
+    ) -> KTable[K, Any]:
+        """Fold the values of each key; the aggregator takes value and aggregate, or the key first."""
+        told = asked(materialized, named)
+        return KTable(self.grouping.aggregate(initializer, aggregator, None, told))
+
+    @overload
+    def cogroup(self, aggregator: Of2[V, R, R]) -> "CogroupedKStream[K, R]": ...
+    @overload
+    def cogroup(self, aggregator: Of3[K, V, R, R]) -> "CogroupedKStream[K, R]": ...
+    def cogroup(self, aggregator: Any) -> "CogroupedKStream[K, Any]":
+        """Aggregate this stream together with others, into one table."""
+        return CogroupedKStream([(self.grouping.group, with_key(aggregator, 3, "an aggregator"))])
+
+    @overload
+    def windowed_by(self, windows: SessionWindows) -> "SessionWindowedKStream[K, V]": ...
+    @overload
+    def windowed_by(
+        self, windows: TimeWindows | UnlimitedWindows | SlidingWindows
+    ) -> "TimeWindowedKStream[K, V]": ...
+    def windowed_by(self, windows: groups.AnyWindows) -> Any:
+        """Aggregate by window as well."""
+        _check_windows(windows)
+        is_session = isinstance(windows, SessionWindows)
+        kind = SessionWindowedKStream if is_session else TimeWindowedKStream
+        return kind(replace(self.grouping, spec=WindowSpec(windows)))
+
+
+def _check_windows(windows: Any) -> None:
+    if not isinstance(windows, TimeWindows | UnlimitedWindows | SlidingWindows | SessionWindows):
+        raise TopologyError(
+            "a stream is windowed by TimeWindows.of_size_with_no_grace(size), SlidingWindows, "
+            f"SessionWindows or UnlimitedWindows, not by {windows!r}"
+        )
+
+
+@keeps_tables
+class _WindowedKStream(SnakeCase, Generic[K, V]):
+    """What streams by key and window share."""
+
+    _elsewhere = (_NOT_YET,)
+
+    def __init__(self, grouping: Grouping) -> None:
+        self._grouping = grouping
+
+    def emit_strategy(self, strategy: EmitStrategy) -> Self:
+        """Emit each update, or each window once when it closes."""
+        if not isinstance(strategy, EmitStrategy):
+            raise TypeError(f"write EmitStrategy.on_window_close(), not {strategy!r}")
+        return type(self)(self._grouping.emitting(on_close=strategy.on_close))
+
+    def on_late(self, callback: OnLate) -> Self:
+        """Tell a function of each record that comes too late for a window; Kafka only counts them."""
+        return type(self)(self._grouping.emitting(on_late=callback))
+
+    def idle_timeout(self, timeout: Duration) -> Self:
+        """Close windows that are emitted on close when no record came for so long on the wall clock."""
+        return type(self)(self._grouping.emitting(idle_timeout_ms=milliseconds(timeout)))
+
+    def count(self, materialized: Option = None, named: Option = None) -> KTable[Windowed[K], int]:
+        """Count the records of each key and window."""
+        return KTable(self._grouping.count(asked(materialized, named)))
+
+    def reduce(
+        self, reducer: Of2[V, V, V], materialized: Option = None, named: Option = None
+    ) -> KTable[Windowed[K], V]:
+        """Combine the values of each key and window; the first one starts."""
+        return KTable(self._grouping.reduce(reducer, asked(materialized, named)))
+
+
+@keeps_tables
+class TimeWindowedKStream(_WindowedKStream[K, V], Generic[K, V]):
+    """A stream by key and tumbling, hopping, unlimited or sliding window."""
+
+    @overload
+    def aggregate(
+        self,
+        initializer: Callable[[], R],
+        aggregator: Of2[V, R, R],
+        materialized: Option = None,
+        named: Option = None,
+    ) -> KTable[Windowed[K], R]: ...
+    @overload
+    def aggregate(
+        self,
+        initializer: Callable[[], R],
+        aggregator: Of3[K, V, R, R],
+        materialized: Option = None,
+        named: Option = None,
+    ) -> KTable[Windowed[K], R]: ...
+    def aggregate(
+        self, initializer: Any, aggregator: Any, materialized: Option = None, named: Option = None
+    ) -> KTable[Windowed[K], Any]:
+        """Fold the values of each key and window."""
+        told = asked(materialized, named)
+        return KTable(self._grouping.aggregate(initializer, aggregator, None, told))
+
+
+@keeps_tables
+class SessionWindowedKStream(_WindowedKStream[K, V], Generic[K, V]):
+    """A stream by key and session."""
+
+    @overload
+    def aggregate(
+        self,
+        initializer: Callable[[], R],
+        aggregator: Of2[V, R, R],
+        merger: Of2[R, R, R],
+        materialized: Option = None,
+        named: Option = None,
+    ) -> KTable[Windowed[K], R]: ...
+    @overload
+    def aggregate(
+        self,
+        initializer: Callable[[], R],
+        aggregator: Of2[V, R, R],
+        merger: Of3[K, R, R, R],
+        materialized: Option = None,
+        named: Option = None,
+    ) -> KTable[Windowed[K], R]: ...
+    @overload
+    def aggregate(
+        self,
+        initializer: Callable[[], R],
+        aggregator: Of3[K, V, R, R],
+        merger: Of2[R, R, R],
+        materialized: Option = None,
+        named: Option = None,
+    ) -> KTable[Windowed[K], R]: ...
+    @overload
+    def aggregate(
+        self,
+        initializer: Callable[[], R],
+        aggregator: Of3[K, V, R, R],
+        merger: Of3[K, R, R, R],
+        materialized: Option = None,
+        named: Option = None,
+    ) -> KTable[Windowed[K], R]: ...
+    def aggregate(
+        self,
+        initializer: Any,
+        aggregator: Any,
+        merger: Any,
+        materialized: Option = None,
+        named: Option = None,
+    ) -> KTable[Windowed[K], Any]:
+        """Fold the values of each key and session; the merger makes one aggregate of two."""
+        told = asked(materialized, named)
+        merges = with_key(merger, 3, "a merger")
+        return KTable(self._grouping.aggregate(initializer, aggregator, merges, told))
+
+
+@keeps_tables
+class CogroupedKStream(SnakeCase, Generic[K, R]):
+    """Several grouped streams that are aggregated into one table."""
+
+    def __init__(self, parts: list[groups.CogroupPart]) -> None:
+        self._parts = parts
+
+    @overload
+    def cogroup(
+        self, group: KGroupedStream[K, V], aggregator: Of2[V, R, R]
+    ) -> "CogroupedKStream[K, R]": ...
+    @overload
+    def cogroup(
+        self, group: KGroupedStream[K, V], aggregator: Of3[K, V, R, R]
+    ) -> "CogroupedKStream[K, R]": ...
+    def cogroup(self, group: KGroupedStream[K, Any], aggregator: Any) -> "CogroupedKStream[K, R]":
+        """Add a grouped stream with its aggregator."""
+        if not isinstance(group, KGroupedStream):
+            raise TopologyError(
+                f"a grouped stream is aggregated together with another one, not with {group!r}"
+            )
+        part = group.grouping.group, with_key(aggregator, 3, "an aggregator")
+        return CogroupedKStream([*self._parts, part])
+
+    @overload
+    def windowed_by(self, windows: SessionWindows) -> "SessionWindowedCogroupedKStream[K, R]": ...
+    @overload
+    def windowed_by(
+        self, windows: TimeWindows | UnlimitedWindows | SlidingWindows
+    ) -> "TimeWindowedCogroupedKStream[K, R]": ...
+    def windowed_by(self, windows: groups.AnyWindows) -> Any:
+        """Aggregate by window as well."""
+        _check_windows(windows)
+        is_session = isinstance(windows, SessionWindows)
+        kind = SessionWindowedCogroupedKStream if is_session else TimeWindowedCogroupedKStream
+        return kind(self._parts, WindowSpec(windows))
+
+    def aggregate(
+        self,
+        initializer: Callable[[], R],
+        materialized: Option = None,
+        named: Option = None,
+    ) -> KTable[K, R]:
+        """Fold the values of all streams."""
+        told = asked(materialized, named)
+        return KTable(groups.aggregate_cogroup(self._parts, initializer, None, told, None))
+
+
+@keeps_tables
+class TimeWindowedCogroupedKStream(SnakeCase, Generic[K, R]):
+    """Several grouped streams by key and tumbling, hopping, unlimited or sliding window."""
+
+    def __init__(self, parts: list[groups.CogroupPart], spec: WindowSpec) -> None:
+        self._parts = parts
+        self._spec = spec
+
+    def aggregate(
+        self,
+        initializer: Callable[[], R],
+        materialized: Option = None,
+        named: Option = None,
+    ) -> KTable[Windowed[K], R]:
+        """Fold the values of all streams, by key and window."""
+        told = asked(materialized, named)
+        return KTable(groups.aggregate_cogroup(self._parts, initializer, None, told, self._spec))
+
+
+@keeps_tables
+class SessionWindowedCogroupedKStream(SnakeCase, Generic[K, R]):
+    """Several grouped streams by key and session."""
+
+    def __init__(self, parts: list[groups.CogroupPart], spec: WindowSpec) -> None:
+        self._parts = parts
+        self._spec = spec
+
+    def aggregate(
+        self,
+        initializer: Callable[[], R],
+        merger: Of2[R, R, R] | Of3[K, R, R, R],
+        materialized: Option = None,
+        named: Option = None,
+    ) -> KTable[Windowed[K], R]:
+        """Fold the values of all streams, by key and session; the merger makes one aggregate of two."""
+        told = asked(materialized, named)
+        merges = with_key(merger, 3, "a merger")
+        return KTable(groups.aggregate_cogroup(self._parts, initializer, merges, told, self._spec))

@@ -1,0 +1,354 @@
+"""Tables: of streams, of topics, of other tables; and tables that are grouped by another key."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Generic, overload
+
+from ottla.streams.dsl.building import tables
+from ottla.streams.dsl.building.flows import TableFlow
+from ottla.streams.dsl.building.groups import TableGroupFlow
+from ottla.streams.dsl.emitting import BufferConfig, Suppressed
+from ottla.streams.dsl.misplaced_serdes import keeps_tables
+from ottla.streams.expressions.functions import K2, V2, K, Of1, Of2, Of3, OfPair, R, V
+from ottla.streams.model.durations import Duration
+from ottla.streams.model.errors import TopologyError
+from ottla.streams.model.spelling import SnakeCase
+from ottla.streams.operators.tables import ValueTransformer
+from ottla.streams.operators.views import View
+from ottla.streams.options.dsl_options import (
+    Grouped,
+    Materialized,
+    Name,
+    Named,
+    Option,
+    TableJoined,
+    asked,
+    name_of,
+    of_kind,
+)
+from ottla.streams.serdes import Serde
+
+if TYPE_CHECKING:
+    from ottla.streams.dsl.kstream import KStream
+
+
+@dataclass(frozen=True)
+class GlobalKTable(SnakeCase, Generic[K, V]):
+    """A table of which every task holds all partitions; streams join it by any key."""
+
+    view: View
+    store_name: str
+
+    @property
+    def queryable_store_name(self) -> str:
+        """The name under which its store can be asked."""
+        return self.store_name
+
+
+# What people ask of tables, and streams have.
+_OF_STREAMS = (
+    "to map flat_map flat_map_values select_key peek foreach split branch merge repartition print process "
+    "process_values through group_by_key"
+)
+
+
+@keeps_tables
+class KTable(SnakeCase, Generic[K, V]):
+    """A table: the latest value of each key; None removes an entry."""
+
+    _elsewhere = (
+        (
+            frozenset(_OF_STREAMS.split()),
+            "its changes are a stream, to_stream().{}(…)",
+        ),
+        (
+            frozenset(("count", "reduce", "aggregate")),
+            "group its entries first, group_by(lambda key, value: (new_key, value)).{}(…)",
+        ),
+        (frozenset(("windowed_by", "cogroup")), "streams have windows, tables have none"),
+    )
+
+    def __init__(self, flow: TableFlow) -> None:
+        self.flow = flow
+
+    @property
+    def queryable_store_name(self) -> str | None:
+        """The name under which its store can be asked; None if it has none."""
+        return self.flow.store_name
+
+    @overload
+    def filter(
+        self, predicate: Of1[V, object], materialized: Option = None, named: Option = None
+    ) -> "KTable[K, V]": ...
+    @overload
+    def filter(
+        self, predicate: Of2[K, V, object], materialized: Option = None, named: Option = None
+    ) -> "KTable[K, V]": ...
+    def filter(
+        self, predicate: Any, materialized: Option = None, named: Option = None
+    ) -> "KTable[K, V]":
+        """Keep the entries for which the predicate holds."""
+        told = asked(materialized, named)
+        return KTable(tables.filter_table(self.flow, predicate, False, *told))
+
+    @overload
+    def filter_not(
+        self, predicate: Of1[V, object], materialized: Option = None, named: Option = None
+    ) -> "KTable[K, V]": ...
+    @overload
+    def filter_not(
+        self, predicate: Of2[K, V, object], materialized: Option = None, named: Option = None
+    ) -> "KTable[K, V]": ...
+    def filter_not(
+        self, predicate: Any, materialized: Option = None, named: Option = None
+    ) -> "KTable[K, V]":
+        """Drop the entries for which the predicate holds."""
+        told = asked(materialized, named)
+        return KTable(tables.filter_table(self.flow, predicate, True, *told))
+
+    def suppress(
+        self,
+        suppressed: Suppressed | str,
+        *,
+        buffer: BufferConfig | None = None,
+        idle_timeout: Duration | None = None,
+        on_late: Callable[[Any], None] | None = None,
+        named: Name = None,
+    ) -> "KTable[K, V]":
+        """Let changes wait; `"until_window_closes"` lets only final results of windows through.
+
+        Once no record came for `idle_timeout` of wall-clock time, the stream's time goes on with the wall clock
+        and windows close; `on_late` is told of changes that come for them later, which are dropped.
+        """
+        if isinstance(suppressed, str):
+            if suppressed != "until_window_closes":
+                raise ValueError(
+                    f"not a way to suppress: {suppressed!r}; write 'until_window_closes', or "
+                    "Suppressed.until_time_limit(…)"
+                )
+            suppressed = Suppressed.until_window_closes(buffer)
+        if not isinstance(suppressed, Suppressed):
+            raise TopologyError(
+                f"a table is suppressed by 'until_window_closes' or a Suppressed, not by {suppressed!r}"
+            )
+        if idle_timeout is not None:
+            suppressed = suppressed.with_idle_timeout(idle_timeout, on_late)
+        if named is not None:
+            suppressed = replace(suppressed, name=name_of(named))
+        return KTable(tables.suppress(self.flow, suppressed))
+
+    @overload
+    def map_values(
+        self, mapper: Of1[V, V2], materialized: Option = None, named: Option = None
+    ) -> "KTable[K, V2]": ...
+    @overload
+    def map_values(
+        self, mapper: Of2[K, V, V2], materialized: Option = None, named: Option = None
+    ) -> "KTable[K, V2]": ...
+    def map_values(
+        self, mapper: Any, materialized: Option = None, named: Option = None
+    ) -> "KTable[K, Any]":
+        """Give each entry a new value."""
+        return KTable(tables.map_values(self.flow, mapper, *asked(materialized, named)))
+
+    def transform_values(
+        self,
+        supplier: Callable[[], ValueTransformer],
+        *stores: str | Materialized[Any, Any] | Named,
+        materialized: Option = None,
+        named: Option = None,
+    ) -> "KTable[K, Any]":
+        """Give each entry a new value with the help of stores; a Materialized and a Named may stand among them."""
+        names = tuple(each for each in stores if isinstance(each, str))
+        for each in stores:
+            if not isinstance(each, str | Materialized | Named):
+                raise TopologyError(
+                    f"a transformer is connected to stores by their names, not by {each!r}"
+                )
+            if isinstance(each, Materialized):
+                materialized = each
+            elif isinstance(each, Named):
+                named = each
+        return KTable(
+            tables.transform_values(self.flow, supplier, names, *asked(materialized, named))
+        )
+
+    @overload
+    def to_stream(self, selector: Named | None = None, named: Name = None) -> "KStream[K, V]": ...
+    @overload
+    def to_stream(self, selector: Of1[V, K2], named: Name = None) -> "KStream[K2, V]": ...
+    @overload
+    def to_stream(self, selector: Of2[K, V, K2], named: Name = None) -> "KStream[K2, V]": ...
+    def to_stream(self, selector: Any = None, named: Name = None) -> "KStream[Any, V]":
+        """Read the table's changes as a stream; with a selector under new keys."""
+        if isinstance(selector, Named):
+            selector, named = None, selector
+        flow = tables.to_stream(self.flow, name_of(named))
+        stream: KStream[Any, V] = self.flow.graph.new_stream(flow)
+        return stream if selector is None else stream.select_key(selector)
+
+    @overload
+    def group_by(
+        self,
+        selector: OfPair[V, K2, V2],
+        grouped: Grouped[K2, V2] | None = None,
+        *,
+        key: Serde[K2] | None = None,
+        value: Serde[V2] | None = None,
+        name: str | None = None,
+    ) -> "KGroupedTable[K2, V2]": ...
+    @overload
+    def group_by(
+        self,
+        selector: Of2[K, V, tuple[K2, V2]],
+        grouped: Grouped[K2, V2] | None = None,
+        *,
+        key: Serde[K2] | None = None,
+        value: Serde[V2] | None = None,
+        name: str | None = None,
+    ) -> "KGroupedTable[K2, V2]": ...
+    def group_by(
+        self, selector: Any, grouped: Grouped[Any, Any] | None = None, **options: Any
+    ) -> "KGroupedTable[Any, Any]":
+        """Group the entries by a new key, each with a new value."""
+        told = of_kind(grouped, Grouped, "a group") or Grouped(**options)
+        return KGroupedTable(tables.group_by(self.flow, selector, told))
+
+    @overload
+    def join(
+        self,
+        other: "KTable[K, V2]",
+        joiner: Of2[V, V2, R],
+        materialized: Option = None,
+        named: Option = None,
+    ) -> "KTable[K, R]": ...
+    @overload
+    def join(
+        self,
+        other: "KTable[K2, V2]",
+        extractor: Of1[V, K2],
+        joiner: Of2[V, V2, R],
+        joined: TableJoined | None = None,
+        materialized: Option = None,
+        named: Option = None,
+    ) -> "KTable[K, R]": ...
+    @overload
+    def join(
+        self,
+        other: "KTable[K2, V2]",
+        extractor: Of2[K, V, K2],
+        joiner: Of2[V, V2, R],
+        joined: TableJoined | None = None,
+        materialized: Option = None,
+        named: Option = None,
+    ) -> "KTable[K, R]": ...
+    def join(self, other: Any, *arguments: Any, **options: Any) -> "KTable[K, Any]":
+        """Join with a table: `(other, joiner)` by key, `(other, extractor, joiner)` by foreign key."""
+        sides = self.flow, _flow_of(other)
+        return KTable(tables.join_tables(*sides, (False, False), arguments, options))
+
+    @overload
+    def left_join(
+        self,
+        other: "KTable[K, V2]",
+        joiner: Of2[V, V2 | None, R],
+        materialized: Option = None,
+        named: Option = None,
+    ) -> "KTable[K, R]": ...
+    @overload
+    def left_join(
+        self,
+        other: "KTable[K2, V2]",
+        extractor: Of1[V, K2],
+        joiner: Of2[V, V2 | None, R],
+        joined: TableJoined | None = None,
+        materialized: Option = None,
+        named: Option = None,
+    ) -> "KTable[K, R]": ...
+    @overload
+    def left_join(
+        self,
+        other: "KTable[K2, V2]",
+        extractor: Of2[K, V, K2],
+        joiner: Of2[V, V2 | None, R],
+        joined: TableJoined | None = None,
+        materialized: Option = None,
+        named: Option = None,
+    ) -> "KTable[K, R]": ...
+    def left_join(self, other: Any, *arguments: Any, **options: Any) -> "KTable[K, Any]":
+        """Join as `join` does; entries of this table without a partner are joined with None."""
+        sides = self.flow, _flow_of(other)
+        return KTable(tables.join_tables(*sides, (True, False), arguments, options))
+
+    def outer_join(
+        self,
+        other: "KTable[K, V2]",
+        joiner: Of2[V | None, V2 | None, R],
+        materialized: Option = None,
+        named: Option = None,
+    ) -> "KTable[K, R]":
+        """Join by key; entries of either table without a partner are joined with None."""
+        told = {"materialized": materialized, "named": named}
+        sides = self.flow, _flow_of(other)
+        return KTable(tables.join_tables(*sides, (True, True), (joiner,), told))
+
+
+def _flow_of(other: Any) -> TableFlow:
+    if not isinstance(other, KTable):
+        raise TopologyError(
+            f"a table is joined with a table, not with a {type(other).__name__}; a stream joins a table or a "
+            "global table from its own side"
+        )
+    return other.flow
+
+
+@keeps_tables
+class KGroupedTable(SnakeCase, Generic[K, V]):
+    """A table by the key of a group; an aggregation takes entries in and, when they change, out."""
+
+    def __init__(self, flow: TableGroupFlow) -> None:
+        self._flow = flow
+
+    def count(self, materialized: Option = None, named: Option = None) -> KTable[K, int]:
+        """Count the entries of each group."""
+        return KTable(self._flow.count(asked(materialized, named)))
+
+    def reduce(
+        self,
+        adder: Of2[V, V, V],
+        subtractor: Of2[V, V, V],
+        materialized: Option = None,
+        named: Option = None,
+    ) -> KTable[K, V]:
+        """Combine the values of each group; the subtractor takes an old value out again."""
+        return KTable(self._flow.reduce(adder, subtractor, asked(materialized, named)))
+
+    @overload
+    def aggregate(
+        self,
+        initializer: Callable[[], R],
+        adder: Of2[V, R, R],
+        subtractor: Of2[V, R, R],
+        materialized: Option = None,
+        named: Option = None,
+    ) -> KTable[K, R]: ...
+    @overload
+    def aggregate(
+        self,
+        initializer: Callable[[], R],
+        adder: Of3[K, V, R, R],
+        subtractor: Of3[K, V, R, R],
+        materialized: Option = None,
+        named: Option = None,
+    ) -> KTable[K, R]: ...
+    def aggregate(
+        self,
+        initializer: Any,
+        adder: Any,
+        subtractor: Any,
+        materialized: Option = None,
+        named: Option = None,
+    ) -> KTable[K, Any]:
+        """Fold the values of each group; functions take value and aggregate, or key, value, aggregate."""
+        folds = initializer, adder, subtractor
+        return KTable(self._flow.aggregate(folds, asked(materialized, named)))

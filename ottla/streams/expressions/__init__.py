@@ -1,0 +1,1 @@
+"""Functions and Column expressions of users, and how they are evaluated in Python."""

@@ -1,0 +1,143 @@
+"""Python's values as Spark has them: what it casts unasked, what it casts when asked, and how it writes numbers.
+
+Spark's type of a column is the type of the value here: int is bigint, float is double, str is string, bytes is binary,
+list is array, and whatever has fields is a struct. All is as with `spark.sql.ansi.enabled`, Spark 4's default: what
+does not fit raises.
+"""
+
+import math
+import re
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+from ottla.streams.expressions.column_operations import fitting
+
+_INTEGERS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
+_WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
+_FLOATING = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)[fd]?", re.ASCII | re.IGNORECASE)
+_SPECIAL = {
+    "inf": math.inf,
+    "+inf": math.inf,
+    "infinity": math.inf,
+    "+infinity": math.inf,
+    "-inf": -math.inf,
+    "-infinity": -math.inf,
+    "nan": math.nan,
+}
+_TRUE = frozenset(("t", "true", "y", "yes", "1"))
+_FALSE = frozenset(("f", "false", "n", "no", "0"))
+# Java's trim of a text before it is a number: all up to the space, and the delete character.
+_BLANKS = "".join(map(chr, range(33))) + "\x7f"
+
+
+def is_whole(value: Any) -> bool:
+    """Return whether a value is a whole number; True and False are none."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def text(value: Any) -> str:
+    """Return a value as Spark writes it; TypeError for one with fields or items."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return _floating_text(value)
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if isinstance(value, int | Decimal):
+        return str(value)
+    raise TypeError(f"Spark's text of {value!r} is not known here")
+
+
+def _floating_text(value: float) -> str:
+    """Write a floating-point number as Java does, with the fewest digits that tell it from others."""
+    if math.isnan(value) or math.isinf(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        return f"{Decimal(repr(value)):f}"
+    sign, digits, exponent = Decimal(repr(value)).as_tuple()
+    assert isinstance(exponent, int)
+    shown = "".join(map(str, digits)).rstrip("0")
+    power = exponent + len(digits) - 1
+    return f"{'-' if sign else ''}{shown[0]}.{shown[1:] or '0'}E{power}"
+
+
+def whole(value: Any, bits: int = 64) -> int:
+    """Cast to a whole number; ValueError for a text that is none, OverflowError beyond the bits."""
+    if isinstance(value, str):
+        stripped = value.strip(_BLANKS)
+        if _WHOLE.fullmatch(stripped) is None:
+            raise ValueError(f"{value!r} is not a whole number")
+        return int(fitting(int(stripped), bits))
+    if isinstance(value, float) and not math.isfinite(value):
+        raise OverflowError(f"{value} is not a whole number")
+    if isinstance(value, int | float | Decimal):
+        return int(fitting(int(value), bits))
+    raise _no_cast(value, "a whole number")
+
+
+def floating(value: Any) -> float:
+    """Cast to a floating-point number; ValueError for a text that is none."""
+    if isinstance(value, str):
+        stripped = value.strip(_BLANKS)
+        if stripped.lower() in _SPECIAL:
+            return _SPECIAL[stripped.lower()]
+        found = _FLOATING.fullmatch(stripped)
+        if found is None:
+            raise ValueError(f"{value!r} is not a number")
+        return float(found[1])
+    if isinstance(value, int | float | Decimal):
+        return float(value)
+    raise _no_cast(value, "a number")
+
+
+def flag(value: Any) -> bool:
+    """Cast to true or false; ValueError for a text that is neither."""
+    if isinstance(value, str):
+        lowered = value.strip(_BLANKS).lower()
+        if lowered not in _TRUE | _FALSE:
+            raise ValueError(f"{value!r} is neither true nor false")
+        return lowered in _TRUE
+    if isinstance(value, int | float | Decimal):
+        return bool(value)
+    raise _no_cast(value, "true or false")
+
+
+def _binary(value: Any) -> bytes:
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, bytes):
+        return value
+    raise _no_cast(value, "bytes")
+
+
+def _no_cast(value: Any, what: str) -> TypeError:
+    return TypeError(f"{value!r} does not become {what}")
+
+
+def cast_to(name: str) -> Callable[[Any], Any] | None:
+    """Return the cast to a type of Spark's by its name, such as `bigint`; None if it is not known here."""
+    if name in _INTEGERS:
+        bits = _INTEGERS[name]
+        return lambda value: whole(value, bits)
+    return {"string": text, "double": floating, "boolean": flag, "binary": _binary}.get(name)
+
+
+def alike(left: Any, right: Any) -> tuple[Any, Any]:
+    """Return two values with one type, as Spark makes them for a comparison; TypeError where it cannot.
+
+    A text beside a number or a flag is read as one.
+    """
+    if type(left) is type(right):
+        return left, right
+    for value, other in ((left, right), (right, left)):
+        if isinstance(value, str) and isinstance(other, bool | int | float | Decimal):
+            read = flag if isinstance(other, bool) else whole if is_whole(other) else floating
+            return alike(*(read(each) if each is value else each for each in (left, right)))
+    if isinstance(left, bool | str | bytes) or isinstance(right, bool | str | bytes):
+        raise TypeError(f"Spark does not put {left!r} beside {right!r}: cast one of them")
+    if isinstance(left, float) or isinstance(right, float):
+        return floating(left), floating(right)
+    return left, right

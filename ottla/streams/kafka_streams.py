@@ -1,0 +1,472 @@
+"""`KafkaStreams`: a topology that runs, on Spark, until it is closed.
+
+    with KafkaStreams(topology, application_id="app", bootstrap_servers="127.0.0.1:9092") as app:
+        app.await_running()
+        app.store("counts").get("eu")
+        app.await_termination()
+
+Of several instances with one application id one is active and the others stand by (election.py). Stores are read from
+their changelogs (store_views.py): what a micro-batch wrote is there some ten milliseconds after its commit.
+
+Not done: `pause` and `resume` (close it; it goes on where it was), `addStreamThread` and `removeStreamThread` (cores are
+Spark's: `master`), `cleanUp` (`ottla streams reset`), `queryMetadataForKey` and `KeyQueryMetadata` (every instance answers for all
+keys), `HostInfo` (`StreamsMetadata.host` is the text of `application_server`), `StreamsMetrics` (`metrics` has dropped records), `metadataForLocalThreads`
+(`ThreadMetadata`, `TaskMetadata`) and `allLocalStorePartitionLags` (`LagInfo`): `progress()` tells rate and lag, Spark's own UI the
+rest. `setGlobalStateRestoreListener` (`StateRestoreListener`) and `setStandbyUpdateListener`: state comes with Spark's checkpoint.
+`clientInstanceIds`, `CloseOptions` (an instance that closes leaves its group).
+"""
+
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import Any, TypeVar
+
+from ottla.base.errors import ConfigError
+from ottla.client.brokers import Brokers
+from ottla.client.errors import NotReachable, TimedOut
+from ottla.client.transport import ConsumedRecord
+from ottla.streams.application.election import Candidate, Election, ElectionSettings
+from ottla.streams.application.instance import (
+    Engine,
+    Instance,
+    UncaughtExceptionHandler,
+    UncaughtExceptionResponse,
+)
+from ottla.streams.application.metrics import DROPPED_TOTAL, Metrics, task_metrics
+from ottla.streams.application.metrics_server import MetricsServer
+from ottla.streams.application.progress import Progress, ProgressLine
+from ottla.streams.application.states import State, StateListener, StateMachine
+from ottla.streams.application.topic_checks import check_topics
+from ottla.streams.model.errors import StreamsError, TopologyError
+from ottla.streams.model.names import changelog_name
+from ottla.streams.model.spelling import SnakeCase
+from ottla.streams.queries.changelog_feed import ChangelogFeed
+from ottla.streams.queries.requests import StateQueryRequest, StateQueryResult, StoreQueryParameters
+from ottla.streams.queries.store_views import Change, StoreView, empty_view, view_of
+from ottla.streams.queries.stream_time import StreamTime
+from ottla.streams.settings.application import (
+    AppSettings,
+    check_application_id,
+    check_names,
+    check_state_dir,
+    known_options,
+    read_settings,
+)
+from ottla.streams.settings.config import keywords
+from ottla.streams.settings.handlers import ExceptionHandlers
+from ottla.streams.spark.query.compile import QuerySettings
+from ottla.streams.spark.query.engine import SparkEngine, SparkSettings
+from ottla.streams.task.task import Task, TaskSettings, TopicRecord
+from ottla.streams.topology.topology import Sink, Source, Topology, visible_stores
+
+__all__ = ["KafkaStreams", "State", "StreamsMetadata", "UncaughtExceptionResponse"]
+
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class StreamsMetadata:
+    """What is known of an instance (Kafka's StreamsMetadata)."""
+
+    application_id: str
+    instance: str
+    host: str
+    is_active: bool
+    state_store_names: frozenset[str]
+    topics: frozenset[str]
+
+
+class KafkaStreams(SnakeCase):
+    """An application; a context manager that starts and closes it. Methods may be called from any thread."""
+
+    def __init__(
+        self,
+        topology: Topology,
+        config: Mapping[str, Any] | None = None,
+        *,
+        application_id: str | None = None,
+        bootstrap_servers: str | None = None,
+        **options: Any,
+    ) -> None:
+        """Take options as keywords (`AppSettings` has them all), or as a mapping of Kafka's names (config.py)."""
+        check_names(options)
+        words = {**keywords(config, known_options()), **options}
+        application_id = application_id or words.pop("application_id", "")
+        bootstrap_servers = bootstrap_servers or words.pop("bootstrap_servers", "")
+        if not application_id or not bootstrap_servers:
+            raise ConfigError("KafkaStreams needs an application_id and bootstrap_servers.")
+        self.application_id = check_application_id(application_id)
+        self._topology = topology
+        self._bootstrap = bootstrap_servers
+        self._settings = settings = read_settings(words)
+        self._states = StateMachine()
+        self._instance_id = str(uuid.uuid4())
+        self._views: dict[tuple[str, bool], tuple[ChangelogFeed, StoreView]] = {}
+        self._lock = threading.Lock()
+        self._instance = Instance(application_id, self._states, self._engine())
+        self._election = Election(
+            ElectionSettings(
+                bootstrap_servers,
+                application_id,
+                settings.session_timeout_ms,
+                settings.heartbeat_interval_ms,
+            ),
+            Candidate(self._instance_id, _now_ms(), settings.application_server),
+            self._instance.wake,
+        )
+        self._elector = _Elector(self._election)
+        self._metrics_server = (
+            MetricsServer(settings.metrics_listener, application_id, self.progress)
+            if settings.metrics_listener
+            else None
+        )
+        self._time = StreamTime(bootstrap_servers, application_id, self._timed_topics())
+        self._line = ProgressLine(application_id, self._role, self._shown_progress)
+
+    def _engine(self) -> Engine:
+        settings = self._settings
+        sink_options = dict(settings.sink_options)
+        if settings.is_exactly_once:
+            sink_options["processingGuarantee"] = "exactly_once"
+        # Kafka's tools see the lag in the group of the application's name.
+        options = {"kafka.group.id": self.application_id, **settings.source_options}
+        queries = QuerySettings(
+            self._bootstrap,
+            settings.checkpoint(self.application_id),
+            max_records=settings.max_records,
+            trigger={"processingTime": f"{settings.commit_interval_ms} milliseconds"},
+            tick_interval_ms=settings.tick_interval_ms,
+            options=options,
+            sink_options=sink_options,
+            replication_factor=settings.replication_factor,
+        )
+        spark = SparkSettings(
+            settings.spark,
+            settings.master,
+            settings.num_stream_threads,
+            settings.spark_settings,
+            settings.py_files,
+        )
+        return SparkEngine(
+            self._topology, _task_settings(self.application_id, settings), queries, spark
+        )
+
+    def __enter__(self) -> "KafkaStreams":
+        """Start, unless it is started."""
+        if self.state is State.CREATED:
+            self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close."""
+        self.close()
+
+    @property
+    def state(self) -> State:
+        """Where it is in its life."""
+        return self._states.state
+
+    @property
+    def error(self) -> Exception | None:
+        """What ended it, if an error did."""
+        return self._instance.error
+
+    @property
+    def is_active(self) -> bool:
+        """Whether this is the instance that runs the topology; others with its id stand by."""
+        return self._elector.is_active
+
+    def set_state_listener(self, listener: StateListener) -> None:
+        """Have a function called with the new and the old state; before `start` only."""
+        self._check_new("a state listener")
+        self._states.listener = listener
+
+    def set_uncaught_exception_handler(self, handler: UncaughtExceptionHandler) -> None:
+        """Have a function say what follows of an error; before `start` only."""
+        self._check_new("an uncaught exception handler")
+        self._instance.handler = handler
+
+    def _check_new(self, what: str) -> None:
+        if self.state is not State.CREATED:
+            raise StreamsError(
+                f"{what} is set before the application starts; it is {self.state.name}"
+            )
+
+    def start(self) -> None:
+        """Start and return.
+
+        TopologyError names the topics that are missing, and those that are joined by key and differ in their number of
+        partitions; ConfigError a state_dir that cannot be written; NotReachable brokers that do not answer.
+        """
+        if self.state is not State.CREATED:
+            raise StreamsError(
+                f"an application starts once, this one is {self.state.name}; make another"
+            )
+        check_state_dir(self._settings.state_dir)
+        self._check_topics()
+        if self._metrics_server is not None:
+            self._election.show_metrics(self._metrics_server.start())
+        self._instance.start(self._elector)
+        wanted = self._settings.shows_progress
+        if sys.stderr.isatty() if wanted is None else wanted:
+            self._line.start()
+
+    def _timed_topics(self) -> list[str]:
+        """Return the topics whose records have the times of what was taken."""
+        topology, name = self._topology, self.application_id
+        kept = [each.name for each in topology.stores.values() if each.logging_enabled]
+        if kept:
+            return [changelog_name(name, each) for each in kept]
+        sinks = [each.topic for each in topology.nodes.values() if isinstance(each, Sink)]
+        return [each for each in sinks if isinstance(each, str)]
+
+    def _shown_progress(self) -> Progress:
+        progress = self.progress()
+        return replace(progress, watermark=self._time.read()) if progress.batch >= 0 else progress
+
+    def _role(self) -> str:
+        is_standby = self.state is State.RUNNING and not self.is_active
+        return "STANDBY" if is_standby else self.state.name
+
+    def _check_topics(self) -> None:
+        if not any(isinstance(node, Source) for node in self._topology.nodes.values()):
+            raise TopologyError(
+                "the topology reads nothing: give it a source, with builder.stream(…) or table(…)"
+            )
+        handlers = self._settings.exception_handlers or ExceptionHandlers()
+        try:
+            with Brokers(self._bootstrap, client_id=self.application_id) as brokers:
+                check_topics(brokers, self._topology, self.application_id, handlers)
+        except (NotReachable, TimedOut) as error:
+            # Without the frames of the client: only the address matters.
+            refused = type(error)(
+                f"{error} (bootstrap_servers of the application {self.application_id!r})"
+            )
+            refused.add_note(
+                "Start a broker with `ottla up`, or set bootstrap_servers to one that runs."
+            )
+            raise refused from None
+
+    def close(self, timeout_s: float | None = None) -> bool:
+        """End, and let the next instance be the active one; return whether all has ended in time."""
+        with self._lock:
+            views, self._views = list(self._views.values()), {}
+        for feed, _ in views:
+            feed.close()
+        self._line.stop()
+        if self._metrics_server is not None:
+            self._metrics_server.stop()
+        self._time.close()
+        if self._states.move(State.PENDING_SHUTDOWN) and not self._instance.is_started:
+            self._states.move(State.NOT_RUNNING)
+        return self._instance.stop(timeout_s)
+
+    def await_running(self, timeout_s: float = 60.0) -> None:
+        """Wait until it is RUNNING; the error that ended it, or TimeoutError."""
+        if not self._states.wait_for(State.RUNNING, timeout_s=timeout_s):
+            if self.error is not None:
+                raise self.error.with_traceback(None) from None
+            raise TimeoutError(f"the application is {self.state.name} after {timeout_s:g} s")
+
+    def await_termination(self, timeout_s: float | None = None) -> bool:
+        """Wait until it ends; return whether it did. Raises the error that ended it."""
+        self._states.wait_for(State.NOT_RUNNING, State.ERROR, timeout_s=timeout_s)
+        if self.error is not None:
+            # Without the frames of the thread that met it.
+            raise self.error.with_traceback(None) from None
+        return self.state.is_final
+
+    def progress(self) -> Progress:
+        """Return how it gets on."""
+        return self._instance.progress()
+
+    def metrics(self) -> Metrics:
+        """Return how many records each task dropped (Kafka's dropped-records-total)."""
+        return {
+            name: metric
+            for task, count in self.progress().dropped.items()
+            for name, metric in task_metrics(
+                self._instance_id, task, {DROPPED_TOTAL: float(count)}
+            ).items()
+        }
+
+    def streams_metadata_for_store(self, name: str) -> tuple[StreamsMetadata, ...]:
+        """Return the instances that answer for a store: all of them, the active one first."""
+        return tuple(each for each in self.metadata() if name in each.state_store_names)
+
+    def metadata_for_all_streams_clients(self) -> tuple[StreamsMetadata, ...]:
+        """Return all instances, the active one first."""
+        return self.metadata()
+
+    def metadata(self) -> tuple[StreamsMetadata, ...]:
+        """Return all instances, the active one first (Kafka's metadataForAllStreamsClients)."""
+        topology = self._topology
+        stores = frozenset(visible_stores(topology))
+        sources = [node for node in topology.nodes.values() if isinstance(node, Source)]
+        topics = frozenset(topic for node in sources for topic in node.topics)
+        active, instances = self._elector.instances
+        return tuple(
+            StreamsMetadata(
+                self.application_id,
+                each.instance,
+                each.host,
+                each.instance == active,
+                stores,
+                topics,
+            )
+            for each in sorted(instances, key=lambda one: one.instance != active)
+        )
+
+    def store(
+        self,
+        name: str | StoreQueryParameters,
+        *,
+        with_timestamps: bool = False,
+        timeout_s: float = 60.0,
+    ) -> Any:
+        """Return a store to read from: get, range, all; fetch and fetch_all of windows and sessions.
+
+        By its name or by Kafka's StoreQueryParameters. The first call reads the changelog up to its end, which takes as long as that is; later ones return at once.
+        StreamsError names the stores there are.
+        """
+        if isinstance(name, StoreQueryParameters):
+            timed = name.queryable_store_type.with_timestamps
+            whole = self.store(name.store_name, with_timestamps=timed, timeout_s=timeout_s)
+            return name.narrow(whole)
+        deadline = time.monotonic() + timeout_s
+        self.await_running(timeout_s)
+        with self._lock:
+            place = name, with_timestamps
+            if place not in self._views:
+                self._views[place] = self._open_view(name, with_timestamps=with_timestamps)
+            feed, view = self._views[place]
+        feed.await_caught_up(max(0.0, deadline - time.monotonic()))
+        return view
+
+    def query(self, request: StateQueryRequest[R], timeout_s: float = 60.0) -> StateQueryResult[R]:
+        """Put a query to a store (KIP-796, queries.py); waits as `store` does."""
+        view = self.store(request.store_name, timeout_s=timeout_s)
+        return request.answer(view, is_global=request.store_name in self._topology.global_stores)
+
+    def _open_view(self, name: str, *, with_timestamps: bool) -> tuple[ChangelogFeed, StoreView]:
+        topology = self._topology
+        if name in topology.global_stores:
+            return self._open_global(name, with_timestamps=with_timestamps)
+        builder = topology.stores.get(name)
+        if builder is None:
+            known = ", ".join(sorted(visible_stores(topology))) or "none"
+            raise StreamsError(f"there is no store {name}; the topology has: {known}")
+        if not builder.logging_enabled:
+            raise StreamsError(f"store {name} has no changelog, from which it could be read")
+        topic = changelog_name(self.application_id, name)
+        tasks = self._partitions(topic)
+        view = empty_view(builder, self._settings.defaults, tasks, with_timestamps=with_timestamps)
+
+        def take(records: list[ConsumedRecord]) -> None:
+            changes: list[Change] = [
+                (each.partition, each.key or b"", each.value, each.timestamp) for each in records
+            ]
+            view.apply(changes)
+
+        return ChangelogFeed(self._bootstrap, topic, tasks, take), view
+
+    def _open_global(self, name: str, *, with_timestamps: bool) -> tuple[ChangelogFeed, StoreView]:
+        topology = self._topology
+        group = next(
+            group
+            for group in topology.subtopologies()
+            if any(name in topology.connected.get(node.name, ()) for node in group)
+        )
+        names = {node.name for node in group}
+        cut = replace(
+            topology,
+            nodes={key: node for key, node in topology.nodes.items() if key in names},
+            stores={},
+            global_stores={name: topology.global_stores[name]},
+            connected={key: each for key, each in topology.connected.items() if key in names},
+        )
+        settings = _task_settings(self.application_id, self._settings)
+        task = Task(cut, settings, lambda _: None, _now_ms)
+        view = view_of(
+            topology.global_stores[name], [task.stores[name]], with_timestamps=with_timestamps
+        )
+        (topic,) = (topic for node in group if isinstance(node, Source) for topic in node.topics)
+
+        def take(records: list[ConsumedRecord]) -> None:
+            for each in records:
+                row = TopicRecord(
+                    each.key, each.value, each.timestamp, each.headers, each.partition, each.offset
+                )
+                view.update(lambda row=row: task.add(topic, row))  # type: ignore[misc]
+
+        return ChangelogFeed(self._bootstrap, topic, self._partitions(topic), take), view
+
+    def _partitions(self, topic: str) -> int:
+        with Brokers(self._bootstrap, client_id=self.application_id) as brokers:
+            return len(brokers.retry(lambda: brokers.topic(topic)).partitions)
+
+
+class _Elector:
+    """The election, as an instance asks it."""
+
+    def __init__(self, election: Election) -> None:
+        self._election = election
+        self.start = election.start
+        self.stop = election.stop
+        self.ask_shutdown = election.ask_shutdown
+
+    @property
+    def is_active(self) -> bool:
+        return self._election.is_active
+
+    @property
+    def heard_at(self) -> float:
+        return self._election.heard_at
+
+    @property
+    def is_decided(self) -> bool:
+        return self._election.verdict is not None
+
+    @property
+    def is_shutdown(self) -> bool:
+        verdict = self._election.verdict
+        return verdict is not None and verdict.is_shutdown
+
+    @property
+    def error(self) -> Exception | None:
+        return self._election.error
+
+    @property
+    def instances(self) -> tuple[str, tuple[Candidate, ...]]:
+        """Who is active, and all."""
+        verdict = self._election.verdict
+        return ("", ()) if verdict is None else (verdict.active, verdict.instances)
+
+
+def _task_settings(application_id: str, settings: AppSettings) -> TaskSettings:
+    words: Mapping[str, Any] = {}
+    if settings.exception_handlers is not None:
+        words = {"exception_handlers": settings.exception_handlers}
+    return TaskSettings(
+        application_id,
+        settings.defaults,
+        emit_interval_ms=settings.emit_interval_ms,
+        default_timestamp_extractor=settings.default_timestamp_extractor,
+        statestore_cache_max_bytes=settings.statestore_cache_max_bytes,
+        app_configs=settings.app_configs,
+        **words,
+    )
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

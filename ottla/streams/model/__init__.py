@@ -1,0 +1,1 @@
+"""The values every part of Kafka Streams shares: records, windows, durations, errors and names."""

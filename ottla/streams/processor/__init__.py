@@ -1,0 +1,1 @@
+"""The Processor API: processors, their context, punctuators and timestamp extractors."""

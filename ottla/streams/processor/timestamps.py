@@ -1,0 +1,181 @@
+"""Where the time of a record comes from: Kafka's timestamp extractors, and how users' own are asked.
+
+An extractor is a function of a `TimestampedRecord`, or of that and the partition's time: the largest one that its
+partition had so far, in ms, -1 before the first. A class or an object of those here does as well, and a Column of key and value.
+
+A function must return a valid time: anything that is not a whole number, and a negative number, is a StreamsError. Only
+objects with Kafka's method `extract` may return a negative time: the task then drops the record, counts it and logs it.
+
+Not done: on Spark the partition's time begins anew with each micro-batch.
+"""
+
+import operator
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from ottla.streams.expressions.arity import evaluated, takes_two
+from ottla.streams.expressions.columns import Evaluated, OfSpark
+from ottla.streams.model.errors import StreamsError
+from ottla.streams.processor.api import TimestampedRecord
+
+_REMEDY = (
+    "use UsePartitionTimeOnInvalidTimestamp or WallclockTimestampExtractor for another time, or "
+    "LogAndSkipOnInvalidTimestamp to skip such records"
+)
+
+
+class OfColumn:
+    """Takes the time, in ms, from an expression of key and value."""
+
+    def __init__(self, expression: Evaluated | OfSpark) -> None:
+        self._expression = expression
+
+    def __call__(self, record: TimestampedRecord, partition_time: int) -> int:
+        """Return the expression's value."""
+        found: int = self._expression(record.key, record.value)
+        return found
+
+
+def extractor_of(extractor: Any) -> Any:
+    """Return an extractor that is a Column as a function of the record; any other one, and None, as it is."""
+    expression = evaluated(extractor)
+    return extractor if expression is None else OfColumn(expression)
+
+
+@dataclass(frozen=True)
+class Extraction:
+    """An extractor as a function of the record and its partition's time, and what errors say about it."""
+
+    extract: Callable[[TimestampedRecord, int], Any]
+    name: str
+    may_drop: bool
+    """Whether a negative time drops the record; otherwise it is an error."""
+
+    def checked(self, found: Any, record: TimestampedRecord) -> int:
+        """Return what the extractor returned, negative to drop the record; StreamsError if it is no valid time.
+
+        An int that is not negative needs no check.
+        """
+        if type(found) is not int:
+            found = self._whole(found, record)
+        if found < 0 and not self.may_drop:
+            raise StreamsError(
+                f"the timestamp extractor {self.name!r} returned the negative timestamp '{found}' for "
+                f"{_place(record)}: a timestamp is in milliseconds since 1970; mend the extractor, or {_REMEDY}"
+            )
+        time: int = found
+        return time
+
+    def _whole(self, found: Any, record: TimestampedRecord) -> int:
+        # Whole numbers of other libraries, such as numpy's, say so by __index__; so does bool, which is no time.
+        if hasattr(found, "__index__") and not isinstance(found, bool):
+            return operator.index(found)
+        raise StreamsError(
+            f"the timestamp extractor {self.name!r} returned {found!r}, of type {type(found).__name__}, for "
+            f"{_place(record)}: a timestamp is a whole number of milliseconds since 1970; {_remedy_for(found)}"
+        )
+
+
+def _remedy_for(found: Any) -> str:
+    if found is None:
+        return "return record.timestamp for the time that the record has on its topic"
+    if hasattr(found, "timestamp"):
+        return "return int(value.timestamp() * 1000)"
+    if isinstance(found, date):
+        return "make a datetime of it and return int(value.timestamp() * 1000)"
+    if isinstance(found, float):
+        return "return int(value) if it is in milliseconds, int(value * 1000) if it is in seconds"
+    if isinstance(found, str | bytes):
+        return "parse it, for example with int(value) or datetime.fromisoformat(value)"
+    return "return an int"
+
+
+def _place(record: TimestampedRecord) -> str:
+    return f"the record of {record.topic}-{record.partition} at offset {record.offset}"
+
+
+def extracting(extractor: Any) -> Extraction | None:
+    """Return what asks an extractor for the time of records; None for None."""
+    made = extractor() if isinstance(extractor, type) else extractor_of(extractor)
+    if made is None:
+        return None
+    may_drop = callable(getattr(made, "extract", None))
+    called = made if callable(made) or not may_drop else made.extract
+    plain = "Column" if isinstance(made, OfColumn) else type(made).__name__
+    name = getattr(made, "__name__", plain)
+    if takes_two(called, "a timestamp extractor"):
+        return Extraction(called, name, may_drop)
+    return Extraction(lambda record, _partition_time: called(record), name, may_drop)
+
+
+class ExtractRecordMetadataTimestamp:
+    """Takes the time that the record has on its topic; subclasses say what an invalid one means."""
+
+    def __call__(self, record: TimestampedRecord, partition_time: int) -> int:
+        """Return what `extract` does."""
+        return self.extract(record, partition_time)
+
+    def extract(self, record: TimestampedRecord, partition_time: int) -> int:
+        """Return the record's time."""
+        if record.timestamp < 0:
+            return self.on_invalid_timestamp(record, record.timestamp, partition_time)
+        return record.timestamp
+
+    def on_invalid_timestamp(
+        self, record: TimestampedRecord, record_timestamp: int, partition_time: int
+    ) -> int:
+        """Return the time of a record without a valid one; a negative one drops the record."""
+        raise TypeError(f"{type(self).__name__} does not define on_invalid_timestamp")
+
+
+class FailOnInvalidTimestamp(ExtractRecordMetadataTimestamp):
+    """Ends the application at a record without a time; what happens where no extractor is given."""
+
+    def on_invalid_timestamp(
+        self, record: TimestampedRecord, record_timestamp: int, partition_time: int
+    ) -> int:
+        """Raise StreamsError."""
+        raise StreamsError(
+            f"{_place(record)} has no valid timestamp ('{record_timestamp}'): give the source a "
+            f"timestamp extractor, or {_REMEDY}"
+        )
+
+
+class LogAndSkipOnInvalidTimestamp(ExtractRecordMetadataTimestamp):
+    """Drops records without a valid time; the task counts them and logs a warning."""
+
+    def on_invalid_timestamp(
+        self, record: TimestampedRecord, record_timestamp: int, partition_time: int
+    ) -> int:
+        """Return the invalid time."""
+        return record_timestamp
+
+
+class UsePartitionTimeOnInvalidTimestamp(ExtractRecordMetadataTimestamp):
+    """Gives records without a time the largest one that their partition had so far."""
+
+    def on_invalid_timestamp(
+        self, record: TimestampedRecord, record_timestamp: int, partition_time: int
+    ) -> int:
+        """Return the partition's time; StreamsError before the partition has any."""
+        if partition_time < 0:
+            raise StreamsError(
+                f"{_place(record)} has no valid timestamp ('{record_timestamp}'), and no record before it "
+                "in its partition has one: give the source another timestamp extractor"
+            )
+        return partition_time
+
+
+class WallclockTimestampExtractor:
+    """Gives each record the time at which it is read, also in a test driver."""
+
+    def __call__(self, record: TimestampedRecord, partition_time: int) -> int:
+        """Return what `extract` does."""
+        return self.extract(record, partition_time)
+
+    def extract(self, record: TimestampedRecord, partition_time: int) -> int:
+        """Return now."""
+        return time.time_ns() // 1_000_000

@@ -1,0 +1,293 @@
+"""Stores as anybody may read them while the application runs: read-only, over what the changelog said so far.
+
+A view holds one store a task, as Kafka's composite read-only stores do: a key is looked for in each, walks go through
+one after the other, each in the order of its keys. Reads and updates exclude each other for less than a millisecond.
+"""
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+from ottla.streams.model.durations import Instant
+from ottla.streams.model.errors import StreamsError
+from ottla.streams.model.records import NO_TIMESTAMP, ValueAndTimestamp
+from ottla.streams.model.spelling import SnakeCase
+from ottla.streams.serdes import Serde
+from ottla.streams.stores.builders import DefaultSerdes, StoreBuilder
+from ottla.streams.stores.iterators import KeyValueIterator
+
+# So many changes are taken at once; a reader waits for no more.
+_STEP = 200
+_FOREVER = (1 << 63) - 1
+
+Change = tuple[int, bytes, bytes | None, int]
+"""Partition, key, value and time of a record of the changelog."""
+
+
+Ask = Callable[[Any], Iterable[tuple[Any, Any]]]
+T = TypeVar("T")
+
+
+class StoreView(SnakeCase):
+    """What all views are; `with_timestamps` gives values as ValueAndTimestamp where the store has them."""
+
+    def __init__(self, name: str, stores: Sequence[Any], *, with_timestamps: bool = False) -> None:
+        self.name = name
+        self.stores = stores
+        """The store of each partition."""
+        self._lock = threading.Lock()
+        self._with_timestamps = with_timestamps
+
+    def apply(self, changes: Sequence[Change]) -> None:
+        """Take changes, in their order."""
+        for start in range(0, len(changes), _STEP):
+            with self._lock:
+                for partition, key, value, timestamp in changes[start : start + _STEP]:
+                    self.stores[partition].restore(key, value, timestamp)
+
+    def update(self, change: Callable[[], None]) -> None:
+        """Let something else change the stores while nobody reads."""
+        with self._lock:
+            change()
+
+    def _plain(self, value: Any) -> Any:
+        is_timed = isinstance(value, ValueAndTimestamp) and not self._with_timestamps
+        return value.value if is_timed else value
+
+    def _first(self, ask: Callable[[Any], Any]) -> Any:
+        with self._lock:
+            found = (ask(store) for store in self.stores)
+            return self._plain(next((each for each in found if each is not None), None))
+
+    def _walk(self, ask: Ask) -> KeyValueIterator[Any, Any]:
+        """Return what a walk through all stores finds now."""
+        with self._lock:
+            found = [entry for store in self.stores for entry in ask(store)]
+        return KeyValueIterator((key, self._plain(value)) for key, value in found)
+
+    def of_partition(self, partition: int) -> "StoreView":
+        """Return the view of one partition alone."""
+        kind, timed = type(self), self._with_timestamps
+        view = kind(self.name, [self.stores[partition]], with_timestamps=timed)
+        view._lock = self._lock
+        return view
+
+    @property
+    def partitions(self) -> range:
+        """The partitions that it holds, each from a store of its own."""
+        return range(len(self.stores))
+
+    def ask(self, partition: int, question: Callable[[Any], T]) -> T:
+        """Return what the store of one partition answers while nothing changes it."""
+        with self._lock:
+            return question(self.stores[partition])
+
+
+class KeyValueView(StoreView):
+    """One value a key (Kafka's ReadOnlyKeyValueStore)."""
+
+    def get(self, key: Any) -> Any:
+        """Return the value of a key; None if it has none."""
+        return self._first(lambda store: store.get(key))
+
+    def range(self, low: Any, high: Any) -> KeyValueIterator[Any, Any]:
+        """Walk the keys from `low` to `high`, both included; None is no bound."""
+        return self._walk(lambda store: store.range(low, high))
+
+    def reverse_range(self, low: Any, high: Any) -> KeyValueIterator[Any, Any]:
+        """Walk the keys from `high` down to `low`."""
+        return self._walk(lambda store: store.reverse_range(low, high))
+
+    def all(self) -> KeyValueIterator[Any, Any]:
+        """Walk all keys."""
+        return self._walk(lambda store: store.all())
+
+    def reverse_all(self) -> KeyValueIterator[Any, Any]:
+        """Walk all keys from the last to the first."""
+        return self._walk(lambda store: store.reverse_all())
+
+    def prefix_scan(
+        self, prefix: Any, serde: Serde[Any] | None = None
+    ) -> KeyValueIterator[Any, Any]:
+        """Walk the keys whose bytes begin with those of `prefix`, by its own serde or the keys'."""
+        return self._walk(lambda store: store.prefix_scan(prefix, serde))
+
+    def approximate_num_entries(self) -> int:
+        """Return the number of keys."""
+        with self._lock:
+            return sum(store.approximate_num_entries() for store in self.stores)
+
+
+class VersionedView(StoreView):
+    """Versions of values by key (Kafka's VersionedKeyQuery)."""
+
+    def get(self, key: Any, as_of: Instant | None = None) -> Any:
+        """Return the latest value of a key, or what it had at a time."""
+        return self._first(lambda store: store.get(key, as_of))
+
+    def get_as_of(self, key: Any, as_of: int) -> Any:
+        """Return what a key had at a time (ms)."""
+        return self._first(lambda store: store.get_as_of(key, as_of))
+
+
+class WindowView(StoreView):
+    """Values by key and window start (Kafka's ReadOnlyWindowStore); times in ms, both ends included."""
+
+    def fetch(self, key: Any, *place: Any) -> Any:
+        """Return the value of the window that starts then: `(key, start)`.
+
+        Or walk the windows of a key within two times: `(key, from, to)`; or those of all keys from one to another:
+        `(key, key, from, to)`.
+        """
+        if len(place) == 1:
+            return self._first(lambda store: store.fetch(key, *place))
+        return self._walk(lambda store: store.fetch(key, *place))
+
+    def backward_fetch(self, key: Any, *place: Any) -> KeyValueIterator[Any, Any]:
+        """Walk as `fetch` does, from the latest to the earliest; without an end, all from a time on."""
+        end = (_FOREVER,) if len(place) == 1 else ()
+        return self._walk(lambda store: store.backward_fetch(key, *place, *end))
+
+    def fetch_all(self, time_from: Instant, time_to: Instant) -> KeyValueIterator[Any, Any]:
+        """Walk the windows of all keys that start within these times."""
+        return self._walk(lambda store: store.fetch_all(time_from, time_to))
+
+    def backward_fetch_all(
+        self, time_from: Instant, time_to: Instant
+    ) -> KeyValueIterator[Any, Any]:
+        """Walk as `fetch_all` does, from the last to the first."""
+        return self._walk(lambda store: store.backward_fetch_all(time_from, time_to))
+
+    def all(self) -> KeyValueIterator[Any, Any]:
+        """Walk the windows of all keys."""
+        return self._walk(lambda store: store.all())
+
+    def backward_all(self) -> KeyValueIterator[Any, Any]:
+        """Walk the windows of all keys from the last to the first."""
+        return self._walk(lambda store: store.backward_all())
+
+
+class SessionView(StoreView):
+    """Values by key and session (Kafka's ReadOnlySessionStore); times in ms, both ends included."""
+
+    def fetch(self, *keys: Any) -> KeyValueIterator[Any, Any]:
+        """Walk the sessions of a key, or of all keys from one to another."""
+        return self._walk(lambda store: store.fetch(*keys))
+
+    def backward_fetch(self, *keys: Any) -> KeyValueIterator[Any, Any]:
+        """Walk as `fetch` does, from the last to the first."""
+        return self._walk(lambda store: store.backward_fetch(*keys))
+
+    def fetch_session(self, key: Any, start: Instant, end: Instant) -> Any:
+        """Return the value of the session with these times."""
+        return self._first(lambda store: store.fetch_session(key, start, end))
+
+    def find_sessions(self, *place: Any) -> KeyValueIterator[Any, Any]:
+        """Walk the sessions of a key, `(key, earliest_end, latest_start)`, or of all keys from one to another."""
+        return self._walk(lambda store: store.find_sessions(*place))
+
+    def backward_find_sessions(self, *place: Any) -> KeyValueIterator[Any, Any]:
+        """Walk as `find_sessions` does, from the last to the first."""
+        return self._walk(lambda store: store.backward_find_sessions(*place))
+
+    def fetch_all(self) -> KeyValueIterator[Any, Any]:
+        """Walk the sessions of all keys."""
+        return self._walk(lambda store: store.all())
+
+
+class KeyValueStoreFacade(KeyValueView):
+    """A table's store as one of plain values, to read and write (Kafka's class of this name).
+
+    What is put has no time: -1.
+    """
+
+    def put(self, key: Any, value: Any) -> None:
+        """Set the value of a key; None removes it."""
+        self.stores[0].put(key, ValueAndTimestamp.make(value, NO_TIMESTAMP))
+
+    def put_if_absent(self, key: Any, value: Any) -> Any:
+        """Set the value of a key that has none; return the value it had."""
+        found = self.get(key)
+        if found is None:
+            self.put(key, value)
+        return found
+
+    def put_all(self, entries: Iterable[tuple[Any, Any]]) -> None:
+        """Set many keys, in order."""
+        for key, value in entries:
+            self.put(key, value)
+
+    def delete(self, key: Any) -> Any:
+        """Remove a key; return the value it had."""
+        found = self.get(key)
+        self.put(key, None)
+        return found
+
+
+class WindowStoreFacade(WindowView):
+    """A windowed table's store as one of plain values, to read and write; what is put has no time: -1."""
+
+    def put(self, key: Any, value: Any, window_start: int) -> None:
+        """Set the value of a window; None removes it."""
+        self.stores[0].put(key, ValueAndTimestamp.make(value, NO_TIMESTAMP), window_start)
+
+
+# What each accessor of a test driver returns of a store of a kind: the store itself, or what hides the times of its values.
+_ACCESSORS: dict[str, dict[str, type[StoreView] | None]] = {
+    "get_key_value_store": {"key_value": None, "timestamped_key_value": KeyValueStoreFacade},
+    "get_timestamped_key_value_store": {"timestamped_key_value": None},
+    "get_versioned_key_value_store": {"versioned": None},
+    "get_window_store": {
+        "window": None,
+        "join_window": None,
+        "timestamped_window": WindowStoreFacade,
+    },
+    "get_timestamped_window_store": {"timestamped_window": None},
+    "get_session_store": {"session": None},
+}
+
+
+def accessed(builder: StoreBuilder, store: Any, accessor: str) -> Any:
+    """Return a store as one of Kafka's typed accessors does; raise ValueError if it is of another kind."""
+    kinds = _ACCESSORS[accessor]
+    if builder.kind in kinds:
+        facade = kinds[builder.kind]
+        return store if facade is None else facade(builder.name, [store])
+    fitting = [each for each, known in _ACCESSORS.items() if builder.kind in known]
+    if not fitting:
+        raise ValueError(
+            f"store {builder.name!r} is a buffer of an operator's own and has no accessor"
+        )
+    calls = " or ".join(f"{each}({builder.name!r})" for each in fitting)
+    kind = builder.kind.replace("_", " ")
+    raise ValueError(
+        f"store {builder.name!r} is a {kind} store, which {accessor} does not return: call {calls}"
+    )
+
+
+_VIEWS: dict[str, type[StoreView]] = {
+    "key_value": KeyValueView,
+    "timestamped_key_value": KeyValueView,
+    "versioned": VersionedView,
+    "window": WindowView,
+    "timestamped_window": WindowView,
+    "session": SessionView,
+}
+
+
+def view_of(builder: StoreBuilder, stores: Sequence[Any], *, with_timestamps: bool) -> StoreView:
+    """Return the view of stores that one description was built from; StreamsError for buffers."""
+    kind = _VIEWS.get(builder.kind)
+    if kind is None:
+        raise StreamsError(
+            f"store {builder.name} is a buffer of an operator's own and cannot be queried"
+        )
+    return kind(builder.name, stores, with_timestamps=with_timestamps)
+
+
+def empty_view(
+    builder: StoreBuilder, defaults: DefaultSerdes, tasks: int, *, with_timestamps: bool = False
+) -> StoreView:
+    """Return a view of a store that has so many tasks, before its changelog is read."""
+    stores = [builder.build(defaults, None) for _ in range(tasks)]
+    return view_of(builder, stores, with_timestamps=with_timestamps)

@@ -1,0 +1,1 @@
+"""The settings of an application: StreamsConfig, exception handlers, and the Java that Spark runs on."""

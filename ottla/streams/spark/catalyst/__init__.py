@@ -1,0 +1,1 @@
+"""The steps of a topology that run in the JVM as Column expressions."""

@@ -1,0 +1,260 @@
+"""What is known of a Column expression before any record is: its type, or why it has none. Pure, no Spark in here.
+
+An expression that always works on values of one type can run in Spark's JVM; one whose operands may be anything
+(`col("value.a") + 1` of JSON without a class) is Python's, and so is one that Python answers and Spark refuses (1 == "a").
+"""
+
+import dataclasses
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from types import UnionType
+from typing import Any
+
+from ottla.streams.expressions.columns import Column
+from ottla.streams.serdes import Serde
+from ottla.streams.serdes.serde import BYTES, DOUBLE, INTEGER, LONG, STRING
+
+
+class Unlike(Exception):
+    """An expression or a serde that stays in Python; the message is why."""
+
+
+class Scalar(Enum):
+    """The type of a plain value."""
+
+    INT = "a whole number"
+    FLOAT = "a floating-point number"
+    TEXT = "text"
+    FLAG = "true or false"
+    BYTES = "bytes"
+    NOTHING = "None"
+    LIST = "a list"
+    DICT = "a dict"
+    OPAQUE = "of any type"
+    """Is read, as are lists and dicts, and no expression may use it."""
+
+
+@dataclass(frozen=True)
+class Structure:
+    """A value with named fields; `made` by an expression, or read from JSON as a dataclass."""
+
+    fields: Mapping[str, "ColumnType"]
+    made: bool = False
+    optional: frozenset[str] = frozenset()
+    """The fields that are objects of their own and may be None."""
+
+
+ColumnType = Scalar | Structure
+
+_NUMBERS = (Scalar.INT, Scalar.FLOAT)
+_PLAIN: Mapping[Any, Scalar] = {
+    int: Scalar.INT,
+    float: Scalar.FLOAT,
+    str: Scalar.TEXT,
+    bool: Scalar.FLAG,
+    Any: Scalar.OPAQUE,
+    list: Scalar.OPAQUE,
+    dict: Scalar.OPAQUE,
+}
+UNUSED = (Scalar.LIST, Scalar.DICT, Scalar.OPAQUE)
+"""What no expression may use."""
+_SERDES = (
+    (STRING, Scalar.TEXT),
+    (BYTES, Scalar.BYTES),
+    (INTEGER, Scalar.INT),
+    (LONG, Scalar.INT),
+    (DOUBLE, Scalar.FLOAT),
+)
+_INT_BITS = 31
+
+
+def type_read(serde: Serde[Any]) -> ColumnType:
+    """Return the type of what a serde reads; Unlike where the JVM does not read it."""
+    for known, kind in _SERDES:
+        if serde is known:
+            return kind
+    if serde.kind is not None:
+        return _object(serde.kind)
+    raise Unlike(f"Spark does not read {serde!r}")
+
+
+def _object(kind: Any) -> Structure:
+    """Return the type of a dataclass that JSON is read into."""
+    name = getattr(kind, "__name__", repr(kind))
+    if not (isinstance(kind, type) and dataclasses.is_dataclass(kind)):
+        raise Unlike(f"Spark reads JSON into dataclasses, not into {name}")
+    if not kind.__dataclass_params__.init or hasattr(kind, "__post_init__"):  # type: ignore[attr-defined]
+        raise Unlike(f"{name} makes its fields itself")
+    try:
+        hints = typing.get_type_hints(kind)
+    except (NameError, TypeError) as error:
+        raise Unlike(f"the type hints of {name} are not known: {error}") from None
+    fields: dict[str, ColumnType] = {}
+    optional = set()
+    for each in dataclasses.fields(kind):
+        if not each.init:
+            raise Unlike(f"field {each.name} of {name} is not read from JSON")
+        fields[each.name], is_optional = _field_type(name, each.name, hints[each.name])
+        optional.update([each.name] if is_optional else [])
+    _check_names(list(fields), name)
+    return Structure(fields, optional=frozenset(optional))
+
+
+def _check_names(names: list[str], owner: str) -> None:
+    """Refuse names that Spark reads otherwise: it may not tell capital letters from small ones."""
+    if not names:
+        raise Unlike(f"{owner} has no fields")
+    if not all(each.isascii() and each.isidentifier() for each in names):
+        raise Unlike(f"{owner} has fields whose names are no plain words")
+    if len({each.lower() for each in names}) < len(names):
+        raise Unlike(f"{owner} has fields whose names differ in capital letters alone")
+
+
+def _field_type(owner: str, name: str, hint: Any) -> tuple[ColumnType, bool]:
+    """Return a field's type, and whether it may be None."""
+    optional = False
+    if typing.get_origin(hint) in (typing.Union, UnionType):
+        kinds = [each for each in typing.get_args(hint) if each is not type(None)]
+        optional = len(kinds) < len(typing.get_args(hint))
+        if len(kinds) > 1:
+            raise Unlike(f"field {name} of {owner} is one of several types")
+        hint = kinds[0]
+    if isinstance(hint, type) and dataclasses.is_dataclass(hint):
+        return _object(hint), optional
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (list, dict) and inner[-1] in _PLAIN:
+        return (Scalar.LIST if origin is list else Scalar.DICT), optional
+    if hint not in _PLAIN:
+        raise Unlike(f"field {name} of {owner} is {hint}")
+    return _PLAIN[hint], optional
+
+
+def type_of(expression: Column, key: ColumnType, value: ColumnType) -> ColumnType:
+    """Return an expression's type over a key and a value; Unlike where it stays in Python."""
+    operands = expression.operands
+    match expression.operation:
+        case "literal":
+            return _literal(operands[0])
+        case "field":
+            return _field(expression, key if operands[0] == "key" else value)
+        case "struct":
+            pairs = zip(operands[::2], operands[1::2], strict=True)
+            made = {name: type_of(each, key, value) for name, each in pairs}
+            _check_names(list(made), "a struct")
+            return Structure(made, made=True)
+    found = [type_of(each, key, value) for each in operands]
+    if expression.operation not in _RULES:
+        raise Unlike(f"Spark has no {expression.operation}")
+    kind = _RULES[expression.operation](expression, found)
+    if kind is None:
+        listed = " and ".join(_named(each) for each in found)
+        raise Unlike(f"{expression.operation} of {listed} is Python's")
+    return kind
+
+
+def _named(kind: ColumnType) -> str:
+    return "an object" if isinstance(kind, Structure) else kind.value
+
+
+def _literal(value: Any) -> Scalar:
+    if value is None:
+        return Scalar.NOTHING
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise Unlike("a literal has characters that UTF-8 has not") from None
+    return _PLAIN[type(value)]
+
+
+def _field(expression: Column, kind: ColumnType) -> ColumnType:
+    for name in expression.operands[1:]:
+        if kind is Scalar.NOTHING:
+            return kind
+        if not isinstance(kind, Structure):
+            raise Unlike(f"{expression} is a field of {_named(kind)}")
+        if name not in kind.fields:
+            # A property or a method of the class, or a field that no struct has.
+            raise Unlike(f"{expression} is no field that is read")
+        kind = kind.fields[name]
+    if kind in UNUSED:
+        raise Unlike(f"{expression} is {kind.value}")
+    return kind
+
+
+_Rule = Callable[[Column, list[ColumnType]], ColumnType | None]
+
+
+def _arithmetic(_: Column, found: list[ColumnType]) -> ColumnType | None:
+    if not all(each in _NUMBERS for each in found):
+        return None
+    return Scalar.FLOAT if Scalar.FLOAT in found else Scalar.INT
+
+
+def _comparison(_: Column, found: list[ColumnType]) -> ColumnType | None:
+    is_numbers = all(each in _NUMBERS for each in found)
+    return Scalar.FLAG if is_numbers or _alike(found) is not None else None
+
+
+def _alike(found: list[ColumnType]) -> ColumnType | None:
+    """Return the one type that all have that are not None."""
+    known = {each for each in found if isinstance(each, Scalar)} - {Scalar.NOTHING}
+    if len(known) > 1 or not all(isinstance(each, Scalar) for each in found):
+        return None
+    return known.pop() if known else Scalar.NOTHING
+
+
+def _takes(result: Scalar, *kinds: Scalar) -> _Rule:
+    def rule(_: Column, found: list[ColumnType]) -> ColumnType | None:
+        return result if all(each in kinds for each in found) else None
+
+    return rule
+
+
+def _strict(rule: _Rule) -> _Rule:
+    def strict(expression: Column, found: list[ColumnType]) -> ColumnType | None:
+        return Scalar.NOTHING if Scalar.NOTHING in found else rule(expression, found)
+
+    return strict
+
+
+def _substring(expression: Column, found: list[ColumnType]) -> ColumnType | None:
+    places = expression.operands[1:]
+    if not all(each.operation == "literal" for each in places):
+        raise Unlike("substring by other than constants is Python's")
+    fits = all(abs(each.operands[0]) >> _INT_BITS - 1 == 0 for each in places)
+    return Scalar.TEXT if found == [Scalar.TEXT, Scalar.INT, Scalar.INT] and fits else None
+
+
+def _when(_: Column, found: list[ColumnType]) -> ColumnType | None:
+    if found[0] not in (Scalar.FLAG, Scalar.NOTHING):
+        return None
+    return _alike(found[1:])
+
+
+def _is_null(_: Column, found: list[ColumnType]) -> ColumnType | None:
+    return Scalar.FLAG
+
+
+_text_to_flag = _strict(_takes(Scalar.FLAG, Scalar.TEXT))
+_text_to_text = _strict(_takes(Scalar.TEXT, Scalar.TEXT))
+_flags = _takes(Scalar.FLAG, Scalar.FLAG, Scalar.NOTHING)
+
+_RULES: Mapping[str, _Rule] = {
+    **dict.fromkeys(("+", "-", "*", "%", "negate", "abs"), _strict(_arithmetic)),
+    "/": _strict(_takes(Scalar.FLOAT, *_NUMBERS)),
+    **dict.fromkeys(("==", "!=", "<", "<=", ">", ">="), _strict(_comparison)),
+    "not": _strict(_takes(Scalar.FLAG, Scalar.FLAG)),
+    "&": _flags,
+    "|": _flags,
+    "is_null": _is_null,
+    "coalesce": lambda _, found: _alike(found),
+    "when": _when,
+    "concat": _text_to_text,
+    "length": _strict(_takes(Scalar.INT, Scalar.TEXT, Scalar.BYTES)),
+    **dict.fromkeys(("starts_with", "ends_with", "contains"), _text_to_flag),
+    **dict.fromkeys(("trim", "upper", "lower"), _text_to_text),
+    "substring": _strict(_substring),
+}

@@ -1,0 +1,163 @@
+"""Column expressions as Spark's: they give what `ottla.streams.expressions.columns` gives record by record, or say that they may not.
+
+Where Python and the JVM may part for some records (numbers beyond 64 bits, capital letters beyond ASCII), the
+expression comes with *doubts*: columns that are true for such records, which Python then evaluates. Without a doubt
+both give the same, and Spark raises nothing.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import functions as F
+
+from ottla.streams.expressions.columns import Column
+from ottla.streams.spark.catalyst.column_types import UNUSED, ColumnType, Scalar, Structure, type_of
+
+
+@dataclass(frozen=True)
+class Value:
+    """A value in the JVM: a column, or a structure of fields of which `column` says where it is not None."""
+
+    kind: ColumnType
+    column: SparkColumn
+    fields: Mapping[str, "Value"] = field(default_factory=dict)
+    plain: SparkColumn | None = None
+    """Where a text is surely ASCII, if that is known without looking at it."""
+
+    @property
+    def whole(self) -> SparkColumn:
+        """The value in one column."""
+        if not isinstance(self.kind, Structure):
+            return self.column
+        seen = {name: each for name, each in self.fields.items() if each.kind not in UNUSED}
+        made = F.struct(*[each.whole.alias(name) for name, each in seen.items()])
+        return made if self.kind.made else F.when(self.column, made)
+
+
+_PLAIN: dict[str, Callable[..., SparkColumn]] = {
+    # Spark's own division fails at zero.
+    "/": lambda left, right: F.try_divide(left.cast("double"), right.cast("double")),
+    "%": F.try_mod,
+    "==": lambda left, right: left == right,
+    "!=": lambda left, right: left != right,
+    "<": lambda left, right: left < right,
+    "<=": lambda left, right: left <= right,
+    ">": lambda left, right: left > right,
+    ">=": lambda left, right: left >= right,
+    "&": lambda left, right: left.cast("boolean") & right.cast("boolean"),
+    "|": lambda left, right: left.cast("boolean") | right.cast("boolean"),
+    "not": lambda value: ~value,
+    "coalesce": F.coalesce,
+    "when": lambda condition, value, other: F.when(condition.cast("boolean"), value).otherwise(
+        other
+    ),
+    "concat": F.concat,
+    "length": lambda text: F.length(text).cast("bigint"),
+    "starts_with": F.startswith,
+    "ends_with": F.endswith,
+    "contains": F.contains,
+    "trim": F.trim,
+    "substring": lambda text, start, length: F.substring(
+        text, start.cast("int"), length.cast("int")
+    ),
+}
+_OF_FLOATS: dict[str, Callable[..., SparkColumn]] = {
+    "+": lambda left, right: left + right,
+    "-": lambda left, right: left - right,
+    "*": lambda left, right: left * right,
+    "negate": lambda value: -value,
+    "abs": F.abs,
+}
+_OF_INTS: dict[str, Callable[..., SparkColumn]] = {
+    "+": F.try_add,
+    "-": F.try_subtract,
+    "*": F.try_multiply,
+    "negate": lambda value: F.try_subtract(_whole_number(0), value),
+    "abs": lambda value: F.when(value < 0, F.try_subtract(_whole_number(0), value)).otherwise(
+        value
+    ),
+}
+_CASES: dict[str, Callable[..., SparkColumn]] = {"upper": F.upper, "lower": F.lower}
+
+
+def emit(expression: Column, key: Value, value: Value, doubts: list[SparkColumn]) -> Value:
+    """Return an expression over a key and a value; what is doubtful is added to `doubts`."""
+    operands = expression.operands
+    kind = type_of(expression, key.kind, value.kind)
+    match expression.operation:
+        case "literal":
+            given = operands[0]
+            is_plain = isinstance(given, str) and given.isascii()
+            return Value(kind, _literal(given), plain=F.lit(True) if is_plain else None)
+        case "field":
+            return _field(operands, key if operands[0] == "key" else value)
+        case "struct":
+            pairs = zip(operands[::2], operands[1::2], strict=True)
+            made = {name: emit(each, key, value, doubts) for name, each in pairs}
+            return Value(kind, F.lit(True), made)
+    inner = [emit(each, key, value, doubts) for each in operands]
+    if kind is Scalar.NOTHING:
+        return Value(kind, F.lit(None))
+    if expression.operation == "is_null":
+        return Value(kind, _is_null(inner[0]))
+    found = _applied(expression.operation, kind, inner, doubts)
+    return Value(kind, found, plain=_plain(inner) if kind is Scalar.TEXT else None)
+
+
+def _plain(inner: list[Value]) -> SparkColumn | None:
+    """Return where a text is surely ASCII: where all that it is made of are."""
+    found = None
+    for each in inner:
+        if each.kind is Scalar.TEXT:
+            if each.plain is None:
+                return None
+            found = each.plain if found is None else found & each.plain
+    return found
+
+
+def _field(path: tuple[str, ...], found: Value) -> Value:
+    for name in path[1:]:
+        found = found if found.kind is Scalar.NOTHING else found.fields[name]
+    return found
+
+
+def _is_null(value: Value) -> SparkColumn:
+    if isinstance(value.kind, Structure):
+        return ~value.column
+    return value.column.isNull()
+
+
+def _applied(
+    operation: str, kind: ColumnType, inner: list[Value], doubts: list[SparkColumn]
+) -> SparkColumn:
+    columns = [each.column for each in inner]
+    if len({each.kind for each in inner if each.kind in (Scalar.INT, Scalar.FLOAT)}) > 1:
+        # One is a floating-point number: both are.
+        columns = [each.cast("double") for each in columns]
+    if operation in _PLAIN:
+        return _PLAIN[operation](*columns)
+    if operation in _CASES:
+        # The tables of Python and Java differ, and so do their rules for words.
+        odd = F.octet_length(columns[0]) != F.length(columns[0])
+        doubts.append(odd if inner[0].plain is None else ~inner[0].plain & odd)
+        return _CASES[operation](columns[0])
+    if kind is Scalar.FLOAT:
+        return _OF_FLOATS[operation](*columns)
+    found = _OF_INTS[operation](*columns)
+    overflown = found.isNull()
+    for each in columns:
+        overflown &= each.isNotNull()
+    doubts.append(overflown)
+    return found
+
+
+def _whole_number(value: int) -> SparkColumn:
+    return F.lit(value).cast("bigint")
+
+
+def _literal(value: Any) -> SparkColumn:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return _whole_number(value)
+    return F.lit(value)

@@ -1,0 +1,297 @@
+"""The data frame of a query whose steps run in the JVM: records in, what is to be written out.
+
+Every step adds columns: whether its records go on, and what their key and value are then. Doubts (columns.py) add up to
+one more, `python`: such a record leaves the frame as it was read, and who writes runs it through the sub-topology in
+Python. So each record is taken once, by the JVM or by Python, and stays in its place among the others.
+"""
+
+import functools
+import operator
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from ottla.streams.expressions.columns import Column, OfSpark
+from ottla.streams.model.errors import TopologyError
+from ottla.streams.serdes import Serde
+from ottla.streams.serdes.serde import INTEGER
+from ottla.streams.spark.catalyst.column_types import UNUSED, ColumnType, Scalar, Structure
+from ottla.streams.spark.catalyst.columns import Value, emit
+from ottla.streams.spark.catalyst.json_fields import parse_json, read_json
+from ottla.streams.spark.catalyst.number_bytes import int_bytes, long_bytes, read_double, read_whole
+from ottla.streams.spark.catalyst.row_source import PLAIN
+from ottla.streams.spark.catalyst.steps import (
+    SOURCE,
+    Expression,
+    LoweredSource,
+    Output,
+    SparkType,
+    Step,
+    Way,
+)
+
+_DDL = {
+    Scalar.INT: "bigint",
+    Scalar.FLOAT: "double",
+    Scalar.TEXT: "string",
+    Scalar.FLAG: "boolean",
+    Scalar.BYTES: "binary",
+    Scalar.NOTHING: "void",
+}
+# What Spark's own expressions may give, and what it is here.
+_SPARKS = {
+    "tinyint": Scalar.INT,
+    "smallint": Scalar.INT,
+    "int": Scalar.INT,
+    "bigint": Scalar.INT,
+    "float": Scalar.FLOAT,
+    "double": Scalar.FLOAT,
+    "string": Scalar.TEXT,
+    "boolean": Scalar.FLAG,
+    "binary": Scalar.BYTES,
+    "void": Scalar.NOTHING,
+}
+_RAW = {"_key": "key", "_value": "value"}
+
+
+@dataclass(frozen=True)
+class _State:
+    """Key and value at a step, and which records come to it."""
+
+    key: Value
+    value: Value
+    keep: SparkColumn
+
+
+def spark_types(spark: SparkSession) -> SparkType:
+    """Return what asks Spark for the types of its own expressions."""
+
+    def ask(expression: OfSpark, key: ColumnType, value: ColumnType) -> ColumnType:
+        empty = spark.createDataFrame([], f"key {_ddl(key)}, value {_ddl(value)}")
+        try:
+            found = empty.select(expression.column).schema[0].dataType.simpleString()
+        except AnalysisException as error:
+            raise TopologyError(
+                f"{expression} is no expression of key and value: {error}"
+            ) from None
+        if found not in _SPARKS:
+            known = "bigint, double, string, boolean or binary"
+            raise TopologyError(f"{expression} is {found}: cast it to {known}")
+        return _SPARKS[found]
+
+    return ask
+
+
+def active_spark_types() -> SparkType:
+    """Return what asks the session that expressions of pyspark were made in."""
+    return spark_types(SparkSession.builder.getOrCreate())
+
+
+def _ddl(kind: ColumnType) -> str:
+    if not isinstance(kind, Structure):
+        return _DDL[kind]
+    seen = {name: each for name, each in kind.fields.items() if each not in UNUSED}
+    fields = (f"`{name}`: {_ddl(each)}" for name, each in seen.items())
+    return f"struct<{', '.join(fields)}>"
+
+
+def columns_frame(records: DataFrame, lowered: Sequence[LoweredSource]) -> DataFrame:
+    """Return what is to be written of records (column_rows.py says which columns both have)."""
+    builder = _Builder(records.withColumnsRenamed({new: old for old, new in _RAW.items()}))
+    for number, each in enumerate(lowered):
+        builder.add(number, each, len(lowered) > 1)
+    return builder.finish()
+
+
+def _any(columns: Iterable[SparkColumn]) -> SparkColumn:
+    return functools.reduce(operator.or_, columns, F.lit(False))
+
+
+def _sure(column: SparkColumn) -> SparkColumn:
+    """Return a condition that is false where it is not known."""
+    return F.coalesce(column.cast("boolean"), F.lit(False))
+
+
+class _Builder:
+    """Adds up the columns of all sources."""
+
+    def __init__(self, records: DataFrame) -> None:
+        self._frame = records
+        self._python: list[SparkColumn] = []
+        self._outputs: list[tuple[_State, Output]] = []
+        self._prefix = ""
+        # No record can hold it: what stands before it is one value of JSON, and all of the record.
+        self._end = uuid.uuid4().hex
+
+    def _named(self, name: str, column: SparkColumn) -> SparkColumn:
+        """Add a column to the frame; return it."""
+        self._frame = self._frame.withColumn(self._prefix + name, column)
+        return F.col(self._prefix + name)
+
+    def add(self, number: int, lowered: LoweredSource, among_others: bool) -> None:
+        """Add the steps below a source."""
+        self._prefix = f"_{number}_"
+        here = F.col("source") == number if among_others else F.lit(True)
+        if lowered.types is None:
+            self._python.append(here)
+            return
+        doubts = [F.col("timestamp") < F.timestamp_millis(F.lit(0))]
+        sides = [
+            self._read(name, kind, serde, doubts)
+            for name, kind, serde in zip(_RAW, lowered.types, lowered.serdes, strict=True)
+        ]
+        states = {SOURCE: _State(sides[0], sides[1], here)}
+        self._doubt("read", here, doubts)
+        for place, step in enumerate(lowered.steps):
+            states[place] = self._step(str(place), step, states[step.parent])
+        self._python += [states[each].keep for each in sorted(lowered.to_python)]
+        self._outputs += [(states[each.step], each) for each in lowered.outputs]
+
+    def _doubt(self, name: str, keep: SparkColumn, doubts: list[SparkColumn]) -> None:
+        if doubts:
+            self._python.append(self._named(f"{name}_doubt", keep & _any(map(_sure, doubts))))
+
+    def _read(
+        self, name: str, kind: ColumnType, serde: Serde[object], doubts: list[SparkColumn]
+    ) -> Value:
+        raw = F.col(name)
+        plain = F.col("plain").bitwiseAND(F.lit(PLAIN[_RAW[name]])) != 0
+        text = Value(Scalar.TEXT, raw.cast("string"), plain=plain)
+        if isinstance(kind, Structure):
+            return self._read_json(name, text, kind, doubts)
+        if kind is Scalar.TEXT:
+            doubts.append(~plain & ~F.is_valid_utf8(text.column))
+            return text
+        if kind is Scalar.BYTES:
+            return Value(kind, raw)
+        doubts.append(F.length(raw) != (4 if serde is INTEGER else 8))
+        if kind is Scalar.FLOAT:
+            bits = self._named(name + "_bits", read_whole(raw, 8))
+            return Value(kind, self._named(name + "_read", read_double(bits, doubts)))
+        whole = read_whole(raw, 4 if serde is INTEGER else 8)
+        return Value(kind, self._named(name + "_read", whole))
+
+    def _read_json(
+        self, name: str, text: Value, kind: Structure, doubts: list[SparkColumn]
+    ) -> Value:
+        parsed = self._named(name + "_json", parse_json(text.column, self._end))
+        added: dict[str, SparkColumn] = {}
+
+        def named(field: str, column: SparkColumn) -> SparkColumn:
+            added[self._prefix + name + field] = column
+            return F.col(self._prefix + name + field)
+
+        found = read_json((text, parsed), kind, self._end, doubts, named)
+        self._frame = self._frame.withColumns(added)
+        return found
+
+    def _step(self, name: str, step: Step, state: _State) -> _State:
+        doubts: list[SparkColumn] = []
+        keep = state.keep
+        for number, (test, wanted) in enumerate(step.conditions):
+            found = self._value(f"{name}_if{number}", test, state, doubts)
+            holds = _sure(found.column)
+            keep = keep & (holds if wanted else ~holds)
+        self._doubt(name, state.keep, doubts)
+        if step.conditions:
+            keep = self._named(name + "_keep", keep)
+        after = _State(state.key, state.value, keep)
+        doubts = []
+        key, value = state.key, state.value
+        if step.key is not None:
+            key = self._kept(name + "_key", self._value(name + "_k", step.key, after, doubts))
+        if step.value is not None:
+            value = self._kept(name + "_value", self._value(name + "_v", step.value, after, doubts))
+        self._doubt(name + "_map", keep, doubts)
+        return _State(key, value, keep)
+
+    def _kept(self, name: str, value: Value) -> Value:
+        """Return a value whose columns are the frame's, so that expressions do not grow."""
+        if isinstance(value.kind, Structure):
+            fields = {each: self._kept(f"{name}-{each}", one) for each, one in value.fields.items()}
+            return Value(value.kind, value.column, fields)
+        return Value(value.kind, self._named(name, value.column), plain=value.plain)
+
+    def _value(
+        self, name: str, expression: Expression, state: _State, doubts: list[SparkColumn]
+    ) -> Value:
+        if isinstance(expression, Column):
+            return emit(expression, state.key, state.value, doubts)
+        # What Spark evaluates as it likes may fail: it sees the records that come here and no others.
+        for side, held in (("key", state.key), ("value", state.value)):
+            self._frame = self._frame.withColumn(side, held.whole)
+        reached = state.keep & ~_any(self._python)
+        found = self._named(name, F.when(reached, expression.column))
+        self._frame = self._frame.drop("key", "value")
+        kind = _SPARKS[self._frame.select(found).schema[0].dataType.simpleString()]
+        return Value(kind, found if kind is Scalar.NOTHING else found.cast(_DDL[kind]))
+
+    def finish(self) -> DataFrame:
+        """Return what is left of each record."""
+        rows = []
+        names: dict[str, str] = {}
+        for number, (state, output) in enumerate(self._outputs):
+            self._prefix = f"_out{number}_"
+            doubts: list[SparkColumn] = []
+            row = _written(number, state, output, doubts)
+            self._doubt("write", state.keep, doubts)
+            rows.append((state.keep, row))
+        self._prefix = "_"
+        is_python = self._named("python", _any(self._python))
+        frame = self._frame.where(_any([is_python, *(keep for keep, _ in rows)]))
+        frame = frame.select("*", (F.lit(-1) - F.col("source")).alias("_rest"))
+        rest = {"target": F.col("_rest"), "key": F.col("_key"), "value": F.col("_value")}
+        place = [F.when(is_python, F.col(each)).alias(each) for each in ("partition", "offset")]
+        if len(rows) == 1:
+            ready = rows[0][1]
+            only = [
+                F.when(is_python, rest[name]).otherwise(each) if name in rest else each
+                for name, each in ready.items()
+            ]
+            named = [each.alias(name) for name, each in zip(ready, only, strict=True)]
+            return frame.select("timestamp", "headers", *place, *named)
+        kinds = frame.select(
+            *[e.alias(n) for _, row in rows for n, e in row.items() if n not in rest]
+        ).schema
+        names = {"target": "int", "key": "binary", "value": "binary"}
+        names |= {each.name: each.dataType.simpleString() for each in kinds}
+        made = [(is_python, rest), *((keep & ~is_python, row) for keep, row in rows)]
+        entries = [F.when(keep, _row(row, names)) for keep, row in made]
+        together = F.inline(F.array_compact(F.array(*entries)))
+        return frame.select("timestamp", "headers", *place, together)
+
+
+def _row(row: dict[str, SparkColumn], names: dict[str, str]) -> SparkColumn:
+    """Return a row as a struct that has all columns."""
+    empty = F.lit(None)
+    return F.struct(*[row.get(name, empty).cast(kind).alias(name) for name, kind in names.items()])
+
+
+def _written(
+    number: int, state: _State, output: Output, doubts: list[SparkColumn]
+) -> dict[str, SparkColumn]:
+    """Return what a sink is given: bytes, or values for its serde."""
+    row = {"target": F.lit(number)}
+    for name, way, value in (("key", output.key, state.key), ("value", output.value, state.value)):
+        nothing = F.lit(None).cast("binary")
+        if way is Way.SERDE:
+            if value.kind is Scalar.FLOAT:
+                # There are many, and the JVM knows one.
+                doubts.append(F.isnan(value.column))
+            row |= {name: nothing, f"{name}{number}": value.whole}
+        elif value.kind is Scalar.NOTHING:
+            row[name] = nothing
+        elif way is Way.AS_READ:
+            row[name] = F.col("_" + name)
+        elif way is Way.TEXT:
+            row[name] = value.column.cast("binary")
+        elif way is Way.LONG:
+            row[name] = long_bytes(value.column)
+        else:
+            row[name] = int_bytes(value.column, doubts)
+    return row

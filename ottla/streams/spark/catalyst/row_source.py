@@ -1,0 +1,322 @@
+"""The Data Source of a query whose steps run in the JVM: a row a record in, a row a record to be written out.
+
+Rows in: ROWS. Rows out: `target` is the number of an output, `key` and `value` are its bytes, or stand as values in
+`key<n>` and `value<n>` for the serde of output n. A record that is Python's comes as it was read, with `partition` and `offset`;
+its target is the number of its source, counted down from -1. It runs through its sub-topology here, where its results are
+put among the others in the order of what was read.
+"""
+
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark import cloudpickle
+from pyspark.sql.datasource import (
+    DataSourceStreamArrowWriter,
+    DataSourceStreamReader,
+    InputPartition,
+)
+from pyspark.sql.types import (
+    BinaryType,
+    IntegerType,
+    LongType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from ottla.client.brokers import Brokers
+from ottla.client.fetcher import Fetcher
+from ottla.streams.serdes import Serde
+from ottla.streams.spark.catalyst.steps import LoweredSource, Way
+from ottla.streams.spark.connector.options import SparkOptions, Use
+from ottla.streams.spark.connector.source import OttlaSource
+from ottla.streams.spark.layout.envelopes import RECORDS
+from ottla.streams.spark.stages.fused import PlainTask
+from ottla.streams.spark.stages.tasks import dropped_records, wall_clock_ms
+from ottla.streams.spark.stages.topology_source import (
+    BundleTask,
+    PipelineReader,
+    PipelineSink,
+    Reading,
+)
+from ottla.streams.stores.packing import pack, unpack
+from ottla.wire.records.columnar import ColumnDecoder
+from ottla.wire.records.columnar_arrays import HEADERS_TYPE
+from ottla.wire.records.columnar_varints import Integers
+
+ROWS = StructType(
+    [
+        StructField("source", IntegerType()),
+        StructField("partition", IntegerType()),
+        StructField("offset", LongType()),
+        StructField("timestamp", TimestampType()),
+        StructField("key", BinaryType()),
+        StructField("value", BinaryType()),
+        StructField("headers", BinaryType()),
+        StructField("plain", IntegerType()),
+    ]
+)
+PLAIN = {"key": 1, "value": 2}
+"""The bits of the column `plain`."""
+_ASCII_MAX = 127
+_TIME = pa.timestamp("us", "UTC")
+_OUT = pa.schema(
+    [
+        ("topic", pa.dictionary(pa.int32(), pa.string())),
+        ("partition", pa.int32()),
+        ("timestamp", _TIME),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("headers", HEADERS_TYPE),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where an output goes; a serde where key or value come as what they are."""
+
+    topic: str
+    key: Serde[Any] | None
+    value: Serde[Any] | None
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What source and sink are told: where topics are read, and where outputs go (pickled)."""
+
+    reading: Reading
+    sources: Mapping[str, int]
+    kinds: tuple[int, ...]
+    """The sub-topology of each source."""
+    targets: bytes
+
+
+def columns_source(
+    format_name: str, reading: Reading, lowered: Sequence[LoweredSource]
+) -> type[OttlaSource]:
+    """Return the Data Source of one query; what it is told travels with the class."""
+    outputs = [output for each in lowered for output in each.outputs]
+    targets = [
+        Target(
+            each.topic,
+            each.serdes[0] if each.key is Way.SERDE else None,
+            each.serdes[1] if each.value is Way.SERDE else None,
+        )
+        for each in outputs
+    ]
+    told = Columns(
+        reading,
+        {topic: number for number, each in enumerate(lowered) for topic in each.topics},
+        tuple(each.kind for each in lowered),
+        cast(Any, cloudpickle).dumps(targets),
+    )
+
+    class ColumnsSource(OttlaSource):
+        @classmethod
+        def name(cls) -> str:
+            return format_name
+
+        def schema(self) -> StructType:
+            return ROWS
+
+        def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+            return ColumnsReader(SparkOptions(self.options, Use.STREAM_READ), told)
+
+        def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
+            return ColumnsSink(SparkOptions(self.options, Use.WRITE), told)
+
+    return ColumnsSource
+
+
+class ColumnsReader(PipelineReader):
+    """Plans micro-batches as a pipeline does, and reads their records."""
+
+    def __init__(self, options: SparkOptions, told: Columns) -> None:
+        super().__init__(options, told.reading)
+        self._sources = told.sources
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the records of a task's ranges."""
+        assert isinstance(partition, BundleTask)
+        options = self._options
+        with (
+            Brokers(options.bootstrap, client_id=options.client_id) as brokers,
+            Fetcher(brokers, options.fetch_settings) as fetcher,
+        ):
+            for wanted in partition.ranges:
+                if wanted.topic not in self._sources:
+                    # There is nothing to read, and a task must be.
+                    continue
+                decoder = ColumnDecoder(wanted.topic, wanted.partition, self._names)
+                for batch in fetcher.fetch(decoder, wanted.start, wanted.end):
+                    yield _rows(self._sources[wanted.topic], wanted.partition, batch)
+
+
+def _rows(source: int, partition: int, batch: pa.RecordBatch) -> pa.RecordBatch:
+    count = batch.num_rows
+    headers = batch.column("headers")
+    packed: Any = pa.nulls(count, pa.binary())
+    if headers.null_count < count:
+        packed = pa.array(map(_packed, headers.to_pylist()), pa.binary())
+    columns = {
+        "source": pa.repeat(pa.scalar(source, pa.int32()), count),
+        "partition": pa.repeat(pa.scalar(partition, pa.int32()), count),
+        **{name: batch.column(name) for name in ("offset", "timestamp", "key", "value")},
+        "headers": packed,
+        "plain": plain_bits(batch.column("key"), batch.column("value")),
+    }
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def plain_bits(keys: pa.Array, values: pa.Array) -> pa.Array:
+    """Return which keys (PLAIN["key"]) and values are ASCII and nothing else: the JVM need not look at them again."""
+    found = _are_plain(keys) * PLAIN["key"] + _are_plain(values) * PLAIN["value"]
+    return pa.array(found.astype(np.int32))
+
+
+def _are_plain(column: pa.Array) -> Integers:
+    plain = np.ones(len(column), np.int64)
+    _, offsets, held = column.buffers()
+    if not len(column) or held is None:
+        return plain
+    ends = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1]
+    letters = np.frombuffer(held, np.uint8)[ends[0] : ends[-1]]
+    if len(letters) and letters.max() > _ASCII_MAX:
+        others = np.zeros(len(letters) + 1, np.int32)
+        np.cumsum(letters > _ASCII_MAX, out=others[1:])
+        plain[np.diff(others[ends - ends[0]]) > 0] = 0
+    return plain
+
+
+def _packed(headers: list[dict[str, Any]] | None) -> bytes | None:
+    return pack([(each["key"], each["value"]) for each in headers]) if headers else None
+
+
+class ColumnsSink(PipelineSink):
+    """Writes what came through the JVM, and what Python makes of the rest."""
+
+    def __init__(self, options: SparkOptions, told: Columns) -> None:
+        super().__init__(options, told.reading.shipment)
+        self.told = told
+
+    def _opened(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return map(Finishing(self.told).finish, batches)
+
+
+@functools.lru_cache(maxsize=16)
+def _unpickled(targets: bytes) -> list[Target]:
+    found: list[Target] = cast(Any, cloudpickle).loads(targets)
+    return found
+
+
+class Finishing:
+    """Makes rows of a frame what the sink writes; lives as long as a task of Spark's that writes."""
+
+    def __init__(self, told: Columns) -> None:
+        self._told = told
+        self._targets = _unpickled(told.targets)
+        self._topics = {number: topic for topic, number in told.sources.items()}
+        self._tasks: dict[int, PlainTask] = {}
+
+    def finish(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Return rows as records of topics."""
+        targets = np.asarray(rows.column("target"))
+        is_rest = targets < 0
+        if not is_rest.any():
+            return self._ready(rows)
+        parts = self._run(rows, np.flatnonzero(is_rest))
+        ready = np.flatnonzero(~is_rest)
+        parts.append((ready, self._ready(rows.take(pa.array(ready)))))
+        order = np.argsort(np.concatenate([each for each, _ in parts]), kind="stable")
+        table = pa.Table.from_batches([each for _, each in parts]).unify_dictionaries()
+        if not table.num_rows:
+            return parts[-1][1]
+        return table.combine_chunks().take(pa.array(order)).to_batches()[0]
+
+    def _ready(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the records that the JVM made."""
+        numbers = rows.column("target")
+        topics = pa.array([each.topic for each in self._targets], pa.string())
+        columns = [
+            pa.DictionaryArray.from_arrays(numbers, topics),
+            pa.nulls(rows.num_rows, pa.int32()),
+            rows.column("timestamp").cast(_TIME),
+            self._side(rows, "key", lambda target: target.key),
+            self._side(rows, "value", lambda target: target.value),
+            _headers(rows.column("headers")),
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=_OUT)
+
+    def _side(
+        self, rows: pa.RecordBatch, name: str, serde_of: Callable[[Target], Serde[Any] | None]
+    ) -> pa.Array:
+        found = rows.column(name)
+        numbers = None
+        for number, target in enumerate(self._targets):
+            serde = serde_of(target)
+            if serde is None:
+                continue
+            numbers = np.asarray(rows.column("target")) if numbers is None else numbers
+            held = rows.column(f"{name}{number}").to_pylist()
+            mine = numbers == number
+            made = [
+                serde.to_bytes(each) if own else None for own, each in zip(mine, held, strict=True)
+            ]
+            found = pc.if_else(pa.array(mine), pa.array(made, pa.binary()), found)
+        return found
+
+    def _run(self, rows: pa.RecordBatch, places: Integers) -> list[tuple[Integers, pa.RecordBatch]]:
+        """Run rows through their sub-topologies; return what that makes, and of which rows."""
+        taken = rows.take(pa.array(places))
+        sources = -1 - np.asarray(taken.column("target"))
+        found = []
+        for source in np.unique(sources).tolist():
+            mine = np.flatnonzero(sources == source)
+            read = _read(taken).take(pa.array(mine))
+            for made in self._task(source).run(self._topics[source], read):
+                found.append((places[mine[made.places]], _written(made.topic, made.records)))
+        return found
+
+    def _task(self, source: int) -> PlainTask:
+        number = self._told.kinds[source]
+        if number not in self._tasks:
+            kind = self._told.reading.shipment.unpacked().kinds[number]
+            self._tasks[number] = PlainTask(kind, wall_clock_ms, dropped_records())
+        return self._tasks[number]
+
+
+def _read(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Return rows as they were read."""
+    times = pc.divide(rows.column("timestamp").cast(pa.int64()), 1000)
+    read = {name: rows.column(name) for name in ("partition", "offset", "key", "value")}
+    columns = [read["partition"], read["offset"], times, read["key"], read["value"]]
+    return pa.RecordBatch.from_arrays([*columns, _headers(rows.column("headers"))], schema=RECORDS)
+
+
+def _written(topic: str, records: pa.RecordBatch) -> pa.RecordBatch:
+    """Return records of a topic as the sink writes them."""
+    count = records.num_rows
+    partitions = records.column("partition")
+    columns = [
+        pa.DictionaryArray.from_arrays(pa.array(np.zeros(count, np.int32)), pa.array([topic])),
+        pc.if_else(pc.less(partitions, 0), None, partitions),
+        pc.multiply(records.column("timestamp"), 1000).cast(_TIME),
+        *(records.column(name) for name in ("key", "value", "headers")),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=_OUT)
+
+
+def _headers(packed: pa.Array) -> pa.Array:
+    if packed.null_count == len(packed):
+        return pa.nulls(len(packed), HEADERS_TYPE)
+    entries = [
+        None if each is None else [{"key": key, "value": value} for key, value in unpack(each)]
+        for each in packed.to_pylist()
+    ]
+    return pa.array(entries, HEADERS_TYPE)

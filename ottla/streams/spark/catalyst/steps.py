@@ -1,0 +1,331 @@
+"""What of a sub-topology runs in Spark's JVM: the steps from its sources on that are Column expressions. Pure, no Spark in here.
+
+A sub-topology that keeps nothing is walked from each source. A step is lowered if it is an expression with a type, or
+hands records on; so is a sink whose serdes Spark, or who writes the records, can apply to what comes. A record that
+reaches a step that is Python's goes through the whole sub-topology in Python, as does one that Spark may not read as
+Python does: nobody can tell who took which.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from ottla.streams.expressions.columns import Column, Evaluated, OfSpark, Pair
+from ottla.streams.model.errors import TopologyError
+from ottla.streams.operators import stateless
+from ottla.streams.serdes import Serde, resolve
+from ottla.streams.serdes.json_values import writes_json
+from ottla.streams.serdes.serde import BYTES, DOUBLE, INTEGER, LONG, STRING
+from ottla.streams.spark.catalyst.column_types import (
+    ColumnType,
+    Scalar,
+    Structure,
+    Unlike,
+    type_of,
+    type_read,
+)
+from ottla.streams.spark.layout.layout import Kind, Layout
+from ottla.streams.topology.topology import ProcessorNode, Sink, Source, TopologyNode
+
+Expression = Column | OfSpark
+Types = tuple[ColumnType, ColumnType]
+SparkType = Callable[[OfSpark, ColumnType, ColumnType], ColumnType]
+"""Asks Spark for the type of its own expression over a key and a value."""
+
+# A merge is walked once for each stream that it merges.
+_STEPS_MAX = 100
+SOURCE = -1
+"""Where the first steps stand."""
+_FUNCTION = "a function"
+
+
+class Way(Enum):
+    """How a value becomes bytes."""
+
+    AS_READ = "as it was read"
+    TEXT = "text in UTF-8, or bytes as they are"
+    INTEGER = "32 bits"
+    LONG = "64 bits"
+    SERDE = "by the serde, where it is written"
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step in the JVM: records go on for which every condition is true or, if it says so, is not."""
+
+    parent: int
+    node: str
+    conditions: tuple[tuple[Expression, bool], ...] = ()
+    key: Expression | None = None
+    value: Expression | None = None
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a sink is given; `step` is the one above it."""
+
+    step: int
+    sink: Sink
+    topic: str
+    key: Way
+    value: Way
+    serdes: tuple[Serde[Any], Serde[Any]]
+
+
+@dataclass
+class LoweredSource:
+    """The steps below a source that run in the JVM."""
+
+    kind: int
+    source: Source
+    topics: tuple[str, ...]
+    serdes: tuple[Serde[Any], Serde[Any]]
+    types: Types | None = None
+    """None where the JVM reads nothing: all is Python's."""
+    steps: list[Step] = field(default_factory=list)
+    outputs: list[Output] = field(default_factory=list)
+    to_python: set[int] = field(default_factory=set)
+    """The steps below which a step is Python's."""
+    reasons: dict[str, str] = field(default_factory=dict)
+    """Why steps are Python's."""
+    nodes: set[str] = field(default_factory=set)
+    """The steps and sinks that were reached and run in the JVM, wherever they were reached from."""
+
+    @property
+    def is_worth_it(self) -> bool:
+        """Whether records end in the JVM: they are written from there, or left out."""
+        return bool(self.outputs) or any(each.conditions for each in self.steps)
+
+
+def lower_layout(layout: Layout, spark_type: SparkType | None = None) -> list[LoweredSource] | None:
+    """Return what runs in the JVM, source by source; None if the query runs in Python altogether.
+
+    TopologyError where a Column of pyspark would be Python's, and nothing there means the same.
+    """
+    found: list[LoweredSource] = []
+    is_possible = not (layout.levels or layout.patterns or layout.created or layout.clock_topic)
+    is_possible = is_possible and all(len(each) == 1 for each in layout.routes.values())
+    for number, kind in enumerate(layout.kinds):
+        if is_possible:
+            sources = (each for each in kind.topology.nodes.values() if isinstance(each, Source))
+            found += [_Walk(number, kind, each, spark_type).found for each in sources]
+        else:
+            _refuse_sparks(kind, {}, "it stands in a query that keeps state")
+    for each in found:
+        kind = layout.kinds[each.kind]
+        _refuse_sparks(kind, each.reasons, None)
+    return found if any(each.is_worth_it for each in found) else None
+
+
+def _refuse_sparks(kind: Kind, reasons: dict[str, str], otherwise: str | None) -> None:
+    for node in kind.topology.nodes.values():
+        why = reasons.get(node.name, otherwise)
+        held = expressions_of(node) if why is not None else []
+        for each in held:
+            if isinstance(each, OfSpark) and each.meaning is None:
+                raise TopologyError(
+                    f"{node.name} is the expression {each} of pyspark, which only the JVM evaluates ({each.why}), "
+                    f"and this step is Python's ({why}): write it with col() of ottla.streams or as a function"
+                )
+
+
+def expressions_of(node: TopologyNode) -> list[Expression]:
+    """Return the Column expressions that a node is made of."""
+    supplier = node.supplier if isinstance(node, ProcessorNode) else None
+    held = list(vars(supplier).values()) if hasattr(supplier, "__dict__") else []
+    held += [one for each in held if isinstance(each, tuple) for one in each]
+    held += [one for each in held if isinstance(each, Pair) for one in (each.key, each.value)]
+    found = (each.column if isinstance(each, Evaluated) else each for each in held)
+    return [each for each in found if isinstance(each, Column | OfSpark)]
+
+
+class _Walk:
+    """The walk below one source."""
+
+    def __init__(
+        self, number: int, kind: Kind, source: Source, spark_type: SparkType | None
+    ) -> None:
+        name = kind.application.topic_name
+        self._kind = kind
+        self._spark_type = spark_type
+        self._children: dict[str, list[TopologyNode]] = {}
+        for node in kind.topology.nodes.values():
+            for parent in () if isinstance(node, Source) else node.parents:
+                self._children.setdefault(parent, []).append(node)
+        defaults = kind.application.settings.defaults
+        self._extractor = kind.application.settings.default_timestamp_extractor
+        self._serdes = resolve(source.key, defaults.key), resolve(source.value, defaults.value)
+        topics = tuple(map(name, source.topics))
+        self.found = LoweredSource(number, source, topics, self._serdes)
+        try:
+            self._start()
+        except Unlike as error:
+            self.found.reasons[source.name] = str(error)
+            self._leave(SOURCE, self._children.get(source.name, []))
+
+    def _start(self) -> None:
+        source = self.found.source
+        if (source.timestamp_extractor or self._extractor) is not None:
+            raise Unlike("its timestamp extractor is a function")
+        if source.carries_changes:
+            raise Unlike("it reads changes of a table")
+        types = type_read(self._serdes[0]), type_read(self._serdes[1])
+        self.found.types = types
+        self._below(source.name, SOURCE, types, (True, True))
+
+    def _below(self, name: str, step: int, types: Types, as_read: tuple[bool, bool]) -> None:
+        """Lower what stands below a step; `as_read` tells whether key and value are the source's still."""
+        for node in self._children.get(name, []):
+            try:
+                if isinstance(node, Sink):
+                    self.found.outputs.append(self._output(node, step, types, as_read))
+                    self.found.nodes.add(node.name)
+                    continue
+                assert isinstance(node, ProcessorNode)
+                self._lower(node, step, types, as_read)
+            except Unlike as error:
+                self.found.reasons[node.name] = str(error)
+                self._leave(step, [node])
+
+    def _leave(self, step: int, nodes: Sequence[TopologyNode]) -> None:
+        """Leave steps and all below them to Python."""
+        self.found.to_python.add(step)
+        pending = list(nodes)
+        while pending:
+            node = pending.pop()
+            self.found.reasons.setdefault(node.name, "it stands behind a step in Python")
+            below = self._children.get(node.name, [])
+            pending += [each for each in below if each.name not in self.found.reasons]
+
+    def _lower(
+        self, node: ProcessorNode, step: int, types: Types, as_read: tuple[bool, bool]
+    ) -> None:
+        supplier: Any = node.supplier
+        if isinstance(supplier, stateless.Branch):
+            self._branch(node, supplier, (step, types, as_read))
+            return
+        key, value = types
+        if isinstance(supplier, stateless.Filter):
+            test = self._condition(supplier.predicate, types)
+            made = Step(step, node.name, ((test, not supplier.negate),))
+        elif isinstance(supplier, stateless.SelectKey):
+            made = Step(step, node.name, key=_expression(supplier.mapper))
+            key, as_read = self._mapped(made.key, types), (False, as_read[1])
+        elif isinstance(supplier, stateless.Map):
+            pair = supplier.mapper
+            if not isinstance(pair, Pair):
+                raise Unlike(_FUNCTION)
+            made = Step(step, node.name, key=_expression(pair.key), value=_expression(pair.value))
+            key, value = self._mapped(made.key, types), self._mapped(made.value, types)
+            as_read = False, False
+        elif isinstance(supplier, stateless.MapValues):
+            made = Step(step, node.name, value=_expression(supplier.mapper))
+            value, as_read = self._mapped(made.value, types), (as_read[0], False)
+        elif isinstance(supplier, stateless.PassThrough):
+            made = Step(step, node.name)
+        else:
+            raise Unlike(_FUNCTION)
+        self._below(node.name, self._add(made), (key, value), as_read)
+
+    def _branch(
+        self,
+        node: ProcessorNode,
+        supplier: stateless.Branch,
+        place: tuple[int, Types, tuple[bool, bool]],
+    ) -> None:
+        step, types, as_read = place
+        tests = [self._condition(each, types) for each in supplier.predicates]
+        self.found.nodes.add(node.name)
+        arms = [*zip(supplier.children, range(len(tests)), strict=True)]
+        if supplier.default_child is not None:
+            arms.append((supplier.default_child, len(tests)))
+        for child, number in arms:
+            conditions = [(each, False) for each in tests[:number]]
+            conditions += [(each, True) for each in tests[number : number + 1]]
+            self._below(child, self._add(Step(step, child, tuple(conditions))), types, as_read)
+
+    def _add(self, step: Step) -> int:
+        steps = self.found.steps
+        if len(steps) >= _STEPS_MAX:
+            raise Unlike("there are too many steps")
+        steps.append(step)
+        self.found.nodes.add(step.node)
+        return len(steps) - 1
+
+    def _type(self, expression: Expression | None, types: Types) -> ColumnType:
+        if isinstance(expression, Column):
+            return type_of(expression, *types)
+        assert expression is not None
+        assert self._spark_type is not None, "where pyspark's expressions are, Spark is"
+        return self._spark_type(expression, *types)
+
+    def _condition(self, function: Any, types: Types) -> Expression:
+        expression = _expression(function)
+        kind = self._type(expression, types)
+        if kind not in (Scalar.FLAG, Scalar.NOTHING):
+            raise Unlike("a condition that is neither true nor false is Python's")
+        return expression
+
+    def _mapped(self, expression: Expression | None, types: Types) -> ColumnType:
+        kind = self._type(expression, types)
+        if isinstance(kind, Structure) and not kind.made:
+            raise Unlike("an object as a whole is Python's")
+        if isinstance(kind, Structure) and not _is_plain(kind):
+            raise Unlike("a struct with an object in it is Python's")
+        return kind
+
+    def _output(self, sink: Sink, step: int, types: Types, as_read: tuple[bool, bool]) -> Output:
+        if not isinstance(sink.topic, str):
+            raise Unlike("its topic is a function's")
+        if sink.partitioner is not None:
+            raise Unlike("its partitioner is a function")
+        if sink.carries_changes:
+            raise Unlike("it writes changes of a table")
+        defaults = self._kind.application.settings.defaults
+        topic = self._kind.application.topic_name(sink.topic)
+        key = resolve(sink.key, defaults.key).of(topic, is_key=True)
+        value = resolve(sink.value, defaults.value).of(topic, is_key=False)
+        ways = [
+            _way(serde, kind, same and serde is read)
+            for serde, kind, same, read in zip(
+                (key, value), types, as_read, self._serdes, strict=True
+            )
+        ]
+        return Output(step, sink, topic, ways[0], ways[1], (key, value))
+
+
+def _expression(function: Any) -> Expression:
+    if isinstance(function, Evaluated):
+        return function.column
+    if isinstance(function, OfSpark):
+        return function
+    raise Unlike(_FUNCTION)
+
+
+def _is_plain(kind: Structure) -> bool:
+    """Return whether an expression made all that is in a structure."""
+    inner = [each for each in kind.fields.values() if isinstance(each, Structure)]
+    return all(each.made and _is_plain(each) for each in inner)
+
+
+def _way(serde: Serde[Any], kind: ColumnType, as_read: bool) -> Way:
+    """Return how a serde writes values of a type; Unlike where it may not take them."""
+    if as_read and isinstance(kind, Scalar):
+        return Way.AS_READ
+    if isinstance(kind, Structure) and not kind.made:
+        raise Unlike(f"{serde!r} writes an object")
+    ways = {
+        (STRING, Scalar.TEXT): Way.TEXT,
+        (BYTES, Scalar.BYTES): Way.TEXT,
+        (INTEGER, Scalar.INT): Way.INTEGER,
+        (LONG, Scalar.INT): Way.LONG,
+        (DOUBLE, Scalar.FLOAT): Way.SERDE,
+    }
+    for (known, taken), way in ways.items():
+        if serde is known and kind in (taken, Scalar.NOTHING):
+            return way
+    if writes_json(serde) and kind is not Scalar.BYTES:
+        return Way.SERDE
+    named = "an object" if isinstance(kind, Structure) else kind.value
+    raise Unlike(f"{serde!r} writes {named}")

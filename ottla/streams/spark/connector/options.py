@@ -1,0 +1,391 @@
+"""The options of the Spark source and sink: Kafka connector names, checked, each a typed value.
+
+One table of rows says which options there are and where they apply; what is not in it is refused by name,
+with the nearest known one. Spark hands option names over in lower case, so that rows are found by that
+and named to people as they are written in the documentation. No Spark in here.
+"""
+
+import difflib
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from ottla.base.errors import ConfigError
+from ottla.client.admin.offsets import EARLIEST, LATEST, TopicPartition
+from ottla.client.bootstrap import parse_bootstrap
+from ottla.client.fetcher import FetchSettings
+from ottla.client.sender import SendSettings
+from ottla.streams.model.durations import milliseconds
+from ottla.wire.records.compression import CODECS
+
+Offsets = dict[TopicPartition, int]
+
+
+class Use(Enum):
+    """What the options were given to."""
+
+    BATCH_READ = "reading a batch"
+    STREAM_READ = "reading a stream"
+    WRITE = "writing"
+
+
+_BATCH = frozenset({Use.BATCH_READ})
+_STREAM = frozenset({Use.STREAM_READ})
+_READ = _BATCH | _STREAM
+_WRITE = frozenset({Use.WRITE})
+_ALL = _READ | _WRITE
+
+
+@dataclass(frozen=True)
+class OptionRow:
+    """One option: its name as documented, where it may stand, how its text is read, what it is for."""
+
+    name: str
+    uses: frozenset[Use]
+    parse: Callable[[str], Any]
+    doc: str
+
+
+def _text(value: str) -> str:
+    if not value.strip():
+        raise ValueError("it is empty")
+    return value.strip()
+
+
+def _boolean(value: str) -> bool:
+    if value.strip().lower() not in ("true", "false"):
+        raise ValueError("write true or false")
+    return value.strip().lower() == "true"
+
+
+def _integer(value: str) -> int:
+    try:
+        return int(value)
+    except ValueError:
+        raise ValueError("write a whole number") from None
+
+
+def _positive(value: str) -> int:
+    number = _integer(value)
+    if number <= 0:
+        raise ValueError("it must be above 0")
+    return number
+
+
+def _milliseconds(value: str) -> int:
+    number = _integer(value)
+    if number < 0:
+        raise ValueError("it is milliseconds since 1970, not below 0")
+    return number
+
+
+def _duration(value: str) -> int:
+    return milliseconds(value.strip().lower())
+
+
+def _one_of(*choices: str) -> Callable[[str], str]:
+    def parse(value: str) -> str:
+        if value.strip().lower() not in choices:
+            raise ValueError(f"choose of {', '.join(choices)}")
+        return value.strip().lower()
+
+    return parse
+
+
+def _topics(value: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in value.split(",") if name.strip())
+    if not names:
+        raise ValueError("name at least one topic")
+    return names
+
+
+def _pattern(value: str) -> re.Pattern[str]:
+    try:
+        return re.compile(value)
+    except re.error as error:
+        raise ValueError(f"it is no regular expression: {error}") from None
+
+
+def _json_of_topics(value: str) -> Mapping[str, Any]:
+    try:
+        parsed = json.loads(value)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"it is no JSON: {error}") from None
+    if not isinstance(parsed, dict) or not parsed:
+        raise ValueError('write a JSON object by topic, as in {"flights": …}')
+    return parsed
+
+
+def _assignment(value: str) -> tuple[TopicPartition, ...]:
+    found = []
+    for topic, partitions in _json_of_topics(value).items():
+        if not isinstance(partitions, list) or not all(isinstance(n, int) for n in partitions):
+            raise ValueError('write the partitions as a list, as in {"flights": [0, 1]}')
+        found += [(topic, partition) for partition in partitions]
+    return tuple(sorted(found))
+
+
+def _by_partition(value: str) -> Offsets:
+    found: Offsets = {}
+    for topic, offsets in _json_of_topics(value).items():
+        if not isinstance(offsets, dict):
+            raise ValueError('write a number for each partition, as in {"flights": {"0": 23}}')
+        for partition, number in offsets.items():
+            if not (partition.isdecimal() and isinstance(number, int)):
+                raise ValueError('write a number for each partition, as in {"flights": {"0": 23}}')
+            found[topic, int(partition)] = number
+    return found
+
+
+def _starting(value: str) -> Offsets | int:
+    named = {"earliest": EARLIEST, "latest": LATEST}.get(value.strip().lower())
+    return _by_partition(value) if named is None else named
+
+
+def _ending(value: str) -> Offsets | int:
+    if value.strip().lower() == "latest":
+        return LATEST
+    found = _by_partition(value)
+    if EARLIEST in found.values():
+        raise ValueError("-2 (earliest) is no place to end")
+    return found
+
+
+def _codec(value: str) -> int:
+    return CODECS[_one_of(*CODECS)(value)]
+
+
+def _acks(value: str) -> str:
+    return _one_of("all", "-1")(value)
+
+
+def _always(expected: bool) -> Callable[[str], bool]:
+    def parse(value: str) -> bool:
+        if _boolean(value) is not expected:
+            raise ValueError(f"it is always {str(expected).lower()}")
+        return expected
+
+    return parse
+
+
+OPTIONS = (
+    OptionRow("kafka.bootstrap.servers", _ALL, _text, "Brokers, as in host:port,host:port."),
+    OptionRow("bootstrap", _ALL, _text, "The same, shorter."),
+    OptionRow("kafka.client.id", _ALL, _text, "The name that the brokers see; ottla-spark."),
+    OptionRow("subscribe", _READ, _topics, "Topics to read, separated by commas."),
+    OptionRow("subscribePattern", _READ, _pattern, "Read the topics whose whole name matches."),
+    OptionRow("assign", _READ, _assignment, 'Partitions to read: {"flights": [0, 1]}.'),
+    OptionRow(
+        "startingOffsets",
+        _READ,
+        _starting,
+        "earliest (batches), latest (streams), or JSON; -2 is earliest, -1 latest.",
+    ),
+    OptionRow("startingTimestamp", _READ, _milliseconds, "Start at this time (ms)."),
+    OptionRow(
+        "startingOffsetsByTimestamp", _READ, _by_partition, "Start at a time (ms) by partition."
+    ),
+    OptionRow(
+        "startingOffsetsByTimestampStrategy",
+        _READ,
+        _one_of("error", "latest"),
+        "What to do where no record is as late: error, or start at the end.",
+    ),
+    OptionRow("endingOffsets", _BATCH, _ending, "latest, or JSON; -1 is latest."),
+    OptionRow("endingTimestamp", _BATCH, _milliseconds, "End before this time (ms)."),
+    OptionRow(
+        "endingOffsetsByTimestamp", _BATCH, _by_partition, "End before a time (ms) by partition."
+    ),
+    OptionRow("maxOffsetsPerTrigger", _STREAM, _positive, "Records a micro-batch at most."),
+    OptionRow(
+        "maxBytesPerTrigger", _STREAM, _positive, "Bytes a micro-batch at most, about, as stored."
+    ),
+    OptionRow(
+        "minOffsetsPerTrigger", _STREAM, _positive, "Wait until there are so many new records."
+    ),
+    OptionRow(
+        "maxTriggerDelay", _STREAM, _duration, "But no longer than this, as in 10s or 5m; 15m."
+    ),
+    OptionRow(
+        "kafka.group.id",
+        _STREAM,
+        _text,
+        "Show the progress as this consumer group; nothing reads it.",
+    ),
+    OptionRow("group.id", _STREAM, _text, "The same, shorter."),
+    OptionRow(
+        "minPartitions", _READ, _positive, "Split the reading into this many tasks at least."
+    ),
+    OptionRow("maxRecordsPerPartition", _READ, _positive, "Records for one task at most."),
+    OptionRow("includeHeaders", _READ, _boolean, "Have the column headers; false."),
+    OptionRow("failOnDataLoss", _READ, _boolean, "Fail where records were deleted unread; true."),
+    OptionRow(
+        "kafkaConsumer.pollTimeoutMs", _READ, _positive, "How long nothing may come; 120000."
+    ),
+    OptionRow(
+        "kafka.isolation.level",
+        _READ,
+        _one_of("read_uncommitted", "read_committed"),
+        "read_committed leaves out open and aborted transactions; read_uncommitted.",
+    ),
+    OptionRow(
+        "kafka.max.partition.fetch.bytes", _READ, _positive, "Bytes to ask for at once; 4194304."
+    ),
+    OptionRow("kafka.fetch.max.wait.ms", _READ, _positive, "How long a broker may wait; 500."),
+    OptionRow("topic", _WRITE, _text, "Write to this topic, whatever the column topic says."),
+    OptionRow("includeTimestamp", _WRITE, _boolean, "Write the column timestamp; false: now."),
+    OptionRow(
+        "processingGuarantee",
+        _WRITE,
+        _one_of("at_least_once", "exactly_once"),
+        "exactly_once writes each batch of a stream in transactions, once; at_least_once.",
+    ),
+    OptionRow(
+        "kafka.transaction.timeout.ms",
+        _WRITE,
+        _positive,
+        "When brokers abort a batch of exactly_once; twice what one may take; 900000.",
+    ),
+    OptionRow("kafka.compression.type", _WRITE, _codec, "none, gzip, snappy, lz4 or zstd; none."),
+    OptionRow("kafka.batch.size", _WRITE, _positive, "Bytes of a batch uncompressed; 900000."),
+    OptionRow("kafka.delivery.timeout.ms", _WRITE, _positive, "How long a batch may take; 120000."),
+    OptionRow("kafka.acks", _WRITE, _acks, "Always all."),
+    OptionRow("kafka.enable.idempotence", _WRITE, _always(True), "Always true."),
+    # What Spark itself is told through options of the same call.
+    OptionRow("checkpointLocation", _ALL, _text, "Where Spark keeps a query's progress."),
+    OptionRow("queryName", _ALL, _text, "What Spark calls the query."),
+)
+_ROWS = {row.name.lower(): row for row in OPTIONS}
+
+# Options of Spark's Kafka connector that this source does without, and why.
+_NOT_OURS = {
+    "groupidprefix": "kafka.group.id names the group that shows the progress of a stream",
+    "fetchoffset.numretries": "offsets are asked for until the time-out",
+    "fetchoffset.retryintervalms": "offsets are asked for until the time-out",
+}
+
+
+class SparkOptions:
+    """The options of one source or sink; ConfigError for what is unknown, misplaced or unusable."""
+
+    def __init__(self, given: Mapping[str, str], use: Use) -> None:
+        self.use = use
+        self._values: dict[str, Any] = {}
+        for name, text in given.items():
+            row = _find(name, use)
+            try:
+                self._values[row.name] = row.parse(text)
+            except ValueError as error:
+                raise ConfigError(f"Option {row.name} cannot be {text!r}: {error}.") from None
+        if use is not Use.WRITE:
+            self._check_sources()
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return an option's value by its documented name."""
+        assert name.lower() in _ROWS, name
+        return self._values.get(name, default)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._values
+
+    @property
+    def bootstrap(self) -> str:
+        """Return the brokers to begin with."""
+        found: str | None = self.get("kafka.bootstrap.servers", self.get("bootstrap"))
+        if found is None:
+            raise ConfigError(
+                "Option kafka.bootstrap.servers is missing: name a broker, host:port."
+            )
+        parse_bootstrap(found)
+        return found
+
+    @property
+    def group_id(self) -> str | None:
+        """Return the group that shows the progress, if one is wanted."""
+        found: str | None = self.get("kafka.group.id", self.get("group.id"))
+        return found
+
+    @property
+    def client_id(self) -> str:
+        """Return what the brokers are told."""
+        return str(self.get("kafka.client.id", "ottla-spark"))
+
+    @property
+    def timeout_s(self) -> float:
+        """Return how long nothing may happen, in seconds."""
+        name = (
+            "kafka.delivery.timeout.ms" if self.use is Use.WRITE else "kafkaConsumer.pollTimeoutMs"
+        )
+        return float(self.get(name, 120_000)) / 1000
+
+    @property
+    def fetch_settings(self) -> FetchSettings:
+        """Return how to fetch."""
+        return FetchSettings(
+            fetch_bytes=self.get("kafka.max.partition.fetch.bytes", FetchSettings.fetch_bytes),
+            max_wait_ms=self.get("kafka.fetch.max.wait.ms", FetchSettings.max_wait_ms),
+            timeout_s=self.timeout_s,
+            read_committed=self.reads_committed,
+            skips_lost=not self.get("failOnDataLoss", True),
+        )
+
+    @property
+    def reads_committed(self) -> bool:
+        """Tell whether open and aborted transactions are left out."""
+        return bool(self.get("kafka.isolation.level") == "read_committed")
+
+    @property
+    def is_exactly_once(self) -> bool:
+        """Tell whether batches are written in transactions."""
+        return bool(self.get("processingGuarantee") == "exactly_once")
+
+    @property
+    def transaction_ms(self) -> int:
+        """Return after how many milliseconds the brokers abort a transaction."""
+        return int(self.get("kafka.transaction.timeout.ms", 900_000))
+
+    @property
+    def send_settings(self) -> SendSettings:
+        """Return how to send."""
+        return SendSettings(
+            batch_bytes=self.get("kafka.batch.size", SendSettings.batch_bytes),
+            compression=self.get("kafka.compression.type", CODECS["none"]),
+            timeout_s=self.timeout_s,
+        )
+
+    def _check_sources(self) -> None:
+        sources = ("subscribe", "subscribePattern", "assign")
+        given = [name for name in sources if name in self]
+        if len(given) != 1:
+            what = "none of them is" if not given else f"{' and '.join(given)} are"
+            raise ConfigError(f"Give one of subscribe, subscribePattern and assign: {what} given.")
+        # As Kafka's connector has it: a batch cannot begin where everything ends.
+        starting = self.get("startingOffsets")
+        numbers = starting.values() if isinstance(starting, dict) else (starting,)
+        if self.use is Use.BATCH_READ and LATEST in numbers:
+            raise ConfigError("Option startingOffsets cannot be latest where a batch is read.")
+
+
+def _find(name: str, use: Use) -> OptionRow:
+    row = _ROWS.get(name.lower())
+    if row is None:
+        raise ConfigError(_unknown(name, use))
+    if use not in row.uses:
+        places = " and ".join(sorted(place.value for place in row.uses))
+        raise ConfigError(f"Option {row.name} is for {places}, not for {use.value}.")
+    return row
+
+
+def _unknown(name: str, use: Use) -> str:
+    reason = _NOT_OURS.get(name.lower())
+    if reason is not None:
+        return f"Option {name} is not offered: {reason}."
+    fitting = [key for key, row in _ROWS.items() if use in row.uses]
+    near = difflib.get_close_matches(name.lower(), fitting, n=1, cutoff=0.6)
+    if near:
+        return f"There is no option {name}. Is {_ROWS[near[0]].name} meant?"
+    names = ", ".join(sorted(_ROWS[key].name for key in fitting))
+    return f"There is no option {name}. For {use.value} there are: {names}."

@@ -1,0 +1,230 @@
+"""Asks the cluster what the source's options mean: which partitions, from which offset, up to which.
+
+Used where Spark plans (the driver's planner process); tasks never come here. Errors name the topic and say what
+to change. Semantics are those of Spark's Kafka connector (KafkaOffsetReaderAdmin): a timestamp stands before
+JSON by timestamp, and that before offsets; JSON names every partition.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from types import TracebackType
+
+from ottla.base.errors import ApiError, ConfigError, ErrorCode
+from ottla.client.admin.answers import check
+from ottla.client.admin.offsets import (
+    EARLIEST,
+    LATEST,
+    READ_COMMITTED,
+    READ_UNCOMMITTED,
+    TopicPartition,
+    list_offsets,
+)
+from ottla.client.brokers import Brokers
+from ottla.streams.spark.connector.options import SparkOptions, Use
+from ottla.streams.spark.connector.ranges import OffsetRange, Offsets
+from ottla.wire.messages.describe_log_dirs import (
+    DescribableLogDirTopic,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+)
+
+_PATIENCE_S = 15.0
+
+
+class Positions:
+    """The partitions a source reads, and offsets in them; a context manager that keeps connections."""
+
+    def __init__(self, options: SparkOptions) -> None:
+        self._options = options
+        self._isolation_level = READ_COMMITTED if options.reads_committed else READ_UNCOMMITTED
+        # A batch tells at once what is wrong; a stream outlives brokers that are gone for a while.
+        patience_s = options.timeout_s if options.use is Use.STREAM_READ else _PATIENCE_S
+        self._brokers = Brokers(
+            options.bootstrap, client_id=options.client_id, timeout_s=patience_s
+        )
+        self.known: frozenset[TopicPartition] = frozenset()
+        """What `partitions` found last."""
+
+    def __enter__(self) -> "Positions":
+        """Return itself; connections are made when they are needed."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close the connections."""
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections; idempotent."""
+        self._brokers.close()
+
+    def partitions(self) -> list[TopicPartition]:
+        """Return the partitions as they are now: topics and partitions may come later."""
+        found = self._brokers.retry(self._partitions)
+        self.known = frozenset(found)
+        return found
+
+    def sizes(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Return how many bytes the partitions hold, as they are stored (DescribeLogDirs)."""
+        wanted = list(partitions)
+        return self._brokers.retry(lambda: self._sizes(wanted))
+
+    def rows_of(self, max_bytes: int, new: Offsets) -> int:
+        """Return how many of the new records are about so many bytes, at least one.
+
+        A record is taken for as large as those of its partition are on average.
+        """
+        filled = {key: count for key, count in new.items() if count > 0}
+        if not filled:
+            return 1
+        first, last, held = self.earliest(filled), self.latest(filled), self.sizes(filled)
+        total = sum(
+            held.get(key, 0) * count / max(last[key] - first[key], count)
+            for key, count in filled.items()
+        )
+        return max(1, int(sum(filled.values()) * min(1.0, max_bytes / max(total, 1))))
+
+    def _sizes(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        found: dict[TopicPartition, int] = {}
+        by_leader: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+        for (topic, partition), leader in self._brokers.leaders(partitions).items():
+            by_leader[leader][topic].append(partition)
+        for leader, asked in by_leader.items():
+            topics = [
+                DescribableLogDirTopic(topic=name, partitions=rows) for name, rows in asked.items()
+            ]
+            request = DescribeLogDirsRequest(topics=topics)
+            response = self._brokers.ask_node(leader, request, DescribeLogDirsResponse)
+            for directory in response.results:
+                check(directory.error_code, subject=directory.log_dir)
+                found |= _sizes_in(directory)
+        return found
+
+    def _partitions(self) -> list[TopicPartition]:
+        assigned: tuple[TopicPartition, ...] | None = self._options.get("assign")
+        pattern = self._options.get("subscribePattern")
+        if assigned is not None:
+            known = set(self._of_topics(sorted({topic for topic, _ in assigned})))
+            missing = [key for key in assigned if key not in known]
+            if missing:
+                topic, partition = missing[0]
+                raise ConfigError(f"Option assign: topic {topic!r} has no partition {partition}.")
+            return list(assigned)
+        if pattern is not None:
+            rows = self._brokers.metadata(None).topics
+            names = [row.name for row in rows if row.name and not row.is_internal]
+            return self._of_topics(sorted(name for name in names if pattern.fullmatch(name)))
+        return self._of_topics(self._options.get("subscribe"))
+
+    def _of_topics(self, names: Sequence[str]) -> list[TopicPartition]:
+        if not names:
+            return []
+        found: list[TopicPartition] = []
+        for row in self._brokers.metadata(names).topics:
+            if row.error_code:
+                code = ErrorCode(row.error_code)
+                raise ApiError(code, f"Topic {row.name!r}: {code.message}")
+            found += [(row.name or "", each.partition_index) for each in row.partitions]
+        return sorted(found)
+
+    def earliest(self, partitions: Iterable[TopicPartition]) -> Offsets:
+        """Return where the partitions begin."""
+        return self._list(dict.fromkeys(partitions, EARLIEST))
+
+    def latest(self, partitions: Iterable[TopicPartition]) -> Offsets:
+        """Return where they end, for this source: before open transactions if it reads committed."""
+        return self._list(dict.fromkeys(partitions, LATEST))
+
+    def at(self, partitions: Iterable[TopicPartition], time_ms: int) -> Offsets:
+        """Return where the first record of a time or later is; -1 where there is none."""
+        return self._list(dict.fromkeys(partitions, time_ms))
+
+    def _list(self, timestamps: Offsets) -> Offsets:
+        found = list_offsets(self._brokers, timestamps, isolation_level=self._isolation_level)
+        return {key: answer.offset for key, answer in found.items()}
+
+    def starting(self, partitions: Sequence[TopicPartition]) -> Offsets:
+        """Return where the options say to start."""
+        default = EARLIEST if self._options.use is Use.BATCH_READ else LATEST
+        return self._resolve("starting", partitions, default)
+
+    def ending(self, partitions: Sequence[TopicPartition]) -> Offsets:
+        """Return where the options say to end."""
+        return self._resolve("ending", partitions, LATEST)
+
+    def _resolve(self, which: str, partitions: Sequence[TopicPartition], default: int) -> Offsets:
+        moment = self._options.get(f"{which}Timestamp")
+        if moment is not None:
+            return self._at_moments(which, dict.fromkeys(partitions, moment))
+        moments = self._options.get(f"{which}OffsetsByTimestamp")
+        if moments is not None:
+            _check_names(f"{which}OffsetsByTimestamp", moments, partitions)
+            return self._at_moments(which, moments)
+        given = self._options.get(f"{which}Offsets", default)
+        if isinstance(given, int):
+            return self._list(dict.fromkeys(partitions, given))
+        _check_names(f"{which}Offsets", given, partitions)
+        numbers: Offsets = dict(given)
+        named = {key: offset for key, offset in numbers.items() if offset in (EARLIEST, LATEST)}
+        return numbers | self._list(named)
+
+    def _at_moments(self, which: str, moments: Offsets) -> Offsets:
+        found = self._list(moments)
+        late = [key for key, offset in found.items() if offset < 0]
+        strategy = self._options.get("startingOffsetsByTimestampStrategy", "error")
+        if late and which == "starting" and strategy == "error":
+            topic, partition = late[0]
+            raise ConfigError(
+                f"{topic}-{partition} holds no record of {moments[late[0]]} (ms) or later. Give the "
+                "option startingOffsetsByTimestampStrategy=latest to start at its end."
+            )
+        return found | self.latest(late)
+
+    def ranges(self, starts: Offsets, ends: Offsets) -> list[OffsetRange]:
+        """Return what a batch reads, held against what the partitions hold.
+
+        Where the options ask for what is not there: ApiError OFFSET_OUT_OF_RANGE, or with
+        failOnDataLoss=false what there is of it.
+        """
+        earliest, latest = self.earliest(ends), self.latest(ends)
+        found = []
+        for key in sorted(ends):
+            start, end = max(starts[key], earliest[key]), min(ends[key], latest[key])
+            if (start, end) != (starts[key], ends[key]) and starts[key] < ends[key]:
+                reason = (
+                    f"{key[0]}-{key[1]} holds offsets {earliest[key]} to {latest[key]}, not all "
+                    f"from {starts[key]} to {ends[key]}."
+                )
+                self.tell_data_loss(reason)
+            found.append(OffsetRange(*key, start, max(start, end)))
+        return found
+
+    def tell_data_loss(self, reason: str) -> None:
+        """Raise ApiError OFFSET_OUT_OF_RANGE unless the options say to go on."""
+        if self._options.get("failOnDataLoss", True):
+            advice = "Give the option failOnDataLoss=false to read what there is."
+            if self._options.use is Use.STREAM_READ:
+                advice += " Or begin anew: another checkpointLocation, and startingOffsets."
+            raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{reason} {advice}")
+
+
+def _sizes_in(directory: DescribeLogDirsResult) -> dict[TopicPartition, int]:
+    return {
+        (topic.name, row.partition_index): row.partition_size
+        for topic in directory.topics
+        for row in topic.partitions
+        if not row.is_future_key
+    }
+
+
+def _check_names(option: str, given: Offsets, partitions: Sequence[TopicPartition]) -> None:
+    missing, unknown = set(partitions) - set(given), set(given) - set(partitions)
+    for keys, what in ((missing, "does not name"), (unknown, "names, though it is not read,")):
+        if keys:
+            topic, partition = min(keys)
+            raise ConfigError(f"Option {option} {what} partition {partition} of {topic!r}.")

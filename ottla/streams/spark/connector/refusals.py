@@ -1,0 +1,83 @@
+"""What brokers refuse, shown to the application's production exception handler, in the task that writes.
+
+The records come from many tasks, as bytes: which source record each was made of is not known any more.
+"""
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from ottla.base.errors import ApiError
+from ottla.client.sender import TOPIC_REFUSALS
+from ottla.streams.model.raw import ProducedRecord
+from ottla.streams.settings.handlers import ErrorHandlerContext, ExceptionHandlers, Result
+from ottla.wire.records.columnar_arrays import HEADERS_TYPE
+from ottla.wire.records.columnar_encoding import Rows
+
+
+class Refusals:
+    """Asks the handler about refused records, and collects the dead letters that it wants written."""
+
+    def __init__(self, handlers: ExceptionHandlers) -> None:
+        self._handlers = handlers
+        self._letters: list[ProducedRecord] = []
+        self._topics: dict[str, ApiError] = {}
+        self._letter_topics: frozenset[str] = frozenset()
+
+    def ask(self, topic: str, rows: Rows, error: ApiError) -> None:
+        """Return where the application goes on without the rows; the error where it does not."""
+        if topic in self._letter_topics:
+            raise error
+        if error.code in TOPIC_REFUSALS:
+            self._topics[topic] = error
+        for record in _records(topic, rows):
+            context = ErrorHandlerContext(
+                None,
+                -1,
+                -1,
+                record.headers,
+                f"the sink of {topic}",
+                record.timestamp,
+                record.key,
+                record.value,
+                self._handlers.dead_letter_queue_topic_name,
+            )
+            response = self._handlers.production.handle_error(context, record, error)
+            if response.result is Result.FAIL:
+                raise error
+            self._letters += response.dead_letter_queue_records
+
+    def of_topic(self, topic: str) -> ApiError | None:
+        """Return why nothing can be written to a topic, if that is known."""
+        return self._topics.get(topic)
+
+    def take_letters(self) -> pa.Table | None:
+        """Return the dead letters as they are written, None where there are none; they are not to be refused."""
+        letters, self._letters = self._letters, []
+        if not letters:
+            return None
+        self._letter_topics = frozenset(each.topic for each in letters)
+        headers = [
+            [{"key": key, "value": value} for key, value in each.headers] for each in letters
+        ]
+        times = pa.array([each.timestamp * 1000 for each in letters], pa.timestamp("us", "UTC"))
+        return pa.table(
+            {
+                "topic": pa.array([each.topic for each in letters], pa.string()),
+                "partition": pa.array([each.partition for each in letters], pa.int32()),
+                "timestamp": times,
+                "key": pa.array([each.key for each in letters], pa.binary()),
+                "value": pa.array([each.value for each in letters], pa.binary()),
+                "headers": pa.array(headers, HEADERS_TYPE),
+            }
+        )
+
+
+def _records(topic: str, rows: Rows) -> Iterator[ProducedRecord]:
+    count = len(rows.values)
+    keys = [None] * count if rows.keys is None else rows.keys.to_pylist()
+    headers = [None] * count if rows.headers is None else rows.headers.to_pylist()
+    columns = keys, rows.values.to_pylist(), rows.timestamps.tolist(), headers
+    for key, value, timestamp, entries in zip(*columns, strict=True):
+        pairs = tuple((each["key"], each["value"]) for each in entries or ())
+        yield ProducedRecord(topic, key, value, timestamp, pairs)

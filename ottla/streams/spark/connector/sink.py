@@ -1,0 +1,340 @@
+"""Writes data frames to topics: the sink of the Data Source `ottla`, in batches and in streams.
+
+Each task is an idempotent producer that writes by column with acks=all, so that a task leaves no doubles of
+its own. With processingGuarantee=at_least_once a task that Spark runs again writes again, as with Spark's Kafka
+sink; with exactly_once every micro-batch of a stream is written in transactions, once (`exactly_once.py`). Columns
+are those of Spark's Kafka connector: value, and key, topic, partition and headers where they are there.
+"""
+
+import itertools
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark import TaskContext
+from pyspark.sql.datasource import (
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
+from pyspark.sql.types import StructType
+
+from ottla.base.errors import ApiError, ConfigError
+from ottla.client.brokers import Brokers
+from ottla.client.sender import TOPIC_REFUSALS, ColumnSender
+from ottla.client.transaction import Transaction
+from ottla.streams.spark.connector.exactly_once import (
+    Attempt,
+    Share,
+    abort_shares,
+    commit_shares,
+    write_share,
+)
+from ottla.streams.spark.connector.options import SparkOptions
+from ottla.streams.spark.connector.refusals import Refusals
+from ottla.streams.spark.connector.workers import settle_after_work
+from ottla.wire.records.columnar_arrays import HEADERS_TYPE
+from ottla.wire.records.columnar_encoding import Rows
+from ottla.wire.records.columnar_partitioner import partitions_of
+from ottla.wire.records.columnar_varints import Integers
+
+_KINDS: Mapping[str, tuple[str, ...]] = {
+    "value": ("binary", "string"),
+    "key": ("binary", "string"),
+    "topic": ("string",),
+    "partition": ("int",),
+    "headers": ("array<struct<key:string,value:binary>>",),
+    "timestamp": ("timestamp",),
+}
+# Spark hands over some 10 000 rows at a time; more of them make fuller batches.
+_GATHER_BYTES = 4 * 1024 * 1024
+# What Spark tells its tasks; the job group of a streaming query is the id of its run.
+_QUERY_ID = "sql.streaming.queryId"
+_BATCH_ID = "streaming.sql.batchId"
+_RUN_ID = "spark.jobGroup.id"
+
+
+@dataclass
+class Written(WriterCommitMessage):
+    """What a task wrote; its share of a batch that is written exactly once."""
+
+    records: int
+    share: Share | None = None
+
+
+class _Sink:
+    """Writes what each task is given; made in the driver, where wrong columns are refused."""
+
+    def __init__(self, options: SparkOptions, schema: StructType) -> None:
+        self._options = options
+        self._columns = _check_columns(options, schema)
+        # A missing address is refused in the driver, too.
+        _ = options.bootstrap
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        """Write all rows of a task; they are acknowledged by all in-sync replicas on return."""
+        with self._brokers() as brokers:
+            return Written(self._send(brokers, _gather(iterator, self._columns), None))
+
+    def _brokers(self) -> Brokers:
+        options = self._options
+        return Brokers(options.bootstrap, client_id=options.client_id)
+
+    def _refusals(self) -> Refusals | None:
+        """Return who is asked about records that brokers refuse; without anybody they are an error."""
+        return None
+
+    def _send(
+        self, brokers: Brokers, tables: Iterator[pa.Table], transaction: Transaction | None
+    ) -> int:
+        refusals = self._refusals()
+        ask = None if refusals is None else refusals.ask
+        with ColumnSender(brokers, self._options.send_settings, transaction, ask) as sender:
+            router = _Router(sender, self._options, self._columns, refusals)
+            for table in tables:
+                router.send(table)
+            sender.flush()
+            letters = None if refusals is None else refusals.take_letters()
+            if letters is not None:
+                router.send(letters)
+                sender.flush()
+            settle_after_work()
+            return sender.records_sent
+
+
+class BatchSink(_Sink, DataSourceArrowWriter):
+    """The writer of one batch."""
+
+    def __init__(self, options: SparkOptions, schema: StructType) -> None:
+        super().__init__(options, schema)
+        if options.is_exactly_once:
+            raise ConfigError(
+                "Option processingGuarantee=exactly_once is for streams: the batches of a stream have "
+                "numbers by which one that is run again is known."
+            )
+
+
+class StreamSink(_Sink, DataSourceStreamArrowWriter):
+    """The writer of a stream: every micro-batch runs `write` in its tasks, then `commit` in the driver."""
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        """Write all rows of a task; with exactly_once they are visible after `commit` only."""
+        if not self._options.is_exactly_once:
+            return super().write(iterator)
+        filled = (each for each in _gather(iterator, self._columns) if each.num_rows)
+        first = next(filled, None)
+        with self._brokers() as brokers:
+
+            def send(transaction: Transaction) -> int:
+                return self._send(brokers, itertools.chain([first], filled), transaction)
+
+            share = write_share(
+                brokers, _attempt(), None if first is None else send, self._options.transaction_ms
+            )
+        # What is written already is computed all the same: stages before this one keep state.
+        for _ in filled:
+            continue
+        return Written(share.records, share)
+
+    def _brokers(self) -> Brokers:
+        """Return brokers that are waited for as long as a batch may take: one that restarts must not end a stream."""
+        options = self._options
+        return Brokers(
+            options.bootstrap,
+            client_id=options.client_id,
+            timeout_s=options.timeout_s,
+            is_proven=True,
+        )
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
+        """Make a batch visible; with at_least_once it is visible already."""
+        shares = _shares(messages)
+        if shares:
+            with self._brokers() as brokers:
+                commit_shares(brokers, shares, self._options.transaction_ms)
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
+        """Make void what the tasks wrote; with at_least_once it stays, and is written again."""
+        shares = _shares(messages)
+        if shares:
+            # Who begins these transactions anew aborts them, too: nobody need wait for that here.
+            with super()._brokers() as brokers:
+                abort_shares(brokers, shares)
+
+
+def _shares(messages: Sequence[WriterCommitMessage | None]) -> list[Share]:
+    return [each.share for each in messages if isinstance(each, Written) and each.share is not None]
+
+
+def _attempt() -> Attempt:
+    context = TaskContext.get()
+    assert context is not None, "a stream is written in Spark's tasks"
+    query, run, batch = (context.getLocalProperty(name) for name in (_QUERY_ID, _RUN_ID, _BATCH_ID))
+    if query is None or run is None or batch is None:
+        raise ConfigError(
+            "This Spark does not tell its tasks query, run and batch: use at_least_once."
+        )
+    return Attempt(query, run, int(batch), context.partitionId())
+
+
+def _check_columns(options: SparkOptions, schema: StructType) -> list[str]:
+    """Return the columns that are written, of all that the data frame has."""
+    kinds = {field.name: field.dataType.simpleString() for field in schema.fields}
+    wanted = ["value", "key", "partition", "headers"]
+    wanted += [] if "topic" in options else ["topic"]
+    wanted += ["timestamp"] if options.get("includeTimestamp", False) else []
+    found = [name for name in wanted if name in kinds]
+    if "value" not in found:
+        raise ConfigError("The data frame has no column value (binary or string) to write.")
+    if "topic" in wanted and "topic" not in found:
+        raise ConfigError("Give the option topic, or the data frame a column topic.")
+    if "timestamp" in wanted and "timestamp" not in found:
+        raise ConfigError("Option includeTimestamp asks for a column timestamp: there is none.")
+    for name in found:
+        if kinds[name] not in _KINDS[name]:
+            raise ConfigError(
+                f"Column {name} is {kinds[name]}: it must be {' or '.join(_KINDS[name])}."
+            )
+    return found
+
+
+def _gather(batches: Iterator[pa.RecordBatch], columns: Sequence[str]) -> Iterator[pa.Table]:
+    gathered: list[pa.RecordBatch] = []
+    size = 0
+    for each in batches:
+        gathered.append(each.select(columns))
+        size += gathered[-1].nbytes
+        if size >= _GATHER_BYTES:
+            yield pa.Table.from_batches(gathered)
+            gathered, size = [], 0
+    if gathered:
+        yield pa.Table.from_batches(gathered)
+
+
+class _Router:
+    """Finds topic and partition of each row, and sends the rows of each together."""
+
+    def __init__(
+        self,
+        sender: ColumnSender,
+        options: SparkOptions,
+        columns: Sequence[str],
+        refusals: Refusals | None = None,
+    ) -> None:
+        self._sender = sender
+        self._refusals = refusals
+        self._topic: str | None = options.get("topic")
+        self._columns = columns
+        self._partition_counts: dict[str, int] = {}
+        self._sent: set[str] = set()
+        # Rows without a key stick to one partition for a while, as in Kafka's clients; tasks differ.
+        context = TaskContext.get()
+        self._sticky = 0 if context is None else context.partitionId()
+
+    def send(self, table: pa.Table) -> None:
+        """Send all rows."""
+        if not table.num_rows:
+            return
+        rows = self._rows(table)
+        wanted = self._column(table, "partition")
+        self._sticky += 1
+        if self._topic is not None:
+            self._send_to(self._topic, rows, wanted)
+            return
+        topics = _whole(table.column("topic")).dictionary_encode()
+        if topics.null_count:
+            raise ConfigError("A row's topic is null: say in the column topic where it goes.")
+        codes = topics.indices.to_numpy()
+        for code, topic in enumerate(topics.dictionary.to_pylist()):
+            chosen = np.flatnonzero(codes == code)
+            part = _take(rows, chosen)
+            self._send_to(topic, part, None if wanted is None else wanted.take(chosen))
+
+    def _rows(self, table: pa.Table) -> Rows:
+        keys, headers = self._column(table, "key"), self._column(table, "headers")
+        timestamps = np.full(table.num_rows, time.time_ns() // 1_000_000, np.int64)
+        given = self._column(table, "timestamp")
+        if given is not None:
+            milliseconds = pc.divide(given.cast(pa.int64()), 1000)
+            timestamps = np.where(
+                given.is_null(), timestamps, np.asarray(milliseconds.fill_null(0))
+            )
+        return Rows(
+            _whole(table.column("value")).cast(pa.binary()),
+            None if keys is None else keys.cast(pa.binary()),
+            None if headers is None else headers.cast(HEADERS_TYPE),
+            timestamps,
+        )
+
+    def _column(self, table: pa.Table, name: str) -> pa.Array | None:
+        return _whole(table.column(name)) if name in self._columns else None
+
+    def _send_to(self, topic: str, rows: Rows, wanted: pa.Array | None) -> None:
+        refusals = self._refusals
+        if refusals is None:
+            self._send_parts(topic, rows, wanted)
+            return
+        known = refusals.of_topic(topic)
+        try:
+            if known is not None:
+                raise known
+            self._send_parts(topic, rows, wanted)
+        except ApiError as error:
+            # What is said of the topic before anything of it is sent.
+            if error.code not in TOPIC_REFUSALS or topic in self._sent:
+                raise
+            refusals.ask(topic, rows, error)
+
+    def _send_parts(self, topic: str, rows: Rows, wanted: pa.Array | None) -> None:
+        partitions = self._partitions(topic, rows, wanted)
+        # Small numbers are sorted by counting; where all go to one partition they are in order.
+        small = partitions.astype(np.uint8) if partitions.max() < 256 else partitions
+        order = np.argsort(small, kind="stable")
+        ordered = rows if partitions.min() == partitions.max() else _take(rows, order)
+        numbers, starts = np.unique(partitions[order], return_index=True)
+        ends = [*starts[1:].tolist(), len(order)]
+        self._sender.add(topic, numbers.tolist())
+        self._sent.add(topic)
+        for partition, start, end in zip(numbers.tolist(), starts.tolist(), ends, strict=True):
+            self._sender.send(topic, partition, ordered.slice(start, end))
+
+    def _partitions(self, topic: str, rows: Rows, wanted: pa.Array | None) -> Integers:
+        count = self._partition_count(topic)
+        sticky = self._sticky % count
+        if rows.keys is None:
+            partitions = np.full(len(rows.values), sticky, np.int64)
+        else:
+            partitions = partitions_of(rows.keys, count, sticky)
+        if wanted is None:
+            return partitions
+        named = np.where(wanted.is_null(), partitions, np.asarray(wanted.fill_null(0), np.int64))
+        if named.min() < 0 or named.max() >= count:
+            wrong = named[(named < 0) | (named >= count)][0]
+            raise ConfigError(
+                f"Topic {topic!r} has no partition {wrong}: the last one is {count - 1}. Give it more partitions, "
+                "or leave out the column partition: keys choose then."
+            )
+        return named
+
+    def _partition_count(self, topic: str) -> int:
+        if topic not in self._partition_counts:
+            self._partition_counts[topic] = self._sender.partition_count(topic)
+        return self._partition_counts[topic]
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    """Return a column in one piece."""
+    return column.combine_chunks()
+
+
+def _take(rows: Rows, indexes: Integers) -> Rows:
+    chosen = pa.array(indexes)
+    return Rows(
+        rows.values.take(chosen),
+        None if rows.keys is None else rows.keys.take(chosen),
+        None if rows.headers is None else rows.headers.take(chosen),
+        rows.timestamps[indexes],
+    )

@@ -1,0 +1,86 @@
+"""How far a micro-batch goes where more waits in several topics than it may take: to a moment that is the same for all.
+
+Kafka Streams takes the oldest record of all partitions (KIP-353, KIP-695), so that a stream does not get ahead of the table
+it is joined with. A micro-batch that ends, in each partition, before the first record of a moment or later is the
+same: its records are sorted by time once they are read, and what is left is later. Pure: who knows what the brokers hold is asked.
+"""
+
+from collections.abc import Callable
+
+from ottla.streams.spark.connector.ranges import Offsets, limit_offsets
+
+OffsetsAt = Callable[[int], Offsets]
+"""Gives the offset of the first record of a time in ms or later; -1 where there is none."""
+
+_END_OF_TIME_MS = 1 << 62
+# How far clients' clocks may be ahead of ours: what brokers take (message.timestamp.after.max.ms).
+_AHEAD_MS = 3_600_000
+# The part of a micro-batch that may stay empty is not worth another question.
+_FULL = 7 / 8
+
+
+class TimeOrder:
+    """Remembers the moment of the last micro-batch: the next one is not sought before it."""
+
+    def __init__(self) -> None:
+        self._since_ms = 0
+
+    def limit(
+        self, begin: Offsets, end: Offsets, max_rows: int, now_ms: int, at: OffsetsAt
+    ) -> Offsets:
+        """Return ends of about `max_rows` rows.
+
+        Of what has one time each partition gets its share; of everything, where a record was from the future: what is
+        behind it cannot be found by time.
+        """
+        span = _Span(begin, end, max_rows, at)
+        if span.rows(end) <= max_rows:
+            return end
+        now_ms += _AHEAD_MS
+        now = span.ends_at(now_ms)
+        if any(now[key] <= begin[key] < end[key] for key in begin):
+            return limit_offsets(begin, end, max_rows)
+        if span.rows(now) <= max_rows:
+            low, high = (now_ms, now), (_END_OF_TIME_MS, end)
+        else:
+            low, high = (min(self._since_ms, now_ms), begin), (now_ms, now)
+        self._since_ms, found = span.search(low, high)
+        return found
+
+
+class _Span:
+    """What waits between two offsets of each partition."""
+
+    def __init__(self, begin: Offsets, end: Offsets, max_rows: int, at: OffsetsAt) -> None:
+        self._begin = begin
+        self._end = end
+        self._max_rows = max_rows
+        self._at = at
+
+    def rows(self, ends: Offsets) -> int:
+        """Return how many rows there are before some ends."""
+        return sum(ends[key] - self._begin[key] for key in ends)
+
+    def ends_at(self, time_ms: int) -> Offsets:
+        """Return where each partition comes to a time."""
+        found = self._at(time_ms)
+        return {
+            key: end if found[key] < 0 else min(max(found[key], self._begin[key]), end)
+            for key, end in self._end.items()
+        }
+
+    def search(self, low: tuple[int, Offsets], high: tuple[int, Offsets]) -> tuple[int, Offsets]:
+        """Return a moment between two, of which the first gives few enough rows and the second too many."""
+        (low_ms, low_ends), (high_ms, high_ends) = low, high
+        enough = self._max_rows * _FULL
+        while high_ms - low_ms > 1 and self.rows(low_ends) < enough:
+            middle_ms = (low_ms + high_ms) // 2
+            ends = self.ends_at(middle_ms)
+            if self.rows(ends) <= self._max_rows:
+                low_ms, low_ends = middle_ms, ends
+            else:
+                high_ms, high_ends = middle_ms, ends
+        taken = self.rows(low_ends)
+        if taken < enough:
+            return low_ms, limit_offsets(low_ends, high_ends, self._max_rows - taken)
+        return low_ms, low_ends

@@ -1,0 +1,1 @@
+"""How a topology is laid out over tasks, stages and internal topics."""

@@ -1,0 +1,238 @@
+"""Envelopes: what flows between the stages of a query, many records in one row of Spark's.
+
+Spark moves rows one by one through the JVM, and hands them to a stage in Python one by one again; a row that holds
+some thousand records as one Arrow batch costs as much. An envelope holds records of one topic that go to one task, or to
+the sink (task -1). `slot` says where Spark sends it next: to its task or, if that is in a later stage, to a carrier
+that hands it on. `origin` and `sequence` put envelopes back in order: Spark's sort does not keep it once it spills.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import repeat
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from ottla.streams.model.records import Header
+from ottla.streams.spark.layout.layout import Layout
+from ottla.streams.task.task import ProducedRecord, TopicRecord
+from ottla.wire.records.columnar_arrays import HEADERS_TYPE
+from ottla.wire.records.columnar_partitioner import partitions_of
+from ottla.wire.records.columnar_varints import Integers
+
+RECORDS = pa.schema(
+    [
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", pa.int64()),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("headers", HEADERS_TYPE),
+    ]
+)
+SCHEMA = pa.schema(
+    [
+        ("slot", pa.int32()),
+        ("task", pa.int32()),
+        ("topic", pa.string()),
+        ("origin", pa.int32()),
+        ("sequence", pa.int64()),
+        ("records", pa.binary()),
+    ]
+)
+DDL = "slot int, task int, topic string, origin int, sequence bigint, records binary"
+
+SINK = -1
+# The topic of envelopes without records, which count what a task dropped: no topic can have a space in its name.
+DROPPED_TOPIC = "dropped records"
+# A slot is a task's number and, above these bits, what makes Spark's hash spread tasks evenly.
+_TASK_BITS = 20
+# The records of one envelope at most; a task's output may be large.
+_RECORDS_MAX = 20_000
+
+
+class Envelope(NamedTuple):
+    """A row of SCHEMA."""
+
+    slot: int
+    task: int
+    topic: str
+    origin: int
+    sequence: int
+    records: bytes
+
+
+class Slots:
+    """The numbers that Spark groups rows by; spread so that task n is in shuffle partition n mod S."""
+
+    def __init__(self, task_count: int, shuffle_partitions: int) -> None:
+        self._task_count = task_count
+        self._shuffle_partitions = shuffle_partitions
+        count = task_count + shuffle_partitions
+        assert count < 1 << _TASK_BITS, f"{task_count} tasks are too many"
+        found = [_spread(number, shuffle_partitions) for number in range(count)]
+        self.of_task: Integers = np.array(found[:task_count], np.int32)
+        self._carriers = found[task_count:]
+
+    def carrier(self, origin: int) -> int:
+        """Return the slot that carries rows of an origin past a stage."""
+        return self._carriers[origin % self._shuffle_partitions]
+
+    def task(self, slot: int) -> int | None:
+        """Return the task of a slot; None for a carrier."""
+        number = slot & (1 << _TASK_BITS) - 1
+        return number if number < self._task_count else None
+
+
+def _spread(number: int, shuffle_partitions: int) -> int:
+    """Return the least slot of a number that Spark puts into the partition we want."""
+    slot = number
+    while _spark_hash(slot) % shuffle_partitions != number % shuffle_partitions:
+        slot += 1 << _TASK_BITS
+    return slot
+
+
+def _spark_hash(value: int) -> int:
+    """Return Spark's hash of an int (Murmur3 with seed 42), by which it chooses the shuffle partition."""
+    mask = 0xFFFFFFFF
+    word = value * 0xCC9E2D51 & mask
+    word = (word << 15 | word >> 17) & mask
+    word = word * 0x1B873593 & mask
+    found = 42 ^ word
+    found = (found << 13 | found >> 19) & mask
+    found = found * 5 + 0xE6546B64 & mask
+    found ^= 4
+    found = (found ^ found >> 16) * 0x85EBCA6B & mask
+    found = (found ^ found >> 13) * 0xC2B2AE35 & mask
+    found ^= found >> 16
+    # Spark takes the remainder of a signed number.
+    return found - (1 << 32) if found >> 31 else found
+
+
+def seal(records: pa.RecordBatch) -> bytes:
+    """Return records (RECORDS) as the bytes of an envelope."""
+    target = pa.BufferOutputStream()
+    with pa.ipc.new_stream(target, RECORDS) as writer:
+        writer.write_batch(records)
+    sealed: bytes = target.getvalue().to_pybytes()
+    return sealed
+
+
+def open_sealed(sealed: bytes) -> pa.Table:
+    """Return the records of an envelope."""
+    return pa.ipc.open_stream(sealed).read_all()
+
+
+def topic_records(sealed: bytes | pa.RecordBatch) -> Iterator[TopicRecord]:
+    """Return the records of an envelope, or of a batch, as a task takes them."""
+    table = open_sealed(sealed) if isinstance(sealed, bytes) else sealed
+    names = ("key", "value", "timestamp", "headers", "partition", "offset")
+    columns = {name: table.column(name) for name in names}
+    headers = columns.pop("headers")
+    lists = {name: column.to_pylist() for name, column in columns.items()}
+    lists["headers"] = (
+        repeat(()) if headers.null_count == len(headers) else map(_headers, headers.to_pylist())
+    )
+    return map(TopicRecord, *(lists[name] for name in names))
+
+
+def _headers(entries: Sequence[dict[str, Any]] | None) -> tuple[Header, ...]:
+    return tuple((each["key"], each["value"]) for each in entries or ())
+
+
+def as_arrow(envelopes: Iterable[Envelope]) -> pa.RecordBatch:
+    """Return envelopes as Spark takes them from a source."""
+    rows = list(envelopes)
+    arrays = [
+        pa.array([each[index] for each in rows], field.type) for index, field in enumerate(SCHEMA)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+
+
+class Outbox:
+    """Puts what a task wrote into envelopes: for the task that reads the topic, or for the sink."""
+
+    def __init__(self, layout: Layout, slots: Slots, level: int) -> None:
+        self._layout = layout
+        self._slots = slots
+        self._next_level = level + 1
+
+    def envelopes(
+        self, origin: int, produced: Sequence[ProducedRecord], first: int = 0
+    ) -> Iterator[Envelope]:
+        """Return a task's records by topic and task, in their order; `first`: where sequences begin."""
+        by_topic: dict[str, list[ProducedRecord]] = {}
+        for each in produced:
+            by_topic.setdefault(each.topic, []).append(each)
+        for topic, records in by_topic.items():
+            yield from self.of_batch(origin, topic, batch_of(records), first)
+
+    def of_batch(
+        self, origin: int, topic: str, records: pa.RecordBatch, first: int = 0
+    ) -> Iterator[Envelope]:
+        """Return records (RECORDS) of one topic, in their order; their offsets count from `first`."""
+        for start in range(0, records.num_rows, _RECORDS_MAX):
+            part = records.slice(start, _RECORDS_MAX)
+            offsets = np.arange(first + start, first + start + part.num_rows, dtype=np.int64)
+            numbered = part.set_column(1, RECORDS.field(1), pa.array(offsets))
+            yield from self._of_topic(origin, topic, first + start, numbered)
+
+    def _of_topic(
+        self, origin: int, topic: str, start: int, batch: pa.RecordBatch
+    ) -> Iterator[Envelope]:
+        number = self._layout.shuffled.get(topic)
+        if number is None:
+            slot = self._slots.carrier(origin)
+            yield Envelope(slot, SINK, topic, origin, start, seal(batch))
+            return
+        kind = self._layout.kinds[number]
+        wanted = np.asarray(batch.column("partition"))
+        hashed = partitions_of(batch.column("key"), kind.partitions, origin % kind.partitions)
+        partitions = np.where(wanted < 0, hashed, wanted % kind.partitions)
+        for partition in np.unique(partitions).tolist():
+            chosen = np.flatnonzero(partitions == partition)
+            part = batch.take(pa.array(chosen)).set_column(
+                0, RECORDS.field(0), pa.array(np.full(len(chosen), partition, np.int32))
+            )
+            yield self.envelope(kind.first_task + partition, topic, origin, start, part)
+
+    def envelope(
+        self, task: int, topic: str, origin: int, sequence: int, records: pa.RecordBatch
+    ) -> Envelope:
+        """Return an envelope for a task."""
+        is_next = self._layout.kind_of(task).level == self._next_level
+        slot = int(self._slots.of_task[task]) if is_next else self._slots.carrier(origin)
+        return Envelope(slot, task, topic, origin, sequence, seal(records))
+
+    def dropped(self, task: int, count: int) -> Iterator[Envelope]:
+        """Return the envelope that counts the records that a task dropped, if there are any."""
+        if count:
+            yield Envelope(self._slots.carrier(task), SINK, DROPPED_TOPIC, task, count, b"")
+
+    def forward(self, envelope: Envelope) -> Envelope:
+        """Return an envelope that a carrier hands on."""
+        if envelope.task == SINK or self._layout.kind_of(envelope.task).level > self._next_level:
+            return envelope
+        return envelope._replace(slot=int(self._slots.of_task[envelope.task]))
+
+
+def batch_of(records: Sequence[ProducedRecord]) -> pa.RecordBatch:
+    """Return what was written as RECORDS; partition -1 where the key says it."""
+    partitions = [-1 if each.partition is None else each.partition for each in records]
+    headers: Any = None
+    if any(each.headers for each in records):
+        headers = [
+            [{"key": key, "value": value} for key, value in each.headers] or None
+            for each in records
+        ]
+    columns = [
+        pa.array(partitions, pa.int32()),
+        pa.array(np.arange(len(records), dtype=np.int64)),
+        pa.array([each.timestamp for each in records], pa.int64()),
+        pa.array([each.key for each in records], pa.binary()),
+        pa.array([each.value for each in records], pa.binary()),
+        pa.nulls(len(records), HEADERS_TYPE)
+        if headers is None
+        else pa.array(headers, HEADERS_TYPE),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=RECORDS)

@@ -1,0 +1,125 @@
+"""The topics of an application's own: their names, their settings and their partitions are those of Kafka Streams.
+
+Repartition topics are shuffles of Spark's and need no topic, unless they lead back to where they come from. Changelogs
+are topics where an application asks for them: a partition a task, and of a key only what it has at the end of a micro-batch.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.client.admin.topics import create_topic
+from ottla.client.brokers import Brokers
+from ottla.streams.model.errors import TopologyError
+from ottla.streams.model.names import changelog_name
+from ottla.streams.spark.layout.layout import Application, Layout
+from ottla.streams.stores.builders import StoreBuilder
+from ottla.streams.task.task import ProducedRecord
+
+# Kafka's windowstore.changelog.additional.retention.ms.
+ADDITIONAL_RETENTION_MS = 24 * 60 * 60 * 1000
+REPARTITION_CONFIG = {
+    "cleanup.policy": "delete",
+    "segment.bytes": str(50 * 1024 * 1024),
+    "retention.ms": "-1",
+    "retention.bytes": "-1",
+}
+_BY_TIME = ("window", "timestamped_window", "session")
+
+
+@dataclass(frozen=True)
+class InternalTopic:
+    """A topic that has to be there before a query starts."""
+
+    name: str
+    partitions: int
+    config: Mapping[str, str]
+
+
+def changelog_config(store: StoreBuilder) -> dict[str, str]:
+    """Return the settings of a store's changelog: compacted; windows also go with their time; then its own."""
+    return _kept(store) | dict(store.log_config)
+
+
+def _kept(store: StoreBuilder) -> dict[str, str]:
+    if store.kind in _BY_TIME:
+        retention_ms = store.retention_ms + ADDITIONAL_RETENTION_MS
+        return {"cleanup.policy": "compact,delete", "retention.ms": str(retention_ms)}
+    if store.kind == "versioned":
+        lag_ms = store.retention_ms + ADDITIONAL_RETENTION_MS
+        return {"cleanup.policy": "compact", "min.compaction.lag.ms": str(lag_ms)}
+    return {"cleanup.policy": "compact"}
+
+
+def changelogs_of(application: Application, stores: Mapping[str, StoreBuilder]) -> dict[str, str]:
+    """Return the stores that are logged, by the names of their changelogs."""
+    if not application.settings.writes_changelogs:
+        return {}
+    owner = application.settings.application_id
+    return {
+        changelog_name(owner, name): name for name, store in stores.items() if store.logging_enabled
+    }
+
+
+def internal_topics(layout: Layout) -> list[InternalTopic]:
+    """Return all topics that a layout needs on the broker."""
+    found = [
+        InternalTopic(topic, partitions, REPARTITION_CONFIG)
+        for topic, partitions in layout.created.items()
+    ]
+    for kind in layout.kinds:
+        if not kind.application.keeps_changelogs:
+            continue
+        stores = kind.topology.stores
+        for topic, name in changelogs_of(kind.application, stores).items():
+            found.append(InternalTopic(topic, kind.partitions, changelog_config(stores[name])))
+    return found
+
+
+def create_internal_topics(
+    brokers: Brokers,
+    topics: Sequence[InternalTopic],
+    counts: Mapping[str, int],
+    replication_factor: int,
+) -> None:
+    """Create the topics that are not there; TopologyError for one with another number of partitions."""
+    for topic in topics:
+        found = counts.get(topic.name, topic.partitions)
+        if found != topic.partitions:
+            raise TopologyError(
+                f"internal topic {topic.name} has {found} partitions and needs {topic.partitions}; "
+                "run `ottla streams reset`, or give the application another application_id"
+            )
+        if topic.name in counts:
+            continue
+        try:
+            create_topic(
+                brokers,
+                topic.name,
+                partitions=topic.partitions,
+                replication_factor=replication_factor,
+                config=topic.config,
+            )
+        except ApiError as error:
+            # Another instance was faster.
+            if error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
+                raise
+
+
+def latest_changes(
+    produced: list[ProducedRecord], changelogs: Iterable[str], partition: int
+) -> list[ProducedRecord]:
+    """Return what a task wrote with one change a key and changelog, the last; in the task's own partition."""
+    logged = frozenset(changelogs)
+    last: dict[tuple[str, bytes | None], int] = {}
+    for number, each in enumerate(produced):
+        if each.topic in logged:
+            last[each.topic, each.key] = number
+    if not last:
+        return produced
+    kept = set(last.values())
+    return [
+        each if each.topic not in logged else each._replace(partition=partition)
+        for number, each in enumerate(produced)
+        if each.topic not in logged or number in kept
+    ]

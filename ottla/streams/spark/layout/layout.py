@@ -1,0 +1,389 @@
+"""How applications are laid out over tasks and stages; pure, no Spark in here.
+
+As in Kafka, each sub-topology has a task a partition, numbered here over all. Sub-topologies that keep nothing run where
+the source is read (level 0). The others run in stages, one transformWithState each, by level: a repartition topic leads
+from a stage to a later one as a shuffle. Only where topics lead in a circle (the answers of a foreign-key join)
+one of them is a topic on the broker.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+from ottla.streams.model.errors import TopologyError
+from ottla.streams.operators import stateless
+from ottla.streams.operators.foreign_key import SubscriptionSend, to_asking_partition
+from ottla.streams.operators.table_joins import StreamTableJoin
+from ottla.streams.operators.tables import (
+    TableMap,
+    TableRepartitionMap,
+    TableSource,
+    TableTransform,
+)
+from ottla.streams.task.task import TaskSettings
+from ottla.streams.topology.topology import ProcessorNode, Sink, Source, Topology, TopologyNode
+
+# The operators that keep nothing, if they have no store.
+_KEEP_NOTHING = (
+    stateless.Branch,
+    stateless.Filter,
+    stateless.FlatMap,
+    stateless.FlatMapValues,
+    stateless.KeyFilter,
+    stateless.Map,
+    stateless.MapValues,
+    stateless.PassThrough,
+    stateless.Peek,
+    stateless.SelectKey,
+    stateless.ToStream,
+    SubscriptionSend,
+    TableMap,
+    TableRepartitionMap,
+    TableSource,
+)
+
+
+@dataclass(frozen=True)
+class Application:
+    """A topology and what its tasks are told."""
+
+    topology: Topology
+    settings: TaskSettings
+    keeps_changelogs: bool = False
+    """Whether its changelogs are its own: topics that are created for it, with the last change of a micro-batch."""
+
+    def topic_name(self, topic: str) -> str:
+        """Return the name of a topic; internal ones carry the application's name."""
+        internal = topic in self.topology.internal_topics
+        return f"{self.settings.application_id}-{topic}" if internal else topic
+
+
+class Feed(Enum):
+    """How the records of a topic find their task."""
+
+    BY_PARTITION = "the task of the record's partition"
+    BY_KEY = "the task of the key, where topics of different partition counts meet"
+    TO_ALL = "every task: a global topic"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A sub-topology: what all its tasks are alike in. `first_task` is the number of partition 0's."""
+
+    application: Application
+    topology: Topology
+    level: int
+    partitions: int
+    first_task: int
+
+    @property
+    def tasks(self) -> range:
+        """The numbers of its tasks."""
+        return range(self.first_task, self.first_task + self.partitions)
+
+
+@dataclass(frozen=True)
+class Route:
+    """Where the records of a topic go."""
+
+    kind: int
+    feed: Feed
+
+
+@dataclass(frozen=True)
+class Layout:
+    """All tasks of a query, and the ways of records between them."""
+
+    kinds: tuple[Kind, ...]
+    routes: Mapping[str, tuple[Route, ...]]
+    """By topics that are read from the broker."""
+    patterns: tuple[tuple[str, Route], ...]
+    shuffled: Mapping[str, int]
+    """The kinds that read an internal topic which is a shuffle."""
+    created: Mapping[str, int]
+    """Internal topics that are on the broker, and their partitions."""
+    clock_topic: str | None = None
+    """The topic whose records are the wall clock, for the tasks that ask for it."""
+    clocked: tuple[int, ...] = ()
+    meeting: frozenset[int] = field(init=False, default=frozenset())
+    """The kinds whose tasks read several topics by partition, so that murmur2 must have chosen the partitions of all."""
+    _first_tasks: tuple[int, ...] = field(init=False, default=())
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_first_tasks", tuple(each.first_task for each in self.kinds))
+        meeting = (number for number, kind in enumerate(self.kinds) if self._meets(kind))
+        object.__setattr__(self, "meeting", frozenset(meeting))
+
+    def _meets(self, kind: Kind) -> bool:
+        nodes = kind.topology.nodes.values()
+        sources = [each for each in nodes if isinstance(each, Source) and not each.is_global]
+        name = kind.application.topic_name
+        topics = {name(topic) for source in sources for topic in source.topics}
+        nodes = kind.application.topology.nodes.values()
+        placed = {
+            name(node.topic): node.partitioner
+            for node in nodes
+            if isinstance(node, Sink) and isinstance(node.topic, str) and node.partitioner
+        }
+        # The answers of a foreign-key join go to the partition that asked, whatever their keys are.
+        topics -= {topic for topic, chosen in placed.items() if chosen is to_asking_partition}
+        if topics & placed.keys():
+            # The application has a partitioner of its own for what meets there.
+            return False
+        count = len(topics) + sum(2 for each in sources if each.pattern)
+        return count > 1 and kind.level > 0 and kind.partitions > 1
+
+    @property
+    def levels(self) -> int:
+        """The number of stages that keep state."""
+        return max(each.level for each in self.kinds)
+
+    @property
+    def task_count(self) -> int:
+        """The number of tasks."""
+        return self.kinds[-1].tasks.stop
+
+    def kind_of(self, task: int) -> Kind:
+        """Return the kind of a task."""
+        return self.kinds[bisect_right(self._first_tasks, task) - 1]
+
+    def routes_of(self, topic: str) -> tuple[Route, ...]:
+        """Return where the records of a topic go."""
+        found = self.routes.get(topic)
+        if found is None:
+            found = tuple(route for pattern, route in self.patterns if re.fullmatch(pattern, topic))
+        return found
+
+
+@dataclass(eq=False)
+class _Part:
+    """A sub-topology while the layout is made."""
+
+    application: Application
+    nodes: list[TopologyNode]
+    topology: Topology
+    level: int = -1
+    partitions: int = 0
+
+    @property
+    def sources(self) -> list[Source]:
+        return [each for each in self.nodes if isinstance(each, Source)]
+
+    @property
+    def reads(self) -> list[str]:
+        """The topics that are read by name."""
+        return [
+            self.application.topic_name(topic) for each in self.sources for topic in each.topics
+        ]
+
+    @property
+    def writes(self) -> list[str]:
+        """The topics that are written by name."""
+        name = self.application.topic_name
+        sinks = [each.topic for each in self.nodes if isinstance(each, Sink)]
+        return [name(topic) for topic in sinks if isinstance(topic, str)]
+
+    @property
+    def internal(self) -> set[str]:
+        """The names of the application's internal topics."""
+        return {self.application.topic_name(topic) for topic in self.topology.internal_topics}
+
+    @property
+    def feeds(self) -> list[str]:
+        """The internal topics that are written."""
+        return [topic for topic in self.writes if topic in self.internal]
+
+    @property
+    def reads_external(self) -> bool:
+        """Whether it reads topics that are not the application's own."""
+        return bool(set(self.reads) - self.internal) or any(each.pattern for each in self.sources)
+
+    @property
+    def suppliers(self) -> list[object]:
+        return [each.supplier for each in self.nodes if isinstance(each, ProcessorNode)]
+
+    @property
+    def reads_globals(self) -> bool:
+        """Whether it may read global stores: a join by a mapper does, any processor may."""
+        if not self.application.topology.global_stores:
+            return False
+        return any(_may_read_globals(each) for each in self.suppliers)
+
+    @property
+    def keeps_nothing(self) -> bool:
+        """Whether records can be taken anywhere, in any order."""
+        stores = any(self.application.topology.connected.get(each.name) for each in self.nodes)
+        return not stores and all(isinstance(each, _KEEP_NOTHING) for each in self.suppliers)
+
+
+def _may_read_globals(supplier: object) -> bool:
+    if isinstance(supplier, StreamTableJoin):
+        return supplier.key_mapper is not None
+    # Operators of the DSL reach their own stores and no others, unless they run what users wrote.
+    is_ours = type(supplier).__module__.startswith("ottla.streams.operators.")
+    return not is_ours or isinstance(supplier, TableTransform)
+
+
+def _is_global(nodes: Iterable[TopologyNode]) -> bool:
+    return any(isinstance(each, Source) and each.is_global for each in nodes)
+
+
+def _parts(application: Application) -> list[_Part]:
+    topology = application.topology
+    groups = topology.subtopologies()
+    globals_ = [node for group in groups if _is_global(group) for node in group]
+    parts = []
+    for group in groups:
+        if _is_global(group):
+            continue
+        part = _Part(application, group, _cut(topology, group, ()))
+        if part.reads_globals:
+            part.topology = _cut(topology, [*group, *globals_], topology.global_stores)
+        parts.append(part)
+    return parts
+
+
+def _cut(
+    topology: Topology, nodes: Iterable[TopologyNode], global_stores: Iterable[str]
+) -> Topology:
+    """Return a topology of some nodes, with their stores, in the order of the whole one."""
+    names = {each.name for each in nodes}
+    connected = {name: stores for name, stores in topology.connected.items() if name in names}
+    used = {store for stores in connected.values() for store in stores}
+    return replace(
+        topology,
+        nodes={name: node for name, node in topology.nodes.items() if name in names},
+        stores={name: store for name, store in topology.stores.items() if name in used},
+        global_stores={name: topology.global_stores[name] for name in global_stores},
+        connected=connected,
+    )
+
+
+def components(application: Application) -> list[Application]:
+    """Return the parts of a topology that no internal topic connects, as topologies of their own."""
+    parts = _parts(application)
+    groups: list[list[_Part]] = []
+    for part in parts:
+        topics = {*part.feeds, *(set(part.reads) & part.internal)}
+        near = [
+            group
+            for group in groups
+            if any(topics & {*each.feeds, *(set(each.reads) & each.internal)} for each in group)
+        ]
+        groups = [group for group in groups if group not in near]
+        groups.append([*(each for group in near for each in group), part])
+    found = []
+    for group in sorted(groups, key=lambda each: parts.index(each[0])):
+        nodes = [node for part in group for node in part.topology.nodes.values()]
+        stores = {store for part in group for store in part.topology.global_stores}
+        cut = _cut(application.topology, nodes, sorted(stores))
+        found.append(replace(application, topology=cut))
+    return found
+
+
+def lay_out(
+    applications: Iterable[Application],
+    partition_counts: Mapping[str, int],
+    clock_topic: str | None = None,
+    claimed: Sequence[int] = (),
+) -> Layout:
+    """Return the layout; `partition_counts` are those of the topics on the broker.
+
+    `claimed` are the partitions of the kinds that a checkpoint has state of: topics may have gained some since, and
+    more topics may match a pattern. TopologyError for a topic that is read and is not there.
+    """
+    parts = [part for each in applications for part in _parts(each)]
+    if not parts:
+        raise TopologyError("the topology reads no topic")
+    readers = {topic: part for part in parts for topic in part.reads}
+    looped = _set_levels(parts, readers)
+    for part in sorted(parts, key=lambda each: each.level):
+        _set_partitions(part, parts, partition_counts)
+        if len(claimed) == len(parts) and part.reads_external:
+            part.partitions = claimed[parts.index(part)]
+    counts = {**partition_counts, **_internal_counts(readers)}
+    return _finish(parts, counts, looped, clock_topic)
+
+
+def _internal_counts(readers: Mapping[str, _Part]) -> dict[str, int]:
+    return {topic: part.partitions for topic, part in readers.items() if topic in part.internal}
+
+
+def _set_levels(parts: list[_Part], readers: Mapping[str, _Part]) -> set[str]:
+    """Set the levels; return the internal topics that lead back to where they come from."""
+    order: list[_Part] = []
+    looped: set[str] = set()
+    entered: list[_Part] = []
+
+    def visit(part: _Part) -> None:
+        entered.append(part)
+        for topic in part.feeds:
+            reader = readers.get(topic)
+            if reader in entered and reader not in order:
+                looped.add(topic)
+            elif reader is not None and reader not in entered:
+                visit(reader)
+        order.append(part)
+
+    for part in parts:
+        if part not in entered:
+            visit(part)
+    for part in parts:
+        part.level = 0 if part.keeps_nothing and not part.reads_globals else 1
+    for part in reversed(order):
+        for topic in part.feeds:
+            if topic in readers and topic not in looped:
+                readers[topic].level = max(readers[topic].level, part.level + 1)
+    return looped
+
+
+def _set_partitions(part: _Part, parts: list[_Part], counts: Mapping[str, int]) -> None:
+    found = []
+    for source in part.sources:
+        if source.pattern is not None:
+            matching = [topic for topic in counts if re.fullmatch(source.pattern, topic)]
+            found += [counts[topic] for topic in matching] or [1]
+    for topic in part.reads:
+        if topic in counts:
+            found.append(counts[topic])
+        elif topic not in part.internal:
+            raise TopologyError(
+                f"topic {topic} is read and is not there; create it before the application starts"
+            )
+    asked = part.application.topology.internal_topics
+    given = [asked[topic] for each in part.sources for topic in each.topics if topic in asked]
+    found += [count for count in given if count is not None]
+    # As Kafka does: as many as whoever writes the repartition topic has.
+    writers = [each.partitions for each in parts if set(each.writes) & set(part.reads)]
+    part.partitions = max(found or writers or [1])
+
+
+def _finish(
+    parts: list[_Part], counts: Mapping[str, int], looped: set[str], clock_topic: str | None
+) -> Layout:
+    kinds: list[Kind] = []
+    routes: dict[str, tuple[Route, ...]] = {}
+    patterns: list[tuple[str, Route]] = []
+    shuffled: dict[str, int] = {}
+    for number, part in enumerate(parts):
+        first = kinds[-1].tasks.stop if kinds else 0
+        settings = replace(part.application.settings, partitions_of=counts)
+        application = replace(part.application, settings=settings)
+        kinds.append(Kind(application, part.topology, part.level, part.partitions, first))
+        differ = len({counts[topic] for topic in part.reads if topic in counts}) > 1
+        route = Route(number, Feed.BY_KEY if differ else Feed.BY_PARTITION)
+        for topic in part.reads:
+            if topic in part.internal and topic not in looped:
+                shuffled[topic] = number
+            else:
+                routes[topic] = (*routes.get(topic, ()), route)
+        patterns += [(each.pattern, route) for each in part.sources if each.pattern is not None]
+        for node in part.topology.nodes.values():
+            if isinstance(node, Source) and node.is_global:
+                to_all = Route(number, Feed.TO_ALL)
+                routes[node.topics[0]] = (*routes.get(node.topics[0], ()), to_all)
+    created = {topic: counts[topic] for topic in looped}
+    clocked = tuple(n for n, each in enumerate(kinds) if each.level) if clock_topic else ()
+    return Layout(tuple(kinds), routes, tuple(patterns), shuffled, created, clock_topic, clocked)

@@ -1,0 +1,1 @@
+"""Pipeline files on Spark: frames, sinks, JDBC, mirrors, files."""

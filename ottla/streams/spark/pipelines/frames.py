@@ -1,0 +1,271 @@
+"""Builds the data frames of a pipeline file: sources, then steps in the order they need each other.
+
+What Spark says against an expression becomes a problem at the line of the file it stands in; steps that do not depend
+on a wrong one are still looked at.
+"""
+
+import contextlib
+import re
+from collections.abc import Iterator, Mapping
+
+from pyspark.errors import PySparkException
+from pyspark.logger import PySparkLogger
+from pyspark.sql import Column, DataFrame, SparkSession, types
+from pyspark.sql import functions as sql
+
+from ottla.streams.pipelines.checking import order_of_steps, references
+from ottla.streams.pipelines.document import Text
+from ottla.streams.pipelines.model import (
+    HEADERS_COLUMN,
+    RECORD_COLUMNS,
+    ColumnStep,
+    FileSource,
+    GroupBy,
+    Operation,
+    Pipeline,
+    Select,
+    Source,
+    SqlStep,
+    TopicSource,
+    Watermark,
+    Where,
+    With,
+)
+from ottla.streams.pipelines.problems import Problems
+from ottla.streams.spark.pipelines.avro import decoded
+
+_CORRUPT = "_corrupt_value"
+# Spark's parser and its analyser write it differently.
+_WHERE = re.compile(r"line (\d+),? (?:pos|position) (\d+)")
+_SQLSTATE = re.compile(r"\s*SQLSTATE: \w+")
+# pyspark writes each exception of its own to standard error, as JSON with a stack trace, caught or not.
+_LOGGER = "SQLQueryContextLogger"
+
+
+class Frames:
+    """The data frames of a pipeline's sources and steps, by name; those with problems are not there.
+
+    `group` is the consumer group that shows how far streams of topics have been read.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        pipeline: Pipeline,
+        bootstrap: str,
+        problems: Problems,
+        group: str = "",
+    ) -> None:
+        self._spark = spark
+        self._pipeline = pipeline
+        self._bootstrap = bootstrap
+        self._problems = problems
+        self._group = group
+        self._frames: dict[str, DataFrame] = {}
+        for source in pipeline.sources.values():
+            with self.told(Text("", source.place), f"source {source.name}"):
+                self._add(source.name, self._source(source))
+        for step in order_of_steps(pipeline):
+            if all(self.get(name) is not None for name, _, _ in references(step)):
+                frame = self._sql(step) if isinstance(step, SqlStep) else self._columns(step)
+                if frame is not None:
+                    self._add(step.name, frame)
+
+    def get(self, name: str) -> DataFrame | None:
+        """Return a table's frame, whatever the case of the name is."""
+        return self._frames.get(name.lower())
+
+    @contextlib.contextmanager
+    def told(self, text: Text, what: str) -> Iterator[None]:
+        """Note what Spark raises as a problem with a text of the file."""
+        logger = PySparkLogger.getLogger(_LOGGER)
+        was_disabled, logger.disabled = logger.disabled, True
+        try:
+            yield
+        except PySparkException as error:
+            message, found = said(error), _WHERE.search(str(error))
+            place = text.place
+            if found is not None and text.text:
+                place = text.at_line(int(found[1]), int(found[2]))
+            self._problems.error(place, f"{what}: {message}")
+        finally:
+            logger.disabled = was_disabled
+
+    def _add(self, name: str, frame: DataFrame) -> None:
+        frame.createOrReplaceTempView(name)
+        self._frames[name.lower()] = frame
+
+    def _source(self, source: Source) -> DataFrame:
+        frame = self._topics(source) if isinstance(source, TopicSource) else self._files(source)
+        if source.watermark is not None:
+            with self.told(source.watermark.column, f"source {source.name}"):
+                frame = frame.withWatermark(source.watermark.column.text, source.watermark.delay)
+        return frame
+
+    def _topics(self, source: TopicSource) -> DataFrame:
+        options = topic_options(source, self._bootstrap, self._group)
+        opened = self._spark.read if source.is_static else self._spark.readStream
+        return shape(opened.format("ottla").options(**options).load(), source)
+
+    def _files(self, source: Source) -> DataFrame:
+        assert isinstance(source, FileSource)
+        opened = self._spark.read if source.is_static else self._spark.readStream
+        options = {name: text.text for name, text in source.options.items()}
+        if source.format == "csv":
+            options = {"header": "true"} | options
+            if source.schema is None:
+                options = {"inferSchema": "true"} | options
+        opened = opened.format(source.format).options(**options)
+        if source.schema is not None:
+            opened = opened.schema(ddl(source.schema))
+        return opened.load(source.path.text)
+
+    def _sql(self, step: SqlStep) -> DataFrame | None:
+        with self.told(step.sql, f"step {step.name}"):
+            return self._spark.sql(step.sql.text)
+        return None
+
+    def _columns(self, step: ColumnStep) -> DataFrame | None:
+        frame = self.get(step.origin.text)
+        assert frame is not None
+        for operation in step.operations:
+            before = len(self._problems.in_order)
+            changed = self._operate(frame, operation, f"step {step.name}")
+            if changed is None or len(self._problems.in_order) > before:
+                return None
+            frame = changed
+        return frame
+
+    def _operate(self, frame: DataFrame, operation: Operation, what: str) -> DataFrame | None:
+        match operation:
+            case Where():
+                with self.told(operation.condition, what):
+                    return frame.where(operation.condition.text)
+            case Select():
+                return self._each(frame, list(operation.columns), what)
+            case With():
+                for name, text in operation.columns.items():
+                    with self.told(text, what):
+                        frame = frame.withColumn(name, sql.expr(text.text))
+                return frame
+            case Watermark():
+                with self.told(operation.column, what):
+                    return frame.withWatermark(operation.column.text, operation.delay)
+            case GroupBy():
+                return self._grouped(frame, operation, what)
+        return None
+
+    def _each(self, frame: DataFrame, columns: list[Text], what: str) -> DataFrame | None:
+        """Select columns; each one by itself first, so that a wrong one is told at its own place."""
+        for text in columns:
+            with self.told(text, what):
+                frame.selectExpr(text.text)
+        with contextlib.suppress(PySparkException):
+            return frame.selectExpr(*(text.text for text in columns))
+        return None
+
+    def _grouped(self, frame: DataFrame, group: GroupBy, what: str) -> DataFrame | None:
+        if self._each(frame, [*group.columns], what) is None and group.columns:
+            return None
+        keys = [sql.expr(text.text) for text in group.columns]
+        window = group.window
+        if window is not None:
+            with self.told(window.column, what):
+                frame.select(sql.expr(window.column.text))
+            place = sql.expr(window.column.text)
+            slide = window.slide or window.size
+            keys.append(sql.window(place, window.size, slide).alias("window"))
+        grouped = frame.groupBy(*keys)
+        totals = []
+        for name, text in group.aggregates.items():
+            with self.told(text, what):
+                grouped.agg(sql.expr(text.text).alias(name))
+                totals.append(sql.expr(text.text).alias(name))
+        if len(totals) != len(group.aggregates):
+            return None
+        found = grouped.agg(*totals)
+        if window is None:
+            return found
+        # Both ends of the window as columns of their own; its struct stays for further windows.
+        return found.withColumns(
+            {"window_start": sql.col("window.start"), "window_end": sql.col("window.end")}
+        )
+
+
+def said(error: PySparkException) -> str:
+    """Return the sentence of Spark's exception, without its plan and its codes."""
+    text = str(error).strip()
+    head = re.split(r"\n\s*\n|;\s*line \d+|;\n|\n== SQL|\n'", text, maxsplit=1)[0]
+    head = re.sub(r"^\[[A-Z_.]+\]\s*", "", head)
+    head = re.sub(r"\s*\(line \d+, pos \d+\)", "", head)
+    return f"{' '.join(_SQLSTATE.sub('', head).split()).rstrip('.;')}."
+
+
+def ddl(schema: Mapping[str, str]) -> str:
+    """Return a schema as Spark reads it."""
+    return ", ".join(f"`{name}` {kind}" for name, kind in schema.items())
+
+
+def topic_options(source: TopicSource, bootstrap: str, group: str) -> dict[str, str]:
+    """Return the options with which `format("ottla")` reads a source's topics."""
+    options = {"kafka.bootstrap.servers": bootstrap}
+    if source.pattern is not None:
+        options["subscribePattern"] = source.pattern.text
+    else:
+        options["subscribe"] = ",".join(topic.text for topic in source.topics)
+    if not source.is_static:
+        options["startingOffsets"] = source.start
+        if group:
+            options["kafka.group.id"] = group
+        if source.max_records is not None:
+            options["maxOffsetsPerTrigger"] = str(source.max_records)
+    if source.headers:
+        options["includeHeaders"] = "true"
+    level = "read_uncommitted" if source.reads_uncommitted else "read_committed"
+    return options | {"kafka.isolation.level": level}
+
+
+def shape(records: DataFrame, source: TopicSource) -> DataFrame:
+    """Return records as a source's format says: fields of the value first, then the record's own columns."""
+    is_text = source.format != "bytes"
+    key = sql.col("key").cast("string") if is_text else sql.col("key")
+    own = [key.alias("_key")]
+    own += [sql.col(name.removeprefix("_")).alias(name) for name in list(RECORD_COLUMNS)[1:]]
+    if source.headers:
+        own.append(sql.col("headers").alias(HEADERS_COLUMN))
+    if source.format == "json":
+        return _parsed(records, source, own)
+    if source.avro is not None:
+        return _decoded(records, source, own)
+    value = sql.col("value").cast("string") if is_text else sql.col("value")
+    return records.select(value.alias("value"), *own)
+
+
+def _parsed(records: DataFrame, source: TopicSource, own: list[Column]) -> DataFrame:
+    assert source.schema is not None
+    text = sql.col("value").cast("string")
+    if not source.skips_bad_records:
+        value = sql.from_json(text, ddl(source.schema), {"mode": "FAILFAST"})
+        return records.select(value.alias("value"), *own).select("value.*", *_names(own))
+    schema = ddl({**source.schema, _CORRUPT: "string"})
+    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
+    parsed = records.select(sql.from_json(text, schema, options).alias("value"), *own)
+    kept = parsed.where(sql.col(f"value.{_CORRUPT}").isNull())
+    fields = [sql.col(f"value.`{name}`").alias(name) for name in source.schema]
+    return kept.select(*fields, *_names(own))
+
+
+def _decoded(records: DataFrame, source: TopicSource, own: list[Column]) -> DataFrame:
+    assert source.schema is not None
+    assert source.avro is not None
+    columns = types.DataType.fromDDL(ddl(source.schema))
+    assert isinstance(columns, types.StructType)
+    value = decoded(sql.col("value"), source.avro, columns, skips=source.skips_bad_records)
+    found = records.select(value.alias("value"), *own).where("value.ok")
+    fields = [sql.col(f"value.row.`{name}`").alias(name) for name in source.schema]
+    return found.select(*fields, *_names(own))
+
+
+def _names(columns: list[Column]) -> list[str]:
+    """Return the names of the record's own columns, as many as there are."""
+    return [*RECORD_COLUMNS, HEADERS_COLUMN][: len(columns)]

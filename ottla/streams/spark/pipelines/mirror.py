@@ -1,0 +1,253 @@
+"""A topic mirrored to another, and what is needed to go on there: points of both, and consumer groups' offsets.
+
+Records keep partition, key, value, headers and timestamp. The source `ottla-mirror` is `ottla` with one more duty: when
+Spark asks what is new, the micro-batch before is written whole and none is on its way; that is when both ends are noted in
+the topic of offsets (`ottla.streams.pipelines.translation` says how they are used).
+"""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import CaseInsensitiveDict, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
+from pyspark.sql.types import StructType
+
+from ottla.base.errors import ApiError, ConfigError, ErrorCode
+from ottla.client.admin.groups import describe_group
+from ottla.client.admin.offsets import (
+    LATEST,
+    CommittedOffset,
+    commit_offsets,
+    committed_offsets,
+    list_offsets,
+)
+from ottla.client.admin.topics import create_topic, describe_topic
+from ottla.client.brokers import Brokers
+from ottla.client.table import read_table
+from ottla.client.transport import RecordProducer
+from ottla.streams.pipelines.model import MirrorSink, TopicSource
+from ottla.streams.pipelines.translation import Point, Translation
+from ottla.streams.spark.connector.ranges import JsonOffsets, Offsets, from_json
+from ottla.streams.spark.connector.source import OttlaSource
+from ottla.streams.spark.pipelines.frames import topic_options
+
+_PREFIX = "mirror."
+# Points cost a record a partition; so far they are apart while records come without a pause.
+_INTERVAL_S = 5.0
+_COLUMNS = ("key", "value", "headers", "timestamp", "partition")
+_EMPTY = ("Empty", "Dead", "")
+_OFFSETS_CONFIG = {"cleanup.policy": "delete", "retention.ms": "-1"}
+
+
+@dataclass(frozen=True)
+class Mirror:
+    """One topic and its mirror; addresses of the two clusters, which may be one."""
+
+    source_topic: str
+    source_bootstrap: str
+    target_topic: str
+    target_bootstrap: str
+    offsets_topic: str
+
+    @classmethod
+    def of(cls, source: TopicSource, sink: MirrorSink, bootstrap: str) -> "Mirror":
+        """Return the mirror that a sink says."""
+        target = sink.bootstrap or bootstrap
+        return cls(source.topics[0].text, bootstrap, sink.topic.text, target, sink.offsets_topic)
+
+    def prepare(self) -> None:
+        """Create the target with as many partitions, and the topic of offsets, where they are missing.
+
+        ConfigError where the target has fewer partitions than the source.
+        """
+        with Brokers(self.source_bootstrap) as source, Brokers(self.target_bootstrap) as target:
+            count = len(describe_topic(source, self.source_topic).partitions)
+            _ensure(target, self.target_topic, count, {})
+            _ensure(target, self.offsets_topic, 1, _OFFSETS_CONFIG)
+            found = len(describe_topic(target, self.target_topic).partitions)
+        if found < count:
+            raise ConfigError(
+                f"Topic {self.target_topic!r} has {found} partitions, {self.source_topic!r} has {count}: "
+                "a mirror keeps partitions, so that it needs as many."
+            )
+
+    def translation(self) -> Translation:
+        """Return what is known of offsets now."""
+        table = read_table(
+            self.offsets_topic, bootstrap=self.target_bootstrap, columns=["key", "value"]
+        )
+        found = (
+            Point.decode(self.source_topic, row["key"], row["value"]) for row in table.to_pylist()
+        )
+        return Translation(point for point in found if point is not None)
+
+    def translate(self, group_id: str) -> dict[int, int]:
+        """Move a group's offsets in the target to where it is in the source; return them by partition.
+
+        Nothing is moved back, and nothing at all while the group has members that read the target.
+        """
+        translation = self.translation()
+        with Brokers(self.source_bootstrap) as source:
+            read = committed_offsets(source, group_id)
+        found = {
+            partition: offset
+            for (topic, partition), committed in read.items()
+            if topic == self.source_topic
+            and (offset := translation.translate(partition, committed.offset)) is not None
+        }
+        with Brokers(self.target_bootstrap) as target:
+            return found if self._commit(target, group_id, found) else {}
+
+    def _commit(self, target: Brokers, group_id: str, found: Mapping[int, int]) -> bool:
+        is_same = self.source_bootstrap == self.target_bootstrap
+        if not is_same and _state(target, group_id) not in _EMPTY:
+            return False
+        known = committed_offsets(target, group_id)
+        topic = self.target_topic
+        wanted = {
+            (topic, partition): CommittedOffset(offset, -1, "")
+            for partition, offset in found.items()
+            if (topic, partition) not in known or known[topic, partition].offset < offset
+        }
+        try:
+            if wanted:
+                commit_offsets(target, group_id, wanted)
+        except ApiError as error:
+            # It has members: they commit themselves.
+            if error.code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION):
+                return False
+            raise
+        return True
+
+
+def _ensure(brokers: Brokers, topic: str, partitions: int, config: Mapping[str, str]) -> None:
+    try:
+        create_topic(brokers, topic, partitions=partitions, config=config)
+    except ApiError as error:
+        if error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
+            raise
+
+
+def _state(brokers: Brokers, group_id: str) -> str:
+    try:
+        return describe_group(brokers, group_id).state
+    except ApiError as error:
+        if error.code is ErrorCode.GROUP_ID_NOT_FOUND:
+            return ""
+        raise
+
+
+def mirrored(spark: SparkSession, source: TopicSource, mirror: Mirror, group: str) -> DataFrame:
+    """Return the records of a topic as a mirror writes them."""
+    spark.dataSource.register(MirrorSource)
+    options = topic_options(source, mirror.source_bootstrap, group) | {"includeHeaders": "true"}
+    # Where is the source itself; the rest is for the points.
+    for name in ("source_topic", "target_topic", "target_bootstrap", "offsets_topic"):
+        options[f"{_PREFIX}{name}"] = getattr(mirror, name)
+    records = spark.readStream.format(MirrorSource.name()).options(**options).load()
+    return records.select(*_COLUMNS)
+
+
+class MirrorSource(OttlaSource):
+    """`ottla`, with points noted between micro-batches."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the format's name."""
+        return "ottla-mirror"
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """Return the reader of the stream."""
+        given = dict(self.options.items())
+        kept = {name: value for name, value in given.items() if not name.startswith(_PREFIX)}
+        own = {name.removeprefix(_PREFIX): given[name] for name in set(given) - set(kept)}
+        mirror = Mirror(source_bootstrap=kept["kafka.bootstrap.servers"], **own)
+        reader = OttlaSource(CaseInsensitiveDict(kept)).streamReader(schema)
+        return MirrorReader(reader, Notes(mirror))
+
+
+class Notes:
+    """Notes points, where they are new; lives in the planner process, between micro-batches."""
+
+    def __init__(self, mirror: Mirror, interval_s: float = _INTERVAL_S) -> None:
+        self._mirror = mirror
+        self._interval_s = interval_s
+        self._noted: Offsets = {}
+        self._noted_at = -interval_s
+
+    def note(self, start: Offsets, *, is_idle: bool) -> None:
+        """Note that everything before `start` is in the target, and nothing else."""
+        changed = {key: offset for key, offset in start.items() if self._noted.get(key) != offset}
+        now = time.monotonic()
+        if not changed or not (is_idle or now - self._noted_at >= self._interval_s):
+            return
+        mirror = self._mirror
+        wanted = {(mirror.target_topic, partition): LATEST for _, partition in changed}
+        with Brokers(mirror.target_bootstrap) as brokers:
+            ends = list_offsets(brokers, wanted)
+        with RecordProducer(mirror.target_bootstrap) as producer:
+            for (topic, partition), offset in sorted(changed.items()):
+                point = Point(partition, offset, ends[mirror.target_topic, partition].offset)
+                key, value = point.encode(topic)
+                producer.send(mirror.offsets_topic, value, key=key)
+        self._noted |= changed
+        self._noted_at = now
+
+
+class MirrorReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """The reader of `ottla`, which is asked everything; `latestOffset` notes points first."""
+
+    def __init__(self, reader: DataSourceStreamReader, notes: Notes) -> None:
+        self._reader = reader
+        self._notes = notes
+
+    def latestOffset(self, start: Mapping[str, Mapping[str, int]], limit: ReadLimit) -> JsonOffsets:
+        """Return where the next batch ends. The batch that ended at `start` is written: a point."""
+        self._notes.note(from_json(start), is_idle=False)
+        found: JsonOffsets = self._reader.latestOffset(dict(start), limit)
+        if from_json(found) == from_json(start):
+            # Nothing is on its way, and nothing will be before the next call.
+            self._notes.note(from_json(start), is_idle=True)
+        return found
+
+    def initialOffset(self) -> JsonOffsets:
+        """Ask the reader."""
+        found: JsonOffsets = self._reader.initialOffset()
+        return found
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        """Ask the reader."""
+        return self._reader.getDefaultReadLimit()
+
+    def reportLatestOffset(self) -> JsonOffsets | None:
+        """Ask the reader."""
+        found: JsonOffsets | None = self._reader.reportLatestOffset()
+        return found
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """Tell the reader."""
+        assert isinstance(self._reader, SupportsTriggerAvailableNow)
+        self._reader.prepareForTriggerAvailableNow()
+
+    def partitions(
+        self, start: Mapping[str, Mapping[str, int]], end: Mapping[str, Mapping[str, int]]
+    ) -> Sequence[InputPartition]:
+        """Ask the reader."""
+        found: Sequence[InputPartition] = self._reader.partitions(dict(start), dict(end))
+        return found
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Ask the reader."""
+        found: Iterator[pa.RecordBatch] = self._reader.read(partition)
+        return found
+
+    def commit(self, end: Mapping[str, Mapping[str, int]]) -> None:
+        """Tell the reader."""
+        self._reader.commit(dict(end))
+
+    def stop(self) -> None:
+        """Tell the reader."""
+        self._reader.stop()

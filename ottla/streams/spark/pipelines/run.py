@@ -1,0 +1,224 @@
+"""Runs a pipeline file on Spark: one query a sink, watched together.
+
+checked = check(Path("flights.yaml").read_text())
+with start(checked.pipeline, spark, RunSettings("127.0.0.1:9092", "checkpoints/flights")) as run:
+    run.await_termination()
+"""
+
+import contextlib
+import re
+import time
+from dataclasses import dataclass, field, replace
+from types import TracebackType
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from ottla.base.errors import ConfigError
+from ottla.streams.application.progress import Progress
+from ottla.streams.pipelines.model import JdbcSink, MirrorSink, Pipeline, Sink, TopicSource
+from ottla.streams.pipelines.problems import Problem, Problems
+from ottla.streams.spark.connector.ranges import Offsets
+from ottla.streams.spark.pipelines.frames import Frames
+from ottla.streams.spark.pipelines.jdbc import password
+from ottla.streams.spark.pipelines.mirror import Mirror, mirrored
+from ottla.streams.spark.pipelines.sinks import SinkSettings, prepare, start_sink
+from ottla.streams.spark.query.failures import QueryError, explain
+from ottla.streams.spark.query.reports import progress_of, total
+
+_POLL_S = 0.2
+_TRANSLATION_S = 10.0
+_MALFORMED = re.compile(r"MALFORMED_RECORD_IN_PARSING.*?record parsing: (\[.*?\])", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """Where the brokers are, where progress is kept, and whether to stop at the end of what is there."""
+
+    bootstrap: str
+    checkpoint: str
+    once: bool = False
+
+
+@dataclass
+class SinkRun:
+    """The query of a sink; `rows` counts what it has read, `batches` its micro-batches since it was started."""
+
+    sink: Sink
+    query: StreamingQuery
+    mirror: Mirror | None = None
+    rows: int = 0
+    batches: int = 0
+    translated: dict[str, dict[int, int]] = field(default_factory=dict)
+    progress: Progress = field(default_factory=Progress)
+    _seen: int = -1
+    _firsts: list[Offsets] = field(default_factory=list)
+
+    def refresh(self) -> None:
+        """Count micro-batches that have ended since."""
+        for progress in self.query.recentProgress:
+            if progress.batchId > self._seen and progress.numInputRows:
+                self._seen = progress.batchId
+                self.batches += 1
+                self.rows += progress.numInputRows
+        last = self.query.lastProgress
+        if last is not None:
+            # Files have rows and no offsets.
+            self.progress = replace(progress_of(last, self._firsts), records=self.rows)
+
+    def translate(self) -> None:
+        """Let the consumer groups of a mirror follow."""
+        if self.mirror is not None and isinstance(self.sink, MirrorSink):
+            for group in self.sink.groups:
+                self.translated[group.text] = self.mirror.translate(group.text)
+
+
+class PipelineRun:
+    """The queries of a pipeline; a context manager that stops them."""
+
+    def __init__(self) -> None:
+        self.sinks: dict[str, SinkRun] = {}
+
+    def __enter__(self) -> "PipelineRun":
+        """Return itself: it runs already."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop."""
+        self.stop()
+
+    def progress(self) -> Progress:
+        """Return what all queries have done."""
+        return total(each.progress for each in self.sinks.values())
+
+    def await_termination(self, timeout_s: float | None = None) -> bool:
+        """Wait until all queries have stopped; return whether they have.
+
+        One that fails stops the others: QueryError names its sink.
+        """
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        next_translation = time.monotonic() + _TRANSLATION_S
+        while not self._has_ended():
+            if time.monotonic() >= next_translation:
+                self._translate()
+                next_translation = time.monotonic() + _TRANSLATION_S
+            if deadline is not None and time.monotonic() > deadline:
+                return False
+            time.sleep(_POLL_S)
+        self._translate()
+        return True
+
+    def _has_ended(self) -> bool:
+        for name, each in self.sinks.items():
+            each.refresh()
+            failure = each.query.exception() if not each.query.isActive else None
+            if failure is not None:
+                self.stop()
+                raise QueryError(f"Sink {name}: {_explained(str(failure))}")
+        return not any(each.query.isActive for each in self.sinks.values())
+
+    def _translate(self) -> None:
+        for each in self.sinks.values():
+            each.translate()
+
+    def stop(self) -> None:
+        """Stop all queries; idempotent. A micro-batch that runs is run again after the next start."""
+        for each in self.sinks.values():
+            with contextlib.suppress(PySparkException):
+                each.query.stop()
+
+
+def _explained(text: str) -> str:
+    """Return what a user needs of the text of Spark's exception, with the remedy where it is in the file."""
+    malformed = _MALFORMED.search(text)
+    if malformed is None:
+        return explain(text)
+    return (
+        f"a value is not what its source's schema says; what could be read of it: {malformed[1]}. Correct the "
+        "schema (numbers in quotes are strings), or leave such records out with bad_records: skip."
+    )
+
+
+def check_deep(pipeline: Pipeline, spark: SparkSession, bootstrap: str) -> list[Problem]:
+    """Return what Spark says against a pipeline: its SQL, its columns and their types. Reads no record."""
+    problems = Problems()
+    frames = Frames(spark, pipeline, bootstrap, problems)
+    for sink in pipeline.sinks.values():
+        _check_sink(frames, sink)
+    return problems.in_order
+
+
+def _check_sink(frames: Frames, sink: Sink) -> None:
+    frame = frames.get(sink.origin.text)
+    if frame is None:
+        return
+    text = getattr(sink, "key", None) or getattr(sink, "time", None) or sink.origin
+    texts = text if isinstance(text, tuple) else (text,)
+    for each in texts:
+        with frames.told(each, f"sink {sink.name}"):
+            if isinstance(sink, JdbcSink) and sink.key:
+                frame.select(each.text)
+            else:
+                prepare(frame, sink)
+
+
+def plans(pipeline: Pipeline, spark: SparkSession, bootstrap: str) -> dict[str, str]:
+    """Return Spark's plan of each sink, as text."""
+    _check(pipeline, spark, bootstrap)
+    frames = Frames(spark, pipeline, bootstrap, Problems())
+    found = {}
+    for name, sink in pipeline.sinks.items():
+        frame = frames.get(sink.origin.text)
+        if frame is not None and not isinstance(sink, MirrorSink):
+            found[name] = str(prepare(frame, sink)._jdf.queryExecution().optimizedPlan().toString())
+    return found
+
+
+def start(pipeline: Pipeline, spark: SparkSession, settings: RunSettings) -> PipelineRun:
+    """Start every sink's query; ConfigError with everything that Spark says against it, before any is started."""
+    _check(pipeline, spark, settings.bootstrap)
+    for sink in pipeline.sinks.values():
+        if isinstance(sink, JdbcSink) and sink.password_variable:
+            password(sink)
+    run = PipelineRun()
+    told = SinkSettings(
+        settings.bootstrap, settings.checkpoint.rstrip("/"), pipeline.trigger, settings.once
+    )
+    try:
+        for name, sink in pipeline.sinks.items():
+            group = f"{pipeline.name}-{name}"
+            frame, mirror = _frame(pipeline, spark, sink, settings, group)
+            query = start_sink(frame, sink, group, told)
+            run.sinks[name] = SinkRun(sink, query, mirror)
+    except BaseException:
+        run.stop()
+        raise
+    return run
+
+
+def _check(pipeline: Pipeline, spark: SparkSession, bootstrap: str) -> None:
+    found = check_deep(pipeline, spark, bootstrap)
+    if found:
+        raise ConfigError("\n".join(map(str, found)))
+
+
+def _frame(
+    pipeline: Pipeline, spark: SparkSession, sink: Sink, settings: RunSettings, group: str
+) -> tuple[DataFrame, Mirror | None]:
+    """Return what a sink writes; its sources show their progress as a group of their own."""
+    if isinstance(sink, MirrorSink):
+        source = pipeline.sources[sink.origin.text]
+        assert isinstance(source, TopicSource)
+        mirror = Mirror.of(source, sink, settings.bootstrap)
+        mirror.prepare()
+        return mirrored(spark, source, mirror, group), mirror
+    frames = Frames(spark, pipeline, settings.bootstrap, Problems(), group)
+    frame = frames.get(sink.origin.text)
+    assert frame is not None
+    return frame, None

@@ -1,0 +1,194 @@
+"""Files into a topic and a topic into files, in one batch of Spark."""
+
+import json
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import functions as sql
+
+from ottla.base.errors import ConfigError
+from ottla.client.admin.offsets import TopicPartition
+from ottla.streams.spark.query.failures import QueryError, explain
+
+_POLL_S = 0.2
+_RECORD = {
+    "key": ("string", "binary"),
+    "value": ("string", "binary"),
+    "partition": ("int",),
+    "timestamp": ("timestamp",),
+    "headers": ("array<struct<key:string,value:binary>>",),
+}
+Tell = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadSettings:
+    """How files become records: which columns are key, timestamp and value; without, all are one JSON object."""
+
+    topic: str
+    format: str
+    schema: str = ""
+    key: str = ""
+    value: str = ""
+    timestamp: str = ""
+    is_records: bool = False
+    options: Mapping[str, str] | None = None
+    compression: str = "none"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportSettings:
+    """What of a topic becomes files, and how: offsets by partition, `schema` of JSON values, texts or bytes."""
+
+    topic: str
+    folder: str
+    format: str
+    starts: Mapping[TopicPartition, int]
+    ends: Mapping[TopicPartition, int]
+    as_bytes: bool = False
+    schema: str = ""
+    overwrite: bool = False
+
+
+def load(
+    spark: SparkSession, bootstrap: str, files: Sequence[str], settings: LoadSettings, tell: Tell
+) -> int:
+    """Write the rows of files to a topic; return how many. `tell` gets finished tasks and all of them.
+
+    QueryError or ConfigError where it fails: what has been written by then stays in the topic.
+    """
+    reader = spark.read.format(settings.format)
+    options = {"header": "true"} if settings.format == "csv" else {}
+    reader = reader.options(**options, **(settings.options or {}))
+    if settings.schema:
+        reader = reader.schema(settings.schema)
+    counted = Observation()
+
+    def write() -> None:
+        records = _records(reader.load(list(files)), settings)
+        writer = records.observe(counted, sql.count(sql.lit(1)).alias("rows")).write.format("ottla")
+        writer = writer.option("kafka.bootstrap.servers", bootstrap).option("topic", settings.topic)
+        if "timestamp" in records.columns:
+            writer = writer.option("includeTimestamp", "true")
+        writer.option("kafka.compression.type", settings.compression).mode("append").save()
+
+    _watched(spark, write, tell)
+    return int(counted.get["rows"])
+
+
+def _records(rows: DataFrame, settings: LoadSettings) -> DataFrame:
+    if settings.is_records:
+        return _own_columns(rows)
+    wanted = (settings.key, settings.value, settings.timestamp)
+    missing = [name for name in wanted if name and name not in rows.columns]
+    if missing:
+        raise ConfigError(
+            f"The files have no column {missing[0]!r}; they have: {', '.join(rows.columns)}."
+        )
+    kinds = {field.name: field.dataType.simpleString() for field in rows.schema}
+
+    def text(name: str) -> Column:
+        column = sql.col(f"`{name}`")
+        return column if kinds[name] in ("string", "binary") else column.cast("string")
+
+    whole = sql.to_json(sql.struct(*(f"`{name}`" for name in rows.columns)))
+    columns = [(text(settings.value) if settings.value else whole).alias("value")]
+    if settings.key:
+        columns.append(text(settings.key).alias("key"))
+    if settings.timestamp:
+        columns.append(sql.col(f"`{settings.timestamp}`").cast("timestamp").alias("timestamp"))
+    return rows.select(*columns)
+
+
+def _own_columns(rows: DataFrame) -> DataFrame:
+    """Return the columns of records that `export` has written, or that are named as there."""
+    kinds = {field.name: field.dataType.simpleString() for field in rows.schema}
+    if "value" not in kinds:
+        raise ConfigError("These files hold no records: there is no column value.")
+    for name, kind in kinds.items():
+        if name in _RECORD and name not in ("timestamp", "partition") and kind not in _RECORD[name]:
+            raise ConfigError(f"Column {name} is {kind}: it must be {' or '.join(_RECORD[name])}.")
+    casts = {"timestamp": "timestamp", "partition": "int"}
+    names = [name for name in _RECORD if name in kinds]
+    return rows.select(
+        *(sql.col(name).cast(casts[name]) if name in casts else sql.col(name) for name in names)
+    )
+
+
+def export(spark: SparkSession, bootstrap: str, settings: ExportSettings, tell: Tell) -> int:
+    """Write the records of a topic to files below a folder; return how many. `tell` as for `load`."""
+    options = {
+        "kafka.bootstrap.servers": bootstrap,
+        "assign": _by_topic(settings.starts, as_list=True),
+        "startingOffsets": _by_topic(settings.starts),
+        "endingOffsets": _by_topic(settings.ends),
+        "includeHeaders": "true",
+        "kafka.isolation.level": "read_committed",
+    }
+    records = spark.read.format("ottla").options(**options).load()
+    counted = Observation()
+    rows = _exported(records, settings).observe(counted, sql.count(sql.lit(1)).alias("rows"))
+    writer = rows.write.format(settings.format).mode("overwrite" if settings.overwrite else "error")
+    if settings.format == "csv":
+        writer = writer.option("header", "true")
+    _watched(spark, lambda: writer.save(settings.folder), tell)
+    return int(counted.get["rows"])
+
+
+def _exported(records: DataFrame, settings: ExportSettings) -> DataFrame:
+    is_bytes = settings.as_bytes and settings.format == "parquet"
+    kind = "binary" if is_bytes else "string"
+    key = sql.col("key").cast(kind).alias("key")
+    own = [key, sql.col("partition"), sql.col("offset"), sql.col("timestamp")]
+    if settings.schema:
+        value = sql.from_json(sql.col("value").cast("string"), settings.schema)
+        renamed = [column.alias(f"_{name}") for column, name in zip(own, _OWN, strict=True)]
+        return records.select(value.alias("value"), *renamed).select(
+            "value.*", *(f"_{name}" for name in _OWN)
+        )
+    # CSV holds nothing but plain columns.
+    headers = [] if settings.format == "csv" else [sql.col("headers")]
+    value = sql.col("value").cast(kind).alias("value")
+    return records.select(key, value, *own[1:], *headers)
+
+
+_OWN = ("key", "partition", "offset", "timestamp")
+
+
+def _by_topic(offsets: Mapping[TopicPartition, int], *, as_list: bool = False) -> str:
+    topics = sorted({topic for topic, _ in offsets})
+    if as_list:
+        return json.dumps({name: sorted(p for t, p in offsets if t == name) for name in topics})
+    return json.dumps(
+        {name: {str(p): n for (t, p), n in offsets.items() if t == name} for name in topics}
+    )
+
+
+def _watched(spark: SparkSession, work: Callable[[], None], tell: Tell) -> None:
+    """Do work; tell beside it how many of Spark's tasks are done, now and then."""
+    is_done = threading.Event()
+
+    def watch() -> None:
+        while not is_done.wait(_POLL_S):
+            tell(*_tasks(spark))
+
+    # The work stays in this thread: it is this one's session that knows the format, and this one that Ctrl-C reaches.
+    watcher = threading.Thread(target=watch, name="ottla-tasks", daemon=True)
+    watcher.start()
+    try:
+        work()
+    except PySparkException as error:
+        raise QueryError(explain(str(error))) from None
+    finally:
+        is_done.set()
+        watcher.join()
+
+
+def _tasks(spark: SparkSession) -> tuple[int, int]:
+    tracker = spark.sparkContext.statusTracker()
+    stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+    known = [stage for stage in stages if stage is not None]
+    return sum(s.numCompletedTasks for s in known), sum(s.numTasks for s in known)

@@ -1,0 +1,1 @@
+"""Streaming queries: compiled, started, explained, watched."""

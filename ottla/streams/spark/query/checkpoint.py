@@ -1,0 +1,146 @@
+"""The folder in which a query keeps its progress and state, and what stands beside it: whose it is.
+
+Spark's checkpoint holds pages by store and task, and offsets by topic; they mean nothing to another topology. So the shape
+of the topology is written beside it when a query starts for the first time, and compared whenever it starts again. What
+functions do may change; which nodes, topics, stores, windows and partitions there are may not.
+"""
+
+import difflib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from ottla.base.errors import ConfigError
+from ottla.streams.spark.connector.ranges import Offsets, from_json, to_json
+from ottla.streams.spark.layout.layout import Kind, Layout
+from ottla.streams.stores.builders import StoreBuilder
+from ottla.streams.topology.topology import (
+    ProcessorNode,
+    Sink,
+    Source,
+    TopologyNode,
+    visible_stores,
+)
+
+_FILE = "ottla-topology.json"
+_SHOWN = 8
+
+
+def shape_of(layout: Layout) -> list[str]:
+    """Return what a checkpoint depends on, as lines for people."""
+    lines: list[str] = []
+    for number, kind in enumerate(layout.kinds):
+        name = kind.application.settings.application_id
+        lines.append(
+            f"sub-topology {number} of {name}: stage {kind.level}, {kind.partitions} partitions"
+        )
+        lines += [f"  {_node(kind, node)}" for node in kind.topology.nodes.values()]
+        stores = {**kind.topology.stores, **kind.topology.global_stores}
+        # A checkpoint without a hidden store is read as one whose hidden store is empty.
+        lines += [f"  {_store(stores[name])}" for name in visible_stores(kind.topology)]
+    lines += [f"shuffle {topic} to {kind}" for topic, kind in sorted(layout.shuffled.items())]
+    return lines
+
+
+def _node(kind: Kind, node: TopologyNode) -> str:
+    if isinstance(node, Source):
+        return f"source {node.name} of {', '.join(node.topics) or node.pattern}"
+    if isinstance(node, Sink):
+        topic = node.topic if isinstance(node.topic, str) else "a function's topics"
+        return f"sink {node.name} to {topic}, below {', '.join(node.parents)}"
+    assert isinstance(node, ProcessorNode)
+    stores = ", ".join(visible_stores(kind.topology, node.name)) or "no store"
+    return f"processor {node.name} with {stores}, below {', '.join(node.parents)}"
+
+
+def _store(store: StoreBuilder) -> str:
+    known = {each.name: getattr(store, each.name) for each in fields(store)}
+    left_out = ("name", "kind", "logging_enabled", "caching_enabled", "is_hidden")
+    facts = (f"{name} {value!r}" for name, value in known.items() if name not in left_out)
+    return f"store {store.name}: {store.kind}, {', '.join(facts)}"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What a checkpoint was made with: shuffle partitions, and where what does not begin at its beginning began."""
+
+    shuffle_partitions: int
+    starts: Offsets
+
+
+class Checkpoint:
+    """A checkpoint folder, on whatever file system Spark reaches."""
+
+    def __init__(self, spark: SparkSession, location: str) -> None:
+        self.location = location
+        # Hadoop's file systems, which Spark brings along: the folder may be anywhere.
+        self._jvm: Any = spark._jvm
+        self._configuration = spark.sparkContext._jsc.hadoopConfiguration()
+
+    def partitions(self) -> list[int]:
+        """Return the partitions of each sub-topology that it holds state of; none where it is new."""
+        known = self._read()
+        return [] if known is None else [int(each) for each in known.get("partitions", ())]
+
+    def claim(
+        self, layout: Layout, shuffle_partitions: int, find_starts: Callable[[], Offsets]
+    ) -> Claim:
+        """Make it the topology's own; return what it was made with, which may be what is said here.
+
+        ConfigError if another topology has it.
+        """
+        shape = shape_of(layout)
+        known = self._read()
+        if known is None:
+            partitions = [kind.partitions for kind in layout.kinds]
+            known = {"shape": shape, "partitions": partitions}
+            starts = find_starts()
+            known |= {"starts": to_json(starts), "shuffle_partitions": shuffle_partitions}
+            self._write(known)
+            return Claim(shuffle_partitions, starts)
+        if known["shape"] != shape:
+            raise ConfigError(_refusal(self.location, known["shape"], shape))
+        return Claim(int(known["shuffle_partitions"]), from_json(known.get("starts", {})))
+
+    def _path(self) -> Any:
+        return self._jvm.org.apache.hadoop.fs.Path(f"{self.location.rstrip('/')}/{_FILE}")
+
+    def _read(self) -> dict[str, Any] | None:
+        path = self._path()
+        files = path.getFileSystem(self._configuration)
+        if not files.exists(path):
+            return None
+        stream = files.open(path)
+        try:
+            text = self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8")
+        finally:
+            stream.close()
+        found: dict[str, Any] = json.loads(text)
+        return found
+
+    def _write(self, known: dict[str, Any]) -> None:
+        path = self._path()
+        stream = path.getFileSystem(self._configuration).create(path, True)
+        try:
+            stream.write(bytearray(json.dumps(known, indent=1).encode()))
+        finally:
+            stream.close()
+
+
+def _refusal(location: str, before: list[str], now: list[str]) -> str:
+    changes = [
+        line
+        for line in difflib.unified_diff(before, now, lineterm="", n=0)
+        if not line.startswith(("---", "+++", "@@"))
+    ]
+    shown = "\n".join(f"  {line}" for line in changes[:_SHOWN])
+    more = f"\n  and {len(changes) - _SHOWN} more" if len(changes) > _SHOWN else ""
+    return (
+        f"The topology is not the one that {location} belongs to; its state would be misread:\n"
+        f"{shown}{more}\n"
+        "Begin anew, with `ottla streams reset` or another application_id; or run the topology as it "
+        "was until its input is worked off."
+    )

@@ -1,0 +1,171 @@
+"""Spark as the engine of an application (streams/application/instance.py): a session, the queries, how they get on."""
+
+import contextlib
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark import SparkContext
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from ottla.base.errors import ConfigError
+from ottla.streams.application.progress import Progress
+from ottla.streams.spark.connector.ranges import Offsets
+from ottla.streams.spark.query.compile import QuerySettings
+from ottla.streams.spark.query.failures import QueryError, explain
+from ottla.streams.spark.query.query import StreamsQuery, start
+from ottla.streams.spark.query.reports import progress_of, total
+from ottla.streams.spark.session.packages import PackageFiles
+from ottla.streams.spark.session.session import is_cluster, register, session
+from ottla.streams.task.task import TaskSettings
+from ottla.streams.topology.topology import Topology
+
+
+@dataclass(frozen=True)
+class SparkSettings:
+    """Which Spark: a session that is there, or one that is made and stopped again.
+
+    `master` is a cluster's URL, or local[N]; executors get the package `ottla` and the `py_files`. `settings` are
+    Spark's own.
+    """
+
+    spark: SparkSession | None = None
+    master: str | None = None
+    cores: int | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+    py_files: Sequence[str] = ()
+
+
+class SparkEngine:
+    """Runs one topology."""
+
+    def __init__(
+        self,
+        topology: Topology,
+        tasks: TaskSettings,
+        queries: QuerySettings,
+        spark_settings: SparkSettings,
+    ) -> None:
+        self._topology = topology
+        self._tasks = tasks
+        self._queries = queries
+        self._settings = spark_settings
+        self._spark: SparkSession | None = None
+        self._is_ours = False
+        self._files = PackageFiles()
+
+    def open(self) -> None:
+        """Make the session, or take the one that was given."""
+        settings = self._settings
+        with _told():
+            if settings.spark is None:
+                self._is_ours = SparkContext._active_spark_context is None
+                words = dict(settings.settings)
+                if settings.master is not None:
+                    words["spark.master"] = settings.master
+                if is_cluster(settings.master or ""):
+                    # The folders of this machine mean nothing there: the package is shipped.
+                    words.setdefault("spark.executorEnv.PYTHONPATH", "")
+                name = self._tasks.application_id
+                self._spark = session(name, cores=settings.cores, settings=words)
+            else:
+                self._spark = settings.spark
+                register(self._spark)
+            self._ship(self._spark)
+
+    def _ship(self, spark: SparkSession) -> None:
+        if not isinstance(spark, SparkSession):
+            raise ConfigError("Give a session of pyspark.sql, not one of Spark Connect.")
+        context = spark.sparkContext
+        files = list(self._settings.py_files)
+        if is_cluster(context.master or ""):
+            files.append(self._files.zip_package("ottla"))
+        for each in files:
+            context.addPyFile(each)
+
+    def start(self) -> "SparkQuery":
+        """Start the queries."""
+        assert self._spark is not None, "open comes first"
+        with _told():
+            _make_active(self._spark)
+            return SparkQuery(
+                start(
+                    self._topology,
+                    self._spark,
+                    application_id=self._tasks.application_id,
+                    bootstrap=self._queries.bootstrap,
+                    checkpoint=self._queries.checkpoint,
+                    task_settings=self._tasks,
+                    query_settings=replace(self._queries, keeps_changelogs=True),
+                )
+            )
+
+    def close(self) -> None:
+        """Stop the session, if it was made here."""
+        if self._spark is not None and self._is_ours:
+            with contextlib.suppress(PySparkException, Py4JError, OSError):
+                self._spark.stop()
+        self._spark = None
+        self._files.remove()
+
+
+class SparkQuery:
+    """Queries that run; a Query of streams/application/instance.py."""
+
+    def __init__(self, query: StreamsQuery) -> None:
+        self.query = query
+        self._firsts: dict[str, list[Offsets]] = {}
+        self._dropped: dict[str, int] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def is_active(self) -> bool:
+        """Whether all run; a JVM that is gone runs none."""
+        try:
+            return self.query.is_active
+        except (Py4JError, OSError):
+            return False
+
+    @property
+    def error(self) -> Exception | None:
+        """What stopped one."""
+        try:
+            return self.query.error
+        except (Py4JError, OSError) as error:
+            return QueryError(f"Spark's driver is gone: {error}")
+
+    def progress(self) -> Progress:
+        """Return what all queries have done."""
+        found: list[Progress] = []
+        with self._lock, contextlib.suppress(PySparkException, Py4JError, OSError):
+            for each in self.query.queries:
+                told = each.lastProgress
+                if told is not None:
+                    found.append(progress_of(told, self._firsts.setdefault(str(each.id), [])))
+            self._dropped = self.query.dropped()
+        return replace(total(found), dropped=self._dropped)
+
+    def stop(self) -> None:
+        """Stop them."""
+        with contextlib.suppress(PySparkException, Py4JError, OSError):
+            self.query.stop()
+
+
+def _make_active(spark: SparkSession) -> None:
+    """Let Spark find in this thread what is registered with a session: it looks at the thread's own."""
+    classes: Any = SparkSession
+    classes._get_j_spark_session_class(spark._jvm).setActiveSession(spark._jsparkSession)
+
+
+@contextlib.contextmanager
+def _told() -> Iterator[None]:
+    """Let Spark's exceptions be told in words for users."""
+    try:
+        yield
+    except Py4JJavaError as error:
+        raise QueryError(explain(str(error.java_exception))) from None
+    except (PySparkException, Py4JError) as error:
+        raise QueryError(explain(str(error))) from None

@@ -1,0 +1,115 @@
+"""What a topology becomes on Spark: where each node runs, what is shuffled, what is a topic on the broker."""
+
+from collections.abc import Iterator, Mapping
+
+from ottla.streams.expressions.columns import OfSpark
+from ottla.streams.serdes.doors import open_door
+from ottla.streams.spark.catalyst.steps import SparkType, expressions_of, lower_layout
+from ottla.streams.spark.layout.layout import Application, Feed, Kind, Layout, components, lay_out
+from ottla.streams.task.task import TaskSettings
+from ottla.streams.topology.topology import Sink, Source, Topology, TopologyNode, visible_stores
+
+_FEEDS = {
+    Feed.BY_PARTITION: "to the task of the record's partition",
+    Feed.BY_KEY: "by key: the topics of this sub-topology have different numbers of partitions",
+    Feed.TO_ALL: "to every task: a global topic",
+}
+
+
+def explain(
+    topology: Topology,
+    *,
+    application_id: str = "app",
+    partitions: Mapping[str, int] | None = None,
+    settings: TaskSettings | None = None,
+) -> str:
+    """Return the explanation; topics that `partitions` does not name are taken to have one.
+
+    `settings` are those of the application, where it has default serdes of its own.
+
+    Each node is marked Python or JVM: stores and every function of the pipeline are in Python, Spark's shuffles, its
+    state store and the Column expressions that Spark evaluates as Python does in the JVM; of the others it is told why not.
+    """
+    application = Application(topology, settings or TaskSettings(application_id))
+    known = dict.fromkeys(_read(topology), 1) | dict(partitions or {})
+    marks = _marks(application, known)
+    layout = lay_out([application], known)
+    lines: list[str] = []
+    for number, kind in enumerate(layout.kinds):
+        lines += _stage(number, kind)
+        lines += [f"  {each}" for each in _arrivals(layout, number)]
+        lines += [f"  {_node(kind, node, marks)}" for node in kind.topology.nodes.values()]
+    lines += [
+        f"Topic {topic} stays on the broker: it leads back to where it comes from"
+        for topic in sorted(layout.created)
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _read(topology: Topology) -> Iterator[str]:
+    for node in topology.nodes.values():
+        if isinstance(node, Source):
+            yield from (each for each in node.topics if each not in topology.internal_topics)
+
+
+def _stage(number: int, kind: Kind) -> Iterator[str]:
+    tasks = f"{kind.partitions} task{'s' * (kind.partitions != 1)}"
+    place = f"stage {kind.level}: transformWithState" if kind.level else "where the source is read"
+    yield f"Sub-topology {number}: {place}, {tasks}"
+    for name in visible_stores(kind.topology):
+        if name in kind.topology.stores:
+            yield f"  Store {name}: Python, its pages in Spark's state store (JVM)"
+
+
+def _arrivals(layout: Layout, number: int) -> Iterator[str]:
+    for topic, routes in sorted(layout.routes.items()):
+        for route in routes:
+            if route.kind == number:
+                moved = "Shuffle (JVM)" if layout.kinds[number].level else "Read"
+                yield f"{moved}: topic {topic}, {_FEEDS[route.feed]}"
+    for topic, kind in sorted(layout.shuffled.items()):
+        if kind == number:
+            moved = "Shuffle (JVM)" if layout.kinds[number].level else "Handed on"
+            yield f"{moved}: {topic}, by key: no topic on the broker"
+
+
+def _marks(application: Application, known: Mapping[str, int]) -> dict[str, str]:
+    """Return where each node runs: JVM, or Python and why."""
+    found: dict[str, str] = {}
+    for component in components(application):
+        layout = lay_out([component], known)
+        for each in lower_layout(layout, _spark_type(component)) or []:
+            found |= {name: "JVM" for name in each.nodes if name not in found}
+            found |= {name: f"Python ({why})" for name, why in each.reasons.items()}
+            if each.types is not None:
+                # Records are fetched and decoded by columns in Python.
+                found.setdefault(each.source.name, "Python, its records go to the JVM")
+        if layout.levels:
+            held = "Python (it stands in a query that keeps state)"
+            found |= {
+                node.name: held
+                for node in component.topology.nodes.values()
+                if expressions_of(node)
+            }
+    return found
+
+
+def _spark_type(application: Application) -> SparkType | None:
+    nodes = application.topology.nodes.values()
+    if not any(isinstance(each, OfSpark) for node in nodes for each in expressions_of(node)):
+        return None
+    frames = open_door("ottla.streams.spark.catalyst.frame", "pyspark", "ottla[spark]")
+    found: SparkType = frames.active_spark_types()
+    return found
+
+
+def _node(kind: Kind, node: TopologyNode, marks: Mapping[str, str]) -> str:
+    place = marks.get(node.name, "Python")
+    if isinstance(node, Source):
+        return f"{node.name}: {place}, reads {', '.join(node.topics) or node.pattern}"
+    if isinstance(node, Sink):
+        name = kind.application.topic_name
+        topic = name(node.topic) if isinstance(node.topic, str) else "the topic of a function"
+        return f"{node.name}: {place}, writes {topic}"
+    found = [str(each) for each in expressions_of(node)]
+    return f"{node.name}: {place}{', an expression: ' + ', '.join(found) if found else ''}"

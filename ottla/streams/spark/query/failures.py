@@ -1,0 +1,49 @@
+"""What went wrong in a query, in words for its user: the error's own, and the frames of the user's functions.
+
+Spark reports a failed task as a Java stack trace around a Python one, most of both Spark's and ours. What a user can do
+something about is the last line of the Python one and where in the user's own files it happened.
+"""
+
+import re
+
+from ottla.streams.model.errors import StreamsError
+from ottla.streams.model.user_errors import is_users
+
+_TRACEBACK = "Traceback (most recent call last):"
+_FRAME = re.compile(r'\s*File "(?P<file>[^"]+)", line \d+, in ')
+_JAVA_FRAME = re.compile(r"\s*at [\w.$]+\(")
+
+
+class QueryError(StreamsError):
+    """A query stopped; the message is the error that stopped it, and where in the user's functions."""
+
+
+def explain(text: str) -> str:
+    """Return what a user needs of the text of Spark's exception."""
+    start = text.rfind(_TRACEBACK)
+    if start < 0:
+        first = next((line for line in text.splitlines() if line.strip()), "unknown error")
+        return _without_tags(first)
+    frames: list[str] = []
+    message: list[str] = []
+    is_shown = False
+    for line in text[start:].splitlines()[1:]:
+        frame = _FRAME.match(line)
+        if frame and not message:
+            is_shown = is_users(frame["file"])
+        if _JAVA_FRAME.match(line) or line.strip().startswith("SQLSTATE"):
+            break
+        if line.startswith(" ") and not message:
+            frames += [line.rstrip()] if is_shown else []
+        else:
+            message.append(_without_tags(line.strip()))
+    shown = "\n".join(message).strip() or "unknown error"
+    return f"{shown}\n" + "\n".join(frames) if frames else shown
+
+
+def _without_tags(line: str) -> str:
+    """Return a line without the names that Spark puts before and the Java classes in it."""
+    # What the client and the brokers say are sentences already.
+    line = re.sub(r"^ottla\.(?:client|base)\.errors\.\w+: ", "", line)
+    line = re.sub(r"^(?:[\w$]+\.)+(?=\w+(?:Error|Exception)\b)", "", line)
+    return re.sub(r"\s*SQLSTATE: \w+\s*$", "", line)

@@ -1,0 +1,66 @@
+"""What Spark reports of a query's last micro-batch, as Progress."""
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from pyspark.sql.streaming.listener import StreamingQueryProgress
+
+from ottla.streams.application.progress import Progress
+from ottla.streams.spark.connector.ranges import Offsets, from_json
+from ottla.streams.spark.stages.topology_source import CLOCK_TOPIC
+
+# Before the first record has come.
+_NO_WATERMARK = "1970-01-01T00:00:00.000"
+
+
+def progress_of(told: StreamingQueryProgress, firsts: list[Offsets]) -> Progress:
+    """Return the progress of one query; `firsts` keeps where each source began, from its first report on."""
+    if not firsts:
+        firsts += [_offsets(each.startOffset) for each in told.sources]
+    records = lag = 0
+    for source, first in zip(told.sources, firsts, strict=False):
+        end, latest = _offsets(source.endOffset), _offsets(source.latestOffset)
+        records += sum(offset - first.get(key, 0) for key, offset in end.items())
+        lag += sum(max(0, offset - end.get(key, 0)) for key, offset in latest.items())
+    watermark = (told.eventTime or {}).get("watermark", "")
+    state = sum(each.memoryUsedBytes for each in told.stateOperators)
+    return Progress(
+        batch=told.batchId,
+        records=records,
+        lag=lag,
+        watermark="" if watermark.startswith(_NO_WATERMARK) else watermark,
+        state_bytes=state + _on_disk(told.stateOperators),
+        batch_ms=told.batchDuration,
+    )
+
+
+def total(parts: Iterable[Progress]) -> Progress:
+    """Return what several queries have done together; of their watermarks the one that is behind the others."""
+    found = Progress()
+    for each in parts:
+        marks = [mark for mark in (found.watermark, each.watermark) if mark]
+        found = Progress(
+            batch=max(found.batch, each.batch),
+            records=found.records + each.records,
+            lag=found.lag + each.lag,
+            watermark=min(marks, default=""),
+            state_bytes=found.state_bytes + each.state_bytes,
+            batch_ms=max(found.batch_ms, each.batch_ms),
+        )
+    return found
+
+
+def _on_disk(operators: Sequence[Any]) -> int:
+    return sum(int(each.customMetrics.get("rocksdbSstFileSize", 0)) for each in operators)
+
+
+def _offsets(told: Any) -> Offsets:
+    """Return offsets as Spark's progress tells them; none of a source that is not ours."""
+    try:
+        known = json.loads(told) if isinstance(told, str) else told
+        offsets = from_json(known)
+    except (ValueError, TypeError, AttributeError):
+        return {}
+    offsets.pop((CLOCK_TOPIC, 0), None)
+    return offsets

@@ -1,0 +1,94 @@
+"""Where a query starts that has no progress yet: what its group was reset to, else as each source says.
+
+That is Kafka's order: what the group has committed counts before `auto.offset.reset`. Here the checkpoint holds the
+progress and the group only shows it, with a mark (shadow_group.py); so what is committed there without the mark is
+what somebody wants: `ottla streams reset`, or Kafka's own tools. It is noted in the checkpoint when the query starts for
+the first time, so that a first micro-batch that is run again begins where it began.
+"""
+
+import json
+import re
+
+from ottla.client.admin.offsets import (
+    EARLIEST,
+    LATEST,
+    PROGRESS,
+    READ_COMMITTED,
+    committed_offsets,
+    list_offsets,
+)
+from ottla.client.admin.topics import list_topics
+from ottla.client.brokers import Brokers
+from ottla.streams.spark.connector.ranges import Offsets
+from ottla.streams.spark.layout.layout import Layout
+from ottla.streams.topology.topology import Source
+
+_CLIENT_ID = "ottla-streams"
+
+
+def first_positions(
+    layout: Layout, topics: tuple[str, ...], bootstrap: str, group_id: str | None
+) -> Offsets:
+    """Return the offsets at which partitions start now that do not start at their beginning."""
+    latest, whole = _latest_topics(layout, topics), global_topics(layout)
+    wanted = set(topics) - whole
+    with Brokers(bootstrap, client_id=_CLIENT_ID) as brokers:
+        counts = {each.name: len(each.partitions) for each in list_topics(brokers)}
+        ends = [
+            (topic, n) for topic in sorted(latest & wanted) for n in range(counts.get(topic, 0))
+        ]
+        committed = committed_offsets(brokers, group_id) if group_id else {}
+        chosen = {
+            key: each.offset
+            for key, each in committed.items()
+            if each.offset >= 0 and each.metadata != PROGRESS and key[0] in wanted
+        }
+        asked = dict.fromkeys((key for key in ends if key not in chosen), LATEST)
+        found = list_offsets(brokers, asked, isolation_level=READ_COMMITTED) if asked else {}
+    return chosen | {key: each.offset for key, each in found.items()}
+
+
+def starting_offsets(
+    layout: Layout, topics: tuple[str, ...], bootstrap: str, positions: Offsets
+) -> str:
+    """Return the option `startingOffsets`: the positions, as far as they are held; the beginning of all others."""
+    latest = _latest_topics(layout, topics)
+    if not positions and not latest:
+        return "earliest"
+    with Brokers(bootstrap, client_id=_CLIENT_ID) as brokers:
+        counts = {each.name: len(each.partitions) for each in list_topics(brokers)}
+        held = [key for key in positions if key[0] in topics and key[1] < counts.get(key[0], 0)]
+        starts = list_offsets(brokers, dict.fromkeys(held, EARLIEST)) if held else {}
+        ends = list_offsets(brokers, dict.fromkeys(held, LATEST)) if held else {}
+    within = {key: min(max(positions[key], starts[key].offset), ends[key].offset) for key in held}
+    places = {
+        topic: {
+            str(n): within.get((topic, n), LATEST if topic in latest else EARLIEST)
+            for n in range(counts[topic])
+        }
+        for topic in topics
+    }
+    return json.dumps(places)
+
+
+def global_topics(layout: Layout) -> set[str]:
+    """Return the topics of global tables and stores, which are always read whole."""
+    return {
+        topic
+        for kind in layout.kinds
+        for node in kind.topology.nodes.values()
+        if isinstance(node, Source) and node.is_global
+        for topic in node.topics
+    }
+
+
+def _latest_topics(layout: Layout, topics: tuple[str, ...]) -> set[str]:
+    """Return the topics whose source wants to start at their end."""
+    found: set[str] = set()
+    for kind in layout.kinds:
+        for node in kind.topology.nodes.values():
+            if isinstance(node, Source) and node.offset_reset == "latest":
+                found.update(kind.application.topic_name(topic) for topic in node.topics)
+                matches = re.compile(node.pattern or "(?!)").fullmatch
+                found.update(topic for topic in topics if matches(topic))
+    return found

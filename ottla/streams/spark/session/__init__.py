@@ -1,0 +1,1 @@
+"""The Spark session: its settings, packages for executors, and a faster start."""

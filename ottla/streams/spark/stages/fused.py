@@ -1,0 +1,455 @@
+"""Sub-topologies that keep nothing, fused: the functions of their steps called one inside the other, batch by batch.
+
+A task (runtime.py) makes a record of what it reads and hands it from node to node, with its clocks and handlers. Where all
+steps are functions of key and value none of that is seen: here keys and values go from function to function, and
+times and headers stay in the columns that they came in. A record that a source's serde does not read goes to a task
+after all, and one that a sink's does not write to its handlers, at its place; no function is called twice for a record.
+
+Each step has a code object of its own, named as its node: an error's traceback says where it was raised, and the
+interpreter specializes each step by itself.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from types import CodeType, FunctionType
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ottla.streams.model.raw import ProducedRecord, TopicRecord
+from ottla.streams.model.records import Record, RecordMetadata
+from ottla.streams.model.user_errors import frames_of, tell_place
+from ottla.streams.operators import stateless
+from ottla.streams.serdes import Serde, resolve
+from ottla.streams.serdes.serde import STRING
+from ottla.streams.settings.handlers import SerializationOrigin
+from ottla.streams.spark.layout.envelopes import RECORDS, batch_of, topic_records
+from ottla.streams.spark.layout.layout import Kind
+from ottla.streams.task.dropped_records import DroppedRecords
+from ottla.streams.task.edges import UNFIT
+from ottla.streams.task.task import Task
+from ottla.streams.topology.topology import ProcessorNode, Sink, Source, TopologyNode
+from ottla.wire.records.columnar_varints import Integers
+
+Deliver = Callable[[Any, Any], Any]
+
+
+@dataclass
+class _Written:
+    """What was written to a topic: keys, values and the places of the records that they came of."""
+
+    keys: list[bytes | None] = field(default_factory=list)
+    values: list[bytes | None] = field(default_factory=list)
+    places: list[int] = field(default_factory=list)
+
+    def clear(self) -> None:
+        """Forget it, in place: steps hold these very lists."""
+        self.keys.clear()
+        self.values.clear()
+        self.places.clear()
+
+
+@dataclass(frozen=True)
+class _Chain:
+    """What a topic's records go through: its source, the serdes of key and value, and the steps."""
+
+    source: str
+    key: Serde[Any]
+    value: Serde[Any]
+    deliver: Deliver
+
+
+class _Unfused(Exception):
+    """A step that needs a task."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """What came of a batch, of one topic: RECORDS, and the places of the records that each came of."""
+
+    topic: str
+    places: Integers
+    records: pa.RecordBatch
+
+
+class PlainTask:
+    """Runs a sub-topology that keeps nothing."""
+
+    def __init__(
+        self, kind: Kind, clock: Callable[[], int], dropped: DroppedRecords | None = None
+    ) -> None:
+        self._kind = kind
+        self._produced: list[ProducedRecord] = []
+        # Of which records they came, as far as that is known.
+        self._places: list[int] = []
+        settings = kind.application.settings
+        self._task = Task(kind.topology, settings, self._produced.append, clock, dropped=dropped)
+        self._written: dict[str, _Written] = {}
+        self._place = 0
+        self._topic = ""
+        self._records = batch_of([])
+        self._rows: list[TopicRecord] | None = None
+        self._chains: dict[str, _Chain] = {}
+        self._nodes: dict[CodeType, str] = {}
+        if not settings.exception_handlers.sees_processing:
+            self._fuse()
+
+    @property
+    def dropped_count(self) -> int:
+        """How many records were dropped so far."""
+        return self._task.dropped.total
+
+    def run(self, topic: str, records: pa.RecordBatch) -> Iterator[Made]:
+        """Return what comes of records (RECORDS) of a topic, in their order.
+
+        What a function raises is raised, with a note of where.
+        """
+        self._produced.clear()
+        self._places.clear()
+        self._topic, self._records, self._rows = topic, records, None
+        chain = self._chains.get(topic)
+        times = np.asarray(records.column("timestamp"))
+        if chain is None or (len(times) and times.min() < 0):
+            for self._place in range(records.num_rows):
+                self._take()
+            yield from self._gathered()
+            return
+        for each in self._written.values():
+            each.clear()
+        self._fused(chain, records)
+        yield from self._gathered(records)
+
+    def _row(self) -> TopicRecord:
+        """Return the record at the place; they are made when the first one is asked for."""
+        if self._rows is None:
+            self._rows = list(topic_records(self._records))
+        return self._rows[self._place]
+
+    def _take(self) -> None:
+        """Let the task take the record at the place."""
+        self._task.add(self._topic, self._row())
+        self._task.process_next()
+        self._note_places()
+
+    def _note_places(self) -> None:
+        self._places += [self._place] * (len(self._produced) - len(self._places))
+
+    def _fused(self, chain: _Chain, records: pa.RecordBatch) -> None:
+        """Run records through functions."""
+        read_key, keys = _reading(chain.key, records.column("key"))
+        read_value, values = _reading(chain.value, records.column("value"))
+        deliver, count = chain.deliver, records.num_rows
+        try:
+            if read_key is None and read_value is None:
+                for place in range(count):
+                    self._place = place
+                    deliver(keys[place], values[place])
+                return
+            for place in range(count):
+                self._place = place
+                key, value = keys[place], values[place]
+                try:
+                    key = key if key is None or read_key is None else read_key(key)
+                    value = value if value is None or read_value is None else read_value(value)
+                except UNFIT:
+                    self._take()
+                    continue
+                deliver(key, value)
+        except Exception as error:
+            tell_place(error, self._metadata(), self._node_of(error, chain.source))
+            raise
+
+    def _metadata(self) -> RecordMetadata:
+        row = self._row()
+        return RecordMetadata(self._topic, row.partition, row.offset)
+
+    def _node_of(self, error: Exception, source: str) -> str:
+        """Return the innermost of the nodes through whose code an error came."""
+        found = [self._nodes.get(frame.f_code) for frame in frames_of(error)]
+        return next((each for each in reversed(found) if each is not None), source)
+
+    def _unwritten(
+        self, sink: Sink, topic: str, record: tuple[Any, Any], error: Exception, is_key: bool
+    ) -> None:
+        """Let the handlers see what a sink's serde does not take; SerializationError where they do not go on."""
+        row = self._row()
+        with self._task.at((self._metadata(), row, row.timestamp, row.headers)):
+            self._task.take_unwritten(
+                sink,
+                topic,
+                Record(*record, row.timestamp, row.headers),
+                error,
+                SerializationOrigin.KEY if is_key else SerializationOrigin.VALUE,
+            )
+        self._note_places()
+
+    def _gathered(self, records: pa.RecordBatch | None = None) -> Iterator[Made]:
+        """Return by topic what functions wrote of `records`, and what the task wrote."""
+        by_topic: dict[str, tuple[list[int], list[ProducedRecord]]] = {}
+        for place, each in zip(self._places, self._produced, strict=True):
+            held = by_topic.setdefault(each.topic, ([], []))
+            held[0].append(place)
+            held[1].append(each)
+        written = {} if records is None else self._written
+        for topic in (*written, *(each for each in by_topic if each not in written)):
+            parts = []
+            if records is not None and topic in written and written[topic].places:
+                parts.append(_columns(topic, written[topic], records))
+            if topic in by_topic:
+                own, rows = by_topic[topic]
+                parts.append(Made(topic, np.array(own, np.int64), batch_of(rows)))
+            if parts:
+                yield _merged(parts)
+
+    def _fuse(self) -> None:
+        topology = self._kind.topology
+        children: dict[str, list[TopologyNode]] = {}
+        for node in topology.nodes.values():
+            for parent in () if isinstance(node, Source) else node.parents:
+                children.setdefault(parent, []).append(node)
+        settings = self._kind.application.settings
+        defaults = settings.defaults
+        for node in topology.nodes.values():
+            if not isinstance(node, Source):
+                continue
+            extractor = node.timestamp_extractor or settings.default_timestamp_extractor
+            if extractor is not None or node.carries_changes:
+                continue
+            try:
+                deliver = _forwarding([self._step(each, children) for each in children[node.name]])
+            except (_Unfused, KeyError):
+                continue
+            serdes = resolve(node.key, defaults.key), resolve(node.value, defaults.value)
+            chain = _Chain(node.name, *serdes, deliver)
+            for topic in node.topics:
+                self._chains[self._kind.application.topic_name(topic)] = chain
+
+    def _step(self, node: TopologyNode, children: dict[str, list[TopologyNode]]) -> Deliver:
+        """Return what takes a key and a value at a node."""
+        if isinstance(node, Sink):
+            return self._named(node.name, self._sink(node))
+        assert isinstance(node, ProcessorNode)
+        below = {each.name: self._step(each, children) for each in children.get(node.name, [])}
+        supplier: Any = node.supplier
+        if isinstance(supplier, stateless.Branch):
+            return self._named(node.name, _branching(supplier, below))
+        forward = _forwarding(list(below.values()))
+        if isinstance(supplier, stateless.KeyFilter):
+            return self._named(node.name, self._key_filter(node.name, forward))
+        made = _STEPS.get(type(supplier))
+        if made is None:
+            raise _Unfused
+        return self._named(node.name, made(supplier, forward))
+
+    def _key_filter(self, name: str, forward: Deliver) -> Deliver:
+        dropped = self._task.dropped
+
+        def step(key: Any, value: Any) -> None:
+            if key is None:
+                dropped.drop(name, stateless.NULL_KEY, self._metadata(), {})
+            else:
+                forward(key, value)
+
+        return step
+
+    def _named(self, node: str, step: Deliver) -> Deliver:
+        """Return a step with a code object of its own, by which the node is known."""
+        assert isinstance(step, FunctionType), "steps are functions of this module"
+        if step.__code__ in self._nodes:
+            # What passes records on is the step below itself.
+            return step
+        code = step.__code__.replace(co_name=node)
+        self._nodes[code] = node
+        return FunctionType(code, step.__globals__, node, step.__defaults__, step.__closure__)
+
+    def _sink(self, sink: Sink) -> Deliver:
+        if not isinstance(sink.topic, str) or sink.partitioner is not None or sink.carries_changes:
+            raise _Unfused
+        settings = self._kind.application.settings
+        topic = self._kind.application.topic_name(sink.topic)
+        key_serde = resolve(sink.key, settings.defaults.key).of(topic, is_key=True)
+        value_serde = resolve(sink.value, settings.defaults.value).of(topic, is_key=False)
+        written = self._written.setdefault(topic, _Written())
+        write_key, write_value = key_serde.serialize, value_serde.serialize
+        # What was written is forgotten in place: these stay the lists' own.
+        add_key, add_value = written.keys.append, written.values.append
+        add_place = written.places.append
+
+        def write(key: Any, value: Any) -> None:
+            try:
+                sent = None if key is None else write_key(key)
+            except UNFIT as error:
+                self._unwritten(sink, topic, (key, value), error, is_key=True)
+                return
+            try:
+                add_value(None if value is None else write_value(value))
+            except UNFIT as error:
+                self._unwritten(sink, topic, (key, value), error, is_key=False)
+                return
+            add_key(sent)
+            add_place(self._place)
+
+        return write
+
+
+def _reading(
+    serde: Serde[Any], column: pa.Array
+) -> tuple[Callable[[bytes], Any] | None, list[Any]]:
+    """Return what reads a column's values one by one, None where they are read, and the values."""
+    if serde is STRING:
+        try:
+            return None, column.cast(pa.string()).to_pylist()
+        except pa.ArrowInvalid:
+            # One of them is no text.
+            pass
+    return serde.deserialize, column.to_pylist()
+
+
+def _columns(topic: str, written: _Written, records: pa.RecordBatch) -> Made:
+    count = len(written.places)
+    places = np.array(written.places, np.int64)
+    chosen = pa.array(places)
+    headers = records.column("headers")
+    columns = [
+        pa.array(np.full(count, -1, np.int32)),
+        pa.array(np.zeros(count, np.int64)),
+        records.column("timestamp").take(chosen),
+        pa.array(written.keys, pa.binary()),
+        pa.array(written.values, pa.binary()),
+        pa.nulls(count, headers.type)
+        if headers.null_count == len(headers)
+        else headers.take(chosen),
+    ]
+    return Made(topic, places, pa.RecordBatch.from_arrays(columns, schema=RECORDS))
+
+
+def _merged(parts: list[Made]) -> Made:
+    """Return what functions and the task wrote, in the order of what it came of."""
+    if len(parts) == 1:
+        return parts[0]
+    places = np.concatenate([each.places for each in parts])
+    order = np.argsort(places, kind="stable")
+    table = pa.Table.from_batches([each.records for each in parts]).combine_chunks()
+    (batch,) = table.take(pa.array(order)).to_batches()
+    return Made(parts[0].topic, places[order], batch)
+
+
+def _forwarding(children: list[Deliver]) -> Deliver:
+    if len(children) == 1:
+        return children[0]
+
+    def forward(key: Any, value: Any) -> None:
+        for each in children:
+            each(key, value)
+
+    return forward
+
+
+def _branching(branch: stateless.Branch, below: dict[str, Deliver]) -> Deliver:
+    arms = [
+        (predicate, below[child])
+        for predicate, child in zip(branch.predicates, branch.children, strict=True)
+    ]
+    otherwise = None if branch.default_child is None else below[branch.default_child]
+
+    def step(key: Any, value: Any) -> None:
+        for predicate, child in arms:
+            if predicate(key, value):
+                child(key, value)
+                return
+        if otherwise is not None:
+            otherwise(key, value)
+
+    return step
+
+
+def _filter(operator: stateless.Filter, forward: Deliver) -> Deliver:
+    predicate = operator.predicate
+
+    def keep(key: Any, value: Any) -> None:
+        if predicate(key, value):
+            forward(key, value)
+
+    def drop(key: Any, value: Any) -> None:
+        if not predicate(key, value):
+            forward(key, value)
+
+    return drop if operator.negate else keep
+
+
+def _map(operator: stateless.Map, forward: Deliver) -> Deliver:
+    mapper = operator.mapper
+
+    def step(key: Any, value: Any) -> None:
+        made = mapper(key, value)
+        if type(made) is not tuple:
+            made = stateless.pair_of(made)
+        try:
+            key, value = made
+        except ValueError:
+            raise stateless.no_pair(made) from None
+        forward(key, value)
+
+    return step
+
+
+def _flat_map(operator: stateless.FlatMap, forward: Deliver) -> Deliver:
+    mapper = operator.mapper
+
+    def step(key: Any, value: Any) -> None:
+        for made in stateless.several(mapper(key, value), stateless.MANY_PAIRS):
+            if type(made) is not tuple:
+                made = stateless.pair_of(made)
+            try:
+                each_key, each = made
+            except ValueError:
+                raise stateless.no_pair(made) from None
+            forward(each_key, each)
+
+    return step
+
+
+def _flat_map_values(operator: stateless.FlatMapValues, forward: Deliver) -> Deliver:
+    mapper = operator.mapper
+
+    def step(key: Any, value: Any) -> None:
+        for each in stateless.several(mapper(key, value), stateless.MANY_VALUES):
+            forward(key, each)
+
+    return step
+
+
+def _peek(operator: stateless.Peek, forward: Deliver) -> Deliver:
+    action = operator.action
+    if operator.ends:
+        # A frame to be known by: the action may be a builtin.
+        return lambda key, value: action(key, value)
+
+    def step(key: Any, value: Any) -> None:
+        action(key, value)
+        forward(key, value)
+
+    return step
+
+
+def _select_key(operator: stateless.SelectKey, forward: Deliver) -> Deliver:
+    mapper = operator.mapper
+    return lambda key, value: forward(mapper(key, value), value)
+
+
+def _map_values(operator: stateless.MapValues, forward: Deliver) -> Deliver:
+    mapper = operator.mapper
+    return lambda key, value: forward(key, mapper(key, value))
+
+
+_STEPS: dict[type[Any], Callable[[Any, Deliver], Deliver]] = {
+    stateless.Filter: _filter,
+    stateless.Map: _map,
+    stateless.FlatMap: _flat_map,
+    stateless.FlatMapValues: _flat_map_values,
+    stateless.PassThrough: lambda _, forward: forward,
+    stateless.Peek: _peek,
+    stateless.SelectKey: _select_key,
+    stateless.MapValues: _map_values,
+}

@@ -1,0 +1,60 @@
+"""Ships a layout, with the users' functions in it, to Spark's workers: pickled once, unpickled once a worker."""
+
+import copyreg
+import functools
+import struct
+from dataclasses import dataclass
+from typing import Any, cast
+
+from pyspark import cloudpickle
+
+from ottla.streams.settings.handlers import ExceptionHandlers
+from ottla.streams.spark.layout.envelopes import Slots
+from ottla.streams.spark.layout.layout import Layout
+from ottla.streams.spark.stages.tasks import Entry, Stage
+
+
+def _reduce_struct(value: struct.Struct) -> tuple[type[struct.Struct], tuple[str]]:
+    return struct.Struct, (value.format,)
+
+
+# Serdes hold such; Python itself does not say how they are pickled.
+copyreg.pickle(struct.Struct, _reduce_struct)
+
+
+@dataclass(frozen=True)
+class Shipment:
+    """A layout as bytes; `slots` are made anew where they are needed."""
+
+    layout: bytes
+    shuffle_partitions: int
+
+    def unpacked(self) -> Layout:
+        """Return the layout."""
+        return _unpacked(self.layout, self.shuffle_partitions)[0]
+
+    def entry(self) -> Entry:
+        """Return what takes batches of the source."""
+        layout, slots = _unpacked(self.layout, self.shuffle_partitions)
+        return Entry(layout, slots)
+
+    def exception_handlers(self) -> ExceptionHandlers:
+        """Return the application's; where several run together, those of the first."""
+        layout, _ = _unpacked(self.layout, self.shuffle_partitions)
+        return layout.kinds[0].application.settings.exception_handlers
+
+    def stage(self, level: int) -> Stage:
+        """Return what runs the tasks of a level."""
+        layout, slots = _unpacked(self.layout, self.shuffle_partitions)
+        return Stage(layout, slots, level)
+
+
+def ship(layout: Layout, shuffle_partitions: int) -> Shipment:
+    """Return a layout as it travels."""
+    return Shipment(cast(Any, cloudpickle).dumps(layout), shuffle_partitions)
+
+
+@functools.lru_cache(maxsize=16)
+def _unpacked(layout: bytes, shuffle_partitions: int) -> tuple[Layout, Slots]:
+    found: Layout = cast(Any, cloudpickle).loads(layout)
+    return found, Slots(found.task_count, shuffle_partitions)

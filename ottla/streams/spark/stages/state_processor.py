@@ -1,0 +1,63 @@
+"""One stage of a pipeline as Spark's transformWithState runs it: a slot's rows in, rows out, pages in its state."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from pyspark.sql import Row
+from pyspark.sql.streaming.stateful_processor import (
+    MapState,
+    StatefulProcessor,
+    StatefulProcessorHandle,
+)
+
+from ottla.streams.spark.connector.workers import settle_after_work
+from ottla.streams.spark.layout.envelopes import SCHEMA, Envelope
+from ottla.streams.spark.stages.shipping import Shipment
+
+_ROW = Row(*SCHEMA.names)
+
+
+class StatePages:
+    """A PageStore in a map state of Spark's: of the slot whose rows are handled."""
+
+    def __init__(self, state: MapState) -> None:
+        self._state = state
+
+    def get(self, name: str) -> bytes | None:
+        """Return a page."""
+        found = self._state.getValue((name,))
+        return None if found is None else bytes(found[0])
+
+    def put(self, name: str, page: bytes) -> None:
+        """Set a page."""
+        self._state.updateValue((name,), (page,))
+
+    def remove(self, name: str) -> None:
+        """Remove a page."""
+        self._state.removeKey((name,))
+
+
+class StageProcessor(StatefulProcessor):
+    """Runs the tasks of one level. Spark hands arguments over by their names."""
+
+    def __init__(self, shipment: Shipment, level: int) -> None:
+        self._shipment = shipment
+        self._level = level
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Open the state."""
+        self._pages = StatePages(handle.getMapState("pages", "name string", "page binary"))
+
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
+        """Handle the envelopes of one slot."""
+        slot = int(key[0])
+        arrived = (
+            Envelope(slot, int(row[1]), str(row[2]), int(row[3]), int(row[4]), bytes(row[5]))
+            for row in rows
+        )
+        for each in self._shipment.stage(self._level).handle(slot, arrived, self._pages):
+            yield _ROW(*each)
+
+    def close(self) -> None:
+        """Let go of nothing: Spark closes the state."""
+        settle_after_work()

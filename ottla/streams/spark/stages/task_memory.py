@@ -1,0 +1,197 @@
+"""What a task remembers from one micro-batch to the next besides the maps of its stores.
+
+A task lives as long as a micro-batch. Its stream time, its punctuators, what stores know of time and the fields of
+processors that changed since `init` are kept for the next one, so that a pipeline cannot tell. A field that
+cannot be pickled is made anew: a connection, for example; so is one of more than a megabyte that changes in
+place. Whoever wants to be sure keeps it in a store.
+"""
+
+import io
+import pickle
+from typing import Any
+
+from pyspark import cloudpickle
+
+from ottla.streams.processor.api import PunctuationType
+from ottla.streams.stores.packing import pack, unpack
+from ottla.streams.task.task import Schedule, Task
+
+# What pickling raises for what it cannot do, from whatever class it comes to.
+_NOT_PICKLED = (pickle.PicklingError, TypeError, AttributeError, ValueError, RecursionError)
+
+_Field = tuple[str, str]
+
+# Fields that large are what `init` loaded: they are not compared, lest every micro-batch pickles them.
+_COMPARED_BYTES = 1 << 20
+
+
+class _Bounded(io.BytesIO):
+    """Takes so much and no more (ValueError)."""
+
+    def write(self, data: Any) -> int:
+        if self.tell() + len(data) > _COMPARED_BYTES:
+            raise ValueError("too large to be compared")
+        return super().write(data)
+
+
+class TaskMemory:
+    """The memory of one task; made of a task whose processors have been initialised and nothing else."""
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+        self._parts = _parts(task)
+        self._names = {id(part): name for name, part in self._parts.items()}
+        self._initial = {
+            field: (value, self._pickled(value)) for field, value in self._fields().items()
+        }
+
+    def _fields(self) -> dict[_Field, Any]:
+        return {
+            (name, field): value
+            for name, processor in self._task.processors.items()
+            for field, value in vars(processor).items()
+            if id(value) not in self._names
+        }
+
+    def _pickled(self, value: Any) -> bytes | None:
+        target = _Bounded()
+        try:
+            _Pickler(target, self._names).dump(value)
+        except _NOT_PICKLED:
+            return None
+        return target.getvalue()
+
+    def remember(self) -> bytes:
+        """Return all that is remembered."""
+        task = self._task
+        later = self._schedules_later()
+        return pack(
+            {
+                "stream_time": task.stream_time,
+                "stores": {name: store.remember() for name, store in task.stores.items()},
+                "fields": self._changed_fields(),
+                "schedules": self._schedules(later),
+            }
+        )
+
+    def _changed_fields(self) -> dict[_Field, bytes]:
+        found = {}
+        for field, value in self._fields().items():
+            before = self._initial.get(field)
+            pickled = self._pickled(value)
+            if pickled is None and (before is None or value is not before[0]):
+                pickled = self._pickled_by_value(value)
+            if pickled is not None and (before is None or pickled != before[1]):
+                found[field] = pickled
+        return found
+
+    def _pickled_by_value(self, value: Any) -> bytes | None:
+        """Pickle what plain pickling cannot: functions and classes of the user's main program."""
+        target = io.BytesIO()
+        try:
+            _ByValuePickler(target, self._names).dump(value)  # type: ignore[no-untyped-call]
+        except _NOT_PICKLED:
+            return None
+        return target.getvalue()
+
+    def _schedules_later(self) -> dict[tuple[Any, ...], bytes]:
+        """Name the punctuators that were added since `init`, for fields that hold one; return their functions."""
+        # Anew each time: one that was cancelled since then has no name, and is kept by value.
+        for name in [each for each in self._parts if each[0] == "later"]:
+            del self._names[id(self._parts.pop(name))]
+        found: dict[tuple[Any, ...], bytes] = {}
+        for each in (each for kind in PunctuationType for each in self._task.punctuators[kind]):
+            callback = None if id(each) in self._names else self._pickled_by_value(each.callback)
+            if callback is not None:
+                name = "later", len(found)
+                found[name] = callback
+                self._parts[name], self._names[id(each)] = each, name
+        return found
+
+    def _schedules(self, later: dict[tuple[Any, ...], bytes]) -> list[tuple[Any, ...]]:
+        found: list[tuple[Any, ...]] = []
+        for punctuation in PunctuationType:
+            for each in self._task.punctuators[punctuation]:
+                name = self._names.get(id(each))
+                if name is not None:
+                    known = each.node, punctuation.name, each.due, each.interval_ms
+                    found.append((name, later.get(name), *known))
+        return found
+
+    def recall(self, remembered: bytes) -> None:
+        """Let the task go on where `remember` was asked."""
+        task, known = self._task, unpack(remembered)
+        task.stream_time = known["stream_time"]
+        for name, store in known["stores"].items():
+            task.stores[name].recall(store)
+        found: dict[PunctuationType, list[Schedule]] = {each: [] for each in PunctuationType}
+        for name, callback, node, punctuation, due, interval_ms in known["schedules"]:
+            clock = PunctuationType[punctuation]
+            if name not in self._parts:
+                made = Schedule(node, clock, due, interval_ms, self._unpickled(callback))
+                self._parts[name] = made
+                self._names[id(made)] = name
+            else:
+                made = self._parts[name]
+                made.due = due
+            found[clock].append(made)
+        for clock, schedules in found.items():
+            task.punctuators[clock].replace(schedules)
+        for (name, field), pickled in known["fields"].items():
+            setattr(task.processors[name], field, self._unpickled(pickled))
+
+    def _unpickled(self, pickled: bytes) -> Any:
+        return _Unpickler(io.BytesIO(pickled), self._parts).load()
+
+
+def _parts(task: Task) -> dict[tuple[Any, ...], Any]:
+    """Return what a task is made of, by names that another task of the same topology has, too."""
+    found: dict[tuple[Any, ...], Any] = {("task",): task}
+    for name, processor in task.processors.items():
+        found["processor", name] = processor
+        found["context", name] = task.contexts[name]
+        found["supplier", name] = getattr(task.topology.nodes[name], "supplier", None)
+    for name, store in task.stores.items():
+        found["store", name] = store
+    for punctuation in PunctuationType:
+        numbers: dict[str, int] = {}
+        for each in task.punctuators[punctuation]:
+            number = numbers[each.node] = numbers.get(each.node, 0) + 1
+            found["schedule", punctuation.name, each.node, number] = each
+    return found
+
+
+class _Pickler(pickle.Pickler):
+    """Names the parts of a task instead of pickling them."""
+
+    def __init__(self, target: io.BytesIO, names: dict[int, tuple[Any, ...]]) -> None:
+        super().__init__(target, 5)
+        self._names = names
+
+    def persistent_id(self, value: Any) -> tuple[Any, ...] | None:
+        """Return the name of a part."""
+        return self._names.get(id(value))
+
+
+class _ByValuePickler(cloudpickle.CloudPickler):
+    """The same, for functions and classes that no module holds."""
+
+    def __init__(self, target: io.BytesIO, names: dict[int, tuple[Any, ...]]) -> None:
+        super().__init__(target, 5)  # type: ignore[no-untyped-call]
+        self._names = names
+
+    def persistent_id(self, value: Any) -> tuple[Any, ...] | None:
+        """Return the name of a part."""
+        return self._names.get(id(value))
+
+
+class _Unpickler(pickle.Unpickler):
+    """Puts in the parts of the task that is there now."""
+
+    def __init__(self, source: io.BytesIO, parts: dict[tuple[Any, ...], Any]) -> None:
+        super().__init__(source)
+        self._parts = parts
+
+    def persistent_load(self, name: tuple[Any, ...]) -> Any:
+        """Return a part by its name."""
+        return self._parts[name]

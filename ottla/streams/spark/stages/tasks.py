@@ -1,0 +1,290 @@
+"""Runs tasks inside Spark's workers: a micro-batch of envelopes in, envelopes out. No Spark in here.
+
+`Entry` stands where the source is read: it runs what keeps nothing and addresses the rest. `Stage` runs the tasks
+of one level, each with its stores over state pages: what was remembered is recalled, the records are taken as Kafka
+takes them (of the records that wait in the topics the one that is first in time), what changed is written.
+"""
+
+import heapq
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ottla.streams.spark.layout.envelopes import Envelope, Outbox, Slots, topic_records
+from ottla.streams.spark.layout.internal_topics import changelogs_of, latest_changes
+from ottla.streams.spark.layout.layout import Feed, Kind, Layout, Route
+from ottla.streams.spark.stages.fused import PlainTask
+from ottla.streams.spark.stages.pages import PagedMaps, PageStore
+from ottla.streams.spark.stages.placement import PROCESS_PLACEMENT, KeyPlacement
+from ottla.streams.spark.stages.task_memory import TaskMemory
+from ottla.streams.stores.packing import pack, unpack
+from ottla.streams.task.dropped_records import DroppedRecords, Lines
+from ottla.streams.task.task import ProducedRecord, Task, TopicRecord
+from ottla.streams.topology.topology import Source
+from ottla.wire.records.columnar_partitioner import partitions_of
+
+# What a task keeps besides the pages of its maps.
+_MEMORY = "task"
+# The sequence of what comes of a batch that begins at some offset; no batch has more records.
+_SEQUENCE_BITS = 20
+
+
+def wall_clock_ms() -> int:
+    """Return the time on the wall."""
+    return time.time_ns() // 1_000_000
+
+
+# What this process has logged of dropped records: its tasks live as long as a micro-batch.
+_LOGGED: Lines = {}
+
+
+def dropped_records() -> DroppedRecords:
+    """Return a counter of dropped records that logs at a limited rate, together with all others in this process."""
+    return DroppedRecords(wall_clock_ms, _LOGGED)
+
+
+class Entry:
+    """Takes batches of source topics; lives as long as a task of Spark's that reads."""
+
+    def __init__(
+        self, layout: Layout, slots: Slots, placement: KeyPlacement = PROCESS_PLACEMENT
+    ) -> None:
+        self._layout = layout
+        self._placement = placement
+        self._outbox = Outbox(layout, slots, 0)
+        self._topics = sorted(layout.routes)
+        self._tasks: dict[int, PlainTask] = {}
+
+    def take(
+        self, topic: str, partition: int, records: pa.RecordBatch, partition_count: int = 0
+    ) -> Iterator[Envelope]:
+        """Return the envelopes that come of a batch (RECORDS) of one partition.
+
+        Where the topic's partitions are not as many as its tasks are, because it has gained some or came later than the
+        tasks, its records go where their keys belong.
+        """
+        if not records.num_rows:
+            return
+        if topic == self._layout.clock_topic:
+            for number in self._layout.clocked:
+                for task in self._layout.kinds[number].tasks:
+                    yield self._address(task, topic, partition, records)
+            return
+        routes = self._layout.routes_of(topic)
+        self._check_keys(routes, topic, (partition, records), partition_count)
+        for route in routes:
+            kind = self._layout.kinds[route.kind]
+            if kind.level == 0:
+                yield from self._run(route.kind, topic, partition, records)
+            else:
+                if route.feed is Feed.BY_PARTITION and partition_count not in (0, kind.partitions):
+                    route = replace(route, feed=Feed.BY_KEY)
+                yield from self._send(kind, route, topic, (partition, records))
+
+    def _check_keys(
+        self,
+        routes: Iterable[Route],
+        topic: str,
+        batch: tuple[int, pa.RecordBatch],
+        partition_count: int,
+    ) -> None:
+        """Check where keys are, of a topic that meets others partition by partition."""
+        partition, records = batch
+        for route in routes:
+            count = self._layout.kinds[route.kind].partitions
+            meets = route.kind in self._layout.meeting and topic not in self._layout.created
+            if meets and route.feed is Feed.BY_PARTITION and partition_count in (0, count):
+                self._placement.check(topic, partition, records.column("key"), count)
+                return
+
+    def _address(self, task: int, topic: str, partition: int, records: pa.RecordBatch) -> Envelope:
+        first = records.column("offset")[0].as_py()
+        return self._outbox.envelope(task, topic, partition, first, records)
+
+    def _send(
+        self, kind: Kind, route: Route, topic: str, batch: tuple[int, pa.RecordBatch]
+    ) -> Iterator[Envelope]:
+        partition, records = batch
+        own = partition % kind.partitions
+        if route.feed is Feed.TO_ALL:
+            for task in kind.tasks:
+                yield self._address(task, topic, partition, records)
+        elif route.feed is Feed.BY_PARTITION:
+            yield self._address(kind.first_task + own, topic, partition, records)
+        else:
+            found = partitions_of(records.column("key"), kind.partitions, own)
+            for each in np.unique(found).tolist():
+                chosen = records.take(pa.array(np.flatnonzero(found == each)))
+                yield self._address(kind.first_task + each, topic, partition, chosen)
+
+    def _run(
+        self, number: int, topic: str, partition: int, records: pa.RecordBatch
+    ) -> Iterator[Envelope]:
+        """Run a sub-topology that keeps nothing."""
+        kind = self._layout.kinds[number]
+        if number not in self._tasks:
+            self._tasks[number] = PlainTask(kind, wall_clock_ms, dropped_records())
+        plain = self._tasks[number]
+        before = plain.dropped_count
+        # Each source topic is an origin of its own: what comes of it is put in order by itself.
+        place = self._topics.index(topic) if topic in self._topics else len(self._topics)
+        origin = kind.first_task + partition % kind.partitions + place * self._layout.task_count
+        first = records.column("offset")[0].as_py() << _SEQUENCE_BITS
+        for made in plain.run(topic, records):
+            yield from self._outbox.of_batch(origin, made.topic, made.records, first)
+        task = kind.first_task + partition % kind.partitions
+        yield from self._outbox.dropped(task, plain.dropped_count - before)
+
+
+class Stage:
+    """Runs the tasks of one level."""
+
+    def __init__(
+        self,
+        layout: Layout,
+        slots: Slots,
+        level: int,
+        clock: Callable[[], int] = wall_clock_ms,
+    ) -> None:
+        self._layout = layout
+        self._slots = slots
+        self._outbox = Outbox(layout, slots, level)
+        self._clock = clock
+
+    def handle(
+        self, slot: int, envelopes: Iterable[Envelope], pages: PageStore
+    ) -> Iterator[Envelope]:
+        """Return what comes of all envelopes of a slot; for a carrier, the same in order."""
+        ordered = sorted(envelopes, key=lambda each: (each.topic, each.origin, each.sequence))
+        task = self._slots.task(slot)
+        if task is None:
+            yield from map(self._outbox.forward, ordered)
+            return
+        run = _Run(self._layout, task, pages, self._clock())
+        yield from self._outbox.envelopes(task, run.take(ordered))
+        yield from self._outbox.dropped(task, run.dropped.total)
+
+
+class _Run:
+    """One task in one micro-batch."""
+
+    def __init__(self, layout: Layout, number: int, pages: PageStore, now: int) -> None:
+        self._layout = layout
+        self._kind = layout.kind_of(number)
+        self._partition = number - self._kind.first_task
+        self._pages = pages
+        self._produced: list[ProducedRecord] = []
+        self.dropped = dropped_records()
+        stored = pages.get(_MEMORY)
+        known: dict[str, Any] = {} if stored is None else unpack(stored)
+        self._remembered: bytes | None = known.get("remembered")
+        # How many records of each internal topic came: the next one's offset.
+        self._arrived: dict[str, int] = known.get("arrived", {})
+        self._maps = PagedMaps(pages, known.get("maps", {}))
+        self._told: int | None = known.get("told")
+        self._now = now if self._told is None else self._told
+
+    def take(self, envelopes: list[Envelope]) -> list[ProducedRecord]:
+        """Take all records of a micro-batch; return what was written."""
+        by_topic: dict[str, dict[int, list[Envelope]]] = {}
+        for each in envelopes:
+            by_topic.setdefault(each.topic, {}).setdefault(each.origin, []).append(each)
+        ticks = by_topic.pop(self._layout.clock_topic or "", {})
+        told = max((time for time in _times(ticks)), default=None)
+        if told is not None and self._remembered is None:
+            self._now = told
+        settings, topology = self._kind.application.settings, self._kind.topology
+        output, open_map = self._produced.append, self._maps.open_map
+        task = Task(topology, settings, output, self._time, open_map, self.dropped)
+        task.partition = self._partition
+        memory = TaskMemory(task)
+        if self._remembered is not None:
+            memory.recall(self._remembered)
+        self._process(task, by_topic)
+        if told is not None:
+            self._told = self._now = told
+            task.punctuate_wall_clock_time()
+        task.commit()
+        self._keep(memory.remember())
+        task.close()
+        application = self._kind.application
+        if not application.keeps_changelogs:
+            return self._produced
+        changelogs = changelogs_of(application, self._kind.topology.stores)
+        return latest_changes(self._produced, changelogs, self._partition)
+
+    def _time(self) -> int:
+        return self._now
+
+    def _process(self, task: Task, by_topic: dict[str, dict[int, list[Envelope]]]) -> None:
+        names = by_topic.keys()
+        nodes = self._kind.topology.nodes.values()
+        filled = [each for each in nodes if isinstance(each, Source) and each.is_global]
+        first = {topic for each in filled for topic in each.topics} & names
+        rest = sorted(names - first)
+        for topic in sorted(first):
+            for record in self._records(topic, by_topic[topic]):
+                task.add(topic, record)
+        if len(rest) == 1 and (rest[0] in self._layout.shuffled or len(by_topic[rest[0]]) == 1):
+            # One partition alone is in order.
+            task.process_alone(rest[0], self._records(rest[0], by_topic[rest[0]]))
+            return
+        for topic in rest:
+            for record in self._records(topic, by_topic[topic]):
+                task.add(topic, record)
+        while task.process_next():
+            task.punctuate_stream_time()
+
+    def _records(self, topic: str, origins: dict[int, list[Envelope]]) -> Iterator[TopicRecord]:
+        queues: list[Iterator[TopicRecord]] = [
+            (record for each in envelopes for record in topic_records(each.records))
+            for _, envelopes in sorted(origins.items())
+        ]
+        if topic not in self._layout.shuffled:
+            for queue in queues:
+                yield from queue
+            return
+        for record in _by_time(queues):
+            offset = self._arrived.get(topic, 0)
+            self._arrived[topic] = offset + 1
+            yield record._replace(partition=self._partition, offset=offset)
+
+    def _keep(self, remembered: bytes) -> None:
+        known = {
+            "remembered": remembered,
+            "arrived": self._arrived,
+            "maps": self._maps.flush(),
+            "told": self._told,
+        }
+        self._pages.put(_MEMORY, pack(known))
+
+
+def _times(ticks: dict[int, list[Envelope]]) -> Iterator[int]:
+    for envelopes in ticks.values():
+        for each in envelopes:
+            yield from (record.timestamp for record in topic_records(each.records))
+
+
+def _by_time(queues: list[Iterator[TopicRecord]]) -> Iterator[TopicRecord]:
+    """Return the records of several queues: of those that are next the one that is first in time."""
+    if len(queues) == 1:
+        yield from queues[0]
+        return
+    heap: list[tuple[int, int, TopicRecord]] = []
+    for number, queue in enumerate(queues):
+        for record in queue:
+            heap.append((record.timestamp, number, record))
+            break
+    heapq.heapify(heap)
+    while heap:
+        _, number, record = heap[0]
+        yield record
+        following = next(queues[number], None)
+        if following is None:
+            heapq.heappop(heap)
+        else:
+            heapq.heapreplace(heap, (following.timestamp, number, following))

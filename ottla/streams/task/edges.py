@@ -1,0 +1,334 @@
+"""The edges of a task: sources make records of bytes, sinks make bytes of records.
+
+Errors go to the application's exception handlers first; where those want to fail, they say which record of which
+topic it was.
+"""
+
+import struct
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
+
+from ottla.base.errors import ApiError
+from ottla.streams.model.errors import DeserializationError, SerializationError, StreamsError
+from ottla.streams.model.raw import ProducedRecord, TopicRecord
+from ottla.streams.model.records import NO_TIMESTAMP, Record, RecordMetadata
+from ottla.streams.model.user_errors import tell_place
+from ottla.streams.processor.api import RecordContext, TimestampedRecord, TimestampExtractor
+from ottla.streams.processor.timestamps import FailOnInvalidTimestamp, extracting
+from ottla.streams.serdes import Serde, changes, resolve
+from ottla.streams.settings.handlers import (
+    ErrorHandlerContext,
+    ExceptionHandlers,
+    Response,
+    Result,
+    SerializationOrigin,
+)
+from ottla.streams.stores.builders import DefaultSerdes
+from ottla.streams.task.dropped_records import DroppedRecords
+from ottla.streams.topology.topology import Sink, Source
+
+# What serdes raise for what they do not take.
+UNFIT = (
+    ValueError,
+    TypeError,
+    KeyError,
+    IndexError,
+    AttributeError,
+    EOFError,
+    OverflowError,
+    struct.error,
+)
+
+# How much of a key or value that cannot be read an error shows.
+_SHOWN = 80
+# The partition is left to the key.
+_ANY = (None,)
+
+_Serdes = tuple[Serde[Any], Serde[Any]]
+Deliver = Callable[[Record[Any, Any]], None]
+
+
+class Dependencies(Protocol):
+    """What edges ask of their task."""
+
+    metadata: RecordMetadata | None
+    raw: TopicRecord | None
+    dropped: DroppedRecords
+
+    def topic_name(self, topic: str) -> str:
+        """Return the name of a topic; internal ones carry the application's name."""
+
+    def partition_count(self, topic: str) -> int:
+        """Return how many partitions a topic has."""
+
+    def write(self, record: ProducedRecord) -> None:
+        """Hand on what is written."""
+
+
+class Failures:
+    """Asks the handlers about errors, and writes what they want written."""
+
+    def __init__(self, handlers: ExceptionHandlers, task: Dependencies) -> None:
+        self._handlers = handlers
+        self._task = task
+        self._decided: BaseException | None = None
+
+    def _context(self, node: str) -> ErrorHandlerContext:
+        metadata, raw = self._task.metadata, self._task.raw
+        held = raw or TopicRecord(None, None, NO_TIMESTAMP)
+        place = metadata or (None, -1, -1)
+        return self._told(node, place, held)
+
+    def _told(
+        self, node: str, place: tuple[str | None, int, int], raw: TopicRecord
+    ) -> ErrorHandlerContext:
+        topic, partition, offset = place
+        dead_letters = self._handlers.dead_letter_queue_topic_name
+        read = raw.timestamp, raw.key, raw.value
+        return ErrorHandlerContext(topic, partition, offset, raw.headers, node, *read, dead_letters)
+
+    def _resumes(self, response: Response) -> bool:
+        for each in response.dead_letter_queue_records:
+            self._task.write(each)
+        resumes = response.result is Result.RESUME
+        if resumes:
+            # The handler has logged it.
+            self._task.dropped.count()
+        return resumes
+
+    def undated(self, node: str, topic: str, raw: TopicRecord, timestamp: int) -> None:
+        """Count and log a record that is dropped because its extractor returned a negative timestamp."""
+        place = RecordMetadata(topic, raw.partition, raw.offset)
+        facts: dict[str, object] = {"extractedTimestamp": timestamp}
+        self._task.dropped.drop(node, "due to negative extracted timestamp", place, facts)
+
+    def unread(self, node: str, topic: str, raw: TopicRecord, error: Exception) -> bool:
+        """Return whether the task goes on without a record that cannot be read."""
+        context = self._told(node, (topic, raw.partition, raw.offset), raw)
+        return self._resumes(self._handlers.deserialization.handle_error(context, raw, error))
+
+    def unwritten(
+        self,
+        node: str,
+        topic: str,
+        record: Record[Any, Any],
+        error: Exception,
+        origin: SerializationOrigin,
+    ) -> bool:
+        """Return whether the task goes on without a record that cannot be written."""
+        handler = self._handlers.production
+        context = self._context(node)
+        return self._resumes(
+            handler.handle_serialization_error(context, topic, record, error, origin)
+        )
+
+    def refused(self, node: str, record: ProducedRecord, error: Exception) -> bool:
+        """Return whether the task goes on without a record that the broker refuses."""
+        response = self._handlers.production.handle_error(self._context(node), record, error)
+        if self._resumes(response):
+            return True
+        self._decided = error
+        return False
+
+    def _unprocessed(self, node: str, record: Record[Any, Any] | None, error: Exception) -> bool:
+        if error is self._decided or isinstance(error, SerializationError):
+            # Decided further down.
+            return False
+        handler = self._handlers.processing
+        if self._resumes(handler.handle_error(self._context(node), record, error)):
+            return True
+        self._decided = error
+        return False
+
+    def guard(self, node: str, deliver: Deliver) -> Deliver:
+        """Return what delivers records to a processor and shows its errors to the handler."""
+        if not self._handlers.sees_processing:
+            return deliver
+
+        def guarded(record: Record[Any, Any]) -> None:
+            try:
+                deliver(record)
+            except Exception as error:
+                if self._unprocessed(node, record, error):
+                    return
+                raise
+
+        return guarded
+
+    def punctuate(self, node: str, callback: Callable[[int], Any], now: int) -> None:
+        """Call a punctuator; the handler sees its errors."""
+        try:
+            callback(now)
+        except Exception as error:
+            if self._handlers.sees_processing and self._unprocessed(node, None, error):
+                return
+            tell_place(error, None, node)
+            raise
+
+
+class Reader:
+    """A source: makes records of bytes."""
+
+    def __init__(
+        self,
+        source: Source,
+        defaults: DefaultSerdes,
+        failures: Failures,
+        order: int,
+        extractor: TimestampExtractor | None = None,
+    ) -> None:
+        self.order = order
+        self.name = source.name
+        extraction = extracting(source.timestamp_extractor or extractor)
+        self._extraction = extraction
+        self._extract = None if extraction is None else extraction.extract
+        # The largest time of each partition of a topic.
+        self._latest: dict[tuple[str, int], int] = {}
+        self._failures = failures
+        self._given = source.key, source.value
+        value = resolve(source.value, defaults.value)
+        self._serdes: _Serdes = (
+            resolve(source.key, defaults.key),
+            changes(value) if source.carries_changes else value,
+        )
+        self._read_key, self._read_value = (each.deserialize for each in self._serdes)
+
+    def read(self, topic: str, raw: TopicRecord) -> Record[Any, Any] | None:
+        """Return the record with its time; None for one that is to be dropped."""
+        key_bytes, value_bytes, timestamp = raw.key, raw.value, raw.timestamp
+        is_key = True
+        try:
+            key = None if key_bytes is None else self._read_key(key_bytes)
+            is_key = False
+            value = None if value_bytes is None else self._read_value(value_bytes)
+        except UNFIT as error:
+            if self._failures.unread(self.name, topic, raw, error):
+                return None
+            raise DeserializationError(self._unread(topic, raw, error, is_key=is_key)) from error
+        if self._extract is not None and self._extraction is not None:
+            seen = TimestampedRecord(
+                key, value, timestamp, topic, raw.partition, raw.offset, raw.headers
+            )
+            latest = self._latest.get((topic, raw.partition), NO_TIMESTAMP)
+            timestamp = self._extract(seen, latest)
+            if type(timestamp) is not int or timestamp < 0:
+                timestamp = self._extraction.checked(timestamp, seen)
+            self._latest[topic, raw.partition] = max(latest, timestamp)
+            if timestamp < 0:
+                self._failures.undated(self.name, topic, raw, timestamp)
+                return None
+        elif timestamp < 0:
+            seen = TimestampedRecord(
+                key, value, timestamp, topic, raw.partition, raw.offset, raw.headers
+            )
+            FailOnInvalidTimestamp().extract(seen, NO_TIMESTAMP)
+        return Record(key, value, timestamp, raw.headers)
+
+    def _unread(self, topic: str, raw: TopicRecord, error: Exception, *, is_key: bool) -> str:
+        part, place = "key" if is_key else "value", 0 if is_key else 1
+        data = raw.key if is_key else raw.value
+        sentence = (
+            f"the {part} of the record of {topic}-{raw.partition} at offset {raw.offset} is not what "
+            f"{self._serdes[place]} reads: {error}; it is {_shortened(data)}"
+        )
+        return sentence + _said_of_default(self._given[place], self._serdes[place], "source", part)
+
+
+def _shortened(data: bytes | None) -> str:
+    shown = repr(data)
+    return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
+
+
+def _said_of_default(given: Serde[Any] | None, used: Serde[Any], edge: str, part: str) -> str:
+    """Return the hint for a serde that nobody chose: the application's default was used."""
+    if given is not None:
+        return ""
+    return f"; the {edge} was given no serde of {part}s, so that the default, {used}, was used: give it {part}=…"
+
+
+class Writer:
+    """A sink: makes bytes of records."""
+
+    def __init__(
+        self, sink: Sink, defaults: DefaultSerdes, failures: Failures, task: Dependencies
+    ) -> None:
+        self._task = task
+        self._sink = sink
+        self._failures = failures
+        value = resolve(sink.value, defaults.value)
+        self._serdes: _Serdes = (
+            resolve(sink.key, defaults.key),
+            changes(value) if sink.carries_changes else value,
+        )
+        self._of: dict[str, _Serdes] = {}
+        # Most sinks write to one topic all their life.
+        self._topic = task.topic_name(sink.topic) if isinstance(sink.topic, str) else None
+
+    @property
+    def name(self) -> str:
+        """The name of the sink's node."""
+        return self._sink.name
+
+    def refuse(
+        self, topic: str, record: Record[Any, Any], error: Exception, origin: SerializationOrigin
+    ) -> None:
+        """Let the handlers decide about a record that a serde does not take; SerializationError if not to go on."""
+        if self._failures.unwritten(self._sink.name, topic, record, error, origin):
+            return
+        place = 0 if origin is SerializationOrigin.KEY else 1
+        serde = (self._of.get(topic) or self._bound(topic))[place]
+        given = (self._sink.key, self._sink.value)[place]
+        refused = record.key if origin is SerializationOrigin.KEY else record.value
+        raise SerializationError(
+            f"the {origin.value} of a record for {topic} is not what {serde} writes: {error}; its type is "
+            f"{type(refused).__name__}" + _said_of_default(given, serde, "sink", origin.value)
+        ) from error
+
+    def _bound(self, topic: str) -> _Serdes:
+        key, value = self._serdes
+        found = key.of(topic, is_key=True), value.of(topic, is_key=False)
+        self._of[topic] = found
+        return found
+
+    def write(self, record: Record[Any, Any]) -> None:
+        """Write a record; SerializationError where its topic's serdes do not take it."""
+        sink = self._sink
+        topic = self._topic
+        if topic is None:
+            assert not isinstance(sink.topic, str)
+            named = sink.topic(record.key, record.value, self._context(record))
+            topic = self._task.topic_name(named)
+        partitions: Iterable[int | None] = _ANY
+        if sink.partitioner is not None:
+            count = self._task.partition_count(topic)
+            chosen = sink.partitioner(topic, record.key, record.value, count)
+            partitions = (chosen,) if chosen is None or isinstance(chosen, int) else chosen
+        if record.timestamp < 0:
+            raise StreamsError(f"a record for {topic} has no time; forward it with one")
+        origin = SerializationOrigin.KEY
+        key_serde, value_serde = self._of.get(topic) or self._bound(topic)
+        try:
+            key = None if record.key is None else key_serde.serialize(record.key)
+            origin = SerializationOrigin.VALUE
+            value = None if record.value is None else value_serde.serialize(record.value)
+        except UNFIT as error:
+            self.refuse(topic, record, error, origin)
+            return
+        for partition in partitions:
+            self._hand_on(
+                ProducedRecord(topic, key, value, record.timestamp, record.headers, partition)
+            )
+
+    def _context(self, record: Record[Any, Any]) -> RecordContext:
+        topic, partition, offset = self._task.metadata or (None, -1, -1)
+        raw = self._task.raw
+        key, value = (None, None) if raw is None else (raw.key, raw.value)
+        told = record.timestamp, record.headers, key, value
+        return RecordContext(topic, partition, offset, *told)
+
+    def _hand_on(self, produced: ProducedRecord) -> None:
+        try:
+            self._task.write(produced)
+        except ApiError as error:
+            if not self._failures.refused(self._sink.name, produced, error):
+                raise

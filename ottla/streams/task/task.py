@@ -1,0 +1,425 @@
+"""The task: a topology that takes records one by one, with its stores, its clocks and its punctuators.
+
+A task is pure Python and single-threaded. It reads and writes bytes: its caller feeds records of topics,
+takes what the sinks and changelogs put out, and tells the wall clock. Of the records that wait it takes
+the one with the smallest time first; at the same time the source that was added first.
+
+Not done: transactions and restoring, which belong to whoever drives the task; standby tasks; Kafka's order of topics whose
+next records have the same time and of punctuators that are due at once, which is that of Java's heap: here what was
+added first comes first.
+"""
+
+import heapq
+import re
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ottla.streams.model.errors import StreamsError
+from ottla.streams.model.raw import ProducedRecord, TopicRecord
+from ottla.streams.model.records import NO_TIMESTAMP, Header, Record, RecordMetadata
+from ottla.streams.model.user_errors import frames_of, tell_place
+from ottla.streams.processor.api import FixedKeyProcessor, Processor, PunctuationType
+from ottla.streams.processor.punctuators import Punctuators, Schedule
+from ottla.streams.serdes import resolve
+from ottla.streams.settings.handlers import SerializationOrigin
+from ottla.streams.stores.builders import StateStore, StoreBuilder
+from ottla.streams.stores.ordered import OpenMap, open_memory
+from ottla.streams.task.caching import CACHED_KINDS, Place, RecordCache
+from ottla.streams.task.dropped_records import DroppedRecords
+from ottla.streams.task.edges import Deliver, Failures, Reader, Writer
+from ottla.streams.task.node_context import FixedKeyContext, NodeContext, TableContext
+from ottla.streams.task.settings import TaskSettings
+from ottla.streams.topology.topology import ProcessorNode, Sink, Source, Topology, TopologyNode
+
+__all__ = [
+    "NodeContext",
+    "ProducedRecord",
+    "Punctuators",
+    "Schedule",
+    "Task",
+    "TaskSettings",
+    "TopicRecord",
+]
+
+
+@dataclass
+class _Waiting:
+    """The records of a partition that were added and not taken yet; the first one is read."""
+
+    reader: Reader
+    place: tuple[str, int]
+    records: deque[TopicRecord] = field(default_factory=deque)
+    head: Record[Any, Any] | None = None
+    head_raw: TopicRecord | None = None
+
+    def fill(self) -> None:
+        while self.head is None and self.records:
+            raw = self.records.popleft()
+            try:
+                self.head = self.reader.read(self.place[0], raw)
+            except Exception as error:
+                place = RecordMetadata(self.place[0], raw.partition, raw.offset)
+                tell_place(error, place, self.reader.name)
+                raise
+            self.head_raw = raw
+
+
+class Task:
+    """A running topology. `output` takes what sinks and changelogs write; `clock` is the wall clock."""
+
+    def __init__(
+        self,
+        topology: Topology,
+        settings: TaskSettings,
+        output: Callable[[ProducedRecord], None],
+        clock: Callable[[], int],
+        open_map: OpenMap = open_memory,
+        dropped: DroppedRecords | None = None,
+    ) -> None:
+        self.topology, self.settings, self.clock = topology, settings, clock
+        self.dropped = dropped or DroppedRecords(clock)
+        self.stream_time = NO_TIMESTAMP
+        self.partition = 0
+        self.metadata: RecordMetadata | None = None
+        self.raw: TopicRecord | None = None
+        """The record that is being processed as it was read; None where that is not known any more."""
+        self.stores: dict[str, StateStore] = {}
+        self.processors: dict[str, Processor[Any, Any, Any, Any]] = {}
+        self.punctuators = {each: Punctuators() for each in PunctuationType}
+        self._output = output
+        self._failures = Failures(settings.exception_handlers, self)
+        self.now = NO_TIMESTAMP
+        """The time of the record that is being processed, or of the punctuation."""
+        self.headers: Sequence[Header] = ()
+        """The headers of the record that is being processed."""
+        self.commit_requested = False
+        """Whether a processor asked for a commit since the last one."""
+        self._cache = RecordCache(settings.statestore_cache_max_bytes, self)
+        self.contexts: dict[str, NodeContext] = {}
+        self._readers: dict[str, Reader] = {}
+        self._patterns: list[tuple[re.Pattern[str], Reader]] = []
+        self._global_topics: set[str] = set()
+        self._waiting: dict[tuple[str, int], _Waiting] = {}
+        # Those with a record to take, by its time; then by the order of sources, topics and partitions.
+        self._ready: list[tuple[int, int, tuple[str, int], _Waiting]] = []
+        for builder in (*topology.stores.values(), *topology.global_stores.values()):
+            self._open_store(self._bound(builder), open_map)
+        self._build()
+
+    def _open_store(self, builder: StoreBuilder, open_map: OpenMap) -> None:
+        log, defaults = self._changelog(builder), self.settings.defaults
+        if self._is_cached(builder):
+            value = resolve(builder.value, defaults.value)
+            cached = self._cache.table(builder.name, builder.kind, log, value)
+            log, open_map = cached.log, cached.opening(open_map)
+        self.stores[builder.name] = builder.build(defaults, log, open_map, lambda: self.stream_time)
+
+    def _is_cached(self, builder: StoreBuilder) -> bool:
+        if not (builder.caching_enabled and self.settings.statestore_cache_max_bytes > 0):
+            return False
+        # What is emitted on close needs no cache: each result is emitted once.
+        # Versions have no cache: each of them counts.
+        is_plain = not builder.by_time and builder.kind != "versioned"
+        return is_plain and builder.name not in self.topology.global_stores
+
+    def place(self) -> Place:
+        """Return which record is being processed: where and as it was read, its time and headers."""
+        return self.metadata, self.raw, self.now, self.headers
+
+    @contextmanager
+    def at(self, place: Place) -> Iterator[None]:
+        """Go on as if that record were being processed."""
+        before = self.place()
+        self.metadata, self.raw, self.now, self.headers = place
+        try:
+            yield
+        finally:
+            self.metadata, self.raw, self.now, self.headers = before
+
+    def commit(self) -> None:
+        """Let what waits in caches go on; whoever drives the task then keeps what it wrote."""
+        self.commit_requested = False
+        self._cache.flush()
+
+    def topic_name(self, topic: str) -> str:
+        """Return the name of a topic; internal ones carry the application's name."""
+        internal = topic in self.topology.internal_topics
+        return f"{self.settings.application_id}-{topic}" if internal else topic
+
+    def partition_count(self, topic: str) -> int:
+        """Return how many partitions a topic has."""
+        return self.settings.partition_count(topic)
+
+    def _bound(self, builder: StoreBuilder) -> StoreBuilder:
+        """Return the description of a store whose serdes are its changelog's."""
+        topic = self._changelog_topic(builder)
+        defaults = self.settings.defaults
+        key, value = resolve(builder.key, defaults.key), resolve(builder.value, defaults.value)
+        if key.bind is None and value.bind is None:
+            return builder
+        key, value = key.of(topic, is_key=True), value.of(topic, is_key=False)
+        return replace(builder, key=key, value=value)
+
+    def _changelog_topic(self, builder: StoreBuilder) -> str:
+        return f"{self.settings.application_id}-{builder.name}-changelog"
+
+    def _changelog(
+        self, builder: StoreBuilder
+    ) -> Callable[[bytes, bytes | None, int | None], None] | None:
+        if not (builder.logging_enabled and self.settings.writes_changelogs):
+            return None
+        topic = self._changelog_topic(builder)
+
+        # As in Kafka Streams 4.3 what a join keeps of a stream has the headers of its records.
+        keeps_headers = builder.kind == "join_window"
+
+        def log(key: bytes, value: bytes | None, timestamp: int | None) -> None:
+            time = self.now if timestamp is None else timestamp
+            if time < 0:
+                # Outside of a record there is no time; Kafka then writes 0.
+                time = 0
+            headers = self.headers if keeps_headers else ()
+            self._output(ProducedRecord(topic, key, value, time, headers))
+
+        return log
+
+    def _build(self) -> None:
+        for name, node in self.topology.nodes.items():
+            stores = frozenset(self.topology.connected.get(name, ()))
+            self.contexts[name] = self._context(node, stores)
+            if isinstance(node, Source):
+                self._add_source(node)
+            elif isinstance(node, Sink):
+                self._connect(name, node.parents, self._writer(node))
+            else:
+                self._add_processor(node)
+        for name, processor in self.processors.items():
+            try:
+                processor.init(self.contexts[name])
+            except Exception as error:
+                tell_place(error, None, name)
+                raise
+
+    def _context(self, node: TopologyNode, stores: frozenset[str]) -> NodeContext:
+        if isinstance(node, ProcessorNode) and hasattr(node.supplier, "send_old_values"):
+            # A table's operator; its own store, if it has one, is named by its description.
+            builder = getattr(node.supplier, "store", None)
+            if builder is not None and builder.name in stores and builder.kind in CACHED_KINDS:
+                table = self._cache.find(builder.name)
+                if table is not None:
+                    table.sends_old_values = node.supplier.send_old_values
+                    return TableContext(self, node.name, stores, table)
+        return NodeContext(self, node.name, stores)
+
+    def _writer(self, sink: Sink) -> Deliver:
+        return Writer(sink, self.settings.defaults, self._failures, self).write
+
+    def _add_source(self, source: Source) -> None:
+        order = len(self.contexts)
+        defaults, extractor = self.settings.defaults, self.settings.default_timestamp_extractor
+        internal = any(each in self.topology.internal_topics for each in source.topics)
+        told = None if internal else extractor
+        reader = Reader(source, defaults, self._failures, order, told)
+        for topic in source.topics:
+            self._readers[self.topic_name(topic)] = reader
+            if source.is_global:
+                self._global_topics.add(topic)
+        if source.pattern is not None:
+            self._patterns.append((re.compile(source.pattern), reader))
+
+    def _add_processor(self, node: ProcessorNode) -> None:
+        processor = self.processors[node.name] = node.supplier()
+        process: Deliver = processor.process
+        if isinstance(processor, FixedKeyProcessor):
+            context = FixedKeyContext(self, node.name, self.contexts[node.name].stores)
+            self.contexts[node.name], process = context, context.keeping(process)
+        self._connect(node.name, node.parents, self._failures.guard(node.name, process))
+
+    def _connect(self, name: str, parents: Sequence[str], deliver: Deliver) -> None:
+        for parent in parents:
+            self.contexts[parent].add_child(name, deliver)
+
+    @property
+    def source_topics(self) -> set[str]:
+        """The names and the patterns of topics that sources read."""
+        return {*self._readers, *(pattern.pattern for pattern, _ in self._patterns)}
+
+    def reads(self, topic: str) -> bool:
+        """Return whether a source reads a topic."""
+        return self._reader(topic) is not None
+
+    def _reader(self, topic: str) -> Reader | None:
+        if topic in self._readers:
+            return self._readers[topic]
+        return next((reader for each, reader in self._patterns if each.fullmatch(topic)), None)
+
+    def add(self, topic: str, raw: TopicRecord) -> None:
+        """Give a record of a topic; those of global topics are taken at once."""
+        reader = self._reader(topic)
+        if reader is None:
+            raise StreamsError(f"no source reads topic {topic}")
+        if topic in self._global_topics:
+            record = reader.read(topic, raw)
+            if record is not None:
+                self._deliver(reader, topic, record, raw)
+            return
+        place = topic, raw.partition
+        waiting = self._waiting.get(place)
+        if waiting is None:
+            waiting = self._waiting[place] = _Waiting(reader, place)
+        waiting.records.append(raw)
+        if waiting.head is None:
+            self._advance(waiting)
+
+    def _advance(self, waiting: _Waiting) -> None:
+        waiting.fill()
+        if waiting.head is not None:
+            entry = waiting.head.timestamp, waiting.reader.order, waiting.place, waiting
+            heapq.heappush(self._ready, entry)
+
+    def process_next(self) -> bool:
+        """Take the record that is next in time; return False if none waits."""
+        if not self._ready:
+            return False
+        waiting = heapq.heappop(self._ready)[3]
+        record, raw = waiting.head, waiting.head_raw
+        assert record is not None
+        assert raw is not None
+        waiting.head = None
+        self._advance(waiting)
+        self.stream_time = max(self.stream_time, record.timestamp)
+        self._deliver(waiting.reader, waiting.place[0], record, raw)
+        return True
+
+    def process_alone(self, topic: str, records: Iterable[TopicRecord]) -> None:
+        """Take the records of one partition, in their order, where no others wait, and punctuate by stream time."""
+        assert not self._ready, "others wait"
+        reader = self._reader(topic)
+        if reader is None:
+            raise StreamsError(f"no source reads topic {topic}")
+        read, forward = reader.read, self.contexts[reader.name].forward
+        schedules = self.punctuators[PunctuationType.STREAM_TIME]
+        for raw in records:
+            try:
+                record = read(topic, raw)
+            except Exception as error:
+                place = RecordMetadata(topic, raw.partition, raw.offset)
+                tell_place(error, place, reader.name)
+                raise
+            if record is None:
+                continue
+            self.now = time = record.timestamp
+            self.headers = record.headers
+            self.stream_time = max(self.stream_time, time)
+            self.metadata = RecordMetadata(topic, raw.partition, raw.offset)
+            self.raw = raw
+            try:
+                forward(record)
+            except Exception as error:
+                self._tell_place(error)
+                raise
+            finally:
+                self.metadata = self.raw = None
+            if schedules:
+                self.punctuate_stream_time()
+
+    def _deliver(
+        self, reader: Reader, topic: str, record: Record[Any, Any], raw: TopicRecord
+    ) -> None:
+        self.metadata = RecordMetadata(topic, raw.partition, raw.offset)
+        self.now, self.headers = record.timestamp, record.headers
+        self.raw = raw
+        try:
+            self.contexts[reader.name].forward(record)
+        except Exception as error:
+            self._tell_place(error)
+            raise
+        finally:
+            self.metadata = self.raw = None
+
+    def _tell_place(self, error: Exception) -> None:
+        """Note at which record and in which node an error was raised."""
+        names = {id(each): name for name, each in self.processors.items()}
+        stores = {id(each): name for name, each in self.stores.items()}
+        node = store = None
+        for frame in frames_of(error):
+            owner = frame.f_locals.get("self")
+            node = owner.name if isinstance(owner, Writer) else names.get(id(owner), node)
+            # A store calls its serdes; a cached one also calls what follows its table.
+            follows = isinstance(owner, Writer) or id(owner) in names
+            store = None if follows else stores.get(id(owner), store)
+        tell_place(error, self.metadata, node, None if store is None else self._of_store(store))
+
+    def _of_store(self, name: str) -> str:
+        """Return the advice for an error of a store's serdes."""
+        topology, defaults = self.topology, self.settings.defaults
+        builder = topology.stores.get(name) or topology.global_stores[name]
+        key, value = (
+            f"{default}, the default" if given is None else f"{given}"
+            for given, default in ((builder.key, defaults.key), (builder.value, defaults.value))
+        )
+        return (
+            f"The store {name!r} writes keys with {key}, and values with {value}: give its table others with "
+            "materialized=Materialized.with_(key, value)."
+        )
+
+    def take_unwritten(
+        self,
+        sink: Sink,
+        topic: str,
+        record: Record[Any, Any],
+        error: Exception,
+        origin: SerializationOrigin,
+    ) -> None:
+        """Let the handlers see a record that a sink's serdes do not take; SerializationError where they do not go on."""
+        Writer(sink, self.settings.defaults, self._failures, self).refuse(
+            topic, record, error, origin
+        )
+
+    def write(self, record: ProducedRecord) -> None:
+        """Hand what a sink wrote to the task's caller."""
+        self._output(record)
+
+    def schedule(
+        self,
+        node: str,
+        interval_ms: int,
+        punctuation: PunctuationType,
+        callback: Callable[[int], Any],
+        start: int | None = None,
+    ) -> Schedule:
+        """Add a punctuator: on stream time it is due with the first record, or at its start (ms)."""
+        is_timed = punctuation is PunctuationType.WALL_CLOCK_TIME
+        now = self.clock() if is_timed else self.stream_time
+        due = start
+        if due is None:
+            due = now + interval_ms if is_timed else 0
+        schedule = Schedule(node, punctuation, due, interval_ms, callback)
+        if start is not None and start < now:
+            schedule.advance(now)
+        self.punctuators[punctuation].add(schedule)
+        return schedule
+
+    def punctuate_stream_time(self) -> None:
+        """Call the punctuators that are due by stream time."""
+        if self.stream_time != NO_TIMESTAMP:
+            self.now, self.headers = self.stream_time, ()
+            self.punctuators[PunctuationType.STREAM_TIME].run(
+                self.stream_time, self._failures.punctuate
+            )
+
+    def punctuate_wall_clock_time(self) -> None:
+        """Call the punctuators that are due by the wall clock."""
+        self.now = now = self.clock()
+        self.headers = ()
+        self.punctuators[PunctuationType.WALL_CLOCK_TIME].run(now, self._failures.punctuate)
+
+    def close(self) -> None:
+        """End the processors, then the stores."""
+        for processor in self.processors.values():
+            processor.close()
+        for store in self.stores.values():
+            store.close()

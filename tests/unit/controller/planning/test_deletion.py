@@ -1,0 +1,60 @@
+"""The deletion of a topic as a value: which replicas are asked, and when it is complete."""
+
+from ottla.cluster.image import PartitionImage, TopicImage
+from ottla.controller.planning import deletion
+from ottla.controller.planning.machines import ReplicaStatus
+
+TOPIC = TopicImage(
+    "t",
+    b"i" * 16,
+    (
+        PartitionImage(0, 1, 0, isr=(1, 2), replicas=(1, 2)),
+        PartitionImage(1, 2, 0, isr=(2, 1), replicas=(2, 1)),
+    ),
+)
+
+
+def test_every_live_replica_is_asked_once() -> None:
+    """What has begun is not asked again."""
+    begun, orders = deletion.start(deletion.begin(TOPIC), {1, 2})
+    assert orders == {1: [("t", 0), ("t", 1)], 2: [("t", 0), ("t", 1)]}
+    assert deletion.start(begun, {1, 2})[1] == {}
+    assert not begun.is_complete
+
+
+def test_it_is_complete_when_every_replica_is_deleted() -> None:
+    """The last broker's answer completes it."""
+    begun, _ = deletion.start(deletion.begin(TOPIC), {1, 2})
+    half = deletion.answered(begun, 1, failed=())
+    assert not half.is_complete
+    assert deletion.answered(half, 2, failed=()).is_complete
+
+
+def test_a_replica_that_cannot_be_deleted_waits_for_its_broker_to_return() -> None:
+    """A failure puts the replica off; the broker's return has it asked again."""
+    begun, _ = deletion.start(deletion.begin(TOPIC), {1, 2})
+    failed = deletion.answered(deletion.answered(begun, 2, failed=()), 1, failed={1})
+    assert failed.replicas[1, 1] is ReplicaStatus.DELETION_INELIGIBLE
+    again, orders = deletion.start(deletion.broker_returned(failed, 1), {1, 2})
+    assert orders == {1: [("t", 1)]}
+    assert deletion.answered(again, 1, failed=()).is_complete
+
+
+def test_a_broker_that_is_not_there_is_waited_for() -> None:
+    """Replicas of dead brokers are put off, not forgotten."""
+    begun, orders = deletion.start(deletion.begin(TOPIC), {1})
+    assert list(orders) == [1]
+    done = deletion.answered(begun, 1, failed=())
+    assert not done.is_complete
+    again, orders = deletion.start(deletion.broker_returned(done, 2), {1, 2})
+    assert orders == {2: [("t", 0), ("t", 1)]}
+    assert deletion.answered(again, 2, failed=()).is_complete
+
+
+def test_a_broker_that_dies_in_the_middle_is_waited_for() -> None:
+    """What it had begun is put off and asked again when it returns."""
+    begun, _ = deletion.start(deletion.begin(TOPIC), {1, 2})
+    left = deletion.broker_gone(deletion.answered(begun, 1, failed=()), 2)
+    assert deletion.start(left, {1})[1] == {}
+    _, orders = deletion.start(deletion.broker_returned(left, 2), {1, 2})
+    assert orders == {2: [("t", 0), ("t", 1)]}

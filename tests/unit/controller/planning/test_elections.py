@@ -1,0 +1,88 @@
+"""Elections on request: who can be elected, and what each partition is told."""
+
+from dataclasses import replace
+
+import pytest
+
+from ottla.base.errors import ErrorCode
+from ottla.cluster.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
+from ottla.controller.planning.elections import ElectionType, count_unclean, plan_elections
+
+PREFERRED, UNCLEAN = ElectionType.PREFERRED, ElectionType.UNCLEAN
+
+
+def image(*partitions: PartitionImage, live: tuple[int, ...] = (1, 2)) -> ClusterImage:
+    """Return a cluster with topic `t`."""
+    brokers = [BrokerImage(number, "h", 9000 + number) for number in live]
+    topic = TopicImage("t", bytes(15) + b"\1", partitions)
+    return ClusterImage().with_brokers(brokers).with_topics([topic])
+
+
+def partition(leader: int, isr: tuple[int, ...]) -> PartitionImage:
+    """Return a partition on brokers 2 and 1, of which 2 is preferred."""
+    return PartitionImage(0, leader, 5, isr, (2, 1))
+
+
+def test_leadership_goes_back_to_the_preferred_replica() -> None:
+    """The leader epoch grows, the ISR stays; asked for twice, it is needed once."""
+    before = image(partition(leader=1, isr=(1, 2)))
+    after, results = plan_elections(before, PREFERRED, [("t", 0), ("t", 0)])
+    found = after.partition("t", 0)
+    assert found is not None
+    assert (found.leader, found.leader_epoch, found.isr) == (2, 6, (1, 2))
+    assert results[0].error is None
+    assert results[1].error is not None
+    assert results[1].error.code is ErrorCode.ELECTION_NOT_NEEDED
+
+
+@pytest.mark.parametrize(
+    ("kind", "state", "live", "code"),
+    [
+        (PREFERRED, partition(1, (1,)), (1, 2), ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE),
+        (PREFERRED, partition(1, (1, 2)), (1,), ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE),
+        (PREFERRED, partition(2, (2,)), (1, 2), ErrorCode.ELECTION_NOT_NEEDED),
+        (UNCLEAN, partition(1, (1,)), (1, 2), ErrorCode.ELECTION_NOT_NEEDED),
+        (UNCLEAN, partition(-1, (2,)), (3,), ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE),
+        (UNCLEAN, replace(partition(-1, ()), leader_epoch=-1), (3,),
+         ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_elected_stays_as_it_is(
+    kind: ElectionType, state: PartitionImage, live: tuple[int, ...], code: ErrorCode
+) -> None:
+    """The image is the very same."""
+    before = image(state, live=live)
+    after, (result,) = plan_elections(before, kind, [("t", 0)])
+    assert after is before
+    assert result.error is not None
+    assert result.error.code is code
+
+
+def test_an_unclean_election_takes_any_live_replica() -> None:
+    """The new leader alone is in sync, and marked as recovering."""
+    before = image(partition(leader=-1, isr=(2,)), live=(1,))
+    after, (result,) = plan_elections(before, UNCLEAN, [("t", 0)])
+    found = after.partition("t", 0)
+    assert result.error is None
+    assert found is not None
+    assert (found.leader, found.isr, found.is_recovering) == (1, (1,), True)
+
+
+def test_partitions_that_do_not_exist_are_told_by_name() -> None:
+    """Topic and partition have different texts."""
+    _, results = plan_elections(image(partition(2, (2,))), PREFERRED, [("u", 0), ("t", 1)])
+    messages = [item.error.message for item in results if item.error is not None]
+    assert messages == ["No such topic as u", "No such partition as t-1"]
+
+
+def test_unclean_elections_are_counted() -> None:
+    """A leader out of the ISR is one; the first leader of a partition, or its last, is none."""
+    offline = image(partition(leader=-1, isr=(2,)), live=(1,))
+    after, _ = plan_elections(offline, UNCLEAN, [("t", 0)])
+    assert count_unclean(offline, after) == 1
+    assert count_unclean(after, after) == 0
+    assert count_unclean(ClusterImage(), after) == 0
+    assert count_unclean(image(partition(2, (2,))), offline) == 0
+    unborn = image(replace(partition(-1, ()), leader_epoch=-1))
+    assert count_unclean(unborn, image(partition(2, (1, 2)))) == 0
+    assert count_unclean(image(partition(1, (1, 2))), image(partition(2, (1, 2)))) == 0

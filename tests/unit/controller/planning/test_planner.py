@@ -1,0 +1,220 @@
+"""What follows from brokers that come and go, as images, writes and notices."""
+
+from dataclasses import replace
+
+from ottla.cluster.image import (
+    NO_EPOCH,
+    NO_LEADER,
+    BrokerImage,
+    ClusterImage,
+    PartitionImage,
+    TopicImage,
+)
+from ottla.cluster.zk.port import Create, Delete, SetData
+from ottla.controller.planning import planner
+
+
+def brokers(*ids: int, epoch: int = 1) -> dict[int, BrokerImage]:
+    """Return live brokers."""
+    return {key: BrokerImage(key, "host", 9092, epoch=epoch) for key in ids}
+
+
+def image(*partitions: PartitionImage, live: tuple[int, ...] = (1, 2, 3)) -> ClusterImage:
+    """Return a cluster with one topic."""
+    topic = TopicImage("t", b"i" * 16, partitions)
+    return ClusterImage().with_brokers(brokers(*live).values()).with_topics([topic])
+
+
+def is_clean(_topic: str) -> bool:
+    """Allow no unclean election."""
+    return False
+
+
+P0 = PartitionImage(0, 1, 5, isr=(1, 2, 3), replicas=(1, 2, 3), partition_epoch=8)
+
+
+def only(after: ClusterImage) -> PartitionImage:
+    """Return the one partition."""
+    (partition,) = after.topics["t"].partitions
+    return partition
+
+
+def test_brokers_are_compared_by_id_and_epoch() -> None:
+    """A broker with another epoch has restarted: it went and came."""
+    before = brokers(1, 2)
+    after = brokers(1, 3) | brokers(2, epoch=9)
+    assert planner.compare_brokers(before, after) == ({2, 3}, {2})
+
+
+def test_the_next_in_sync_leads_when_the_leader_dies() -> None:
+    """The dead one leaves the ISR, the epoch grows by one."""
+    after = only(planner.plan_brokers(image(P0), brokers(2, 3), is_clean))
+    assert (after.leader, after.isr, after.leader_epoch) == (2, (2, 3), 6)
+    assert after.offline_replicas == (1,)
+
+
+def test_a_replica_on_a_failed_disk_neither_leads_nor_is_in_sync() -> None:
+    """The broker lives, so it goes on leading what it has on other disks."""
+    other = replace(P0, partition=1)
+    before = image(P0, other)
+    after = planner.plan_failures(before, 1, [("t", 0), ("gone", 0)], is_clean)
+    failed, served = after.topics["t"].partitions
+    assert (failed.leader, failed.isr, failed.offline_replicas) == (2, (2, 3), (1,))
+    assert served is other
+    assert planner.plan_failures(after, 1, [("t", 0)], is_clean) is after
+    assert planner.plan_elections(after, is_clean) is after
+
+
+def test_the_last_in_sync_on_a_failed_disk_leaves_nobody() -> None:
+    """The ISR stays, as it alone holds everything; not even an unclean election finds another."""
+    alone = replace(P0, replicas=(1,), isr=(1,))
+    after = planner.plan_failures(image(alone), 1, [("t", 0)], lambda _: True)
+    assert (only(after).leader, only(after).isr, only(after).leader_epoch) == (NO_LEADER, (1,), 6)
+    (notice, *_) = planner.plan_notices(image(alone), after)
+    assert [state.leader for state in notice.leaders] == [NO_LEADER]
+
+
+def test_a_restart_forgets_that_a_disk_had_failed() -> None:
+    """A new life of the broker tells of its own failures."""
+    alone = replace(P0, replicas=(1,), isr=(1,))
+    failed = planner.plan_failures(image(alone), 1, [("t", 0)], is_clean)
+    after = only(planner.plan_brokers(failed, brokers(2, 3) | brokers(1, epoch=2), is_clean))
+    assert (after.leader, after.failed_replicas, after.offline_replicas) == (1, (), ())
+
+
+def test_a_dead_follower_leaves_the_isr() -> None:
+    """The leader stays, under a new epoch."""
+    after = only(planner.plan_brokers(image(P0), brokers(1, 2), is_clean))
+    assert (after.leader, after.isr, after.leader_epoch) == (1, (1, 2), 6)
+
+
+def test_without_a_replica_in_sync_there_is_no_leader_and_the_isr_stays() -> None:
+    """A replica that missed acknowledged records does not lead."""
+    partition = replace(P0, isr=(1,))
+    after = only(planner.plan_brokers(image(partition), brokers(2, 3), is_clean))
+    assert (after.leader, after.isr, after.leader_epoch) == (NO_LEADER, (1,), 6)
+
+
+def test_an_unclean_election_is_one_that_was_allowed() -> None:
+    """The new leader is the whole ISR, and recovering."""
+    partition = replace(P0, isr=(1,))
+    after = only(planner.plan_brokers(image(partition), brokers(2, 3), lambda _: True))
+    assert (after.leader, after.isr, after.is_recovering) == (2, (2,), True)
+
+
+def test_the_last_in_sync_leads_again_when_it_returns() -> None:
+    """An offline partition comes back with its broker."""
+    partition = replace(P0, leader=NO_LEADER, isr=(1,))
+    after = only(planner.plan_brokers(image(partition, live=(2,)), brokers(1, 2), is_clean))
+    assert (after.leader, after.isr, after.leader_epoch) == (1, (1,), 6)
+
+
+def test_a_restarted_only_replica_leads_under_the_next_epoch() -> None:
+    """Going and coming are one step in the epochs."""
+    partition = replace(P0, isr=(1,), replicas=(1,))
+    after = only(planner.plan_brokers(image(partition, live=(1,)), brokers(1, epoch=2), is_clean))
+    assert (after.leader, after.leader_epoch) == (1, 6)
+
+
+def test_a_partition_without_state_gets_its_first_leader() -> None:
+    """What has replicas and no state is new: the first live replica leads, epoch 0."""
+    new = PartitionImage(0, NO_LEADER, NO_EPOCH, isr=(), replicas=(9, 2, 3))
+    after = planner.plan_elections(image(new), is_clean)
+    assert (only(after).leader, only(after).isr, only(after).leader_epoch) == (2, (2, 3), 0)
+    (write,) = planner.write_states(image(new), after, controller_epoch=4)
+    assert [type(operation) for operation in write.operations] == [Create]
+    assert write.parents == ("/brokers/topics/t/partitions/0",)
+
+
+def test_a_partition_without_any_live_replica_stays_as_it_is() -> None:
+    """Nothing is written again and again while nothing can be done."""
+    offline = replace(P0, leader=NO_LEADER, offline_replicas=(1, 2, 3))
+    before = image(offline, live=(7,))
+    assert planner.plan_elections(before, is_clean) is before
+
+
+def test_a_state_is_written_with_the_version_it_is_based_on() -> None:
+    """A state that somebody else has changed meanwhile is not overwritten."""
+    before = image(P0)
+    after = planner.plan_brokers(before, brokers(2, 3), is_clean)
+    (write,) = planner.write_states(before, after, controller_epoch=4)
+    (operation,) = write.operations
+    assert isinstance(operation, SetData)
+    assert (operation.path, operation.version) == ("/brokers/topics/t/partitions/0/state", 8)
+    assert write.topics[0].partitions[0].partition_epoch == 9
+
+
+def test_many_states_are_written_in_batches() -> None:
+    """A multi stays below what ZooKeeper takes."""
+    partitions = tuple(replace(P0, partition=number) for number in range(500))
+    topics = [TopicImage(f"t{number}", bytes([number]) * 16, partitions) for number in range(9)]
+    before = ClusterImage().with_brokers(brokers(1, 2, 3).values()).with_topics(topics)
+    after = planner.plan_brokers(before, brokers(2, 3), is_clean)
+    sizes = [len(write.operations) for write in planner.write_states(before, after, 1)]
+    assert sizes == [2000, 2000, 500]
+
+
+def test_every_live_broker_hears_the_metadata_and_replicas_their_partitions() -> None:
+    """Broker 2 has a replica, broker 4 has none."""
+    partition = replace(P0, replicas=(1, 2), isr=(1, 2))
+    before = image(partition, live=(1, 2, 4))
+    after = planner.plan_brokers(before, brokers(2, 4), is_clean)
+    notices = {notice.broker_id: notice for notice in planner.plan_notices(before, after)}
+    assert set(notices) == {2, 4}
+    assert [state.leader for state in notices[2].leaders] == [2]
+    assert notices[4].leaders == []
+    for notice in notices.values():
+        assert notice.metadata is not None
+        assert notice.metadata.brokers is after.brokers
+        assert [topic.name for topic in notice.metadata.changed] == ["t"]
+
+
+def test_a_broker_that_came_hears_everything() -> None:
+    """It gets all topics, all brokers and each of its own partitions."""
+    quiet = TopicImage("quiet", b"q" * 16, (replace(P0, isr=(1, 2)),))
+    before = image(P0, live=(1, 2)).with_topics([quiet])
+    before = planner.plan_elections(before, is_clean)
+    after = planner.plan_brokers(before, brokers(1, 2, 3), is_clean)
+    (_, _, notice) = planner.plan_notices(before, after, {3})
+    assert notice.broker_id == 3
+    assert {state.topic for state in notice.leaders} == {"t", "quiet"}
+    assert notice.metadata is not None
+    assert notice.metadata.is_complete
+    assert {topic.name for topic in notice.metadata.changed} == {"t", "quiet"}
+
+
+def test_a_new_partition_is_told_as_new() -> None:
+    """Only a new one may get a log on a broker that has a directory offline."""
+    before = image(P0)
+    more = before.topics["t"].with_partitions([replace(P0, partition=1, leader_epoch=0)])
+    after = before.with_topics([more])
+    notice = planner.plan_notices(before, after)[0]
+    assert [(state.partition, state.is_new) for state in notice.leaders] == [(1, True)]
+
+
+def test_a_deleted_topic_is_told_by_name() -> None:
+    """Brokers drop it from their image; no replica is told anything by that."""
+    before = image(P0)
+    after = before.with_topics(deleted=["t"])
+    for notice in planner.plan_notices(before, after):
+        assert notice.metadata is not None
+        assert list(notice.metadata.deleted) == ["t"]
+        assert not notice.leaders
+
+
+def test_nothing_changed_is_told_to_nobody() -> None:
+    """The same image twice makes no noise."""
+    assert planner.plan_notices(image(P0), image(P0).with_topics()) != []
+    same = image(P0)
+    assert planner.plan_notices(same, same) == []
+
+
+def test_a_removal_takes_children_before_their_parents() -> None:
+    """A node with children cannot be deleted; the request to delete goes last of all."""
+    paths = ["/admin/delete_topics/t", "/brokers/topics/t", "/brokers/topics/t/partitions",
+             "/brokers/topics/t/partitions/0", "/brokers/topics/t/partitions/0/state"]  # fmt: skip
+    (write,) = planner.write_removal(paths)
+    order = [operation.path for operation in write.operations]
+    assert all(isinstance(operation, Delete) for operation in write.operations)
+    assert order[0] == "/brokers/topics/t/partitions/0/state"
+    assert order[-2:] == ["/brokers/topics/t", "/admin/delete_topics/t"]

@@ -1,0 +1,200 @@
+"""Moves of partitions: begin, completion, change of course and cancellation."""
+
+from dataclasses import replace
+
+import pytest
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.cluster.image import (
+    NO_EPOCH,
+    NO_LEADER,
+    BrokerImage,
+    ClusterImage,
+    PartitionImage,
+    TopicImage,
+)
+from ottla.cluster.zk.port import SetData
+from ottla.controller.planning.reassignment import (
+    Rules,
+    begun,
+    cancelled,
+    completed,
+    dropped,
+    ongoing,
+    plan_topic,
+    write_topic,
+)
+from ottla.controller.planning.requests import Reassignment
+
+LIVE = Rules(live={1, 2, 3, 4})
+UNCLEAN = LIVE._replace(is_unclean=True)
+P0 = PartitionImage(0, 1, 5, isr=(1, 2), replicas=(1, 2), partition_epoch=8)
+
+
+def topic(*partitions: PartitionImage) -> TopicImage:
+    """Return topic `t`."""
+    return TopicImage("t", bytes(15) + b"\1", partitions)
+
+
+def moves(partition: PartitionImage) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """Return replicas, and those that come and go."""
+    return partition.replicas, partition.adding_replicas, partition.removing_replicas
+
+
+def test_a_move_begins_with_the_new_replicas_beside_the_old() -> None:
+    """The leader and the ISR stay as they are, under the next epoch."""
+    after = begun(P0, (3, 1), LIVE)
+    assert moves(after) == ((3, 1, 2), (3,), (2,))
+    assert (after.leader, after.isr, after.leader_epoch) == (1, (1, 2), 6)
+    assert after.is_being_reassigned
+
+
+def test_a_move_is_complete_when_the_new_replicas_are_in_sync() -> None:
+    """A leader that goes hands over to one that stays."""
+    under_way = begun(P0, (3, 4), LIVE)
+    assert completed(under_way, LIVE) is under_way
+    partly = replace(under_way, isr=(1, 2, 3))
+    assert completed(partly, LIVE) is partly
+    after = completed(replace(under_way, isr=(1, 2, 3, 4)), LIVE)
+    assert moves(after) == ((3, 4), (), ())
+    assert (after.leader, after.isr, after.leader_epoch) == (3, (3, 4), 7)
+
+
+@pytest.mark.parametrize(
+    ("target", "leader", "isr"), [((2, 1), 1, (1, 2)), ((2,), 2, (2,)), ((1,), 1, (1,))]
+)
+def test_a_move_that_needs_nobody_new_is_complete_at_once(
+    target: tuple[int, ...], leader: int, isr: tuple[int, ...]
+) -> None:
+    """Another order, or fewer replicas; it is one step in the epochs."""
+    after = begun(P0, target, LIVE)
+    assert moves(after) == (target, (), ())
+    assert (after.leader, after.isr, after.leader_epoch) == (leader, isr, 6)
+
+
+def test_fewer_replicas_must_all_be_in_sync() -> None:
+    """Otherwise the move would leave less than there is."""
+    before = replace(P0, replicas=(1, 2, 3), isr=(1, 2))
+    after = begun(before, (3,), LIVE)
+    assert moves(after) == ((3, 1, 2), (), (1, 2))
+    assert completed(replace(after, isr=(1, 2, 3)), LIVE).replicas == (3,)
+
+
+def test_what_is_asked_for_and_there_is_no_move() -> None:
+    """The partition is the very same, also while it is on that way."""
+    assert begun(P0, (1, 2), LIVE) is P0
+    under_way = begun(P0, (3, 1), LIVE)
+    assert begun(under_way, (3, 1), LIVE) is under_way
+
+
+def test_a_move_can_change_its_course() -> None:
+    """What only the former move has added goes at once, and out of the ISR."""
+    under_way = replace(begun(P0, (3, 1), LIVE), isr=(1, 2, 3))
+    after = begun(under_way, (4, 1), LIVE)
+    assert moves(after) == ((4, 1, 2), (4,), (2,))
+    assert after.isr == (1, 2)
+
+
+def test_a_cancelled_move_leaves_what_was_there_before() -> None:
+    """In an order that the move may have changed."""
+    under_way = replace(begun(P0, (3, 1), LIVE), isr=(3, 1, 2), leader=3)
+    after = cancelled(under_way, LIVE)
+    assert moves(after) == ((1, 2), (), ())
+    assert (after.leader, after.isr, after.is_recovering) == (1, (1, 2), False)
+
+
+def test_only_an_unclean_leader_could_take_over_where_nobody_else_is_in_sync() -> None:
+    """Then the move cannot be cancelled, unless the topic allows it."""
+    under_way = replace(begun(P0, (3, 4), LIVE), isr=(3,), leader=3)
+    with pytest.raises(ApiError) as caught:
+        cancelled(under_way, LIVE)
+    assert caught.value.code is ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    after = cancelled(under_way, UNCLEAN)
+    assert (after.leader, after.isr, after.is_recovering) == (1, (1,), True)
+
+
+def test_a_partition_without_records_has_nothing_to_move() -> None:
+    """It never had a leader: its replicas are simply others."""
+    new = PartitionImage(0, NO_LEADER, NO_EPOCH, isr=(), replicas=(9,))
+    after = begun(new, (1,), LIVE)
+    assert (moves(after), after.leader_epoch) == (((1,), (), ()), NO_EPOCH)
+
+
+@pytest.mark.parametrize(
+    ("target", "rules", "code"),
+    [
+        ((), LIVE, ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        ((1, 1), LIVE, ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        ((1, 9), LIVE, ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        ((-1,), LIVE, ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (
+            (1, 2, 3),
+            LIVE._replace(may_change_factor=False),
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+        ),
+    ],
+)
+def test_impossible_targets_are_refused(
+    target: tuple[int, ...], rules: Rules, code: ErrorCode
+) -> None:
+    """Nobody, somebody twice, somebody unknown, another number."""
+    with pytest.raises(ApiError) as caught:
+        begun(P0, target, rules)
+    assert caught.value.code is code
+
+
+def test_a_dead_replica_may_stay_one() -> None:
+    """Only new replicas have to live."""
+    after = begun(P0, (3, 2), Rules(live={1, 3}))
+    assert moves(after) == ((3, 2, 1), (3,), (1,))
+    assert after.offline_replicas == (2,)
+
+
+def test_each_partition_has_its_outcome() -> None:
+    """One that cannot be moved does not keep the others."""
+    asked = [
+        Reassignment("t", 0, (3, 1)),
+        Reassignment("t", 0, None),
+        Reassignment("t", 0, None),
+        Reassignment("t", 7, (1,)),
+    ]
+    after, outcomes = plan_topic(topic(P0), asked, LIVE)
+    codes = [None if item.error is None else item.error.code for item in outcomes]
+    none_under_way, unknown = (
+        ErrorCode.NO_REASSIGNMENT_IN_PROGRESS,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    )
+    assert codes == [None, None, none_under_way, unknown]
+    assert after is not None
+    assert moves(after.partitions[0]) == ((1, 2), (), ())
+    gone, (outcome,) = plan_topic(None, [Reassignment("u", 0, (1,))], LIVE)
+    assert gone is None
+    assert outcome.error is not None
+    assert outcome.error.message == "Unable to find a topic named u."
+
+
+def test_assignment_and_states_are_written_in_one_step() -> None:
+    """The topic carries the partition epochs that its nodes will have."""
+    before = topic(P0, replace(P0, partition=1))
+    after, _ = plan_topic(before, [Reassignment("t", 1, (3, 1))], LIVE)
+    assert after is not None
+    write = write_topic(before, after, controller_epoch=4)
+    assignment, state = write.operations
+    assert isinstance(assignment, SetData)
+    assert isinstance(state, SetData)
+    assert assignment.path == "/brokers/topics/t"
+    assert b'"adding_replicas":{"1":[3]}' in assignment.data
+    assert (state.path, state.version) == ("/brokers/topics/t/partitions/1/state", 8)
+    assert [item.partition_epoch for item in write.topics[0].partitions] == [8, 9]
+
+
+def test_what_a_broker_holds_no_longer_is_told_by_broker() -> None:
+    """And what is under way is found, among all partitions or those asked for."""
+    brokers = [BrokerImage(number, "h", 9000 + number) for number in (1, 2, 3)]
+    before = ClusterImage().with_brokers(brokers).with_topics([topic(P0, replace(P0, partition=1))])
+    moved = topic(begun(P0, (1,), LIVE), begun(replace(P0, partition=1), (3,), LIVE))
+    after = before.with_topics([moved])
+    assert dropped(before, after, ["t", "u"]) == {2: [("t", 0)]}
+    assert ongoing(before, None) == {}
+    assert ongoing(after, None) == {"t": [moved.partitions[1]]}
+    assert ongoing(after, [("t", 0), ("u", 0), ("t", 1), ("t", 5)]) == {"t": [moved.partitions[1]]}

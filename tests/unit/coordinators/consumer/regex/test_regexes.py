@@ -1,0 +1,101 @@
+"""Subscriptions by regular expression: looked up beside the heartbeats, and again when topics come."""
+
+from ottla.base.errors import ErrorCode
+from tests.unit.coordinators.consumer.conftest import T, U, given, run
+
+V = bytes(15) + b"\x03"
+
+
+def test_expression_is_looked_up_after_the_join(world, consumers):
+    """The join has no partitions yet; the heartbeat after the lookup brings them."""
+
+    async def scenario():
+        consumers.start()
+        joined = consumers.beat("a", subscribed_topic_regex="[tu]")
+        assert (joined.member_epoch, given(joined)) == (1, {})
+        await consumers.sleep(0.001)
+        found = consumers.beat("a", 1)
+        assert (found.member_epoch, given(found)) == (2, {T: [0, 1, 2, 3], U: [0, 1, 2, 3]})
+        before = consumers.group
+        await consumers.restart()
+        assert consumers.group == before
+
+    run(world, scenario())
+
+
+def test_names_match_as_a_whole(world, consumers):
+    """An expression that matches a part of a name does not stand for the topic."""
+
+    async def scenario():
+        consumers.start()
+        consumers.grow("tt", V, 1)
+        consumers.beat("a", subscribed_topic_regex="t")
+        await consumers.sleep(0.001)
+        assert given(consumers.beat("a", 1)) == {T: [0, 1, 2, 3]}
+
+    run(world, scenario())
+
+
+def test_new_topics_are_found_after_ten_seconds(world, consumers):
+    """All expressions of a group are looked up together, at most every ten seconds."""
+
+    async def scenario():
+        consumers.start()
+        consumers.beat("a", subscribed_topic_regex="t.*")
+        await consumers.sleep(0.001)
+        consumers.beat("a", 1)
+        consumers.grow("tt", V, 1)
+        for _ in range(2):
+            await consumers.sleep(4)
+            assert given(consumers.beat("a", 2)) is None
+        await consumers.sleep(4)
+        consumers.beat("a", 2)
+        await consumers.sleep(0.001)
+        assert given(consumers.beat("a", 2)) == {T: [0, 1, 2, 3], V: [0]}
+
+    run(world, scenario())
+
+
+def test_another_member_with_a_known_expression_shares_at_once(world, consumers):
+    """What is known need not be looked up; when nobody uses it any more it is forgotten."""
+
+    async def scenario():
+        consumers.start()
+        consumers.beat("a", subscribed_topic_regex="t")
+        await consumers.sleep(0.001)
+        consumers.beat("a", 1)
+        assert consumers.beat("b", subscribed_topic_regex="t").member_epoch == 3
+        assert set(consumers.group.regexes) == {"t"}
+        consumers.beat("b", -1)
+        consumers.beat("a", -1)
+        assert consumers.group.regexes == {}
+
+    run(world, scenario())
+
+
+def test_expression_can_give_way_to_names(world, consumers):
+    """A member that reads names instead gives back what only the expression stood for."""
+
+    async def scenario():
+        consumers.start()
+        consumers.beat("a", subscribed_topic_regex="[tu]")
+        await consumers.sleep(0.001)
+        consumers.beat("a", 1)
+        changed = consumers.beat("a", 2, subscribed_topic_names=["u"], subscribed_topic_regex="")
+        assert given(changed) == {U: [0, 1, 2, 3]}
+        assert consumers.group.regexes == {}
+
+    run(world, scenario())
+
+
+def test_expression_that_is_none_is_refused(world, consumers):
+    """RE2 has no look-around, so that no expression can take for ever."""
+
+    async def scenario():
+        consumers.start()
+        for regex in ("(", "[", "(?=a)b", "a**"):
+            answer = consumers.beat("a", subscribed_topic_regex=regex)
+            assert answer.error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
+        assert consumers.group is None
+
+    run(world, scenario())

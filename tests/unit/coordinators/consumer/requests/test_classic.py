@@ -1,0 +1,333 @@
+"""Members of the classic protocol in groups of the consumer protocol, and groups that change it."""
+
+import asyncio
+
+import pytest
+
+from ottla.base.errors import ErrorCode
+from ottla.coordinators.classic.state import GroupState
+from ottla.wire import consumer_protocol
+from ottla.wire.consumer_protocol import ConsumerProtocolAssignment, TopicPartition
+from ottla.wire.messages.join_group import JoinGroupRequestProtocol
+from ottla.wire.messages.leave_group import MemberIdentity
+from ottla.wire.messages.sync_group import SyncGroupRequestAssignment
+from tests.unit.coordinators.consumer.conftest import T, given, run
+
+REBALANCE = ErrorCode.REBALANCE_IN_PROGRESS
+
+
+def assigned(answer):
+    """What a sync's answer assigns, by topic name."""
+    assert answer.error_code == 0
+    found = consumer_protocol.decode_assignment(answer.assignment)
+    return {item.topic: item.partitions for item in found.assigned_partitions}
+
+
+def blob(**topics):
+    """Return an assignment as leaders write it."""
+    return consumer_protocol.encode_assignment(
+        ConsumerProtocolAssignment(
+            assigned_partitions=[
+                TopicPartition(topic=name, partitions=partitions)
+                for name, partitions in topics.items()
+            ]
+        )
+    )
+
+
+def shard(consumers):
+    return consumers.coordinator._runtime.find(0)
+
+
+async def classic_group(consumers, user_data=None):
+    """Have a classic group of one member with all of t; return its id."""
+    joined = consumers.join()
+    joined = await joined if isinstance(joined, asyncio.Future) else joined
+    assignment = ConsumerProtocolAssignment(
+        assigned_partitions=[TopicPartition(topic="t", partitions=[0, 1, 2, 3])],
+        user_data=user_data,
+    )
+    synced = consumers.sync(
+        joined.member_id,
+        joined.generation_id,
+        assignments=[
+            SyncGroupRequestAssignment(
+                member_id=joined.member_id,
+                assignment=consumer_protocol.encode_assignment(assignment),
+            )
+        ],
+    )
+    assert synced.error_code == 0
+    return joined.member_id
+
+
+def test_classic_member_joins_syncs_and_is_told_to_join_again(world, consumers):
+    """It revokes by joining with less, and is told by heartbeats when its next step is due."""
+
+    async def scenario():
+        consumers.start()
+        consumers.beat("a")
+        joined = consumers.join()
+        member, epoch = joined.member_id, joined.generation_id
+        assert (joined.error_code, epoch, joined.protocol_name) == (0, 3, "range")
+        assert assigned(consumers.sync(member, epoch)) == {}
+        assert consumers.pulse(member, epoch).error_code == 0
+        consumers.beat("a", 2)
+        consumers.beat("a", 2, {T: [0, 1]})
+        assert consumers.pulse(member, epoch).error_code == REBALANCE
+        again = consumers.join(member)
+        assert assigned(consumers.sync(member, again.generation_id)) == {"t": [2, 3]}
+        assert consumers.pulse(member, again.generation_id).error_code == 0
+        consumers.beat("b")
+        assert consumers.pulse(member, 3).error_code == REBALANCE
+        assert consumers.sync(member, 3).error_code == REBALANCE
+        revoking = consumers.join(member, owned={"t": [2, 3]})
+        kept = assigned(consumers.sync(member, revoking.generation_id))
+        assert kept == {"t": [2]}
+        done = consumers.join(member, owned=kept)
+        assert done.generation_id == 4
+
+    run(world, scenario())
+
+
+def test_classic_requests_are_checked(world, consumers):
+    """Ids, generations, protocols and instances are refused as classic groups refuse them."""
+
+    async def scenario():
+        consumers.start()
+        consumers.beat("a")
+        first = consumers.join(version=4)
+        assert first.error_code == ErrorCode.MEMBER_ID_REQUIRED
+        assert len(first.member_id) == 22
+        member = consumers.join(first.member_id, version=4).member_id
+        assert consumers.sync(member, 2).error_code == ErrorCode.ILLEGAL_GENERATION
+        assert consumers.pulse(member, 9).error_code == ErrorCode.ILLEGAL_GENERATION
+        assert consumers.pulse("a", 2).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+        assert consumers.pulse("x", 2).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+        wrong = consumers.sync(member, 3, protocol_name="roundrobin")
+        assert wrong.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+        for fields in (
+            {"protocol_type": "connect"},
+            {"protocols": [JoinGroupRequestProtocol(name="other", metadata=b"\0\1\0\0\0\0")]},
+            {"protocols": [JoinGroupRequestProtocol(name="range", metadata=b"\0")]},
+        ):
+            refused = consumers.join("y", **fields)
+            assert refused.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+
+    run(world, scenario())
+
+
+def test_classic_member_has_deadlines_of_its_own(world, consumers):
+    """It has its own session timeout, and its rebalance timeout to sync and to join again."""
+
+    async def scenario():
+        consumers.start()
+        consumers.beat("a", subscribed_topic_names=["u"])
+        silent = consumers.join().member_id
+        await consumers.sleep(10.1)
+        assert silent not in consumers.group.members
+        late = consumers.join().member_id
+        for _ in range(6):
+            await consumers.sleep(3)
+            assert consumers.pulse(late, consumers.group.members[late].epoch).error_code == 0
+        await consumers.sleep(2.1)
+        assert late not in consumers.group.members
+
+    run(world, scenario())
+
+
+def test_classic_members_leave_one_by_one_or_by_instance(world, consumers):
+    """LeaveGroup answers each member; an operator names the instance only."""
+
+    async def scenario():
+        consumers.start()
+        consumers.beat("a")
+        one = consumers.join().member_id
+        consumers.join(group_instance_id="i", version=5)
+        answer = consumers.leave(one, "nobody", MemberIdentity(member_id="", group_instance_id="i"))
+        codes = [item.error_code for item in answer.members]
+        assert codes == [0, ErrorCode.UNKNOWN_MEMBER_ID, 0]
+        assert set(consumers.group.members) == {"a"}
+
+    run(world, scenario())
+
+
+def test_living_classic_group_is_upgraded(world, consumers):
+    """The first member of the consumer protocol converts the group; nobody loses a partition."""
+
+    async def scenario():
+        consumers.start()
+        member = await classic_group(consumers)
+        joined = consumers.beat("a")
+        assert (joined.member_epoch, given(joined)) == (2, {})
+        assert shard(consumers).group("g") is None
+        assert consumers.group.members[member].assigned == {T: dict.fromkeys(range(4), 1)}
+        await consumers.restart()
+        assert set(consumers.group.members) == {member, "a"}
+        assert consumers.pulse(member, 1).error_code == REBALANCE
+        held = consumers.join(member, owned={"t": [0, 1, 2, 3]})
+        kept = assigned(consumers.sync(member, held.generation_id))
+        assert len(kept["t"]) == 2
+        consumers.join(member, owned=kept)
+        assert len(given(consumers.beat("a", 2))[T]) == 2
+
+    run(world, scenario())
+
+
+def test_upgrade_forgets_partitions_that_are_not_there_any_more(world, consumers):
+    """A topic that was deleted and made anew with fewer partitions is assigned as it is."""
+
+    async def scenario():
+        consumers.start()
+        member = await classic_group(consumers)
+        consumers.image = consumers.image.with_topics((), ["t"])
+        consumers.grow("t", bytes(15) + b"\x09", 1)
+        consumers.beat("a")
+        assert consumers.group.members[member].assigned == {bytes(15) + b"\x09": {0: 1}}
+
+    run(world, scenario())
+
+
+def test_members_that_wait_in_a_classic_group_are_told_to_join_again(world, consumers):
+    """An upgrade in the middle of a rebalance ends it: REBALANCE_IN_PROGRESS."""
+
+    async def scenario():
+        consumers.configure(group_initial_rebalance_delay_ms=3000)
+        consumers.start()
+        waiting = consumers.join()
+        consumers.beat("a")
+        answer = await waiting
+        assert answer.error_code == REBALANCE
+        assert set(consumers.group.members) == {answer.member_id, "a"}
+
+    run(world, scenario())
+
+
+@pytest.mark.parametrize("policy", ["disabled", "downgrade"])
+def test_upgrade_needs_the_policy(world, consumers, policy):
+    """Without it the classic group stays, and the heartbeat is GROUP_ID_NOT_FOUND."""
+
+    async def scenario():
+        consumers.configure(group_consumer_migration_policy=policy)
+        consumers.start()
+        await classic_group(consumers)
+        refused = consumers.beat("a")
+        assert refused.error_code == ErrorCode.GROUP_ID_NOT_FOUND
+        assert "online upgrade is disabled" in refused.error_message
+        assert shard(consumers).group("g").state is GroupState.STABLE
+
+    run(world, scenario())
+
+
+def test_custom_assignors_and_full_groups_are_not_upgraded(world, consumers):
+    """What an assignor keeps in user data would be lost; a group too large would not fit."""
+
+    async def scenario():
+        consumers.start()
+        await classic_group(consumers, user_data=b"mine")
+        refused = consumers.beat("a")
+        assert "custom assignor" in refused.error_message
+        consumers.configure(group_consumer_max_size=1)
+        member = next(iter(shard(consumers).group("g").members))
+        consumers.leave(member)
+        assert consumers.beat("a").error_code == 0
+
+    run(world, scenario())
+
+
+def test_group_is_downgraded_when_the_last_of_the_new_members_goes(world, consumers):
+    """Classic members that are left have their targets, and rebalance at once."""
+
+    async def scenario():
+        consumers.start()
+        member = await classic_group(consumers)
+        consumers.beat("a")
+        consumers.beat("a", -1)
+        await consumers.sleep(0.001)
+        assert consumers.group is None
+        group = shard(consumers).group("g")
+        assert group.state is GroupState.PREPARING_REBALANCE
+        assert set(group.members) == {member}
+        assert consumers.pulse(member, group.generation).error_code == REBALANCE
+        joined = consumers.join(member)
+        assert (joined.error_code, joined.leader) == (0, member)
+        await consumers.restart()
+        assert set(shard(consumers).group("g").members) == {member}
+
+    run(world, scenario())
+
+
+def test_session_that_expires_downgrades_too(world, consumers):
+    """It makes no difference how the last member of the consumer protocol goes."""
+
+    async def scenario():
+        consumers.start()
+        member = await classic_group(consumers)
+        consumers.beat("a")
+        for _ in range(10):
+            joined = consumers.join(member)
+            consumers.sync(member, joined.generation_id)
+            await consumers.sleep(5)
+            if consumers.group is None:
+                break
+        assert set(shard(consumers).group("g").members) == {member}
+
+    run(world, scenario())
+
+
+@pytest.mark.parametrize("policy", ["disabled", "upgrade"])
+def test_downgrade_needs_the_policy(world, consumers, policy):
+    """Without it the group goes on with classic members only."""
+
+    async def scenario():
+        consumers.start()
+        member = await classic_group(consumers)
+        consumers.beat("a")
+        consumers.configure(group_consumer_migration_policy=policy)
+        consumers.beat("a", -1)
+        assert set(consumers.group.members) == {member}
+
+    run(world, scenario())
+
+
+def test_static_member_that_comes_back_as_a_classic_one_downgrades(world, consumers):
+    """It takes the place and the assignment of its former self in a classic group."""
+
+    async def scenario():
+        consumers.start()
+        consumers.beat("a", instance_id="i")
+        joined = consumers.join(group_instance_id="i", version=5)
+        assert (joined.error_code, joined.generation_id) == (0, 2)
+        await consumers.sleep(0.001)
+        assert consumers.group is None
+        group = shard(consumers).group("g")
+        assert (group.state, list(group.members)) == (GroupState.STABLE, [joined.member_id])
+        synced = consumers.sync(joined.member_id, 2, group_instance_id="i")
+        assert assigned(synced) == {"t": [0, 1, 2, 3]}
+        before = shard(consumers).metadata
+        await consumers.restart()
+        assert shard(consumers).metadata == before
+
+    run(world, scenario())
+
+
+def test_empty_groups_give_way_to_either_protocol(world, consumers):
+    """A name has one group; its offsets stay when the protocol changes."""
+
+    async def scenario():
+        consumers.start()
+        member = await classic_group(consumers)
+        consumers.leave(member)
+        consumers.commit([0])
+        consumers.beat("a")
+        assert consumers.group is not None
+        consumers.beat("a", -1)
+        refused = consumers.join("unknown")
+        assert refused.error_code == ErrorCode.UNKNOWN_MEMBER_ID
+        member = await classic_group(consumers)
+        assert consumers.group is None
+        assert consumers.fetch().topics[0].partitions[0].committed_offset == 1
+        await consumers.restart()
+        assert set(shard(consumers).group("g").members) == {member}
+
+    run(world, scenario())

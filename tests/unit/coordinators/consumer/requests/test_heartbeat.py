@@ -1,0 +1,249 @@
+"""Members of the consumer protocol: epochs, reconciliation, deadlines, static members, topics."""
+
+from ottla.base.errors import ErrorCode
+from ottla.coordinators.consumer.state import GroupState
+from tests.unit.coordinators.consumer.conftest import T, U, given, run
+
+
+def test_partitions_are_given_back_before_they_are_given_away(world, consumers):
+    """The first member revokes, then the second one gets; epochs say how far each of them is."""
+
+    async def scenario():
+        consumers.start()
+        assert given(consumers.beat("a")) == {T: [0, 1, 2, 3]}
+        joined = consumers.beat("b")
+        assert (joined.member_epoch, given(joined)) == (3, {})
+        assert consumers.group.state is GroupState.RECONCILING
+        told = consumers.beat("a", 2)
+        assert (told.member_epoch, given(told)) == (2, {T: [0, 1]})
+        assert given(consumers.beat("b", 3)) is None
+        still = consumers.beat("a", 2, {T: [0, 1, 2, 3]})
+        assert (still.member_epoch, given(still)) == (2, None)
+        done = consumers.beat("a", 2, {T: [0, 1]})
+        assert (done.member_epoch, given(done)) == (3, None)
+        assert given(consumers.beat("b", 3)) == {T: [2, 3]}
+        assert consumers.group.state is GroupState.STABLE
+
+    run(world, scenario())
+
+
+def test_previous_epoch_is_taken_from_who_missed_the_answer(world, consumers):
+    """A member one epoch behind goes on unless it has what it should not have."""
+
+    async def scenario():
+        consumers.start()
+        consumers.beat("a")
+        consumers.beat("b", subscribed_topic_names=["u"])
+        assert consumers.beat("a", 2).member_epoch == 3
+        again = consumers.beat("a", 2, {T: [0, 1, 2, 3]})
+        assert (again.error_code, again.member_epoch) == (0, 3)
+        for owned in (None, {U: [0]}):
+            fenced = consumers.beat("a", 2, owned)
+            assert fenced.error_code == ErrorCode.FENCED_MEMBER_EPOCH
+
+    run(world, scenario())
+
+
+def test_member_that_joins_again_keeps_what_it_has(world, consumers):
+    """Epoch 0 of a known member is answered with all that it has, without another group epoch."""
+
+    async def scenario():
+        consumers.start()
+        consumers.beat("a")
+        again = consumers.beat("a")
+        assert (again.member_epoch, given(again)) == (2, {T: [0, 1, 2, 3]})
+        assert consumers.group.epoch == 2
+
+    run(world, scenario())
+
+
+def test_session_that_expires_frees_the_partitions(world, consumers):
+    """A member that was not heard of for its session is removed, and others get what it had."""
+
+    async def scenario():
+        consumers.start()
+        consumers.beat("a")
+        await consumers.sleep(30)
+        consumers.beat("b")
+        await consumers.sleep(14)
+        assert set(consumers.group.members) == {"a", "b"}
+        await consumers.sleep(2)
+        assert set(consumers.group.members) == {"b"}
+        assert given(consumers.beat("b", 3)) == {T: [0, 1, 2, 3]}
+        assert consumers.beat("a", 2).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+
+    run(world, scenario())
+
+
+def test_member_that_does_not_revoke_in_time_is_removed(world, consumers):
+    """The rebalance timeout counts from when the member was told; its heartbeats do not help."""
+
+    async def scenario():
+        consumers.start()
+        consumers.beat("a")
+        consumers.beat("b")
+        consumers.beat("a", 2)
+        for _ in range(9):
+            await consumers.sleep(1)
+            assert consumers.beat("a", 2, {T: [0, 1, 2, 3]}).error_code == 0
+            consumers.beat("b", 3)
+        await consumers.sleep(1.1)
+        assert set(consumers.group.members) == {"b"}
+
+    run(world, scenario())
+
+
+def test_deadlines_begin_anew_after_a_load(world, consumers):
+    """After a restart every member has a whole session, and who revokes its rebalance timeout."""
+
+    async def scenario():
+        consumers.start()
+        consumers.beat("a")
+        consumers.beat("b")
+        consumers.beat("a", 2)
+        before = consumers.group
+        await consumers.sleep(9)
+        await consumers.restart()
+        assert consumers.group == before
+        await consumers.sleep(9)
+        assert set(consumers.group.members) == {"a", "b"}
+        await consumers.sleep(2)
+        assert set(consumers.group.members) == {"b"}
+        await consumers.sleep(40)
+        assert consumers.group.members == {}
+
+    run(world, scenario())
+
+
+def test_group_has_options_of_its_own(world, consumers):
+    """Session and heartbeat interval of one group override the broker's."""
+
+    async def scenario():
+        consumers.start()
+        consumers.group_options["g"] = {
+            "consumer.session.timeout.ms": 3000,
+            "consumer.heartbeat.interval.ms": 700,
+        }
+        assert consumers.beat("a").heartbeat_interval_ms == 700
+        await consumers.sleep(3.1)
+        assert consumers.group.members == {}
+
+    run(world, scenario())
+
+
+def test_assignments_keep_their_interval(world, consumers):
+    """Within the interval the old target stands; the first heartbeat after it makes a new one."""
+
+    async def scenario():
+        consumers.configure(group_consumer_assignment_interval_ms=1000)
+        consumers.start()
+        consumers.beat("a")
+        assert consumers.beat("b").member_epoch == 2
+        assert consumers.group.state is GroupState.ASSIGNING
+        await consumers.sleep(1.1)
+        assert consumers.beat("b", 2).member_epoch == 3
+
+    run(world, scenario())
+
+
+def test_topics_that_change_make_another_epoch(world, consumers):
+    """More partitions, a deleted topic and a new one reach members with their next heartbeats."""
+
+    async def scenario():
+        consumers.start()
+        consumers.beat("a", subscribed_topic_names=["t", "v"])
+        consumers.grow("t", T, 5)
+        grown = consumers.beat("a", 2)
+        assert (grown.member_epoch, given(grown)) == (3, {T: [0, 1, 2, 3, 4]})
+        consumers.grow("other", U, 1)
+        assert given(consumers.beat("a", 3)) is None
+        consumers.grow("v", bytes(15) + b"\x09", 1)
+        assert given(consumers.beat("a", 3)) == {T: [0, 1, 2, 3, 4], bytes(15) + b"\x09": [0]}
+        consumers.image = consumers.image.with_topics((), ["t"])
+        gone = consumers.beat("a", 4)
+        assert (gone.member_epoch, given(gone)) == (4, {bytes(15) + b"\x09": [0]})
+
+    run(world, scenario())
+
+
+def test_assignor_of_the_most_members_is_used(world, consumers):
+    """Members may ask for an assignor; range gives runs of each topic."""
+
+    async def scenario():
+        consumers.start()
+        both = ["t", "u"]
+        consumers.beat("a", subscribed_topic_names=both, server_assignor="range")
+        consumers.beat("b", subscribed_topic_names=both, server_assignor="range")
+        targets = consumers.group.targets
+        assert targets["a"] == {T: {0, 1}, U: {0, 1}}
+        assert targets["b"] == {T: {2, 3}, U: {2, 3}}
+
+    run(world, scenario())
+
+
+def test_group_has_no_more_members_than_it_may(world, consumers):
+    """One more is GROUP_MAX_SIZE_REACHED; those that are in go on."""
+
+    async def scenario():
+        consumers.configure(group_consumer_max_size=1)
+        consumers.start()
+        consumers.beat("a", instance_id="i")
+        refused = consumers.beat("b")
+        assert refused.error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
+        assert consumers.beat("a", 2, instance_id="i").error_code == 0
+        consumers.beat("a", -2, instance_id="i")
+        assert consumers.beat("c", instance_id="i").error_code == 0
+
+    run(world, scenario())
+
+
+def test_static_member_comes_back_to_what_it_had(world, consumers):
+    """Away with -2 it keeps partitions and target; another member id takes them over."""
+
+    async def scenario():
+        consumers.start()
+        consumers.beat("a", instance_id="i")
+        taken = consumers.beat("x", instance_id="i")
+        assert taken.error_code == ErrorCode.UNRELEASED_INSTANCE_ID
+        assert consumers.beat("a", -2, instance_id="i").member_epoch == -2
+        other = consumers.beat("b")
+        assert (other.member_epoch, given(other)) == (3, {})
+        back = consumers.beat("x", instance_id="i")
+        assert given(back) == {T: [0, 1]}
+        fenced = consumers.beat("a", 2, instance_id="i")
+        assert fenced.error_code == ErrorCode.FENCED_INSTANCE_ID
+        unknown = consumers.beat("x", 2, instance_id="other")
+        assert unknown.error_code == ErrorCode.UNKNOWN_MEMBER_ID
+
+    run(world, scenario())
+
+
+def test_static_member_that_stays_away_is_removed(world, consumers):
+    """Its session goes on while it is away, and ends."""
+
+    async def scenario():
+        consumers.start()
+        consumers.beat("a", instance_id="i")
+        consumers.beat("a", -2, instance_id="i")
+        await consumers.sleep(46)
+        assert consumers.group.members == {}
+
+    run(world, scenario())
+
+
+def test_refused_append_changes_nothing(world, consumers):
+    """Where the log takes nothing the member hears it, and the group is as it was."""
+
+    async def scenario():
+        consumers.start()
+        consumers.beat("a")
+        world.partitions.refuses = ErrorCode.NOT_ENOUGH_REPLICAS
+        assert consumers.beat("b").error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert consumers.beat("a", -1).error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert set(consumers.group.members) == {"a"}
+        await consumers.sleep(46)
+        world.partitions.refuses = None
+        await consumers.sleep(1)
+        assert consumers.group.members == {}
+
+    run(world, scenario())

@@ -1,0 +1,167 @@
+"""What every assignor must hold, whatever the group: complete, balanced, and little is moved."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ottla.coordinators.consumer.assignment.assignors import ranges, uniform
+from ottla.coordinators.consumer.assignment.assignors.offered import ASSIGNORS
+from ottla.coordinators.consumer.assignment.assignors.plan import GroupPlan, MemberPlan
+
+A, B, C = (bytes([number]) * 16 for number in (1, 2, 3))
+
+
+@st.composite
+def plans(draw, *, is_homogeneous=None):
+    """A group whose members may have had any share of what there was before."""
+    counts = draw(st.dictionaries(st.sampled_from([A, B, C]), st.integers(0, 9), min_size=1))
+    names = draw(st.lists(st.sampled_from("stuvwxyz"), min_size=1, unique=True))
+    alike = draw(st.booleans()) if is_homogeneous is None else is_homogeneous
+    every = frozenset(counts)
+    reads = {
+        name: every if alike else draw(st.frozensets(st.sampled_from(sorted(counts))))
+        for name in names
+    }
+    # Each partition belonged to somebody, who may have gone, or to nobody.
+    owners = {
+        (topic, partition): draw(st.sampled_from([*names, None]))
+        for topic, count in counts.items()
+        for partition in range(count)
+    }
+    members = {
+        name: MemberPlan(
+            reads[name],
+            held_by(owners, name),
+            draw(st.sampled_from([None, f"i-{name}"])),
+        )
+        for name in names
+    }
+    return GroupPlan(members, counts)
+
+
+def held_by(owners, name):
+    held = {}
+    for (topic, partition), owner in owners.items():
+        if owner == name:
+            held.setdefault(topic, set()).add(partition)
+    return {topic: frozenset(partitions) for topic, partitions in held.items()}
+
+
+def owners_of(assignments):
+    """Every partition's owner; the same one twice is an error."""
+    found = {}
+    for member_id, held in assignments.items():
+        for topic, partitions in held.items():
+            for partition in partitions:
+                assert (topic, partition) not in found
+                found[topic, partition] = member_id
+    return found
+
+
+def readable(plan):
+    """The partitions that somebody reads."""
+    return {
+        (topic, partition)
+        for topic, count in plan.partition_counts.items()
+        if any(topic in member.topics for member in plan.members.values())
+        for partition in range(count)
+    }
+
+
+@given(plans(), st.sampled_from(sorted(ASSIGNORS)))
+def test_every_partition_has_one_owner_that_reads_it(plan, name):
+    """No partition is left out, none has two owners, and nobody gets what it does not read."""
+    assignments = ASSIGNORS[name](plan)
+    found = owners_of(assignments)
+    assert set(found) == readable(plan)
+    assert all(topic in plan.members[owner].topics for (topic, _), owner in found.items())
+    assert all(partitions for held in assignments.values() for partitions in held.values())
+
+
+@given(plans(is_homogeneous=True))
+def test_uniform_gives_nobody_two_more_than_another(plan):
+    """Where all read the same topics, loads differ by one at most."""
+    loads = [sum(map(len, held.values())) for held in uniform.assign(plan).values()]
+    assert max(loads) - min(loads) <= 1
+
+
+@given(plans(is_homogeneous=False))
+def test_uniform_leaves_no_move_that_would_help(plan):
+    """No reader of a topic has a partition of it and two more than another of its readers."""
+    found = uniform.assign(plan)
+    loads = {name: sum(map(len, held.values())) for name, held in found.items()}
+    for topic in plan.partition_counts:
+        readers = [name for name, member in plan.members.items() if topic in member.topics]
+        for giver in readers:
+            if topic in found[giver]:
+                assert loads[giver] - min(loads[name] for name in readers) <= 1
+
+
+@given(plans())
+def test_uniform_changes_nothing_that_is_balanced(plan):
+    """Assigning again what was just assigned moves nothing."""
+    first = uniform.assign(plan)
+    members = {name: member._replace(target=first[name]) for name, member in plan.members.items()}
+    assert uniform.assign(GroupPlan(members, plan.partition_counts)) == first
+
+
+@settings(max_examples=50)
+@given(st.integers(1, 8), st.integers(0, 40))
+def test_uniform_moves_only_what_a_new_member_needs(members, partitions):
+    """With one member more, nobody gets a partition but the new one."""
+    counts = {A: partitions}
+    names = [f"m{number}" for number in range(members)]
+    empty = {name: MemberPlan(frozenset(counts), {}) for name in names}
+    before = uniform.assign(GroupPlan(empty, counts))
+    plan = {name: MemberPlan(frozenset(counts), before[name]) for name in names}
+    plan["new"] = MemberPlan(frozenset(counts), {})
+    after = uniform.assign(GroupPlan(plan, counts))
+    for name in names:
+        assert after[name].get(A, frozenset()) <= before[name].get(A, frozenset())
+
+
+def test_uniform_evens_out_topics_with_different_readers():
+    """A member that alone reads a topic gets less of the one that it shares."""
+    plan = GroupPlan(
+        {"x": MemberPlan(frozenset({A, B}), {}), "y": MemberPlan(frozenset({B}), {})},
+        {A: 2, B: 4},
+    )
+    assert uniform.assign(plan) == {
+        "x": {A: frozenset({0, 1}), B: frozenset({2})},
+        "y": {B: frozenset({0, 1, 3})},
+    }
+
+
+@given(plans(is_homogeneous=True))
+def test_range_gives_runs_and_keeps_topics_together(plan):
+    """Each member has a run of each topic, and the same run of topics of the same size."""
+    for held in ranges.assign(plan).values():
+        for topic, partitions in held.items():
+            assert sorted(partitions) == list(range(min(partitions), max(partitions) + 1))
+            for other, count in plan.partition_counts.items():
+                if count == plan.partition_counts[topic]:
+                    assert held[other] == partitions
+
+
+def test_range_serves_static_members_first():
+    """Members with an instance id come first, in the order of these; others by member id."""
+    reads = frozenset({A})
+    plan = GroupPlan(
+        {
+            "b": MemberPlan(reads, {}),
+            "a": MemberPlan(reads, {}),
+            "d": MemberPlan(reads, {}, "2"),
+            "e": MemberPlan(reads, {}, "1"),
+        },
+        {A: 6},
+    )
+    assert ranges.assign(plan) == {
+        "e": {A: frozenset({0, 1})},
+        "d": {A: frozenset({2, 3})},
+        "a": {A: frozenset({4})},
+        "b": {A: frozenset({5})},
+    }
+
+
+def test_no_members_need_no_partitions():
+    """A group without members has an assignment without members."""
+    assert [assign(GroupPlan({}, {A: 3})) for assign in ASSIGNORS.values()] == [{}, {}]

@@ -1,0 +1,106 @@
+"""The store of committed offsets."""
+
+from ottla.coordinators.groups.offsets import CommittedOffset, OffsetStore
+
+P0, P1 = ("t", 0), ("t", 1)
+
+
+def test_latest_commit_counts():
+    """A commit replaces the one before, a tombstone forgets it and, with the last, the group."""
+    store = OffsetStore()
+    store.apply("g", P0, CommittedOffset(5))
+    store.apply("g", P0, CommittedOffset(7))
+    store.apply("g", P1, CommittedOffset(1))
+    assert store.of_group("g") == {P0: CommittedOffset(7), P1: CommittedOffset(1)}
+    store.remove("g", P0)
+    store.remove("g", P1)
+    store.remove("g", P1)
+    assert not store.has_group("g")
+    assert store.groups() == []
+
+
+def test_offset_of_an_open_transaction_is_unstable_until_it_ends():
+    """It counts from the commit on, and never after an abort."""
+    store = OffsetStore()
+    store.apply("g", P0, CommittedOffset(5))
+    store.apply_open(7, "g", P0, CommittedOffset(9))
+    store.apply_open(8, "g", P1, CommittedOffset(3))
+    assert store.is_unstable("g", P0)
+    assert store.of_group("g") == {P0: CommittedOffset(5)}
+    store.end_transaction(7, is_committed=True)
+    store.end_transaction(8, is_committed=False)
+    store.end_transaction(9, is_committed=True)
+    assert not store.is_unstable("g", P0)
+    assert store.of_group("g") == {P0: CommittedOffset(9)}
+
+
+def test_plain_commit_wins_over_a_transaction_that_began_before():
+    """A transaction's offset that is older in the log does not come back with its marker."""
+    store = OffsetStore()
+    store.apply_open(7, "g", P0, CommittedOffset(9))
+    store.apply("g", P0, CommittedOffset(20))
+    assert not store.is_unstable("g", P0)
+    store.end_transaction(7, is_committed=True)
+    assert store.of_group("g") == {P0: CommittedOffset(20)}
+
+
+def test_offset_written_later_wins_whichever_transaction_ends_last():
+    """Two open transactions commit 100, then 200; the one with 200 ends first, and 200 stays."""
+    store = OffsetStore()
+    store.apply_open(7, "g", P0, CommittedOffset(100))
+    store.apply_open(8, "g", P0, CommittedOffset(200))
+    store.end_transaction(8, is_committed=True)
+    assert store.of_group("g") == {P0: CommittedOffset(200)}
+    assert store.is_unstable("g", P0)
+    store.end_transaction(7, is_committed=True)
+    assert store.of_group("g") == {P0: CommittedOffset(200)}
+    assert not store.is_unstable("g", P0)
+
+
+def test_offset_written_later_wins_among_several_transactions():
+    """An aborted transaction does not count, and a later commit of an open one does."""
+    store = OffsetStore()
+    store.apply_open(7, "g", P0, CommittedOffset(100))
+    store.apply_open(8, "g", P0, CommittedOffset(200))
+    store.apply_open(9, "g", P0, CommittedOffset(300))
+    store.apply_open(7, "g", P1, CommittedOffset(10))
+    store.apply_open(8, "g", P1, CommittedOffset(20))
+    store.apply_open(7, "g", P1, CommittedOffset(30))
+    store.end_transaction(9, is_committed=False)
+    store.end_transaction(8, is_committed=True)
+    store.end_transaction(7, is_committed=True)
+    assert store.of_group("g") == {P0: CommittedOffset(200), P1: CommittedOffset(30)}
+
+
+def test_offset_committed_again_after_a_tombstone_counts():
+    """A tombstone forgets how late the offset before it was written."""
+    store = OffsetStore()
+    store.apply_open(7, "g", P1, CommittedOffset(1))
+    store.apply_open(8, "g", P0, CommittedOffset(200))
+    store.end_transaction(8, is_committed=True)
+    store.remove("g", P0)
+    store.apply_open(9, "g", P0, CommittedOffset(3))
+    store.end_transaction(9, is_committed=True)
+    assert store.of_group("g") == {P0: CommittedOffset(3)}
+
+
+def test_tombstone_reaches_open_transactions():
+    """A deleted group does not rise again when its transaction commits."""
+    store = OffsetStore()
+    store.apply_open(7, "g", P0, CommittedOffset(9))
+    assert store.has_open("g")
+    assert store.groups() == ["g"]
+    assert store.places("g") == [P0]
+    store.remove("g", P0)
+    store.end_transaction(7, is_committed=True)
+    assert not store.has_group("g")
+
+
+def test_topics_are_found_in_every_group():
+    """Deleting a topic needs all offsets that were stored for it."""
+    store = OffsetStore()
+    store.apply("a", ("gone", 0), CommittedOffset(1))
+    store.apply("a", ("kept", 0), CommittedOffset(1))
+    store.apply_open(7, "b", ("gone", 1), CommittedOffset(1))
+    found = set(store.places_of_topics(frozenset({"gone"})))
+    assert found == {("a", ("gone", 0)), ("b", ("gone", 1))}

@@ -1,0 +1,559 @@
+"""The group coordinator, from wire request to wire response."""
+
+import asyncio
+
+import pytest
+
+from ottla.base.errors import ErrorCode
+from ottla.coordinators.groups.service import OFFSETS_TOPIC
+from ottla.wire.messages.delete_groups import DeleteGroupsRequest
+from ottla.wire.messages.describe_groups import DescribeGroupsRequest
+from ottla.wire.messages.list_groups import ListGroupsRequest
+from ottla.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+
+T0, T1 = ("t", 0), ("t", 1)
+
+
+def run(world, scenario):
+    world.loop.run(scenario())
+
+
+async def answered(reply):
+    return await reply if isinstance(reply, asyncio.Future) else reply
+
+
+def described(groups, *names, version=6):
+    request = DescribeGroupsRequest(groups=list(names))
+    return groups.coordinator.describe_groups(request, api_version=version).groups
+
+
+def listed(groups, **filters):
+    answer = groups.coordinator.list_groups(ListGroupsRequest(**filters))
+    return answer.error_code, {group.group_id: group.group_state for group in answer.groups}
+
+
+def deleted(groups, *names):
+    answer = groups.coordinator.delete_groups(DeleteGroupsRequest(groups_names=list(names)))
+    return {item.group_id: ErrorCode(item.error_code).name for item in answer.results}
+
+
+def codes(response):
+    return [
+        ErrorCode(item.error_code).name for topic in response.topics for item in topic.partitions
+    ]
+
+
+# -- membership
+
+
+def test_requests_are_checked_before_the_group_is(world, groups):
+    """Empty group ids and impossible session timeouts are refused."""
+
+    async def scenario():
+        groups.coordinator.load(0, 1)
+        assert groups.join(group="").error_code == ErrorCode.INVALID_GROUP_ID
+        assert groups.sync("m", 1, group="").error_code == ErrorCode.INVALID_GROUP_ID
+        assert groups.heartbeat("m", 1, group="").error_code == ErrorCode.INVALID_GROUP_ID
+        assert groups.leave("m", group="").error_code == ErrorCode.INVALID_GROUP_ID
+        for timeout in (5999, 1_800_001):
+            answer = groups.join(session_timeout_ms=timeout)
+            assert answer.error_code == ErrorCode.INVALID_SESSION_TIMEOUT
+
+    run(world, scenario)
+
+
+def test_group_that_does_not_exist_has_no_members(world, groups):
+    """A request that names a member of an unknown group is refused and leaves nothing behind."""
+
+    async def scenario():
+        groups.coordinator.load(0, 1)
+        assert groups.join("m").error_code == ErrorCode.UNKNOWN_MEMBER_ID
+        assert groups.sync("m", 1).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+        assert groups.heartbeat("m", 1).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+        left = groups.leave("m")
+        assert (left.error_code, left.members[0].error_code) == (0, ErrorCode.UNKNOWN_MEMBER_ID)
+        assert groups.join(protocols=()).error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+        assert listed(groups) == (0, {})
+
+    run(world, scenario)
+
+
+def test_rebalance_timeout_of_version_0_is_the_session_timeout(world, groups):
+    """The first version has only one timeout; a member that stays away is dropped after it."""
+
+    async def scenario():
+        groups.coordinator.load(0, 1)
+        await groups.join(version=0, rebalance_timeout_ms=-1, session_timeout_ms=10_000)
+        second = groups.join(version=0, rebalance_timeout_ms=-1, session_timeout_ms=10_000)
+        start = world.clock.monotonic()
+        answer = await second
+        assert world.clock.monotonic() - start == pytest.approx(10)
+        assert answer.member_id == answer.leader
+
+    run(world, scenario)
+
+
+def test_member_that_is_silent_is_removed(world, groups):
+    """Heartbeats and commits keep a member; without them its session ends the membership."""
+
+    async def scenario():
+        groups.coordinator.load(0, 1)
+        member, generation = await groups.stable()
+        for _ in range(3):
+            await world.clock.sleep(9)
+            assert groups.heartbeat(member, generation).error_code == 0
+            await world.clock.sleep(9)
+            assert codes(groups.commit({T0: 1}, member, generation)) == ["NONE"]
+        await world.clock.sleep(11)
+        assert groups.heartbeat(member, generation).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+        assert described(groups, "g")[0].group_state == "Empty"
+
+    run(world, scenario)
+
+
+def test_pending_member_expires(world, groups):
+    """An id that was handed out and not used is forgotten with the group that it made."""
+
+    async def scenario():
+        groups.coordinator.load(0, 1)
+        answer = groups.join(version=9)
+        assert answer.error_code == ErrorCode.MEMBER_ID_REQUIRED
+        assert listed(groups) == (0, {"g": "Empty"})
+        await world.clock.sleep(11)
+        assert listed(groups) == (0, {})
+
+    run(world, scenario)
+
+
+def test_stable_group_survives_its_coordinator(world, groups):
+    """Members, generation and assignments come back from the log, sessions start anew."""
+
+    async def scenario():
+        groups.coordinator.load(0, 1)
+        member, generation = await groups.stable()
+        await world.clock.sleep(9)
+        await groups.restart()
+        await world.clock.sleep(9)
+        assert groups.heartbeat(member, generation).error_code == 0
+        assert groups.sync(member, generation).assignment == b"all"
+        await world.clock.sleep(11)
+        assert described(groups, "g")[0].group_state == "Empty"
+
+    run(world, scenario)
+
+
+def test_generation_goes_on_where_an_empty_group_stopped(world, groups):
+    """Offsets of a zombie of an earlier life must not pass for those of a new member."""
+
+    async def scenario():
+        groups.coordinator.load(0, 1)
+        member, generation = await groups.stable()
+        groups.leave(member)
+        await groups.restart()
+        assert described(groups, "g")[0].group_state == "Empty"
+        assert (await groups.join()).generation_id == generation + 2
+
+    run(world, scenario)
+
+
+def test_sessions_of_many_loaded_groups_run(world, groups):
+    """Every group with members is set going after a load, not only those that somebody asks for."""
+
+    async def scenario():
+        groups.coordinator.load(0, 1)
+        names = [f"g{number}" for number in range(50)]
+        for name in names:
+            await groups.stable(group=name)
+        await groups.restart()
+        await world.clock.sleep(11)
+        assert listed(groups) == (0, dict.fromkeys(names, "Empty"))
+
+    run(world, scenario)
+
+
+def test_ids_that_are_handed_out_are_limited(world, groups):
+    """Asking for member ids costs a client nothing."""
+
+    async def scenario():
+        groups.configure(group_max_size=3)
+        groups.coordinator.load(0, 1)
+        codes = [ErrorCode(groups.join(version=9).error_code).name for _ in range(4)]
+        assert codes == ["MEMBER_ID_REQUIRED"] * 3 + ["GROUP_MAX_SIZE_REACHED"]
+
+    run(world, scenario)
+
+
+def test_leaving_member_is_answered_when_the_empty_group_is_stored(world, groups):
+    """The answer of the last member to go waits for the commit."""
+
+    async def scenario():
+        groups.coordinator.load(0, 1)
+        member, _ = await groups.stable()
+        world.partitions.holds_commits = True
+        left = groups.leave(member)
+        await asyncio.sleep(0)
+        assert not left.done()
+        world.partitions.commit()
+        assert (await left).members[0].error_code == 0
+
+    run(world, scenario)
+
+
+def test_sync_waits_for_the_commit_of_the_assignments(world, groups):
+    """Nobody learns of an assignment that may be lost; a failure makes everyone join again."""
+
+    async def scenario():
+        groups.coordinator.load(0, 1)
+        joined = await groups.join()
+        world.partitions.refuses = ErrorCode.NOT_ENOUGH_REPLICAS
+        synced = groups.sync(joined.member_id, 1, {joined.member_id: b"all"})
+        assert synced.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        world.partitions.refuses = None
+        world.partitions.holds_commits = True
+        joined = await answered(groups.join(joined.member_id))
+        assert joined.generation_id == 2
+        synced = groups.sync(joined.member_id, 2, {joined.member_id: b"all"})
+        await asyncio.sleep(0)
+        assert not synced.done()
+        world.partitions.commit()
+        assert (await synced).assignment == b"all"
+
+    run(world, scenario)
+
+
+def test_assignments_that_are_lost_are_not_told(world, groups):
+    """When the records are taken back, the partition is loaded again and clients look for it."""
+
+    async def scenario():
+        groups.coordinator.load(0, 1)
+        member, _ = await groups.stable()
+        joined = await answered(groups.join(member))
+        world.partitions.holds_commits = True
+        synced = groups.sync(member, joined.generation_id, {member: b"new"})
+        world.partitions.lose()
+        assert (await synced).error_code == ErrorCode.NOT_COORDINATOR
+        world.partitions.holds_commits = False
+        await world.clock.sleep(0.1)
+        assert groups.heartbeat(member, 1).error_code == 0
+        assert groups.sync(member, 1).assignment == b"all"
+
+    run(world, scenario)
+
+
+def test_waiting_requests_hear_of_the_end_of_leadership(world, groups):
+    """Joins and syncs that wait are answered NOT_COORDINATOR, heartbeats from then on too."""
+
+    async def scenario():
+        groups.coordinator.load(0, 1)
+        member, generation = await groups.stable()
+        waiting = groups.join()
+        groups.coordinator.unload(0, 1)
+        assert (await waiting).error_code == ErrorCode.NOT_COORDINATOR
+        assert groups.heartbeat(member, generation).error_code == ErrorCode.NOT_COORDINATOR
+        assert codes(groups.commit({T0: 1})) == ["NOT_COORDINATOR"]
+        assert groups.fetch().error_code == ErrorCode.NOT_COORDINATOR
+        assert described(groups, "g")[0].error_code == ErrorCode.NOT_COORDINATOR
+        assert deleted(groups, "g") == {"g": "NOT_COORDINATOR"}
+
+    run(world, scenario)
+
+
+def test_heartbeat_during_a_load_is_fine(world, groups):
+    """The member has done nothing wrong; everything else is told to try again."""
+
+    async def scenario():
+        groups.coordinator.load(0, 1)
+        member, generation = await groups.stable()
+        groups.coordinator.close()
+        groups.coordinator = groups.make()
+        groups.coordinator.load(0, 2)
+        assert groups.heartbeat(member, generation).error_code == 0
+        loading = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        assert groups.join().error_code == loading
+        assert codes(groups.commit({T0: 1})) == [loading.name]
+        assert listed(groups) == (loading, {})
+
+    run(world, scenario)
+
+
+# -- offsets
+
+
+def test_committed_offset_is_read_back(world, groups):
+    """With its leader epoch and metadata; what was never committed is -1."""
+
+    async def scenario():
+        groups.coordinator.load(0, 1)
+        member, generation = await groups.stable()
+        assert codes(groups.commit({T0: 5, T1: 6}, member, generation)) == ["NONE", "NONE"]
+        answer = groups.fetch({"t": [0, 7], "other": [0]})
+        found = [
+            (topic.name, item.partition_index, item.committed_offset, item.metadata)
+            for topic in answer.topics
+            for item in topic.partitions
+        ]
+        assert found == [("t", 0, 5, "m"), ("t", 7, -1, ""), ("other", 0, -1, "")]
+        assert groups.offsets() == {T0: 5, T1: 6}
+        await groups.restart()
+        assert groups.offsets() == {T0: 5, T1: 6}
+
+    run(world, scenario)
+
+
+@pytest.mark.parametrize(
+    ("member", "generation", "version", "expected"),
+    [
+        ("m", 1, 9, "GROUP_ID_NOT_FOUND"),
+        ("m", 1, 8, "ILLEGAL_GENERATION"),
+        ("", -1, 9, "NONE"),
+    ],
+)
+def test_commit_to_a_group_that_does_not_exist(
+    world, groups, member, generation, version, expected
+):
+    """Only a client outside any group may make one."""
+
+    async def scenario():
+        groups.coordinator.load(0, 1)
+        assert codes(groups.commit({T0: 1}, member, generation, version)) == [expected]
+
+    run(world, scenario)
+
+
+def test_commit_to_a_stable_group_is_for_its_members(world, groups):
+    """Strangers, old generations and clients outside the group are refused."""
+
+    async def scenario():
+        groups.coordinator.load(0, 1)
+        member, generation = await groups.stable()
+        assert codes(groups.commit({T0: 1}, "stranger", generation)) == ["UNKNOWN_MEMBER_ID"]
+        assert codes(groups.commit({T0: 1}, member, generation + 1)) == ["ILLEGAL_GENERATION"]
+        assert codes(groups.commit({T0: 1}, member, -1)) == ["ILLEGAL_GENERATION"]
+        assert codes(groups.commit({T0: 1})) == ["UNKNOWN_MEMBER_ID"]
+        fenced = groups.commit({T0: 1}, member, generation, group_instance_id="i")
+        assert codes(fenced) == ["UNKNOWN_MEMBER_ID"]
+        assert groups.offsets() == {}
+
+    run(world, scenario)
+
+
+def test_commit_between_join_and_sync_must_wait(world, groups):
+    """Partitions may be moving: REBALANCE_IN_PROGRESS; but while others join it is welcome."""
+
+    async def scenario():
+        groups.coordinator.load(0, 1)
+        member, generation = await groups.stable()
+        second = groups.join()
+        assert codes(groups.commit({T0: 1}, member, generation)) == ["NONE"]
+        await answered(groups.join(member))
+        assert (await second).generation_id == generation + 1
+        answer = groups.commit({T0: 2}, member, generation + 1)
+        assert codes(answer) == ["REBALANCE_IN_PROGRESS"]
+
+    run(world, scenario)
+
+
+def test_metadata_that_is_too_long_refuses_that_partition_only(world, groups):
+    """The other partitions of the request are stored."""
+
+    async def scenario():
+        groups.configure(offset_metadata_max_bytes=3)
+        groups.coordinator.load(0, 1)
+        request = OffsetCommitRequest(group_id="g")
+        groups.commit({T0: 1, T1: 2})
+        answer = groups.commit({})
+        assert answer.topics == []
+        request.topics = [topic_with(0, 8, "four"), topic_with(1, 9, "fit")]
+        answer = groups.coordinator.commit_offsets(request, api_version=9)
+        assert codes(answer) == ["OFFSET_METADATA_TOO_LARGE", "NONE"]
+        assert groups.offsets() == {T0: 1, T1: 9}
+
+    run(world, scenario)
+
+
+def topic_with(index, offset, metadata):
+    partition = OffsetCommitRequestPartition(
+        partition_index=index, committed_offset=offset, committed_metadata=metadata
+    )
+    return OffsetCommitRequestTopic(name="t", partitions=[partition])
+
+
+def test_commit_waits_and_so_does_a_read_of_it(world, groups):
+    """A reader never sees an offset that may be lost."""
+
+    async def scenario():
+        groups.coordinator.load(0, 1)
+        groups.commit({T0: 1})
+        world.partitions.holds_commits = True
+        committed = groups.commit({T0: 2})
+        fetched = groups.fetch({"t": [0]})
+        await asyncio.sleep(0)
+        assert not committed.done()
+        assert not fetched.done()
+        world.partitions.commit()
+        assert codes(await committed) == ["NONE"]
+        assert (await fetched).topics[0].partitions[0].committed_offset == 2
+
+    run(world, scenario)
+
+
+def test_commit_that_is_too_large_says_so(world, groups):
+    """MESSAGE_TOO_LARGE of the log is INVALID_COMMIT_OFFSET_SIZE for the client."""
+
+    async def scenario():
+        groups.coordinator.load(0, 1)
+        world.partitions.refuses = ErrorCode.MESSAGE_TOO_LARGE
+        assert codes(groups.commit({T0: 1})) == ["INVALID_COMMIT_OFFSET_SIZE"]
+        world.partitions.refuses = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert codes(groups.commit({T0: 1})) == ["NOT_COORDINATOR"]
+
+    run(world, scenario)
+
+
+def test_deleted_topic_takes_its_offsets_along(world, groups):
+    """In every group, also after a restart."""
+
+    async def scenario():
+        groups.coordinator.load(0, 1)
+        groups.commit({T0: 1, ("kept", 0): 2}, group="a")
+        groups.commit({T1: 1}, group="b")
+        groups.coordinator.topics_deleted(["t"])
+        for _ in range(2):
+            assert groups.offsets("a") == {("kept", 0): 2}
+            assert groups.offsets("b") == {}
+            await groups.restart()
+
+    run(world, scenario)
+
+
+def test_topic_deleted_during_a_load_takes_its_offsets_along_too(world, groups):
+    """The coordinator does it as soon as it has read everything."""
+
+    async def scenario():
+        groups.coordinator.load(0, 1)
+        groups.commit({T0: 1, ("kept", 0): 2})
+        groups.coordinator.close()
+        groups.coordinator = groups.make()
+        groups.coordinator.load(0, 2)
+        groups.coordinator.topics_deleted(["t"])
+        await world.clock.sleep(0.001)
+        assert groups.offsets() == {("kept", 0): 2}
+
+    run(world, scenario)
+
+
+def test_offsets_of_an_empty_group_expire_and_then_the_group(world, groups):
+    """After offsets.retention.minutes, at the next look; tombstones are in the log."""
+
+    async def scenario():
+        groups.configure(offsets_retention_minutes=1, offsets_retention_check_interval_ms=10_000)
+        groups.coordinator.load(0, 1)
+        member, generation = await groups.stable()
+        groups.commit({T0: 1}, member, generation)
+        groups.leave(member)
+        await world.clock.sleep(55)
+        assert groups.offsets() == {T0: 1}
+        await world.clock.sleep(20)
+        assert groups.offsets() == {}
+        assert listed(groups) == (0, {})
+        await groups.restart()
+        assert listed(groups) == (0, {})
+        values = [record.value for record in world.partitions.records(OFFSETS_TOPIC, 0)]
+        assert values[-2:] == [None, None]
+
+    run(world, scenario)
+
+
+def test_many_offsets_expire_in_pieces(world, groups):
+    """More tombstones than fit into one batch are written over several rounds."""
+
+    async def scenario():
+        groups.configure(offsets_retention_minutes=1, offsets_retention_check_interval_ms=10_000)
+        groups.coordinator.load(0, 1)
+        for number in range(60):
+            groups.commit({("t", index): 1 for index in range(30)}, group=f"g{number}")
+        await world.clock.sleep(75)
+        assert listed(groups) == (0, {})
+
+    run(world, scenario)
+
+
+# -- looking and deleting
+
+
+def test_description_tells_members_only_what_is_settled(world, groups):
+    """Protocol and subscriptions of a stable group; an unknown group is dead, or an error."""
+
+    async def scenario():
+        groups.coordinator.load(0, 1)
+        member, _ = await groups.stable()
+        found = described(groups, "g")[0]
+        assert (found.group_state, found.protocol_type) == ("Stable", "consumer")
+        assert found.protocol_data == "range"
+        assert found.members[0].member_id == member
+        assert found.members[0].client_host == "/127.0.0.1"
+        assert (found.members[0].member_assignment, found.members[0].member_metadata) == (
+            b"all",
+            b"\0\0",
+        )
+        groups.join()
+        found = described(groups, "g")[0]
+        assert (found.group_state, found.protocol_data) == ("PreparingRebalance", "")
+        assert found.members[0].member_metadata == b""
+        old, new = described(groups, "none", version=5)[0], described(groups, "none")[0]
+        assert (old.group_state, old.error_code) == ("Dead", 0)
+        assert (new.group_state, new.error_code) == ("Dead", ErrorCode.GROUP_ID_NOT_FOUND)
+
+    run(world, scenario)
+
+
+def test_list_goes_through_the_filters(world, groups):
+    """States and types, whatever their case; a group of offsets only is empty."""
+
+    async def scenario():
+        groups.coordinator.load(0, 1)
+        await groups.stable(group="a")
+        groups.commit({T0: 1}, group="b")
+        assert listed(groups) == (0, {"a": "Stable", "b": "Empty"})
+        assert listed(groups, states_filter=["stable"]) == (0, {"a": "Stable"})
+        assert listed(groups, states_filter=["Dead"]) == (0, {})
+        assert listed(groups, types_filter=["Classic"])[1].keys() == {"a", "b"}
+        assert listed(groups, types_filter=["consumer"]) == (0, {})
+
+    run(world, scenario)
+
+
+def test_only_empty_groups_are_deleted(world, groups):
+    """Members protect a group; with it go its offsets, for good."""
+
+    async def scenario():
+        groups.coordinator.load(0, 1)
+        member, generation = await groups.stable(group="a")
+        groups.commit({T0: 1}, member, generation, group="a")
+        groups.commit({T0: 1}, group="b")
+        expected = {"a": "NON_EMPTY_GROUP", "b": "NONE", "c": "GROUP_ID_NOT_FOUND"}
+        assert deleted(groups, "a", "b", "c", "b") == expected
+        assert groups.offsets("b") == {}
+        groups.leave(member, group="a")
+        assert deleted(groups, "a") == {"a": "NONE"}
+        await groups.restart()
+        assert listed(groups) == (0, {})
+        assert (await groups.join(group="a")).generation_id == 1
+
+    run(world, scenario)
+
+
+def test_group_is_found_on_the_leader_of_its_partition(world, groups):
+    """Without the topic nobody coordinates; then the leader of the group's partition does."""
+
+    async def scenario():
+        assert groups.coordinator.coordinator_for("g") == 0
+        groups.image = groups.image.with_topics(deleted=[OFFSETS_TOPIC])
+        assert groups.coordinator.coordinator_for("g") == -1
+        assert groups.coordinator.partition_for("hello") == 99162322 % 50
+
+    run(world, scenario)

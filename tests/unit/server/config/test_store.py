@@ -1,0 +1,303 @@
+"""The config store: layers and their order, changes as they come, settings that cannot be used."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Mapping
+
+import pytest
+
+from ottla.base.clock import RealClock
+from ottla.base.files import RealFileSystem
+from ottla.base.options import Snapshot
+from ottla.base.tasks import Tasks
+from ottla.cluster.options import option_tables
+from ottla.cluster.zk.embedded import EmbeddedSession, EmbeddedTree
+from ottla.cluster.znodes import ConfigChangeNode, ConfigNode
+from ottla.server.config.store import ConfigSource, ConfigStore, Described
+
+TOPICS, BROKERS, DEFAULT = ConfigNode.TOPICS, ConfigNode.BROKERS, ConfigNode.DEFAULT
+
+
+class Tree:
+    """A tree with settings, and a store of broker 1 that reads them."""
+
+    def __init__(self) -> None:
+        self.tree = EmbeddedTree(RealFileSystem(), RealClock())
+        self.session = self.tree.session()
+        self.tasks = Tasks()
+        self.static: dict[str, str] = {}
+
+    async def write(self, entity_type: str, entity: str, **settings: str) -> None:
+        """Store settings (dots as underscores) without telling anybody."""
+        path = ConfigNode.path(entity_type, entity)
+        await self.session.ensure(path)
+        config = {name.replace("_", "."): value for name, value in settings.items()}
+        await self.session.set(path, ConfigNode.encode(config))
+
+    async def announce(self, entity_type: str, entity: str) -> None:
+        """Leave a notification."""
+        await self.session.ensure(ConfigChangeNode.PARENT)
+        content = ConfigChangeNode.encode(f"{entity_type}/{entity}")
+        await self.session.create(ConfigChangeNode.PREFIX, content, sequential=True)
+
+    async def change(self, entity_type: str, entity: str, **settings: str) -> None:
+        """Store settings as a controller does."""
+        await self.write(entity_type, entity, **settings)
+        await self.announce(entity_type, entity)
+
+    async def store(self) -> ConfigStore:
+        """Return a store that has started."""
+        made = ConfigStore(option_tables.parse_broker_settings(self.static).snapshot, 1, self.tasks)
+        await made.start(self.tree.session())
+        return made
+
+
+@pytest.fixture
+async def tree() -> AsyncIterator[Tree]:
+    """A tree in memory."""
+    made = Tree()
+    yield made
+    await made.tasks.close()
+    await made.tree.close()
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Let everybody run until a condition holds."""
+    async with asyncio.timeout(5):
+        while not condition():
+            await asyncio.sleep(0)
+
+
+def retention(store: ConfigStore) -> Described:
+    """Return how the store explains retention.ms of the topic `t`."""
+    (found,) = [item for item in store.describe_topic("t") if item.row.name == "retention.ms"]
+    return found
+
+
+async def test_what_is_set_nearest_counts(tree: Tree) -> None:
+    """Topic before this broker, before all brokers, before the start, before the default."""
+    tree.static = {"log.retention.ms": "4"}
+    layers = [
+        (BROKERS, DEFAULT, "log_retention_ms", 3, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG),
+        (BROKERS, "1", "log_retention_ms", 2, ConfigSource.DYNAMIC_BROKER_CONFIG),
+        (TOPICS, "t", "retention_ms", 1, ConfigSource.DYNAMIC_TOPIC_CONFIG),
+    ]
+    sources = [ConfigSource.DEFAULT_CONFIG, ConfigSource.STATIC_BROKER_CONFIG]
+    assert retention(await tree.store()).source is ConfigSource.STATIC_BROKER_CONFIG
+    for entity_type, entity, name, value, source in layers:
+        await tree.write(entity_type, entity, **{name: str(value)})
+        store = await tree.store()
+        sources.append(source)
+        assert store.topic("t")["retention.ms"] == value
+        found = retention(store)
+        assert (found.value, found.source) == (str(value), source)
+        assert [item.source for item in found.synonyms] == sources[::-1]
+
+
+async def test_another_brokers_settings_are_not_this_brokers(tree: Tree) -> None:
+    """Only its own and those of all brokers count."""
+    await tree.write(BROKERS, "2", log_retention_ms="5")
+    store = await tree.store()
+    assert store.broker["log.retention.ms"] is None
+
+
+async def test_a_topic_without_settings_shares_the_defaults(tree: Tree) -> None:
+    """Ten thousand topics do not hold ten thousand snapshots."""
+    store = await tree.store()
+    assert store.topic("a") is store.topic("b")
+
+
+async def test_a_change_of_a_topic_is_told_with_its_new_options(tree: Tree) -> None:
+    """The notification has it read again."""
+    store = await tree.store()
+    told: list[tuple[str, int]] = []
+
+    def note(topic: str, snapshot: Snapshot) -> None:
+        told.append((topic, snapshot["retention.ms"]))
+
+    store.on_topic.append(note)
+    await tree.change(TOPICS, "t", retention_ms="5")
+    await until(lambda: bool(told))
+    await tree.change(TOPICS, "t")
+    await until(lambda: len(told) == 2)
+    assert told == [("t", 5), ("t", 604_800_000)]
+
+
+async def test_a_change_of_the_broker_changes_topics_that_set_nothing(tree: Tree) -> None:
+    """Defaults follow; a topic's own value stays."""
+    await tree.write(TOPICS, "own", retention_ms="1")
+    store = await tree.store()
+    told: list[Snapshot] = []
+    store.on_broker.append(told.append)
+    await tree.change(BROKERS, DEFAULT, log_retention_ms="7", max_connections="3")
+    await until(lambda: bool(told))
+    assert told[0] is store.broker
+    assert store.broker["max.connections"] == 3
+    assert store.topic("t")["retention.ms"] == 7
+    assert store.topic("own")["retention.ms"] == 1
+
+
+async def test_changes_in_a_row_are_all_followed(tree: Tree) -> None:
+    """No notification falls between two readings."""
+    store = await tree.store()
+    for value in range(50):
+        await tree.change(TOPICS, f"t{value % 5}", retention_ms=str(value))
+    await until(lambda: store.topic("t4")["retention.ms"] == 49)
+    followed = {name: store.topic(name)["retention.ms"] for name in ("t0", "t1", "t2", "t3")}
+    assert followed == {"t0": 45, "t1": 46, "t2": 47, "t3": 48}
+
+
+async def test_what_was_announced_before_the_start_is_not_told_again(tree: Tree) -> None:
+    """The start reads everything, so old notifications are old news."""
+    await tree.change(TOPICS, "t", retention_ms="5")
+    store = await tree.store()
+    told: list[str] = []
+    store.on_topic.append(lambda topic, _: told.append(topic))
+    await tree.change(TOPICS, "u", retention_ms="6")
+    await until(lambda: bool(told))
+    assert told == ["u"]
+    assert store.topic("t")["retention.ms"] == 5
+
+
+async def test_a_notification_of_no_change_is_not_passed_on(tree: Tree) -> None:
+    """Nobody rebuilds a log's configuration for nothing."""
+    await tree.write(TOPICS, "t", retention_ms="5")
+    store = await tree.store()
+    told: list[str] = []
+    store.on_topic.append(lambda topic, _: told.append(topic))
+    await tree.announce(TOPICS, "t")
+    await tree.announce("users", "alice")
+    await tree.change(TOPICS, "last", retention_ms="1")
+    await until(lambda: bool(told))
+    assert told == ["last"]
+
+
+async def test_a_new_topics_settings_are_read_before_its_log_is_made(tree: Tree) -> None:
+    """A creation is not announced: the broker reads the settings of what it is told to lead."""
+    store = await tree.store()
+    await tree.write(TOPICS, "t", retention_ms="5")
+    await store.load_topics(["t"])
+    assert store.topic("t")["retention.ms"] == 5
+    store.forget_topics(["t"])
+    assert store.topic("t")["retention.ms"] == 604_800_000
+
+
+async def test_a_setting_that_cannot_be_used_is_logged_and_left_out(
+    tree: Tree, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A newer version's settings, or a broken one, do not keep the broker from starting."""
+    await tree.write(TOPICS, "t", retention_ms="x", future_option="1", segment_ms="5")
+    await tree.write(BROKERS, DEFAULT, nobody_knows="1")
+    with caplog.at_level(logging.WARNING):
+        store = await tree.store()
+    assert store.topic("t")["segment.ms"] == 5
+    assert store.topic("t")["retention.ms"] == 604_800_000
+    assert "topic t" in caplog.text
+    assert "future.option" in caplog.text
+    assert "nobody.knows" in caplog.text
+
+
+async def test_after_a_new_session_everything_is_read_again(tree: Tree) -> None:
+    """What changed while the old session was lost is found."""
+    store = ConfigStore(option_tables.parse_broker_settings({}).snapshot, 1, tree.tasks)
+    lost = tree.tree.session()
+    assert isinstance(lost, EmbeddedSession)
+    await store.start(lost)
+    lost.expire()
+    await tree.change(TOPICS, "t", retention_ms="5")
+    assert store.topic("t")["retention.ms"] == 604_800_000
+    await store.start(tree.tree.session())
+    assert store.topic("t")["retention.ms"] == 5
+    await tree.change(TOPICS, "t", retention_ms="6")
+    await until(lambda: store.topic("t")["retention.ms"] == 6)
+
+
+async def test_a_suspended_session_does_not_end_the_following(
+    tree: Tree, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its watches come when it is back."""
+    store = ConfigStore(option_tables.parse_broker_settings({}).snapshot, 1, tree.tasks)
+    session = tree.tree.session()
+    await store.start(session)
+    await tree.change(TOPICS, "t", retention_ms="5")
+    # The watch has fired, the reading that it starts is cut off.
+    await asyncio.sleep(0)
+    session.suspend()
+    await until(lambda: "cannot be read now" in caplog.text)
+    assert store.topic("t")["retention.ms"] != 5
+    session.resume()
+    await until(lambda: store.topic("t")["retention.ms"] == 5)
+    await tree.change(TOPICS, "t", retention_ms="6")
+    await until(lambda: store.topic("t")["retention.ms"] == 6)
+
+
+async def test_the_default_of_all_brokers_shows_only_what_is_set(tree: Tree) -> None:
+    """It is a broker of its own, without a start configuration and without defaults."""
+    await tree.write(BROKERS, DEFAULT, log_retention_ms="7")
+    (found,) = (await tree.store()).describe_broker_default()
+    assert (found.row.name, found.value) == ("log.retention.ms", "7")
+    assert found.source is ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
+
+
+async def test_a_coarser_name_does_not_explain_a_value_that_is_not_set(tree: Tree) -> None:
+    """As in Kafka, nothing is said of log.retention.hours unless log.retention.ms is set too."""
+    tree.static = {"log.retention.hours": "1"}
+    store = await tree.store()
+    (found,) = [item for item in store.describe_broker() if item.row.name == "log.retention.ms"]
+    assert (found.value, found.source) == (None, ConfigSource.DEFAULT_CONFIG)
+    assert found.synonyms == []
+    assert (retention(store).value, retention(store).source) == (
+        "3600000",
+        ConfigSource.DEFAULT_CONFIG,
+    )
+    tree.static = {"log.retention.ms": "5", "log.retention.hours": "1"}
+    (found,) = [
+        item
+        for item in (await tree.store()).describe_broker()
+        if item.row.name == "log.retention.ms"
+    ]
+    assert [(item.name, item.value) for item in found.synonyms] == [
+        ("log.retention.ms", "5"),
+        ("log.retention.hours", "1"),
+        ("log.retention.hours", "168"),
+    ]
+
+
+async def test_settings_of_a_topic_to_be_are_explained_like_those_of_one_that_is(
+    tree: Tree,
+) -> None:
+    """CreateTopics tells what the topic would have."""
+    store = await tree.store()
+    found = {item.row.name: item for item in store.describe_settings({"retention.ms": "5"})}
+    assert found["retention.ms"].source is ConfigSource.DYNAMIC_TOPIC_CONFIG
+    assert found["segment.ms"].source is ConfigSource.DEFAULT_CONFIG
+
+
+async def test_entities_are_told_at_the_start_and_when_they_change(tree: Tree) -> None:
+    """Users, the clients below them, client ids, addresses, subscriptions; and when they are gone."""
+    written = [
+        (ConfigNode.USERS, "alice"),
+        (ConfigNode.USERS, "bob/clients/<default>"),
+        (ConfigNode.CLIENTS, "app"),
+        (ConfigNode.IPS, "10.0.0.1"),
+        (ConfigNode.CLIENT_METRICS, "all"),
+    ]
+    for number, (entity_type, path) in enumerate(written):
+        await tree.write(entity_type, path, value=str(number))
+    store = ConfigStore(option_tables.parse_broker_settings({}).snapshot, 1, tree.tasks)
+    told: dict[tuple[str, str], dict[str, str]] = {}
+
+    def note(entity_type: str, path: str, settings: Mapping[str, str]) -> None:
+        told[entity_type, path] = dict(settings)
+
+    store.on_entity.append(note)
+    await store.start(tree.tree.session())
+    assert told == {place: {"value": str(number)} for number, place in enumerate(written)}
+    assert store.entities(ConfigNode.CLIENTS) == {"app": {"value": "2"}}
+    await tree.change(ConfigNode.CLIENTS, "app", value="9")
+    await until(lambda: told[ConfigNode.CLIENTS, "app"] == {"value": "9"})
+    # A session later nothing is told twice, and what is gone is.
+    told.clear()
+    await tree.session.delete(ConfigNode.path(ConfigNode.USERS, "alice"))
+    await store.start(tree.tree.session())
+    assert told == {(ConfigNode.USERS, "alice"): {}}

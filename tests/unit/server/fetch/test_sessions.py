@@ -1,0 +1,156 @@
+"""Incremental fetch sessions: who gets one, who loses it, what is told."""
+
+import pytest
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.base.rng import SeededRng
+from ottla.server.fetch.sessions import EVICTION_SECONDS, FetchSessions
+from ottla.wire.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchTopic,
+    ForgottenTopic,
+    PartitionData,
+)
+from tests.handlers.logs import Clock
+
+
+def request(count: int, *, session_id: int = 0, epoch: int = 0, first: int = 0) -> FetchRequest:
+    partitions = [FetchPartition(partition=first + number) for number in range(count)]
+    topics = [FetchTopic(topic="t", partitions=partitions)] if count else []
+    return FetchRequest(session_id=session_id, session_epoch=epoch, topics=topics)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def sessions(clock: Clock) -> FetchSessions:
+    """Room for two sessions."""
+    return FetchSessions(2, clock=clock, rng=SeededRng(1))
+
+
+def begin(sessions: FetchSessions, asked: FetchRequest) -> int:
+    return sessions.begin(asked, 12).session_id
+
+
+def test_a_sessionless_fetch_opens_none(sessions: FetchSessions) -> None:
+    """Epoch -1 wants no session."""
+    assert begin(sessions, request(1, epoch=-1)) == 0
+    assert len(sessions) == 0
+
+
+def test_a_session_may_begin_without_partitions(sessions: FetchSessions) -> None:
+    """They may come with the next fetch."""
+    session_id = begin(sessions, request(0))
+    assert session_id != 0
+    assert begin(sessions, request(1, session_id=session_id, epoch=1)) == session_id
+
+
+def test_epochs_follow_each_other(sessions: FetchSessions) -> None:
+    """1, 2, 3, and from the largest back to 1."""
+    session_id = begin(sessions, request(1))
+    for epoch in (1, 2, 3):
+        assert begin(sessions, request(0, session_id=session_id, epoch=epoch)) == session_id
+    session = sessions.begin(request(0, session_id=session_id, epoch=4), 12).session
+    assert session is not None
+    session.epoch = 2**31 - 1
+    sessions.begin(request(0, session_id=session_id, epoch=2**31 - 1), 12)
+    assert session.epoch == 1
+
+
+@pytest.mark.parametrize("epoch", [-1, 0])
+def test_a_full_fetch_ends_the_former_session(sessions: FetchSessions, epoch: int) -> None:
+    """A client that starts again, or leaves, gives its slot back."""
+    old = begin(sessions, request(1))
+    begin(sessions, request(1, session_id=old, epoch=epoch))
+    with pytest.raises(ApiError) as refused:
+        sessions.begin(request(0, session_id=old, epoch=1), 12)
+    assert refused.value.code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
+def test_nobody_is_pushed_out_at_once(sessions: FetchSessions) -> None:
+    """When all slots are taken, a newcomer goes without a session."""
+    first, second = begin(sessions, request(1)), begin(sessions, request(1))
+    assert begin(sessions, request(9)) == 0
+    assert begin(sessions, request(0, session_id=first, epoch=1)) == first
+    assert begin(sessions, request(0, session_id=second, epoch=1)) == second
+
+
+def test_an_idle_session_makes_room(sessions: FetchSessions, clock: Clock) -> None:
+    """The one that was used longest ago goes, if that is two minutes."""
+    first, second = begin(sessions, request(1)), begin(sessions, request(1))
+    clock.now += EVICTION_SECONDS
+    begin(sessions, request(0, session_id=first, epoch=1))
+    clock.now += 1
+    assert begin(sessions, request(1)) > 0
+    assert begin(sessions, request(0, session_id=first, epoch=2)) == first
+    with pytest.raises(ApiError):
+        begin(sessions, request(0, session_id=second, epoch=1))
+
+
+def test_a_larger_session_displaces_an_old_small_one(sessions: FetchSessions, clock: Clock) -> None:
+    """A session saves the more the more partitions it has."""
+    small, large = begin(sessions, request(1)), begin(sessions, request(5))
+    clock.now += EVICTION_SECONDS + 1
+    for session_id in (small, large):
+        begin(sessions, request(0, session_id=session_id, epoch=1))
+    assert begin(sessions, request(1)) == 0
+    assert begin(sessions, request(3)) > 0
+    assert begin(sessions, request(0, session_id=large, epoch=2)) == large
+
+
+def test_no_slots_means_no_sessions(clock: Clock) -> None:
+    """max.incremental.fetch.session.cache.slots may be 0."""
+    assert begin(FetchSessions(0, clock=clock, rng=SeededRng(1)), request(1)) == 0
+
+
+def test_a_session_without_partitions_ends(sessions: FetchSessions) -> None:
+    """There is nothing to remember."""
+    session_id = begin(sessions, request(1))
+    forget = request(0, session_id=session_id, epoch=1)
+    forget.forgotten_topics_data = [ForgottenTopic(topic="t", partitions=[0])]
+    assert begin(sessions, forget) == 0
+    assert len(sessions) == 0
+
+
+def answers(sessions: FetchSessions, session_id: int, epoch: int, with_data: set[int]) -> list[int]:
+    """Answer a round; return the partitions that the response mentions."""
+    round_ = sessions.begin(request(0, session_id=session_id, epoch=epoch), 12)
+    found = [
+        (
+            fetch,
+            PartitionData(
+                partition_index=fetch.partition,
+                high_watermark=epoch if fetch.partition in with_data else 0,
+                log_start_offset=0,
+                records=b"r" if fetch.partition in with_data else b"",
+            ),
+        )
+        for fetch in round_.partitions
+    ]
+    return [answer.partition_index for _, answer in round_.tell(found)]
+
+
+def test_partitions_with_data_go_to_the_end_of_the_line(sessions: FetchSessions) -> None:
+    """Each gets its turn at being first, whatever the limits of the response are."""
+    session_id = begin(sessions, request(4))
+    assert answers(sessions, session_id, 1, {0, 1, 2, 3}) == [0, 1, 2, 3]
+    assert answers(sessions, session_id, 2, {1, 3}) == [0, 1, 2, 3]
+    assert answers(sessions, session_id, 3, {0, 1, 2, 3}) == [0, 2, 1, 3]
+
+
+def test_an_error_is_told_again_until_it_is_over(sessions: FetchSessions) -> None:
+    """And the first answer without it is news, too."""
+    session_id = begin(sessions, request(1))
+
+    def tell(epoch: int, code: int) -> int:
+        round_ = sessions.begin(request(0, session_id=session_id, epoch=epoch), 12)
+        (fetch,) = round_.partitions
+        answer = PartitionData(error_code=code, high_watermark=5, log_start_offset=0)
+        return len(round_.tell([(fetch, answer)]))
+
+    told = [tell(epoch, code) for epoch, code in enumerate([0, 0, 6, 6, 0, 0], 1)]
+    assert told == [1, 0, 1, 1, 1, 0]

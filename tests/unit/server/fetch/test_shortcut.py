@@ -1,0 +1,359 @@
+"""The short way of a fetch says what the long way says, byte for byte, or does nothing."""
+
+import asyncio
+import random
+import struct
+from typing import Any
+
+import pytest
+
+from ottla.base.errors import ErrorCode
+from ottla.cluster.options.option_tables import BROKER_OPTIONS
+from ottla.net.limits import Limits
+from ottla.server.handlers import fetch
+from ottla.server.transport.apis import ROWS, Row
+from ottla.server.transport.dispatch import Dispatcher
+from ottla.wire import headers
+from ottla.wire.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    ForgottenTopic,
+    ReplicaState,
+)
+from ottla.wire.records.control import ControlType, EndTransactionMarker, encode_marker
+from tests.handlers.logs import OTHER, LogsBroker, batch, logs_broker
+from tests.unit.net.conftest import Wire
+
+LONG = (Row(fetch, ends_with_connection=True),)
+FIRST_SHORT_VERSION = 12
+VERSIONS = range(fetch.MIN_VERSION, fetch.MAX_VERSION + 1)
+
+
+class Desk:
+    """A dispatcher behind a hand-driven connection; counts the requests that took the long way."""
+
+    def __init__(self, broker: LogsBroker, rows: Any = ROWS) -> None:
+        self.broker = broker
+        self.wire = Wire(lambda connection, body: None, Limits())
+        self.dispatcher = Dispatcher(broker, broker.tasks, rows)
+        self.wire.connection._handle = self.dispatcher.frame
+        self.long_count = 0
+        for version in VERSIONS:
+            route = self.dispatcher._add_route(int(fetch.API), version)
+            assert route is not None
+            route.handle = self._counted
+
+    def _counted(self, context: Any, request: Any) -> Any:
+        self.long_count += 1
+        return fetch.handle(context, request)
+
+    def fetch(self, request: FetchRequest, version: int, correlation_id: int = 7) -> bytes:
+        body = headers.encode_request(request, version, correlation_id, "client")
+        return self.send(body)
+
+    def send(self, body: bytes) -> bytes:
+        self.wire.transport.sent = b""
+        self.wire.receive(struct.pack(">i", len(body)) + body)
+        (answer,) = self.wire.answers()
+        return bytes(answer)
+
+    def ask(self, request: FetchRequest, version: int = 12) -> FetchResponse:
+        return headers.decode_response(FetchResponse, version, self.fetch(request, version))[1]
+
+
+def topic_id(broker: LogsBroker, name: str) -> bytes:
+    known = broker.image.topic(name)
+    return known.topic_id if known else bytes(15) + b"\x09"
+
+
+def request(
+    broker: LogsBroker, *wanted: tuple[str, int, int], epoch: int = -1, size: int = 1 << 20,
+    **fields: Any,
+) -> FetchRequest:  # fmt: skip
+    """Return a request for (topic, partition, offset); `epoch` is the leader's."""
+    topics = [
+        FetchTopic(
+            topic=name,
+            topic_id=topic_id(broker, name),
+            partitions=[
+                FetchPartition(
+                    partition=partition,
+                    fetch_offset=offset,
+                    current_leader_epoch=epoch,
+                    partition_max_bytes=size,
+                )
+            ],
+        )
+        for name, partition, offset in wanted
+    ]
+    defaults = {"max_wait_ms": 0, "min_bytes": 1, "max_bytes": 1 << 24}
+    return FetchRequest(topics=topics, **(defaults | fields))
+
+
+def fill(broker: LogsBroker, name: str, *sizes: int, number: int = 0) -> None:
+    for size in sizes:
+        broker.write(name, b"v" * size, number=number)
+
+
+def begin_transaction(broker: LogsBroker, name: str) -> int:
+    """Write a record of a transaction of a new producer, which is returned."""
+    partition = broker.partition(name)
+    producer = partition.log.log_end_offset + 1
+    fields = {"producer_id": producer, "producer_epoch": 0, "transactional": True}
+    partition.append_as_leader(batch(b"no", base_sequence=0, **fields), acks=1)
+    return producer
+
+
+def abort(broker: LogsBroker, name: str, producer: int) -> None:
+    """End the producer's transaction."""
+    marker = encode_marker(
+        EndTransactionMarker(ControlType.ABORT, 0),
+        producer_id=producer,
+        producer_epoch=0,
+        timestamp=1000,
+    )
+    broker.partition(name).append_as_leader(marker, acks=1, from_client=False)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_both_ways_answer_alike(broker: LogsBroker, version: int) -> None:
+    """For names of any length, small answers and large, whatever the client believes."""
+    short, long = Desk(broker), Desk(broker, LONG)
+    for name in ("t", "u" * 126):
+        broker.create(name, partitions=2)
+        for number in (0, 1):
+            fill(broker, name, 1, 100, 20_000, 1, number=number)
+            for isolation in (0, 1):
+                for epoch in (-1, 3):
+                    for offset in (0, 1, 2, 3, 1):
+                        asked = request(broker, (name, number, offset), epoch=epoch,
+                                        isolation_level=isolation, rack_id="r")  # fmt: skip
+                        assert short.fetch(asked, version) == long.fetch(asked, version)
+    # The first of a kind teaches: of two topics, partitions and beliefs each.
+    assert short.long_count == (8 if version >= FIRST_SHORT_VERSION else 80)
+
+
+class Conversation:
+    """The same random events and requests at two brokers; one of them knows no short way."""
+
+    def __init__(self, seed: int, one: LogsBroker, two: LogsBroker) -> None:
+        self.dice = random.Random(seed)
+        self.brokers = (one, two)
+        self.desks = (Desk(one), Desk(two, LONG))
+        self.version = self.dice.randint(FIRST_SHORT_VERSION, fetch.MAX_VERSION)
+        self.session, self.epoch = 0, -1
+        self.number = self.answers = 0
+        self.producer = -1
+        for broker in self.brokers:
+            for name in ("t", "u"):
+                broker.create(name, partitions=2)
+                fill(broker, name, 1, 3000, 50)
+
+    def step(self) -> None:
+        self.number += 1
+        event = self.dice.choices(
+            (self.write, self.abort, self.elect, self.delete, self.limit, self.change, self.ask),
+            (15, 6, 2, 2, 2, 5, 68),
+        )[0]
+        event()
+
+    @property
+    def is_leader(self) -> bool:
+        return self.brokers[0].partition("t").is_leader
+
+    def write(self) -> None:
+        size = self.dice.choice((1, 100, 3000))
+        for broker in self.brokers if self.is_leader else ():
+            fill(broker, "t", size)
+
+    def abort(self) -> None:
+        """Abort the transaction that is open, or begin one."""
+        producer, self.producer = self.producer, -1
+        for broker in self.brokers if self.is_leader else ():
+            if producer >= 0:
+                abort(broker, "t", producer)
+            else:
+                self.producer = begin_transaction(broker, "t")
+
+    def elect(self) -> None:
+        leader = self.dice.choice((OTHER, 1, 1, 1)) if self.is_leader else 1
+        for broker in self.brokers:
+            broker.create("t", partitions=2, leader=leader, leader_epoch=4 + self.number)
+
+    def delete(self) -> None:
+        for broker in self.brokers if self.is_leader else ():
+            broker.partition("t").delete_records(self.number // 100)
+
+    def limit(self) -> None:
+        value = self.dice.choice(("1024", "100000"))
+        for broker in self.brokers:
+            broker.options = BROKER_OPTIONS.parse({"fetch.max.bytes": value})
+
+    def change(self) -> None:
+        """Speak another version, or begin or end a session."""
+        if self.dice.random() < 0.3:
+            self.version = self.dice.randint(FIRST_SHORT_VERSION, fetch.MAX_VERSION)
+        self.session, self.epoch = self.dice.choice(((0, -1), (0, 0), (0, 0), (self.session, -1)))
+
+    def request(self) -> FetchRequest:
+        dice, broker = self.dice, self.brokers[0]
+        end = broker.partition("t").log.log_end_offset
+        choices = (("t",), ("t",), ("t",), ("t",), ("t", "u"), ("u",), ("x",), ())
+        names = ("t",) if self.epoch > 0 and dice.random() < 0.8 else dice.choice(choices)
+        wanted = [(name, 0, max(0, dice.randint(end - 20, end + 1))) for name in names]
+        return request(
+            broker,
+            *wanted,
+            epoch=dice.choice((-1, -1, -1, -2, 3, broker.partition("t").leader_epoch)),
+            size=dice.choice((0, 70, 2000, 1 << 20)),
+            isolation_level=dice.choice((0, 0, 1, 1, 2)),
+            min_bytes=dice.choice((0, 1, 500, 1 << 20)),
+            max_bytes=dice.choice((0, 2000, 1 << 24)),
+            session_id=self.session,
+            session_epoch=self.epoch if dice.random() < 0.97 else self.epoch + 1,
+            rack_id=dice.choice(("", "rack")),
+            forgotten_topics_data=_forgotten(broker) if dice.random() < 0.04 else [],
+        )
+
+    def ask(self) -> None:
+        asked = self.request()
+        first, second = (desk.fetch(asked, self.version, self.number) for desk in self.desks)
+        assert first == second
+        self.answers += 1
+        response = headers.decode_response(FetchResponse, self.version, first)[1]
+        if response.error_code or not response.session_id:
+            self.session, self.epoch = 0, -1
+        else:
+            self.session, self.epoch = response.session_id, max(self.epoch, 0) + 1
+
+    def told(self) -> list[list[tuple[int, ...]]]:
+        """Return what each broker says of sessions and of what was fetched."""
+        return [
+            [(len(broker.fetch_sessions),)]
+            + [
+                (each.fetched_bytes, each.fetches_count)
+                for each in broker.replicas.all_partitions()
+            ]
+            for broker in self.brokers
+        ]
+
+
+@pytest.mark.parametrize("seed", range(12))
+async def test_random_conversations_are_answered_alike(seed: int) -> None:
+    """Sessions, limits, leaders that change, deleted records, aborted transactions: all the same."""
+    async with logs_broker() as one, logs_broker() as two:
+        conversation = Conversation(seed, one, two)
+        for _ in range(400):
+            conversation.step()
+        first, second = conversation.told()
+        assert first == second
+        short, long = conversation.desks
+        # The short way is not only there.
+        assert long.long_count == conversation.answers > short.long_count
+
+
+def _forgotten(broker: LogsBroker) -> list[ForgottenTopic]:
+    return [ForgottenTopic(topic="u", topic_id=topic_id(broker, "u"), partitions=[0])]
+
+
+async def test_a_session_of_one_partition_goes_on_the_short_way(broker: LogsBroker) -> None:
+    """Its epochs are counted, and the long way finds it as it is."""
+    desk = Desk(broker)
+    broker.create("t")
+    fill(broker, "t", 1, 1, 1)
+    session = desk.ask(request(broker, ("t", 0, 0), session_epoch=0)).session_id
+    desk.ask(request(broker, ("t", 0, 0), session_id=session, session_epoch=1))
+    count = desk.long_count
+    for epoch in (2, 3, 4):
+        asked = request(broker, ("t", 0, 1), session_id=session, session_epoch=epoch)
+        answer = desk.ask(asked)
+        assert (answer.error_code, answer.session_id) == (0, session)
+        assert answer.responses[0].partitions[0].records
+    assert desk.long_count == count
+    # Nothing new but what the session was told; then a stale epoch.
+    asked = request(broker, session_id=session, session_epoch=5)
+    assert desk.ask(asked).responses[0].partitions[0].records
+    assert desk.ask(asked).error_code != 0
+
+
+async def test_a_session_knows_what_the_short_way_told(broker: LogsBroker) -> None:
+    """What has not changed since is not mentioned; the leader epoch is the one named last."""
+    desk = Desk(broker)
+    broker.create("t")
+    fill(broker, "t", 1)
+    for epoch in (-1, 3):
+        desk.ask(request(broker, ("t", 0, 0), epoch=epoch))
+    session = desk.ask(request(broker, ("t", 0, 0), session_epoch=0)).session_id
+    fill(broker, "t", 1)
+    count = desk.long_count
+    fields = {"session_id": session}
+    assert desk.ask(request(broker, ("t", 0, 0), session_epoch=1, **fields)).responses
+    assert desk.long_count == count
+    assert not desk.ask(request(broker, ("t", 0, 2), session_epoch=2, **fields)).responses
+    assert desk.ask(request(broker, ("t", 0, 0), session_epoch=3, epoch=3, **fields)).responses
+    broker.create("t", leader_epoch=4)
+    (told,) = desk.ask(request(broker, session_id=session, session_epoch=4)).responses
+    assert told.partitions[0].error_code == ErrorCode.FENCED_LEADER_EPOCH
+
+
+async def test_too_little_waits(broker: LogsBroker) -> None:
+    """Below `min_bytes` the long way parks the fetch until more comes."""
+    desk = Desk(broker)
+    broker.create("t")
+    fill(broker, "t", 1)
+    desk.ask(request(broker, ("t", 0, 0)))
+    body = request(broker, ("t", 0, 0), min_bytes=200, max_wait_ms=10_000)
+    wire = desk.wire
+    wire.transport.sent = b""
+    sent = headers.encode_request(body, 12, 7, "client")
+    wire.receive(struct.pack(">i", len(sent)) + sent)
+    assert not wire.answers()
+    fill(broker, "t", 200)
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert len(wire.answers()) == 1
+
+
+async def test_what_the_next_request_adds_is_not_lost(broker: LogsBroker) -> None:
+    """Two partitions in a session, a follower, a tagged field: the handler's."""
+    desk = Desk(broker)
+    broker.create("t", partitions=2)
+    fill(broker, "t", 1)
+    fill(broker, "t", 1, number=1)
+    usual = request(broker, ("t", 0, 0))
+    for version in (12, 17):
+        desk.fetch(usual, version)
+        count = desk.long_count
+        desk.fetch(usual, version)
+        assert desk.long_count == count
+    follower = request(broker, ("t", 0, 0), replica_id=OTHER)
+    assert desk.ask(follower).error_code != 0
+    follower = request(broker, ("t", 0, 0), replica_state=ReplicaState(replica_id=OTHER))
+    assert desk.ask(follower, 17).error_code != 0
+    named = request(broker, ("t", 0, 0))
+    named.topics[0].partitions[0].replica_directory_id = bytes(15) + b"\x01"
+    count = desk.long_count
+    assert desk.ask(named, 17).responses[0].partitions[0].records
+    assert desk.long_count == count + 1
+    session = desk.ask(request(broker, ("t", 0, 0), ("t", 1, 0), session_epoch=0)).session_id
+    answer = desk.ask(request(broker, ("t", 0, 0), session_id=session, session_epoch=1))
+    assert sum(len(topic.partitions) for topic in answer.responses) == 2
+
+
+async def test_a_cut_request_is_refused_by_the_long_way(broker: LogsBroker) -> None:
+    """Wherever it is cut."""
+    desk = Desk(broker)
+    broker.create("t")
+    fill(broker, "t", 1)
+    body = headers.encode_request(request(broker, ("t", 0, 0)), 12, 7, "client")
+    expected = desk.send(body)
+    assert desk.send(body) == expected
+    assert desk.long_count == 1
+    for end in range(len(body)):
+        cut = Desk(broker)
+        cut.send(body)
+        cut.wire.transport.sent = b""
+        cut.wire.receive(struct.pack(">i", end) + body[:end] if end else b"")
+        assert cut.wire.transport.is_closed or not cut.wire.transport.sent

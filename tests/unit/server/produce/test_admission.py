@@ -1,0 +1,327 @@
+"""Batches of transactions that have to wait until they may be written: for a commit, for an end."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ottla.base.errors import ErrorCode
+from ottla.base.tasks import Tasks
+from ottla.coordinators.replies import shaped
+from ottla.coordinators.txn.machine import Producer
+from ottla.server.handlers import produce
+from ottla.server.produce.admission import Admission, Applicant, Knowledge, Waiting, told
+from ottla.storage.config import LogConfig
+from ottla.wire import schema
+from tests.handlers.logs import OTHER, values
+from tests.handlers.transactions import STATE, TransactionsBroker, transactions_broker
+
+DURABLE = {"flush.on.ack": "true"}
+
+
+@asynccontextmanager
+async def durable_broker(**settings: str) -> AsyncIterator[TransactionsBroker]:
+    """Run a broker whose decisions about transactions have to be on the disk first."""
+    async with transactions_broker(is_loaded=False, **settings) as broker:
+        broker.create(STATE, partitions=1, config=DURABLE)
+        yield broker
+
+
+async def test_batch_waits_for_the_addition_of_its_partition() -> None:
+    """Not before it is committed: else the records could outlive the transaction."""
+    async with durable_broker() as broker:
+        producer = await broker.producer()
+        sent = asyncio.ensure_future(broker.send(producer, b"a", version=12))
+        await asyncio.sleep(0)
+        assert broker.partition("t").log.log_end_offset == 0
+        assert await sent == 0
+        assert broker.partition("t").log.log_end_offset == 1
+        assert broker.transactions.find("tx").partitions == {("t", 0)}
+
+
+async def test_batches_behind_it_keep_their_order() -> None:
+    """A pipelining client sends the next before it has heard of the first; also to elsewhere."""
+    async with durable_broker() as broker:
+        producer = await broker.producer()
+        sent = [
+            asyncio.ensure_future(
+                broker.send(producer, b"%d" % number, sequence=number, version=12)
+            )
+            for number in range(5)
+        ]
+        sent.append(asyncio.ensure_future(broker.send(producer, b"x", number=1, version=12)))
+        assert await asyncio.gather(*sent) == [0] * 6
+        assert await broker.end(producer, version=5) == 0
+        while broker.transactions.find("tx").state.shown != "CompleteCommit":
+            await asyncio.sleep(0)
+        assert await broker.committed_values() == [b"%d" % number for number in range(5)]
+        assert await broker.committed_values(1) == [b"x"]
+
+
+async def test_batches_behind_a_heavy_one_keep_their_order() -> None:
+    """The first of a transaction is judged off the loop; those pipelined behind it wait for it."""
+    async with durable_broker() as broker:
+        broker.partition("t").log.update_config(LogConfig(strict_records=True))
+        producer = await broker.producer()
+        counts = [3000, 1, 1, 2500, 1]
+        sent = [
+            asyncio.ensure_future(
+                broker.send(producer, *[b"v"] * count, sequence=sum(counts[:number]), version=12)
+            )
+            for number, count in enumerate(counts)
+        ]
+        assert await asyncio.gather(*sent) == [0] * 5
+        assert broker.partition("t").log.log_end_offset == sum(counts)
+
+
+async def test_heavy_batch_that_is_refused_lets_the_next_one_in() -> None:
+    """The line behind it does not wait for ever."""
+    async with durable_broker() as broker:
+        broker.partition("t").log.update_config(LogConfig(cleanup_policy=frozenset({"compact"})))
+        producer = await broker.producer()
+        keyless = asyncio.ensure_future(broker.send(producer, *[b"v"] * 3000, version=12))
+        other = asyncio.ensure_future(broker.send(producer, b"v", number=1, version=12))
+        assert await asyncio.gather(keyless, other) == [ErrorCode.INVALID_RECORD, 0]
+
+
+@pytest.mark.parametrize(
+    ("version", "code"),
+    [
+        (10, ErrorCode.INVALID_TXN_STATE),
+        (11, ErrorCode.TRANSACTION_ABORTABLE),
+        (12, ErrorCode.INVALID_PRODUCER_EPOCH),
+    ],
+)
+async def test_heavy_batch_is_refused_if_its_transaction_ends_meanwhile(
+    version: int, code: ErrorCode
+) -> None:
+    """Written behind the marker, it would hold back readers for ever (KIP-890)."""
+    async with transactions_broker() as broker:
+        broker.partition("t").log.update_config(LogConfig(strict_records=True))
+        producer = await broker.producer()
+        await broker.add(producer, 0)
+        sent = asyncio.ensure_future(broker.send(producer, *[b"v"] * 3000, version=version))
+        await asyncio.sleep(0)
+        end_version = 5 if version >= 12 else 3
+        assert await broker.end(producer, is_commit=False, version=end_version) == 0
+        assert await sent == code
+        assert not broker.partition("t").log.producers.has_open_transaction(*producer)
+
+
+async def test_what_comes_later_does_not_overtake() -> None:
+    """Even where the coordinator answers the second before the first."""
+    tasks = Tasks()
+    async with transactions_broker() as broker:
+        first: asyncio.Future[ErrorCode] = asyncio.get_running_loop().create_future()
+        replies = [first, ErrorCode.NONE]
+        coordinator: Any = SimpleNamespace(
+            add_partitions=lambda *_, **__: replies.pop(0),
+            verify=lambda *_, **__: ErrorCode.NONE,
+        )
+        admission = Admission(coordinator, tasks, lambda: broker.options)
+        applicant = Applicant("tx", Producer(7, 0), [broker.partition("t")], Knowledge.ADDING)
+        acted: list[int] = []
+        answers = []
+        for number in (1, 2):
+            verdict = admission.ask(applicant)
+            assert isinstance(verdict, Waiting)
+            answers.append(verdict.then(lambda _, number=number: acted.append(number)))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert acted == []
+        first.set_result(ErrorCode.NONE)
+        await asyncio.gather(*answers)
+        assert acted == [1, 2]
+        # And nobody has to wait behind them any more.
+        replies.append(ErrorCode.NONE)
+        assert admission.ask(applicant) == {}
+    await tasks.close()
+
+
+async def test_waiting_batch_does_not_need_its_frame() -> None:
+    """The buffer of the connection has the next request in it by then."""
+    async with durable_broker() as broker:
+        producer = await broker.producer()
+        request = broker.produce_request(producer, b"kept")
+        frame = bytearray(schema.encode(request, 12))
+        decoded, _ = schema.decode(type(request), 12, frame)
+        answer = produce.handle(broker.context(produce, 12), decoded)
+        frame[:] = bytes(len(frame))
+        assert asyncio.isfuture(answer)
+        answered = await answer
+        assert answered is not None
+        assert answered.responses[0].partition_responses[0].error_code == 0
+        found = await broker.read(isolation=0)
+        assert values(found.records) == [b"kept"]
+
+
+async def test_first_batch_waits_for_the_markers_of_the_last_transaction() -> None:
+    """Its client goes on as soon as the outcome is decided; and so does it, not a moment later."""
+    patience = {"add_partitions_to_txn_retry_backoff_max_ms": "60000"}
+    async with durable_broker(**patience) as broker, asyncio.timeout(20):
+        producer = await broker.producer()
+        for epoch in range(4):
+            producer = producer._replace(producer_epoch=epoch)
+            assert await broker.send(producer, b"%d" % epoch, version=12) == 0
+            assert await broker.end(producer, version=5) == 0
+        while broker.transactions.find("tx").state.shown != "CompleteCommit":
+            await asyncio.sleep(0)
+        assert await broker.committed_values() == [b"0", b"1", b"2", b"3"]
+
+
+async def test_end_of_the_last_transaction_wakes_it() -> None:
+    """It is written when the last marker is."""
+    patience = {"add_partitions_to_txn_retry_backoff_max_ms": "60000"}
+    async with durable_broker(**patience) as broker, asyncio.timeout(20):
+        producer = await broker.producer()
+        assert await broker.send(producer, b"a", version=12) == 0
+        write, held = broker.markers.write, asyncio.get_running_loop().create_future()
+        broker.markers.write = lambda marker, partitions: shaped(  # type: ignore[method-assign]
+            held, lambda _: write(marker, partitions)
+        )
+        assert await broker.end(producer, version=5) == 0
+        following = producer._replace(producer_epoch=1)
+        sent = asyncio.ensure_future(broker.send(following, b"b", version=12))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert not sent.done()
+        held.set_result(None)
+        assert await sent == 0
+
+
+async def test_it_does_not_wait_for_ever() -> None:
+    """After add.partitions.to.txn.retry.backoff.max.ms the client is told to try again."""
+    patience = {"add_partitions_to_txn_retry_backoff_max_ms": "20"}
+    async with durable_broker(**patience) as broker:
+        producer = await broker.producer()
+        assert await broker.send(producer, b"a", version=12) == 0
+        broker.markers.write = lambda marker, partitions: asyncio.Future()  # type: ignore[method-assign]
+        assert await broker.end(producer, version=5) == 0
+        following = producer._replace(producer_epoch=1)
+        refused = await broker.send(following, b"b", version=12)
+        assert refused == ErrorCode.CONCURRENT_TRANSACTIONS
+        assert broker.partition("t").log.log_end_offset == 1
+
+
+async def test_waiting_for_an_end_ends_with_the_coordinator() -> None:
+    """Another broker knows more; the client tries again, and finds it."""
+    patience = {"add_partitions_to_txn_retry_backoff_max_ms": "60000"}
+    async with durable_broker(**patience) as broker, asyncio.timeout(20):
+        producer = await broker.producer()
+        assert await broker.send(producer, b"a", version=12) == 0
+        broker.markers.write = lambda marker, partitions: asyncio.Future()  # type: ignore[method-assign]
+        assert await broker.end(producer, version=5) == 0
+        following = producer._replace(producer_epoch=1)
+        sent = asyncio.ensure_future(broker.send(following, b"b", version=12))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert not sent.done()
+        broker.transactions.unload(0)
+        assert await sent == ErrorCode.NOT_ENOUGH_REPLICAS
+
+
+@pytest.mark.parametrize("are_markers_written", [True, False])
+async def test_transaction_that_was_aborted_in_between_takes_no_more(
+    are_markers_written: bool,
+) -> None:
+    """The addition is committed, but so is the fence of another producer."""
+    async with durable_broker() as broker:
+        producer = await broker.producer()
+        if not are_markers_written:
+            broker.markers.write = lambda marker, partitions: asyncio.Future()  # type: ignore[method-assign]
+        sent = asyncio.ensure_future(broker.send(producer, b"a", version=12))
+        await asyncio.sleep(0)
+        answer = await broker.init()
+        assert answer.error_code == ErrorCode.CONCURRENT_TRANSACTIONS
+        assert await sent == ErrorCode.INVALID_PRODUCER_EPOCH
+        assert values((await broker.read(isolation=0)).records).count(b"a") == 0
+        assert broker.partition("t").log.producers.first_unstable_offset() is None
+
+
+async def test_memory_that_waits_is_counted() -> None:
+    """In the budget of all connections, until it is written; not where nothing waits."""
+    async with durable_broker() as broker:
+        producer = await broker.producer()
+        assert await broker.send(producer, bytes(1000), version=12) == 0
+        ((size_bytes, until),) = broker.held
+        assert 1000 < size_bytes < 1200
+        assert until.done()
+        assert await broker.send(producer, bytes(1000), sequence=1, version=12) == 0
+        assert len(broker.held) == 1
+
+
+async def test_waiting_ends_with_the_broker() -> None:
+    """The answer is cancelled, which closes the connection."""
+    async with durable_broker() as broker:
+        producer = await broker.producer()
+        applicant = Applicant("tx", producer, [broker.partition("t")], Knowledge.ADDING)
+        verdict = broker.admission.ask(applicant)
+        assert isinstance(verdict, Waiting)
+        answered = verdict.then(lambda refusals: 1)
+        await broker.tasks.close()
+        await asyncio.sleep(0)
+        assert answered.cancelled()
+
+
+@pytest.mark.parametrize(
+    ("code", "knowledge", "expected"),
+    [
+        (ErrorCode.PRODUCER_FENCED, Knowledge.ADDING, ErrorCode.INVALID_PRODUCER_EPOCH),
+        (ErrorCode.TRANSACTION_ABORTABLE, Knowledge.OLD, ErrorCode.INVALID_TXN_STATE),
+        (
+            ErrorCode.TRANSACTION_ABORTABLE,
+            Knowledge.ABORTABLE,
+            ErrorCode.TRANSACTION_ABORTABLE,
+        ),
+        (ErrorCode.CONCURRENT_TRANSACTIONS, Knowledge.OLD, ErrorCode.NOT_ENOUGH_REPLICAS),
+        (
+            ErrorCode.CONCURRENT_TRANSACTIONS,
+            Knowledge.ADDING,
+            ErrorCode.CONCURRENT_TRANSACTIONS,
+        ),
+        (ErrorCode.NOT_COORDINATOR, Knowledge.ADDING, ErrorCode.NOT_ENOUGH_REPLICAS),
+        (
+            ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+            Knowledge.OLD,
+            ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+        ),
+    ],
+)
+def test_clients_are_told_what_they_know(
+    code: ErrorCode, knowledge: Knowledge, expected: ErrorCode
+) -> None:
+    """Codes of later versions become those of before; what passes becomes one that is retried."""
+    assert told(code, knowledge) is expected
+
+
+async def test_first_batch_of_a_transaction_begins_at_0() -> None:
+    """Where the log knows nothing of the producer, something before it has got lost."""
+    async with transactions_broker() as broker:
+        producer = await broker.producer()
+        lost = await broker.send(producer, b"b", sequence=1, version=12)
+        assert lost == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+        assert await broker.send(producer, b"a", version=12) == 0
+        assert await broker.send(producer, b"b", sequence=1, version=12) == 0
+
+
+async def test_one_request_has_one_producer() -> None:
+    """Else nothing of it is written."""
+    async with transactions_broker() as broker:
+        producer = await broker.producer()
+        assert await broker.send(producer, b"a", version=12) == 0
+        stranger = Producer(producer.producer_id + 1, 0)
+        codes = await broker.send_many(producer, stranger, version=12)
+        assert codes == [ErrorCode.INVALID_PRODUCER_ID_MAPPING] * 2
+
+
+async def test_partition_of_another_leader_joins_no_transaction() -> None:
+    """Its leader adds it; here it would be ended without having begun."""
+    async with transactions_broker() as broker:
+        producer = await broker.producer()
+        broker.create("t", partitions=2, leader=OTHER, leader_epoch=4)
+        refused = await broker.send(producer, b"a", version=12)
+        assert refused == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert broker.transactions.find("tx").partitions == frozenset()

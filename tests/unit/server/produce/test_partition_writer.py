@@ -1,0 +1,73 @@
+"""How coordinators write and read their partitions."""
+
+import pytest
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.server.produce.partition_writer import ReplicaWriter
+from ottla.wire.records.records import Record
+from tests.handlers.logs import NODE, OTHER, LogsBroker, values
+
+RECORDS = [Record(b"k", b"v", (), 1000), Record(b"k", None, (), 1000)]
+
+
+async def test_alone_it_is_committed_at_once(broker: LogsBroker) -> None:
+    """The future is done on return, with the offset of the last record."""
+    broker.create("state")
+    done = ReplicaWriter(broker.replicas, broker.clock).append("state", 0, RECORDS)
+    assert done.done()
+    assert await done == 1
+
+
+async def test_with_followers_it_is_committed_later(broker: LogsBroker) -> None:
+    """When the in-sync replicas have it."""
+    broker.create("state", replicas=(NODE, OTHER))
+    done = ReplicaWriter(broker.replicas, broker.clock).append("state", 0, RECORDS)
+    assert not done.done()
+    broker.partition("state").follower_fetched(OTHER, 2, 0)
+    assert await done == 1
+
+
+async def test_a_new_leader_fails_what_is_not_committed(broker: LogsBroker) -> None:
+    """The records may be lost again."""
+    broker.create("state", replicas=(NODE, OTHER))
+    done = ReplicaWriter(broker.replicas, broker.clock).append("state", 0, RECORDS)
+    broker.create("state", replicas=(NODE, OTHER), leader=OTHER, leader_epoch=4)
+    with pytest.raises(ApiError) as lost:
+        await done
+    assert lost.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+@pytest.mark.parametrize("epoch", [2, 4])
+async def test_another_epoch_writes_nothing(broker: LogsBroker, epoch: int) -> None:
+    """A coordinator of a former leadership must not write."""
+    broker.create("state", leader_epoch=3)
+    writer = ReplicaWriter(broker.replicas, broker.clock)
+    with pytest.raises(ApiError) as refused:
+        writer.append("state", 0, RECORDS, epoch)
+    assert refused.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert writer.bounds("state", 0) == (0, 0)
+
+
+async def test_what_was_written_can_be_read(broker: LogsBroker) -> None:
+    """Up to the end of the log, also what is not committed yet."""
+    broker.create("state", replicas=(NODE, OTHER))
+    writer = ReplicaWriter(broker.replicas, broker.clock)
+    waiting = writer.append("state", 0, RECORDS, compression=1)
+    assert writer.bounds("state", 0) == (0, 2)
+    assert values(writer.read("state", 0, 0, 10)) == [b"v", None]
+    assert writer.read("state", 0, 2, 10) == b""
+    waiting.cancel()
+
+
+async def test_only_the_leader_reads_and_writes(broker: LogsBroker) -> None:
+    """Everybody else hears who is not responsible."""
+    broker.create("state", replicas=(NODE, OTHER), leader=OTHER)
+    writer = ReplicaWriter(broker.replicas, broker.clock)
+    for action in (
+        lambda: writer.append("state", 0, RECORDS),
+        lambda: writer.read("state", 0, 0, 10),
+        lambda: writer.bounds("state", 0),
+        lambda: writer.bounds("nope", 0),
+    ):
+        with pytest.raises(ApiError):
+            action()

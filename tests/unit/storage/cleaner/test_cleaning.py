@@ -1,0 +1,287 @@
+"""The cleaner at work on a simulated disk: what is left of a log, and when it leaves one alone."""
+
+import errno
+
+import pytest
+
+from ottla.storage.cleaner.cleaning import Round, Settings, survey
+from ottla.storage.cleaner.compaction import KEY_BYTES
+from ottla.storage.config import LogConfig
+from ottla.wire.records import control
+from ottla.wire.records.batch import DELETE_HORIZON_BIT
+from ottla.wire.records.records import decode_batch, iterate_batches
+from tests.unit.storage.compacted import COMPACT, Compacted, in_virtual_time
+from tests.unit.storage.world import START_MS, read_all
+
+HOUR = 3_600_000
+
+
+def batches(compacted: Compacted) -> list[tuple[object, list[object]]]:
+    """Return (header, records) of every batch."""
+    log = compacted.log
+    fetched = log.read(log.log_start_offset, 1 << 20, max_offset=log.log_end_offset)
+    assert fetched is not None
+    return [
+        (header, list(decode_batch(fetched.records, position, header=header)))
+        for position, header in iterate_batches(fetched.records)
+    ]
+
+
+def dirty_again(compacted: Compacted) -> None:
+    """Append something, so that there is a reason for another round."""
+    compacted.append((b"filler", b"x"))
+    assert compacted.clean()
+
+
+@pytest.mark.parametrize("codec", range(5))
+def test_batches_keep_offsets_codec_and_timestamps(codec: int) -> None:
+    """What is left of a batch begins and ends where it did; its records have their own offsets."""
+    compacted = Compacted(segment_bytes=5000)
+    compacted.append((b"a", b"1"), (b"b", b"2"), (b"a", b"3"), (b"c", b"4"), compression=codec)
+    compacted.world.clock.now_ms += 5
+    compacted.append((b"c", b"5"), (b"a", b"6"), (b"c", b"7"), compression=codec)
+    assert compacted.clean()
+    assert compacted.pairs() == [(1, b"b", b"2"), (5, b"a", b"6"), (6, b"c", b"7")]
+    assert compacted.headers() == [(0, 3, 1), (4, 6, 2)]
+    found = read_all(compacted.log)
+    assert [each.timestamp for each in found] == [START_MS, START_MS + 5, START_MS + 5]
+    (segment, _) = compacted.log.segments
+    headers = [header for _, header in segment.headers(0)]
+    assert {header.compression for header in headers} == {codec}
+    assert [header.max_timestamp for header in headers] == [START_MS, START_MS + 5]
+    assert compacted.log.offset_for_timestamp(START_MS + 1).offset == 5  # type: ignore[union-attr]
+
+
+def test_a_deletion_is_kept_for_its_time_and_then_goes() -> None:
+    """The first round that meets it sets the horizon (KIP-534); a later one finds it over."""
+    compacted = Compacted(segment_bytes=5000, delete_retention_ms=HOUR)
+    compacted.append((b"a", b"1"), (b"b", b"2"))
+    compacted.append((b"a", None), (b"c", b"3"))
+    assert compacted.clean()
+    assert compacted.pairs() == [(1, b"b", b"2"), (2, b"a", None), (3, b"c", b"3")]
+    header = batches(compacted)[1][0]
+    assert header.attributes & DELETE_HORIZON_BIT  # type: ignore[attr-defined]
+    assert header.base_timestamp == START_MS + HOUR  # type: ignore[attr-defined]
+    assert {each.timestamp for each in read_all(compacted.log)} == {START_MS}
+    compacted.world.clock.now_ms += HOUR - 1
+    dirty_again(compacted)
+    assert (2, b"a", None) in compacted.pairs()
+    compacted.world.clock.now_ms += 1
+    dirty_again(compacted)
+    assert [key for _, key, _ in compacted.pairs()] == [b"b", b"c", b"filler"]
+
+
+def test_aborted_records_go_and_their_marker_after_them() -> None:
+    """The marker stays while there is data before it, then until its own delete horizon."""
+    compacted = Compacted(segment_bytes=5000, delete_retention_ms=HOUR)
+    fields = {"producer_id": 7, "producer_epoch": 0, "transactional": True}
+    compacted.append((b"a", b"old"))
+    compacted.append((b"a", b"aborted"), (b"b", b"aborted"), base_sequence=0, **fields)
+    compacted.end_transaction(7, "ABORT")
+    compacted.append((b"c", b"kept"), base_sequence=2, **fields)
+    compacted.end_transaction(7, "COMMIT")
+    assert len(compacted.log.aborted_transactions(0, 6)) == 1
+    assert compacted.clean()
+    assert compacted.pairs() == [(0, b"a", b"old"), (4, b"c", b"kept")]
+    assert (3, 3, 1) in compacted.headers()
+    # Its data were still there when the round went over it.
+    assert len(compacted.log.aborted_transactions(0, 6)) == 1
+    dirty_again(compacted)
+    assert (3, 3, 1) in compacted.headers()
+    assert compacted.log.aborted_transactions(0, 6) == []
+    compacted.world.clock.now_ms += HOUR
+    dirty_again(compacted)
+    assert (3, 3, 1) not in compacted.headers()
+    assert (5, 5, 1) in compacted.headers(), "the committed data are there yet"
+    compacted.restart()
+    assert compacted.log.last_stable_offset(compacted.log.log_end_offset) == (
+        compacted.log.log_end_offset
+    )
+
+
+def test_the_last_batch_of_a_producer_stays_as_an_empty_one() -> None:
+    """So that its next sequence number is known after a start without a snapshot."""
+    compacted = Compacted(segment_bytes=5000)
+    fields = {"producer_id": 9, "producer_epoch": 3}
+    for number in range(3):
+        compacted.append((b"a", b"%d" % number), base_sequence=number, **fields)
+    compacted.append((b"a", b"newest"))
+    assert compacted.clean()
+    assert compacted.headers() == [(2, 2, 0), (3, 3, 1)]
+    for name in compacted.names():
+        if name.endswith(".snapshot"):
+            compacted.files.remove(f"/data/t-0/{name}")
+    compacted.restart()
+    assert compacted.append((b"a", b"next"), base_sequence=3, **fields) == 4
+    assert compacted.append((b"a", b"next"), base_sequence=3, **fields) == 4
+
+
+def test_an_open_transaction_stops_the_cleaning() -> None:
+    """Nothing at or past the last stable offset is looked at."""
+    compacted = Compacted(segment_bytes=120)
+    compacted.append((b"a", b"1"))
+    compacted.append((b"a", b"2"))
+    fields = {"producer_id": 7, "producer_epoch": 0, "transactional": True}
+    compacted.append((b"a", b"open"), base_sequence=0, **fields)
+    compacted.append((b"a", b"3"))
+    assert compacted.clean()
+    assert compacted.log.first_dirty_offset == 2
+    compacted.end_transaction(7, "COMMIT")
+    assert compacted.clean()
+    assert [key for _, key, _ in compacted.pairs()] == [b"a"]
+
+
+def test_nothing_past_the_high_watermark_or_the_durable_end_is_cleaned() -> None:
+    """Or a record's older value could be gone when the newer one is lost."""
+    compacted = Compacted(segment_bytes=120)
+    for number in range(4):
+        compacted.append((b"a", b"%d" % number))
+    compacted.log.roll()
+    assert not in_virtual_time(compacted.cleaner.clean_dirtiest()), "nothing is durable"
+    compacted.log.flush()
+    compacted.log.high_watermark = 2
+    assert in_virtual_time(compacted.cleaner.clean_dirtiest())
+    assert compacted.pairs() == [(1, b"a", b"1"), (2, b"a", b"2"), (3, b"a", b"3")]
+
+
+def test_a_log_with_more_keys_than_memory_takes_several_rounds() -> None:
+    """Each goes as far as the keys that fit."""
+    compacted = Compacted(segment_bytes=300)
+    for number in range(40):
+        compacted.append((b"key-%d" % (number % 20), b"%d" % number))
+    compacted.settings = Settings(memory_bytes=5 * KEY_BYTES)
+    places = []
+    while compacted.clean():
+        places.append(compacted.log.first_dirty_offset)
+    assert len(places) >= 8
+    assert places == sorted(set(places))
+    assert compacted.pairs() == [(n, b"key-%d" % (n % 20), b"%d" % n) for n in range(20, 40)]
+
+
+def test_how_far_a_log_is_clean_survives_a_restart() -> None:
+    """In cleaner-offset-checkpoint, as Apache Kafka writes it."""
+    compacted = Compacted()
+    for number in range(9):
+        compacted.append((b"a", b"%d" % number))
+    compacted.clean()
+    compacted.restart(clean=True)
+    assert compacted.files.read("/data/cleaner-offset-checkpoint") == b"0\n1\nt 0 9\n"
+    assert compacted.log.first_dirty_offset == 9
+    assert not compacted.clean()
+
+
+@pytest.mark.parametrize("position", [0, 7, 8, 60, 70])
+def test_a_damaged_log_is_left_alone(position: int) -> None:
+    """Whatever is there is all that is left: nothing of it may be lost by cleaning."""
+    compacted = Compacted()
+    for number in range(9):
+        compacted.append((b"a", b"%d" % number))
+    compacted.log.roll()
+    compacted.log.flush()
+    size = compacted.log.segments[0].size_bytes // 5
+    compacted.files.damage("/data/t-0/00000000000000000000.log", size + position)
+    before = compacted.names()
+    assert not compacted.clean()
+    assert compacted.cleaner.dirtiest() is None
+    assert [name for name in compacted.names() if name not in before] == []
+
+
+@pytest.mark.parametrize(
+    ("error", "offline"), [(errno.ENOSPC, False), (errno.EIO, True)], ids=["full", "broken"]
+)
+def test_a_disk_that_fails_while_cleaning(error: int, offline: bool) -> None:
+    """Without room the log stays as it is, and is tried again; other errors take it offline."""
+    compacted = Compacted()
+    for number in range(9):
+        compacted.append((b"a", b"%d" % number))
+    compacted.files.faults.fail("append", path=".cleaned", error=error)
+    assert not compacted.clean()
+    assert bool(compacted.world.failures) is offline
+    if not offline:
+        assert len(compacted.pairs()) == 9
+        assert compacted.clean()
+        assert compacted.pairs() == [(8, b"a", b"8")]
+        assert not [name for name in compacted.names() if name.endswith(".cleaned")]
+
+
+@pytest.mark.parametrize("event", ["truncated", "deleted", "retention"])
+def test_what_becomes_of_the_log_meanwhile_wins(event: str) -> None:
+    """A round that was overtaken puts nothing into the log."""
+    compacted = Compacted(segment_bytes=120)
+    for number in range(9):
+        compacted.append((b"a", b"%d" % number))
+    log = compacted.log
+    log.roll()
+    log.flush()
+    work = Round(compacted.files, compacted.world.clock, log, survey(log, 0), 1 << 20)
+    assert list(work.read_keys())
+    segments = next(work.groups())
+    list(work.rewrite(segments))
+    assert work.cleaned is not None
+    if event == "truncated":
+        log.truncate_to(5)
+        assert not work.is_wanted()
+    elif event == "deleted":
+        compacted.directories.delete("t", 0)
+        assert not work.is_wanted()
+    else:
+        log.advance_log_start_offset(3)
+        assert log.apply_retention(9)
+        assert not log.replace_segments(segments, work.cleaned)
+        assert compacted.pairs()[0][0] == 3
+
+
+def test_cleaning_is_no_faster_than_allowed() -> None:
+    """Reads and writes together keep to log.cleaner.io.max.bytes.per.second."""
+    compacted = Compacted()
+    for number in range(50):
+        compacted.append((b"a", b"%d" % number * 20))
+    size = compacted.log.size_bytes
+    compacted.settings = Settings(bytes_per_second=100.0)
+    assert compacted.clean()
+    assert compacted.world.clock.now_ms - START_MS >= 2 * size * 10
+
+
+def test_only_logs_whose_policy_says_so_are_cleaned() -> None:
+    """A change of policy ends it; compact,delete is both."""
+    compacted = Compacted(cleanup_policy=frozenset({"delete"}))
+    for number in range(9):
+        compacted.append((b"a", b"%d" % number))
+    assert not compacted.clean()
+    both = COMPACT | {"delete"}
+    compacted.log.update_config(LogConfig(cleanup_policy=both, retention_ms=1000))
+    assert compacted.clean()
+    assert compacted.pairs() == [(8, b"a", b"8")]
+    compacted.world.clock.now_ms += 10_000
+    compacted.log.apply_retention(9)
+    assert compacted.pairs() == []
+
+
+def test_a_batch_without_records_is_no_newest_record() -> None:
+    """An emptied batch keeps its timestamp for its producer; searches by time pass it over."""
+    compacted = Compacted(segment_bytes=5000)
+    compacted.world.clock.now_ms += 50
+    compacted.append((b"a", b"1"), producer_id=9, producer_epoch=0, base_sequence=0)
+    compacted.world.clock.now_ms -= 50
+    compacted.append((b"a", b"2"))
+    assert compacted.clean()
+    for _ in range(2):
+        newest = compacted.log.offset_of_max_timestamp()
+        assert newest is not None
+        assert (newest.timestamp, newest.offset) == (START_MS, 1)
+        compacted.restart()
+
+
+def test_control_records_of_other_kinds_stay() -> None:
+    """Only markers of transactions are understood."""
+    compacted = Compacted(segment_bytes=5000)
+    data = control.encode_marker(
+        control.EndTransactionMarker(control.ControlType.ABORT, 0),
+        producer_id=5,
+        producer_epoch=0,
+        timestamp=START_MS,
+    )
+    compacted.write(data)
+    compacted.append((b"a", b"1"))
+    assert compacted.clean()
+    assert compacted.headers()[0] == (0, 0, 1)

@@ -1,0 +1,148 @@
+"""What compaction plans: which part of a log is cleaned, when, and which segments together."""
+
+from typing import NamedTuple
+
+import pytest
+
+from ottla.storage.cleaner import compaction
+from ottla.storage.cleaner.compaction import KEY_BYTES, NewestOffsets, Progress
+from ottla.storage.config import LogConfig
+from ottla.storage.files.time_index import TimeEntry
+from ottla.wire.records import batch
+from ottla.wire.records.records import Record, encode_batch
+
+NOW = 1_000_000
+
+
+class Stretch(NamedTuple):
+    """A segment as the plan sees it."""
+
+    base_offset: int
+    size_bytes: int
+    newest_ms: int = 0
+    first_timestamp: int = 1
+
+    @property
+    def newest(self) -> TimeEntry:
+        """The largest timestamp."""
+        return TimeEntry(self.newest_ms, self.base_offset)
+
+
+# Three sealed segments and the one that takes appends.
+SEGMENTS = [
+    Stretch(0, 100, NOW - 400, NOW - 500),
+    Stretch(10, 200, NOW - 300, NOW - 400),
+    Stretch(20, 300, NOW - 100, NOW - 300),
+    Stretch(30, 50, NOW, NOW),
+]
+
+
+def survey(
+    first_dirty: int = 0, stable_end: int = 35, *, log_start: int = 0, **fields: object
+) -> tuple[int, int, int, int]:
+    """Return (first dirty offset, end offset, clean bytes, dirty bytes) of a log that ends at 35."""
+    progress = Progress(log_start, 35, first_dirty, stable_end)
+    config = LogConfig(**fields)  # type: ignore[arg-type]
+    return compaction.survey(SEGMENTS, progress, config, NOW)[:4]
+
+
+@pytest.mark.parametrize(
+    ("first_dirty", "stable_end", "expected"),
+    [
+        (0, 35, (0, 30, 0, 600)),
+        (10, 35, (10, 30, 100, 500)),
+        (15, 35, (15, 30, 100, 500)),
+        (30, 35, (30, 30, 600, 0)),
+        (0, 30, (0, 30, 0, 600)),
+        (0, 29, (0, 20, 0, 300)),
+        (0, 9, (0, 0, 0, 0)),
+        (20, 15, (20, 20, 300, 0)),
+        # A place that is no longer in the log: all of it is dirty.
+        (36, 35, (0, 30, 0, 600)),
+    ],
+)
+def test_whole_segments_up_to_what_is_stable_are_cleaned(
+    first_dirty: int, stable_end: int, expected: tuple[int, ...]
+) -> None:
+    """Never the last segment, never one with a record that is not stable."""
+    assert survey(first_dirty, stable_end) == expected
+
+
+def test_a_log_start_past_the_clean_part_makes_the_rest_dirty() -> None:
+    """Retention or DeleteRecords took what had been cleaned."""
+    assert survey(5, log_start=12) == (12, 30, 100, 500)
+
+
+@pytest.mark.parametrize(("lag_ms", "end"), [(0, 30), (100, 30), (101, 20), (301, 10), (401, 0)])
+def test_records_younger_than_the_least_lag_are_left_alone(lag_ms: int, end: int) -> None:
+    """The first segment with one of them ends the cleaning, whatever comes behind it."""
+    assert survey(min_compaction_lag_ms=lag_ms)[1] == end
+
+
+@pytest.mark.parametrize(
+    ("first_dirty", "ratio", "lag_ms", "due"),
+    [
+        (0, 0.99, 2**63 - 1, True),
+        (20, 0.49, 2**63 - 1, True),
+        (20, 0.5, 2**63 - 1, False),
+        (20, 0.5, 300, False),
+        (20, 0.5, 299, True),
+        (30, 0.0, 1, False),
+    ],
+)
+def test_a_log_is_due_when_enough_is_dirty_or_too_old(
+    first_dirty: int, ratio: float, lag_ms: int, due: bool
+) -> None:
+    """More than the ratio, or a dirty record older than max.compaction.lag.ms."""
+    config = LogConfig(min_cleanable_dirty_ratio=ratio, max_compaction_lag_ms=lag_ms)
+    found = compaction.survey(SEGMENTS, Progress(0, 35, first_dirty, 35), config, NOW)
+    assert found.is_due(config) is due
+
+
+@pytest.mark.parametrize(
+    ("sizes", "fields", "expected"),
+    [
+        ([100, 100, 100], {"segment_bytes": 200}, [2, 1]),
+        ([300, 100, 100, 1], {"segment_bytes": 200}, [1, 2, 1]),
+        ([0, 0, 0, 200], {"segment_bytes": 200}, [4]),
+        ([100] * 3, {"segment_index_bytes": 24, "index_interval_bytes": 100}, [2, 1]),
+        ([1] * 130, {}, [64, 64, 2]),
+    ],
+)
+def test_small_segments_are_merged_as_far_as_one_may_hold(
+    sizes: list[int], fields: dict[str, int], expected: list[int]
+) -> None:
+    """By bytes, by index entries, and no more than can be swapped at once."""
+    segments = [Stretch(10 * number, size) for number, size in enumerate(sizes)]
+    groups = list(compaction.group(segments, 10 * len(sizes), LogConfig(**fields)))  # type: ignore[arg-type]
+    assert [len(each) for each in groups] == expected
+    assert [segment for each in groups for segment in each] == segments
+
+
+def test_offsets_of_one_segment_span_no_more_than_an_index_can_say() -> None:
+    """Relative offsets have 31 bits."""
+    segments = [Stretch(0, 1), Stretch(5, 1), Stretch(2**31, 1)]
+    assert [len(each) for each in compaction.group(segments, 2**31 + 1, LogConfig())] == [2, 1]
+    assert [len(each) for each in compaction.group(segments[:2], 2**31, LogConfig())] == [2]
+    assert [len(each) for each in compaction.group(segments[:2], 2**31 + 1, LogConfig())] == [1, 1]
+
+
+def test_the_keys_of_a_round_are_bounded_but_one_batch_always_fits() -> None:
+    """Or a log with large batches would never become clean."""
+    data = encode_batch([Record(b"key-%d" % number, b"v") for number in range(10)])
+    offsets = NewestOffsets(0, 12 * KEY_BYTES)
+    assert offsets.has_room(1000)
+    offsets.note(data, batch.parse_header(data))
+    assert len(offsets) == 10
+    assert offsets.has_room(2)
+    assert not offsets.has_room(3)
+
+
+@pytest.mark.parametrize("key", [b"", b"k", b"k" * 15, b"k" * 16, b"k" * 5000])
+def test_the_newest_offset_of_a_key_is_known_whatever_its_length(key: bytes) -> None:
+    """Long keys are kept as digests, which no other key equals."""
+    data = encode_batch([Record(key, b"1"), Record(b"other", b"2"), Record(key, None)])
+    offsets = NewestOffsets(0, 1 << 20)
+    offsets.note(data, batch.parse_header(data))
+    assert [offsets.is_newest(key, offset) for offset in range(3)] == [False, False, True]
+    assert offsets.is_newest(key + b"!", 0)

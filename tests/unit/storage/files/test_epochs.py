@@ -1,0 +1,121 @@
+"""The leader epochs of a log."""
+
+import pytest
+
+from ottla.storage.files.epochs import LeaderEpochs
+
+
+def make_epochs() -> LeaderEpochs:
+    """Epochs 1, 3 and 4, at 10, 20 and 40."""
+    return LeaderEpochs([(1, 10), (3, 20), (4, 40)])
+
+
+def test_a_new_epoch_begins_at_its_offset() -> None:
+    """It is the latest then, and the checkpoint is behind."""
+    epochs = make_epochs()
+    assert not epochs.is_dirty
+    epochs.assign(6, 50)
+    assert epochs.entries[-1] == (6, 50)
+    assert epochs.latest == 6
+    assert epochs.is_dirty
+
+
+def test_the_same_epoch_later_changes_nothing() -> None:
+    """An epoch begins once."""
+    epochs = make_epochs()
+    epochs.assign(4, 45)
+    assert epochs.entries == make_epochs().entries
+    assert not epochs.is_dirty
+
+
+@pytest.mark.parametrize(
+    ("epoch", "offset", "entries"),
+    [
+        (5, 30, [(1, 10), (3, 20), (5, 30)]),
+        (5, 40, [(1, 10), (3, 20), (5, 40)]),
+        (3, 60, [(1, 10), (3, 60)]),
+        (0, 0, [(0, 0)]),
+    ],
+)
+def test_what_contradicts_a_new_epoch_is_dropped(
+    epoch: int, offset: int, entries: list[tuple[int, int]]
+) -> None:
+    """Nothing at or after it stays, in epoch or in offset."""
+    epochs = make_epochs()
+    epochs.assign(epoch, offset)
+    assert epochs.entries == entries
+
+
+@pytest.mark.parametrize(
+    ("asked", "answer"),
+    [
+        (-1, (-1, -1)),
+        (0, (0, 10)),
+        (1, (1, 20)),
+        (2, (1, 20)),
+        (3, (3, 40)),
+        (4, (4, 99)),
+        (5, (-1, -1)),
+    ],
+)
+def test_an_epoch_ends_where_the_next_one_begins(asked: int, answer: tuple[int, int]) -> None:
+    """The latest ends with the log; nothing is known of newer ones (KIP-101)."""
+    assert make_epochs().end_offset_for(asked, 99) == answer
+
+
+def test_a_log_without_epochs_knows_no_ends() -> None:
+    """Everything is undefined."""
+    assert LeaderEpochs().end_offset_for(0, 99) == (-1, -1)
+
+
+@pytest.mark.parametrize(("offset", "epoch"), [(9, -1), (10, 1), (19, 1), (20, 3), (999, 4)])
+def test_an_offset_belongs_to_the_epoch_that_began_before_it(offset: int, epoch: int) -> None:
+    """Offsets before the first epoch belong to none."""
+    assert make_epochs().epoch_of(offset) == epoch
+
+
+@pytest.mark.parametrize(
+    ("end", "entries"),
+    [
+        (41, [(1, 10), (3, 20), (4, 40)]),
+        (40, [(1, 10), (3, 20)]),
+        (11, [(1, 10)]),
+        (0, []),
+    ],
+)
+def test_truncation_at_the_end_forgets_epochs_that_begin_there(
+    end: int, entries: list[tuple[int, int]]
+) -> None:
+    """The epoch before goes on to be the latest."""
+    epochs = make_epochs()
+    epochs.truncate_from_end(end)
+    assert epochs.entries == entries
+    assert epochs.is_dirty == (len(entries) < 3)
+    assert epochs.latest == (entries[-1][0] if entries else -1)
+
+
+@pytest.mark.parametrize(
+    ("start", "entries"),
+    [
+        (0, [(1, 10), (3, 20), (4, 40)]),
+        (10, [(1, 10), (3, 20), (4, 40)]),
+        (15, [(1, 15), (3, 20), (4, 40)]),
+        (20, [(3, 20), (4, 40)]),
+        (90, [(4, 90)]),
+    ],
+)
+def test_truncation_at_the_start_keeps_the_epoch_that_holds_it(
+    start: int, entries: list[tuple[int, int]]
+) -> None:
+    """That epoch begins at the new start."""
+    epochs = make_epochs()
+    epochs.truncate_from_start(start)
+    assert epochs.entries == entries
+    assert epochs.is_dirty == (entries != make_epochs().entries)
+
+
+def test_clearing_forgets_everything() -> None:
+    """A log that begins anew has no history."""
+    epochs = make_epochs()
+    epochs.clear()
+    assert (epochs.entries, epochs.latest, epochs.is_dirty) == ([], -1, True)

@@ -1,0 +1,104 @@
+"""Walking the batches of a file."""
+
+from collections.abc import Callable
+
+import pytest
+
+from ottla.storage.files import scan
+from ottla.wire.records import batch
+from ottla.wire.records.records import Record, encode_batch
+from tests.unit.storage.world import START_MS, make_batch
+
+Reads = list[tuple[int, int]]
+
+
+def reader(data: bytes, reads: Reads | None = None) -> Callable[[int, int], bytes]:
+    """Return how a file with this content is read."""
+
+    def read(position: int, size_bytes: int) -> bytes:
+        if reads is not None:
+            reads.append((position, size_bytes))
+        return data[position : position + size_bytes]
+
+    return read
+
+
+def make_log(sizes: list[int]) -> bytes:
+    """Return consecutive batches with values of these sizes."""
+    return b"".join(
+        bytes(make_batch([b"x" * size], base_offset=offset)) for offset, size in enumerate(sizes)
+    )
+
+
+@pytest.mark.parametrize("walk", [scan.headers, scan.batches])
+def test_every_batch_is_met_whatever_the_chunks_are(walk: Callable[..., object]) -> None:
+    """Small ones, one larger than a chunk, and one that lies across the border of two."""
+    sizes = [10] * 300 + [3_000_000] + [1000] * 40 + [20_000] * 3
+    data = make_log(sizes)
+    found = [item[1] for item in walk(reader(data), 0, len(data))]  # type: ignore[attr-defined]
+    assert [header.base_offset for header in found] == list(range(len(sizes)))
+    assert sum(header.size_bytes for header in found) == len(data)
+
+
+def test_headers_of_large_batches_are_met_without_reading_the_records() -> None:
+    """One small read a batch."""
+    data = make_log([500_000] * 4)
+    reads: Reads = []
+    assert len(list(scan.headers(reader(data, reads), 0, len(data)))) == 4
+    assert sum(size for _, size in reads) < 100_000
+
+
+@pytest.mark.parametrize("walk", [scan.headers, scan.batches])
+@pytest.mark.parametrize("tail", [b"\0" * 100, b"\xff" * 100, b"x" * 60, bytes(make_batch())[:-1]])
+def test_a_walk_ends_where_no_whole_batch_follows(walk: Callable[..., object], tail: bytes) -> None:
+    """Zeros, garbage, half a header, half a batch."""
+    data = make_log([10, 10]) + tail
+    found = list(walk(reader(data), 0, len(data)))  # type: ignore[call-overload]
+    assert len(found) == 2
+
+
+@pytest.mark.parametrize("size", [200, 2_000_000])
+def test_only_the_careful_walk_sees_a_flipped_bit(size: int) -> None:
+    """Headers are trusted because the bytes were checked when they came in."""
+    data = bytearray(make_log([size] * 3))
+    data[-5] ^= 1
+    assert len(list(scan.batches(reader(bytes(data)), 0, len(data)))) == 2
+    assert len(list(scan.headers(reader(bytes(data)), 0, len(data)))) == 3
+
+
+def test_a_file_that_is_shorter_than_it_should_be_ends_the_walk() -> None:
+    """No endless loop where the reads come back short."""
+    data = make_log([10, 2_000_000])
+    for walk in (scan.headers, scan.batches):
+        assert len(list(walk(reader(data[:-1]), 0, len(data) + 500))) <= 2
+        assert len(list(walk(reader(data[:30]), 0, len(data)))) == 0
+
+
+def test_a_reader_of_the_cache_raises_where_the_bytes_are_cold() -> None:
+    """Whoever walks stops at once and may try again off the loop."""
+
+    class ColdFile:
+        def read_at_if_cached(self, position: int, size_bytes: int) -> None:
+            return None
+
+    read = scan.reader(ColdFile(), only_if_cached=True)  # type: ignore[arg-type]
+    with pytest.raises(scan.NotCached):
+        read(0, 10)
+
+
+def test_the_first_record_since_a_time_is_found_inside_a_batch() -> None:
+    """By time and offset; the batch's leader epoch comes with it."""
+    records = [Record(None, b"", timestamp=START_MS + each) for each in (5, 3, 9, 9)]
+    data = encode_batch(records, base_offset=40, leader_epoch=2)
+    header = batch.parse_header(data)
+    assert scan.first_record_since(data, header, START_MS + 4, 0) == (START_MS + 5, 40, 2)
+    assert scan.first_record_since(data, header, START_MS + 4, 41) == (START_MS + 9, 42, 2)
+    assert scan.first_record_since(data, header, START_MS + 10, 0) is None
+
+
+def test_a_batch_of_many_headers_is_not_opened_for_one_record() -> None:
+    """Its first record stands for all: reading the headers would hold up the event loop."""
+    many = Record(None, b"", (("", None),) * 30_000, START_MS)
+    data = encode_batch([many, many._replace(timestamp=START_MS + 9)], base_offset=40)
+    header = batch.parse_header(data)
+    assert scan.first_record_since(data, header, START_MS + 4, 0) == (START_MS + 9, 40, -1)

@@ -1,0 +1,76 @@
+"""The time index: entries in memory and in the file."""
+
+import pytest
+
+from ottla.storage.files.time_index import TimeEntry, TimeIndex
+
+
+def make_index() -> TimeIndex:
+    """Return three entries of a segment at 100."""
+    index = TimeIndex(100)
+    for timestamp, offset in ((1000, 110), (2000, 125), (5000, 180)):
+        index.append(timestamp, offset)
+    return index
+
+
+def test_only_a_newer_timestamp_makes_an_entry() -> None:
+    """Entries rise; what is not newer than all before adds nothing."""
+    index = make_index()
+    index.append(5000, 190)
+    index.append(4000, 195)
+    assert len(index) == 3
+    assert index.last == TimeEntry(5000, 180)
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "entry"),
+    [
+        (0, (-1, 100)),
+        (1000, (-1, 100)),
+        (1001, (1000, 110)),
+        (2001, (2000, 125)),
+        (9999, (5000, 180)),
+    ],
+)
+def test_a_lookup_returns_the_last_entry_that_is_older(
+    timestamp: int, entry: tuple[int, int]
+) -> None:
+    """The first record at or after the time is behind that entry's batch or in it."""
+    assert make_index().lookup(timestamp) == entry
+
+
+def test_the_file_holds_twelve_bytes_an_entry() -> None:
+    """Timestamp and relative offset, big-endian."""
+    data = make_index().encode()
+    assert data[:12].hex(" ", 4) == "00000000 000003e8 0000000a"
+    assert TimeIndex.decode(100, data, 1000).encode() == data
+
+
+@pytest.mark.parametrize(
+    ("data", "kept"),
+    [
+        (b"", 0),
+        (make_index().encode() + bytes(120), 3),
+        (make_index().encode()[:-1], 2),
+        (make_index().encode()[24:] + make_index().encode(), 1),
+        (b"\xff" * 24, 0),
+    ],
+)
+def test_loading_stops_at_the_first_entry_that_cannot_be(data: bytes, kept: int) -> None:
+    """Zeros, half entries, timestamps or offsets that fall."""
+    assert len(TimeIndex.decode(100, data, 1000)) == kept
+
+
+def test_entries_past_the_end_of_the_segment_are_left_away() -> None:
+    """An offset that the segment cannot hold is garbage."""
+    assert len(TimeIndex.decode(100, make_index().encode(), 180)) == 2
+
+
+def test_truncation_forgets_entries_at_the_offset_or_later() -> None:
+    """Before the segment's start, all of them."""
+    index = make_index()
+    index.truncate(125)
+    assert index.last == TimeEntry(1000, 110)
+    index.truncate(0)
+    assert len(index) == 0
+    assert index.last == TimeEntry(-1, 100)

@@ -1,0 +1,293 @@
+"""Bits that flip and files that get lost while nobody looks: what is served, and what is refused.
+
+Scenarios 9 and 10 of the reliability tests, for one log. Bytes of the log that were durable are never
+deleted because of damage before them; what stands beside the log is rebuilt or refused.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from ottla.base.errors import ApiError, ConfigError, ErrorCode
+from ottla.storage.files import checkpoints
+from ottla.storage.log.log import Log
+from ottla.wire.records import batch, control
+from ottla.wire.records.batch import HEADER_SIZE
+from tests.unit.storage.world import START_MS, TOPIC_ID, World, make_batch, offsets, small_segments
+
+COUNT = 40
+
+
+def fill(log: Log) -> None:
+    """Write with five producers in turn, some of them transactional, in three leader epochs."""
+    for number in range(COUNT):
+        epoch = number // 15
+        producer_id = number % 5
+        sequence = number // 5
+        is_transactional = producer_id >= 3
+        data = make_batch(
+            [b"value-%d" % number],
+            timestamp=START_MS + (number * 7919) % 1000,
+            sequence=sequence,
+            producer_id=producer_id,
+            transactional=is_transactional,
+        )
+        log.append_as_leader(data, epoch)
+        if is_transactional and (number < COUNT - 5 or producer_id == 3):
+            kind = control.ControlType.COMMIT if sequence % 2 else control.ControlType.ABORT
+            marker = control.encode_marker(
+                control.EndTransactionMarker(kind, 0),
+                producer_id=producer_id,
+                producer_epoch=0,
+                timestamp=START_MS,
+            )
+            log.append_as_leader(marker, epoch, from_client=False)
+
+
+class Answers(NamedTuple):
+    """Everything that clients can ask of a log."""
+
+    records: list[int]
+    by_time: list[Any]
+    newest: Any
+    epoch_ends: list[Any]
+    aborted: list[Any]
+    stable_offset: int
+    ends: tuple[int, int]
+    duplicates: list[Any]
+
+
+def ask(log: Log) -> Answers:
+    """Ask all of it."""
+    duplicates = []
+    for producer_id in range(5):
+        last = COUNT // 5 - 1
+        data = make_batch(
+            [b"value-%d" % (COUNT - 5 + producer_id)],
+            timestamp=START_MS + ((COUNT - 5 + producer_id) * 7919) % 1000,
+            sequence=last,
+            producer_id=producer_id,
+            transactional=producer_id >= 3,
+        )
+        info = log.append_as_leader(data, 2)
+        assert info.is_duplicate
+        duplicates.append((info.base_offset, info.last_offset))
+    end = log.log_end_offset
+    return Answers(
+        offsets(log),
+        [log.offset_for_timestamp(START_MS + time) for time in range(0, 1001, 25)],
+        log.offset_of_max_timestamp(),
+        [log.end_offset_for_epoch(epoch) for epoch in range(-1, 5)],
+        [log.aborted_transactions(start, end) for start in range(0, end, 3)],
+        log.last_stable_offset(end),
+        (log.log_start_offset, end),
+        duplicates,
+    )
+
+
+def world_with_log(folder: Path, **fields: Any) -> tuple[World, Answers]:
+    """Return a world whose log was closed cleanly, and what it answered."""
+    world = small_segments(folder, **fields)
+    log = world.load()
+    fill(log)
+    log.high_watermark = log.log_end_offset
+    assert log.segments_count > 8
+    answers = ask(log)
+    log.close()
+    return world, answers
+
+
+DAMAGES: dict[str, Callable[[bytes], bytes | None]] = {
+    "lost": lambda content: None,
+    "empty": lambda content: b"",
+    "zeros": lambda content: bytes(len(content)),
+    "ones": lambda content: b"\xff" * len(content),
+    "half": lambda content: content[: len(content) // 2],
+    "cut": lambda content: content[:-1],
+    "longer": lambda content: content + b"\x01" * 7,
+    "first bit": lambda content: bytes([content[0] ^ 0x80]) + content[1:],
+    "last bit": lambda content: content[:-1] + bytes([content[-1] ^ 1]),
+    "text": lambda content: b"not what you expect\n" * (len(content) // 20 + 1),
+}
+BESIDE = (".index", ".timeindex", ".txnindex", ".snapshot", "leader-epoch-checkpoint")
+# A lost transaction index is like that of a segment without aborted transactions, as in Kafka. Half of
+# one may end between two entries.
+UNDETECTED = {(".txnindex", "lost"), (".txnindex", "half")}
+# Only the last stable offset of an entry, which says where a search may stop; no checksum covers it.
+UNDETECTED |= {(".txnindex", "last bit")}
+
+
+@pytest.mark.parametrize("clean", [False, True])
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("suffix", BESIDE)
+def test_every_answer_is_the_same_whatever_happens_beside_the_log(
+    tmp_path: Path, suffix: str, damage: str, clean: bool
+) -> None:
+    """Records, times, epochs, aborted transactions, duplicates: rebuilt from the log."""
+    world, answers = world_with_log(tmp_path)
+    names = world.names(suffix)
+    assert names
+    for name in names:
+        path = world.folder / name
+        content = DAMAGES[damage](path.read_bytes())
+        path.unlink() if content is None else path.write_bytes(content)
+    log = world.load(clean=clean)
+    if clean and (suffix, damage) in UNDETECTED:
+        assert offsets(log) == answers.records
+        return
+    assert ask(log) == answers
+    log.close()
+    assert ask(world.load(clean=True)) == answers
+
+
+@pytest.mark.parametrize("clean", [False, True])
+def test_everything_beside_the_log_may_be_gone_at_once(tmp_path: Path, clean: bool) -> None:
+    """The segments alone make the log; an unclean start finds the aborted transactions as well."""
+    world, answers = world_with_log(tmp_path)
+    for path in world.folder.iterdir():
+        if path.suffix != ".log":
+            path.unlink()
+    found = ask(world.load(clean=clean))
+    assert found == (answers if not clean else answers._replace(aborted=found.aborted))
+
+
+@pytest.mark.parametrize("name", [*(f"{name}" for name in (
+    checkpoints.RECOVERY_POINT_FILE,
+    checkpoints.HIGH_WATERMARK_FILE,
+    checkpoints.LOG_START_FILE,
+    checkpoints.CLEANER_FILE,
+    "t-0/" + checkpoints.PARTITION_METADATA_FILE,
+))])  # fmt: skip
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("clean", [False, True])
+def test_every_answer_is_the_same_whatever_happens_to_a_checkpoint(
+    tmp_path: Path, name: str, damage: str, clean: bool
+) -> None:
+    """The directory starts, and the log is whole; what is unknown is found, or told again."""
+    world = small_segments(tmp_path)
+    directories = world.directories()
+    log = directories.create("t", 0, TOPIC_ID, world.config)
+    fill(log)
+    answers = ask(log)
+    directories.store_high_watermarks({("t", 0): log.log_end_offset})
+    directories.close() if clean else directories.checkpoint()
+    directories.abandon()
+    path = tmp_path / name
+    if path.exists():
+        content = DAMAGES[damage](path.read_bytes())
+        path.unlink() if content is None else path.write_bytes(content)
+    directories = world.directories()
+    # What the controller does at every start: it says the topic's id.
+    found = directories.get("t", 0)
+    assert found is not None
+    if name.startswith("t-0/") and found.topic_id not in (TOPIC_ID, bytes(16)):
+        with pytest.raises(ApiError) as refused:
+            directories.create("t", 0, TOPIC_ID, world.config)
+        assert refused.value.code is ErrorCode.INCONSISTENT_TOPIC_ID
+    else:
+        assert directories.create("t", 0, TOPIC_ID, world.config) is found
+        assert found.topic_id == TOPIC_ID
+    assert ask(found) == answers
+    directories.close()
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_directory_whose_owner_cannot_be_read_is_refused_or_signed_again(
+    tmp_path: Path, damage: str
+) -> None:
+    """meta.properties: nobody takes another broker's data for his, and nothing is deleted."""
+    world = small_segments(tmp_path)
+    directories = world.directories()
+    fill(directories.create("t", 0, TOPIC_ID, world.config))
+    directories.close()
+    path = tmp_path / checkpoints.META_PROPERTIES_FILE
+    content = DAMAGES[damage](path.read_bytes())
+    path.unlink() if content is None else path.write_bytes(content)
+    before = {each.name: each.read_bytes() for each in (tmp_path / "t-0").iterdir()}
+    try:
+        directories = world.directories()
+    except ConfigError as refused:
+        assert str(tmp_path) in str(refused)
+        assert {each.name: each.read_bytes() for each in (tmp_path / "t-0").iterdir()} == before
+        return
+    found = directories.get("t", 0)
+    assert found is not None
+    assert found.log_end_offset > COUNT
+    directories.close()
+
+
+# Scenario 9: bits of the log itself
+
+
+def sealed_batch(world: World, at: int) -> tuple[Path, int, batch.BatchHeader]:
+    """Return where a batch of a sealed segment begins: its file, the position, the header."""
+    path = world.folder / world.names(".log")[3]
+    data, position = path.read_bytes(), 0
+    for _ in range(at):
+        position += batch.peek_size(data, position)
+    return path, position, batch.parse_header(data, position)
+
+
+def flip(path: Path, position: int, mask: int = 0x40) -> None:
+    """Flip bits of one byte."""
+    data = bytearray(path.read_bytes())
+    data[position] ^= mask
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("running", [False, True])
+@pytest.mark.parametrize("indexed", [False, True])
+@pytest.mark.parametrize("field", [8, 16, 23])
+def test_a_damaged_header_ends_reading_and_is_not_stepped_over(
+    tmp_path: Path, field: int, indexed: bool, running: bool
+) -> None:
+    """CORRUPT_MESSAGE for what lies behind it in the segment: no consumer loses records unnoticed."""
+    world, _ = world_with_log(tmp_path, index_interval_bytes=100 if indexed else 10_000)
+    path, position, header = sealed_batch(world, 2)
+    if running:
+        log = world.load(clean=True)
+        flip(path, position + field, 0x80)
+    else:
+        flip(path, position + field, 0x80)
+        log = world.load(clean=True)
+    sealed = sorted(each.name for each in world.folder.iterdir() if each.suffix == ".log")
+    start = int(path.name[:20])
+    whole = log.read(start, 1 << 20, max_offset=log.log_end_offset)
+    assert whole is not None
+    assert batch.end_offset(whole.records[:position]) == header.base_offset
+    with pytest.raises(ApiError) as refused:
+        log.read(header.base_offset, 1 << 20, max_offset=log.log_end_offset)
+    assert refused.value.code is ErrorCode.CORRUPT_MESSAGE
+    assert log.failure is None
+    behind = int(world.names(".log")[4][:20])
+    assert log.read(behind, 1 << 20, max_offset=log.log_end_offset) is not None
+    log.close()
+    assert world.names(".log") == sealed, "no later segment is deleted for it"
+
+
+@pytest.mark.parametrize("field", [17, 21, 30, HEADER_SIZE + 3])
+def test_what_only_the_checksum_tells_is_given_to_the_one_who_judges_it(
+    tmp_path: Path, field: int
+) -> None:
+    """As Kafka does: the checksum goes along, and the consumer's client refuses the batch."""
+    world, _ = world_with_log(tmp_path)
+    path, position, header = sealed_batch(world, 1)
+    flip(path, position + field)
+    log = world.load(clean=True)
+    found = log.read(header.base_offset, 1, max_offset=log.log_end_offset)
+    assert found is not None
+    assert not batch.is_crc_valid(found.records, 0, batch.parse_header(found.records))
+
+
+def test_a_start_after_a_crash_keeps_what_was_durable_behind_damage(tmp_path: Path) -> None:
+    """Before the recovery point nothing is judged, and nothing is cut."""
+    world, answers = world_with_log(tmp_path)
+    path, position, _ = sealed_batch(world, 1)
+    flip(path, position + HEADER_SIZE + 3)
+    names = world.names(".log")
+    log = world.load(recovery_point=answers.ends[1])
+    assert world.loaded.truncation is None
+    assert world.names(".log") == names
+    assert log.log_end_offset == answers.ends[1]

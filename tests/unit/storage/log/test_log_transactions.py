@@ -1,0 +1,93 @@
+"""A log with transactions in it: what readers of committed records see, and what survives."""
+
+from pathlib import Path
+
+import pytest
+
+from ottla.storage.files.txn_index import AbortedTransaction
+from ottla.storage.log.log import Log
+from ottla.wire.records import control
+from tests.unit.storage.world import START_MS, World, fill, make_batch, offsets, small_segments
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """A log directory of the test's own."""
+    return World(tmp_path, file_delete_delay_ms=0)
+
+
+def end_transaction(log: Log, outcome: str, producer_id: int = 7) -> None:
+    """Append a coordinator's marker."""
+    marker = control.EndTransactionMarker(control.ControlType[outcome], 0)
+    data = control.encode_marker(
+        marker, producer_id=producer_id, producer_epoch=0, timestamp=START_MS
+    )
+    log.append_as_leader(data, 0, from_client=False)
+
+
+def test_readers_of_committed_records_stop_at_open_transactions(world: World) -> None:
+    """And go on when the marker is replicated; aborted ones are named."""
+    log = world.load()
+    fill(log, 1)
+    log.append_as_leader(make_batch(2, sequence=0, transactional=True), 0)
+    fill(log, 1)
+    assert log.last_stable_offset(4) == 1
+    end_transaction(log, "ABORT")
+    assert log.last_stable_offset(4) == 1
+    assert log.last_stable_offset(5) == 5
+    assert log.aborted_transactions(0, 5) == [AbortedTransaction(7, 1, 4, 5)]
+    assert log.aborted_transactions(0, 1) == []
+
+
+def test_last_stable_offset_is_not_below_the_log_start(world: World) -> None:
+    """DeleteRecords past an open transaction, or past one whose marker may be lost."""
+    log = world.load()
+    log.append_as_leader(make_batch(2, sequence=0, transactional=True), 0)
+    fill(log, 3)
+    log.advance_log_start_offset(4)
+    assert log.last_stable_offset(5) == 4
+    assert log.last_stable_offset(4) == 4
+    end_transaction(log, "COMMIT")
+    assert log.last_stable_offset(5) == 4
+    assert log.last_stable_offset(6) == 6
+
+
+def test_transactions_survive_a_restart(tmp_path: Path) -> None:
+    """Clean or not: open ones stay open, aborted ones stay named."""
+    world = small_segments(tmp_path)
+    log = world.load()
+    for producer_id in range(20, 26):
+        data = make_batch(1, sequence=0, producer_id=producer_id, transactional=True)
+        log.append_as_leader(data, 0)
+        end_transaction(log, "ABORT" if producer_id % 2 else "COMMIT", producer_id)
+    log.append_as_leader(make_batch(sequence=0, transactional=True), 0)
+    aborted = log.aborted_transactions(0, 99)
+    assert len(aborted) == 3
+    log.abandon()
+    for clean in (False, True):
+        log = world.load(clean=clean)
+        assert log.aborted_transactions(0, 99) == aborted
+        assert log.last_stable_offset(log.log_end_offset) == 12
+        log.close()
+
+
+@pytest.mark.parametrize("clean", [False, True])
+@pytest.mark.parametrize("damage", [b"garbage", bytes(34), b""])
+def test_a_damaged_transaction_index_is_built_anew(
+    tmp_path: Path, damage: bytes, clean: bool
+) -> None:
+    """From the markers in the log; an empty one only where the segment is recovered anyway."""
+    world = small_segments(tmp_path)
+    log = world.load()
+    for producer_id in range(20, 26):
+        data = make_batch(1, sequence=0, producer_id=producer_id, transactional=True)
+        log.append_as_leader(data, 0)
+        end_transaction(log, "ABORT", producer_id)
+    aborted = log.aborted_transactions(0, 99)
+    log.close()
+    for name in world.names(".txnindex"):
+        (world.folder / name).write_bytes(damage)
+    log = world.load(clean=clean)
+    if damage or not clean:
+        assert log.aborted_transactions(0, 99) == aborted
+    assert offsets(log)[0] == 0

@@ -1,0 +1,408 @@
+"""Opening a log after every kind of end: what is kept, what is cut, what is built anew."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ottla.base.errors import ApiError
+from ottla.storage.files.file_names import file_name
+from ottla.storage.log.log import Log
+from ottla.storage.log.recovery import Truncation
+from ottla.wire.records import batch
+from tests.unit.storage.world import (
+    START_MS,
+    World,
+    make_batch,
+    offsets,
+    read_all,
+    small_segments,
+)
+
+SIZES = (3, 1, 2, 4, 1, 2)
+
+
+def make_world(path: Path, **fields: Any) -> World:
+    """Return a world with small segments and many index entries."""
+    return World(path, **({"segment_bytes": 700, "index_interval_bytes": 80} | fields))
+
+
+def fill(log: Log, sizes: tuple[int, ...] = SIZES) -> list[bytes]:
+    """Append batches of an idempotent producer, in rising epochs; return them."""
+    written = []
+    for number, size in enumerate(sizes):
+        data = make_batch(
+            size, sequence=log.log_end_offset, timestamp=START_MS + log.log_end_offset
+        )
+        log.append_as_leader(data, number // 2)
+        written.append(bytes(data))
+    return written
+
+
+def is_whole(log: Log, sizes: tuple[int, ...]) -> bool:
+    """Hold a log against the batches that it should have, and append to it; an assertion tells."""
+    end = sum(sizes)
+    assert log.log_end_offset == end
+    assert offsets(log) == list(range(end))
+    firsts = [sum(sizes[:number]) for number in range(len(sizes))]
+    for first in firsts:
+        assert log.offset_for_timestamp(START_MS + first) == (
+            START_MS + first,
+            first,
+            log.epochs.epoch_of(first),
+        )
+    for offset in range(end):
+        found = log.read(offset, 1, max_offset=end)
+        assert found is not None
+        header = batch.parse_header(found.records)
+        assert header.base_offset <= offset <= header.last_offset
+    expected = {epoch // 2: firsts[epoch] for epoch in range(0, len(sizes), 2)}
+    assert dict(log.epochs.entries) == expected
+    if sizes:
+        last = make_batch(sizes[-1], sequence=end - sizes[-1])
+        again = log.append_as_leader(last, log.epochs.latest)
+        assert (again.is_duplicate, again.last_offset) == (True, end - 1)
+        with pytest.raises(ApiError):
+            log.append_as_leader(make_batch(sequence=end + 1), log.epochs.latest)
+    info = log.append_as_leader(make_batch(2, sequence=end), len(sizes))
+    return info.base_offset == end
+
+
+@pytest.mark.parametrize("clean", [False, True])
+def test_a_tail_torn_at_any_byte_leaves_exactly_the_whole_batches(
+    tmp_path: Path, clean: bool
+) -> None:
+    """Every byte of the last two batches, even if a marker claims that the end was clean."""
+    world = make_world(tmp_path / "whole", segment_bytes=10_000)
+    log = world.load()
+    written = fill(log)
+    log.close()
+    path = world.folder / file_name(0, ".log")
+    content = path.read_bytes()
+    ends = [sum(map(len, written[:count])) for count in range(len(written) + 1)]
+    for size in range(ends[-3], ends[-1]):
+        torn = make_world(tmp_path / f"{size}", segment_bytes=10_000)
+        torn.folder.mkdir(parents=True)
+        for sidecar in world.folder.iterdir():
+            (torn.folder / sidecar.name).write_bytes(sidecar.read_bytes())
+        (torn.folder / path.name).write_bytes(content[:size])
+        log = torn.load(clean=clean, recovery_point=sum(SIZES))
+        kept = sum(end <= size for end in ends) - 1
+        cut = size - ends[kept]
+        expected = Truncation(sum(SIZES[:kept]), cut) if cut else None
+        assert torn.loaded.truncation == expected
+        assert is_whole(log, SIZES[:kept])
+        log.abandon()
+
+
+@pytest.mark.parametrize("tail", [b"\0" * 500, b"\xff" * 500, b"\x55" * 61, b"\0"])
+def test_garbage_behind_the_last_batch_is_cut_off(tmp_path: Path, tail: bytes) -> None:
+    """Zeros are what a file system often leaves after a power loss."""
+    world = make_world(tmp_path)
+    log = world.load()
+    fill(log)
+    log.abandon()
+    path = world.folder / world.names(".log")[-1]
+    path.write_bytes(path.read_bytes() + tail)
+    assert is_whole(world.load(), SIZES)
+
+
+def test_a_flipped_bit_in_the_tail_ends_the_log_before_that_batch(tmp_path: Path) -> None:
+    """Any byte under the checksum, or of the checksum, or of the format."""
+    world = make_world(tmp_path / "whole", segment_bytes=10_000)
+    log = world.load()
+    written = fill(log)
+    log.abandon()
+    content = (world.folder / file_name(0, ".log")).read_bytes()
+    start = len(content) - len(written[-1])
+    for at in (8, 11, 16, 17, 20, *range(21, len(written[-1]))):
+        broken = bytearray(content)
+        broken[start + at] ^= 0x40
+        torn = make_world(tmp_path / f"{at}", segment_bytes=10_000)
+        torn.folder.mkdir(parents=True)
+        (torn.folder / file_name(0, ".log")).write_bytes(broken)
+        assert is_whole(torn.load(), SIZES[:-1])
+
+
+def test_segments_behind_a_damaged_one_are_set_aside(tmp_path: Path) -> None:
+    """The log ends before the damage; the result says so, and the files can still be saved."""
+    world = make_world(tmp_path)
+    log = world.load()
+    fill(log, SIZES * 3)
+    log.abandon()
+    names = world.names(".log")
+    assert len(names) >= 3
+    path = world.folder / names[1]
+    data = bytearray(path.read_bytes())
+    data[30] ^= 1
+    path.write_bytes(data)
+    log = world.load()
+    truncation = world.loaded.truncation
+    assert truncation is not None
+    assert truncation.segments_removed == tuple(int(name[:20]) for name in names[2:])
+    assert truncation.offset == log.log_end_offset == int(names[1][:20])
+    assert world.names(".log") == names[:2]
+    assert world.names(".log.deleted") == [f"{name}.deleted" for name in names[2:]]
+    assert offsets(log) == list(range(log.log_end_offset))
+
+
+def test_what_lies_before_the_recovery_point_is_not_walked(tmp_path: Path) -> None:
+    """It was on the disk; only the segment of the recovery point and those behind it are read."""
+    world = make_world(tmp_path)
+    log = world.load()
+    fill(log, SIZES * 3)
+    bases = list(log._bases)
+    log.abandon()
+    world.load(recovery_point=bases[2] + 1)
+    assert world.loaded.recovered == tuple(bases[2:])
+    world.load(recovery_point=10**9)
+    assert world.loaded.recovered == (bases[-1],)
+    world.load(clean=True)
+    assert world.loaded.recovered == ()
+
+
+def test_recovery_does_not_call_anything_durable(tmp_path: Path) -> None:
+    """The recovery point stays until the next flush; after a clean end it is the log's end."""
+    world = make_world(tmp_path)
+    log = world.load()
+    fill(log)
+    log.abandon()
+    assert world.load(recovery_point=2).recovery_point == 2
+    assert world.load(recovery_point=99).recovery_point == sum(SIZES)
+    assert world.load(clean=True).recovery_point == sum(SIZES)
+
+
+SIDECARS = (".index", ".timeindex", ".snapshot", "leader-epoch-checkpoint")
+
+
+@pytest.mark.parametrize("clean", [False, True])
+@pytest.mark.parametrize("damage", ["lose", "empty", "zeros", "garbage", "cut"])
+@pytest.mark.parametrize("suffix", SIDECARS)
+def test_damaged_files_beside_the_log_are_built_anew(
+    tmp_path: Path, suffix: str, damage: str, clean: bool
+) -> None:
+    """Same records, same answers, same judgement of duplicates and gaps as before."""
+    sizes = SIZES * 3
+    world = make_world(tmp_path)
+    log = world.load()
+    fill(log, sizes)
+    log.close()
+    for name in world.names(suffix):
+        path = world.folder / name
+        content = path.read_bytes()
+        if damage == "lose":
+            path.unlink()
+        else:
+            path.write_bytes(
+                {
+                    "empty": b"",
+                    "zeros": bytes(len(content)),
+                    "garbage": b"\x9f" * len(content),
+                    "cut": content[:-3],
+                }[damage]
+            )
+    assert is_whole(world.load(clean=clean), sizes)
+
+
+def test_what_was_built_anew_is_named(tmp_path: Path) -> None:
+    """The result of loading says which files were lost or damaged."""
+    world = make_world(tmp_path)
+    log = world.load()
+    fill(log, SIZES * 3)
+    log.close()
+    first, last = world.names(".log")[0][:20], world.names(".snapshot")[-1]
+    (world.folder / f"{first}.index").unlink()
+    (world.folder / last).write_bytes(b"x")
+    (world.folder / "leader-epoch-checkpoint").unlink()
+    world.load(clean=True)
+    assert set(world.loaded.rebuilt) == {
+        f"{first}.index",
+        f"{first}.timeindex",
+        last,
+        "leader-epoch-checkpoint",
+    }
+    assert (world.folder / f"{first}.index").exists()
+    assert not (world.folder / last).exists()
+
+
+def test_a_clean_start_reads_little_of_the_log(tmp_path: Path) -> None:
+    """Nothing of sealed segments, of the last one what follows its last index entry."""
+    world = make_world(tmp_path, segment_bytes=50_000, index_interval_bytes=4096)
+    log = world.load()
+    for number in range(60):
+        log.append_as_leader(make_batch([b"x" * 2000], timestamp=START_MS + number), 0)
+    log.close()
+    reads: list[int] = []
+    original = world.files.open
+
+    def opening(path: str, *, create: bool = False) -> Any:
+        file = original(path, create=create)
+        read_at = file.read_at
+
+        class Counting:
+            def read_at(self, position: int, size_bytes: int) -> bytes:
+                reads.append(size_bytes)
+                return read_at(position, size_bytes)
+
+            def close(self) -> None:
+                file.close()
+
+        return Counting()
+
+    world.files.open = opening  # type: ignore[method-assign]
+    loaded = world.load(clean=True)
+    assert loaded.segments_count > 2
+    assert sum(reads) < 120_000
+
+
+def test_duplicates_of_the_last_five_batches_are_known_after_a_clean_restart(
+    tmp_path: Path,
+) -> None:
+    """A snapshot keeps one batch of a producer; the others are found again in the log."""
+    world = make_world(tmp_path)
+    log = world.load()
+    for number in range(12):
+        log.append_as_leader(make_batch(2, sequence=number * 2), 0)
+    log.close()
+    log = world.load(clean=True)
+    for number in range(7, 12):
+        info = log.append_as_leader(make_batch(2, sequence=number * 2), 0)
+        assert (info.is_duplicate, info.base_offset) == (True, number * 2)
+
+
+def test_a_log_that_ends_before_its_start_begins_anew(tmp_path: Path) -> None:
+    """Someone removed segment files; the offsets before the start are never given again."""
+    world = make_world(tmp_path)
+    log = world.load()
+    fill(log)
+    log.abandon()
+    log = world.load(log_start=500)
+    assert (log.log_start_offset, log.log_end_offset) == (500, 500)
+    assert log.append_as_leader(make_batch(), 9).base_offset == 500
+
+
+def test_the_start_of_the_log_is_that_of_the_checkpoint(tmp_path: Path) -> None:
+    """Or the first segment, if that is later."""
+    world = make_world(tmp_path)
+    log = world.load()
+    fill(log, SIZES * 3)
+    log.abandon()
+    assert world.load(log_start=2).log_start_offset == 2
+    (world.folder / world.names(".log")[0]).unlink()
+    first = int(world.names(".log")[0][:20])
+    log = world.load(log_start=2)
+    assert log.log_start_offset == first
+    assert read_all(log)[0].offset == first
+
+
+def test_an_index_without_a_log_is_removed(tmp_path: Path) -> None:
+    """It would belong to a segment that does not exist."""
+    world = make_world(tmp_path)
+    world.load().abandon()
+    orphan = world.folder / file_name(77, ".timeindex")
+    orphan.write_bytes(b"")
+    world.load()
+    assert not orphan.exists()
+
+
+def test_a_directory_without_segments_is_an_empty_log(tmp_path: Path) -> None:
+    """A crash right after the directory was made."""
+    world = make_world(tmp_path)
+    world.folder.mkdir(parents=True)
+    log = world.load(log_start=7)
+    assert (log.log_start_offset, log.log_end_offset) == (7, 7)
+
+
+def test_deleted_and_temporary_files_are_removed(tmp_path: Path) -> None:
+    """They were on their way out when the process ended."""
+    world = make_world(tmp_path)
+    world.load().abandon()
+    for name in (file_name(5, ".log.deleted"), "leader-epoch-checkpoint.tmp", "x.cleaned"):
+        (world.folder / name).write_bytes(b"x")
+    world.load()
+    assert sorted(path.name for path in world.folder.iterdir()) == [file_name(0, ".log")]
+
+
+@pytest.mark.parametrize("unfinished", [False, True])
+def test_a_broken_off_swap_of_segments_is_finished_or_undone(
+    tmp_path: Path, unfinished: bool
+) -> None:
+    """A `.swap` file is whole; if a `.cleaned` file stands beside it, it was part of a split."""
+    world = make_world(tmp_path)
+    log = world.load()
+    fill(log, SIZES * 3)
+    log.abandon()
+    names = world.names(".log")
+    content = (world.folder / names[1]).read_bytes()
+    swap = world.folder / f"{names[1]}.swap"
+    swap.write_bytes(content)
+    (world.folder / names[1]).write_bytes(
+        content[: len(content) // 2] if not unfinished else content
+    )
+    if unfinished:
+        (world.folder / f"{names[1]}.cleaned").write_bytes(b"")
+    log = world.load()
+    assert offsets(log) == list(range(sum(SIZES) * 3))
+    assert not swap.exists()
+    assert world.names(".log") == names
+
+
+def test_leader_epochs_of_the_tail_are_found_in_the_log(tmp_path: Path) -> None:
+    """They are written to the checkpoint at a flush; a crash loses those since then."""
+    world = make_world(tmp_path)
+    log = world.load()
+    fill(log, SIZES[:2])
+    log.flush()
+    fill_more = make_batch(1)
+    log.append_as_leader(fill_more, 7)
+    end = log.log_end_offset
+    log.abandon()
+    log = world.load(recovery_point=end - 1)
+    assert log.epochs.entries == [(0, 0), (7, end - 1)]
+
+
+def test_an_epoch_checkpoint_of_another_log_is_not_believed(tmp_path: Path) -> None:
+    """It contradicts the first or the last batch; the truth is in the log."""
+    world = make_world(tmp_path)
+    log = world.load()
+    fill(log)
+    log.close()
+    expected = list(log.epochs.entries)
+    for wrong in (b"0\n1\n5 0\n", b"0\n1\n0 3\n", b"0\n2\n0 0\n9 2\n"):
+        (world.folder / "leader-epoch-checkpoint").write_bytes(wrong)
+        log = world.load(clean=True)
+        assert log.epochs.entries == expected
+        assert world.loaded.rebuilt == ("leader-epoch-checkpoint",)
+        log.abandon()
+
+
+@pytest.mark.parametrize("start", [1, 7, 12, 39, 40])
+def test_a_clean_start_after_delete_records_reads_no_headers_again(
+    tmp_path: Path, start: int
+) -> None:
+    """The leader epochs begin at the start of the log, which may lie inside any segment."""
+    world = small_segments(tmp_path)
+    log = world.load()
+    for number in range(40):
+        log.append_as_leader(make_batch(), number // 9)
+    log.advance_log_start_offset(start)
+    epochs = list(log.epochs.entries)
+    log.close()
+    again = world.load(clean=True, log_start=start)
+    assert world.loaded.rebuilt == ()
+    assert again.epochs.entries == [entry for entry in epochs if entry[1] < 40]
+    assert again.log_start_offset == start
+
+
+def test_epochs_that_disagree_with_the_batch_at_the_log_start_are_rebuilt(tmp_path: Path) -> None:
+    """Also if that batch is not the first of a segment."""
+    world = small_segments(tmp_path)
+    log = world.load()
+    for number in range(40):
+        log.append_as_leader(make_batch(), number // 20)
+    log.advance_log_start_offset(7)
+    log.close()
+    (world.folder / "leader-epoch-checkpoint").write_bytes(b"0\n1\n1 20\n")
+    again = world.load(clean=True, log_start=7)
+    assert world.loaded.rebuilt == ("leader-epoch-checkpoint",)
+    assert again.epochs.entries == [(0, 7), (1, 20)]

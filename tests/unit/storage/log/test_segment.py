@@ -1,0 +1,286 @@
+"""One segment: what it finds, what it reads, when it rolls, what it makes of damaged indexes."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ottla.base.files import RealFileSystem
+from ottla.storage.config import LogConfig
+from ottla.storage.files import scan
+from ottla.storage.files.file_names import base_offset_of, file_name
+from ottla.storage.files.index import OffsetIndex
+from ottla.storage.files.time_index import TimeIndex
+from ottla.storage.files.txn_index import AbortedTransaction
+from ottla.storage.log.segment import Segment
+from ottla.wire.records import batch
+from tests.unit.storage.world import START_MS, make_batch
+
+BASE = 100
+
+
+def make_segment(folder: Path, **fields: Any) -> Segment:
+    """Begin an empty segment at offset 100."""
+    config = LogConfig(**({"index_interval_bytes": 150} | fields))
+    return Segment.create(RealFileSystem(), str(folder), BASE, config, START_MS)
+
+
+def open_segment(folder: Path) -> Segment:
+    """Take the segment's files as another process left them."""
+    config = LogConfig(index_interval_bytes=150)
+    return Segment.open(RealFileSystem(), str(folder), BASE, config, START_MS)
+
+
+def fill(
+    segment: Segment, count: int, *, gap: int = 0, records: int = 2
+) -> list[batch.BatchHeader]:
+    """Append batches, newer and newer; `gap` offsets are missing between two."""
+    headers = []
+    offset = BASE
+    for number in range(count):
+        data = make_batch(records, timestamp=START_MS + number * 10, base_offset=offset)
+        header = batch.parse_header(data)
+        segment.append(data, offset, header.last_offset, header.max_timestamp)
+        headers.append(header)
+        offset = header.last_offset + 1 + gap
+    return headers
+
+
+def place_of(headers: list[batch.BatchHeader], offset: int) -> int | None:
+    """Return where a scan from the start finds the first batch that ends at or after the offset."""
+    position = 0
+    for header in headers:
+        if header.last_offset >= offset:
+            return position
+        position += header.size_bytes
+    return None
+
+
+@pytest.mark.parametrize("gap", [0, 3])
+@pytest.mark.parametrize("memory", ["appended", "sealed", "reopened", "tail loaded"])
+def test_every_offset_is_found_where_a_scan_finds_it(tmp_path: Path, memory: str, gap: int) -> None:
+    """Whatever is in memory, and with gaps as compaction leaves them."""
+    segment = make_segment(tmp_path)
+    headers = fill(segment, 60, gap=gap)
+    if memory != "appended":
+        segment.seal()
+    if memory in ("reopened", "tail loaded"):
+        segment.close()
+        segment = open_segment(tmp_path)
+    if memory == "tail loaded":
+        segment.load_tail()
+    for offset in range(BASE, headers[-1].last_offset + 2):
+        assert segment.locate(offset) == place_of(headers, offset)
+
+
+def test_more_batches_than_memory_keeps_are_found(tmp_path: Path) -> None:
+    """The oldest of them through the index."""
+    segment = make_segment(tmp_path, index_interval_bytes=4096)
+    headers = fill(segment, 2500, records=1)
+    for offset in (BASE, BASE + 700, BASE + 1987, BASE + 1988, BASE + 2499, BASE + 2500):
+        assert segment.locate(offset) == place_of(headers, offset)
+
+
+def test_index_entries_come_every_so_many_bytes(tmp_path: Path) -> None:
+    """One for the first batch after more than the interval; none for the first batch of all."""
+    segment = make_segment(tmp_path, index_interval_bytes=150)
+    headers = fill(segment, 7)
+    size = headers[0].size_bytes
+    segment.seal()
+    index = OffsetIndex.decode(BASE, (tmp_path / file_name(BASE, ".index")).read_bytes(), 9999)
+    step = 150 // size + 1
+    assert len(index) == (7 - 1) // step
+    assert index.floor(9999).position % (size * step) == 0
+    times = TimeIndex.decode(BASE, (tmp_path / file_name(BASE, ".timeindex")).read_bytes(), 9999)
+    assert times.last == (headers[-1].max_timestamp, headers[-1].last_offset)
+
+
+@pytest.mark.parametrize("suffix", [".index", ".timeindex"])
+@pytest.mark.parametrize("damage", ["lost", "zeros", "garbage", "cut", "plausible", "short"])
+def test_damaged_indexes_give_the_same_answers(tmp_path: Path, suffix: str, damage: str) -> None:
+    """They are built anew from the log, at once or when a lookup finds them wrong."""
+    segment = make_segment(tmp_path)
+    headers = fill(segment, 80)
+    segment.seal()
+    segment.close()
+    path = tmp_path / file_name(BASE, suffix)
+    good = path.read_bytes()
+    entry = 8 if suffix == ".index" else 12
+    if damage == "lost":
+        path.unlink()
+    else:
+        broken = {
+            "zeros": bytes(len(good)),
+            "garbage": b"\xa5" * len(good),
+            "cut": good[:-5],
+            # Rising and within bounds, but not what the log holds.
+            "plausible": b"".join(
+                (int.from_bytes(good[at : at + entry], "big") + 3).to_bytes(entry, "big")
+                for at in range(0, len(good), entry)
+            ),
+            "short": good[: entry * 3],
+        }
+        path.write_bytes(broken[damage])
+    segment = open_segment(tmp_path)
+    for offset in range(BASE, headers[-1].last_offset + 2):
+        assert segment.locate(offset) == place_of(headers, offset)
+    for header in headers[::7]:
+        found = segment.find_timestamp(header.max_timestamp, BASE)
+        assert found is not None
+        assert found.offset == header.base_offset
+    assert segment.newest == (headers[-1].max_timestamp, headers[-1].last_offset)
+
+
+@pytest.mark.parametrize("suffix", [".index", ".timeindex"])
+def test_one_wrong_bit_in_an_index_gives_the_same_answers(tmp_path: Path, suffix: str) -> None:
+    """Wherever it is: entries are held against the log before they are believed."""
+    segment = make_segment(tmp_path)
+    headers = fill(segment, 12)
+    segment.seal()
+    segment.close()
+    path = tmp_path / file_name(BASE, suffix)
+    good = path.read_bytes()
+    for bit in range(len(good) * 8):
+        broken = bytearray(good)
+        broken[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(broken)
+        segment = open_segment(tmp_path)
+        for header in headers:
+            assert segment.locate(header.last_offset) == place_of(headers, header.last_offset)
+            found = segment.find_timestamp(header.max_timestamp - 5, BASE)
+            assert found is not None
+            assert found.offset == header.base_offset
+        segment.close()
+
+
+def read(segment: Segment, offset: int, max_bytes: int, end: int | None, **how: Any) -> Any:
+    """Read without regard to the page cache."""
+    arguments = {"at_least_one": True} | how
+    reader = scan.reader(segment.file)
+    return segment.read(offset, max_bytes, end, reader, **arguments)
+
+
+def test_a_read_returns_whole_batches_only(tmp_path: Path) -> None:
+    """From the one that holds the offset, as many as fit."""
+    segment = make_segment(tmp_path)
+    headers = fill(segment, 20)
+    size = headers[0].size_bytes
+    for max_bytes in range(size, size * 6, 13):
+        found = read(segment, BASE + 5, max_bytes, None)
+        assert found.position == 2 * size
+        assert len(found.records) == max_bytes // size * size
+        assert found.first_batch_size == size
+
+
+def test_the_first_batch_comes_even_if_it_is_too_large(tmp_path: Path) -> None:
+    """Unless the caller has something already."""
+    segment = make_segment(tmp_path)
+    size = fill(segment, 3)[0].size_bytes
+    for max_bytes in (0, 1, 61, size - 1):
+        assert len(read(segment, BASE, max_bytes, None).records) == size
+        empty = read(segment, BASE, max_bytes, None, at_least_one=False)
+        assert (len(empty.records), empty.first_batch_size) == (0, size)
+
+
+@pytest.mark.parametrize(("end", "batches"), [(100, 0), (101, 0), (102, 1), (105, 2), (106, 3)])
+def test_nothing_at_or_past_the_limit_is_read(tmp_path: Path, end: int, batches: int) -> None:
+    """A batch that holds the limit stays out as a whole."""
+    segment = make_segment(tmp_path)
+    size = fill(segment, 5)[0].size_bytes
+    assert len(read(segment, BASE, 9999, end).records) == batches * size
+
+
+def test_a_read_behind_the_last_batch_finds_nothing(tmp_path: Path) -> None:
+    """The next segment may hold the offset."""
+    segment = make_segment(tmp_path)
+    fill(segment, 2)
+    assert read(segment, BASE + 4, 9999, None) is None
+
+
+def test_a_segment_rolls_when_it_is_full_or_old(tmp_path: Path) -> None:
+    """By size, by record time since the first batch, by offsets that no longer fit; never empty."""
+    config = {"segment_bytes": 1000, "segment_ms": 500}
+    segment = make_segment(tmp_path, **config)
+    assert not segment.must_roll(99_999, BASE, START_MS + 10_000, START_MS)
+    size = fill(segment, 1)[0].size_bytes
+    assert not segment.must_roll(1000 - size, BASE + 9, START_MS + 500, START_MS)
+    assert segment.must_roll(1001 - size, BASE + 9, START_MS + 500, START_MS)
+    assert segment.must_roll(1, BASE + 9, START_MS + 501, START_MS)
+    assert not segment.must_roll(1, BASE + 2**31 - 1, START_MS, START_MS)
+    assert segment.must_roll(1, BASE + 2**31, START_MS, START_MS)
+    assert segment.is_due(START_MS + 501)
+    assert not segment.is_due(START_MS + 500)
+
+
+def test_a_segment_without_timestamps_rolls_by_the_clock(tmp_path: Path) -> None:
+    """From when it was begun."""
+    segment = make_segment(tmp_path, segment_ms=500)
+    segment.append(make_batch(timestamp=-1), BASE, BASE, -1)
+    assert not segment.must_roll(1, BASE + 1, -1, START_MS + 500)
+    assert segment.must_roll(1, BASE + 1, -1, START_MS + 501)
+
+
+@pytest.mark.parametrize("index_bytes", [8 * 2, 12 * 3])
+def test_a_segment_rolls_when_an_index_is_full(tmp_path: Path, index_bytes: int) -> None:
+    """No entry may be left out."""
+    segment = make_segment(tmp_path, segment_index_bytes=index_bytes)
+    fill(segment, 40)
+    assert segment.must_roll(1, BASE + 999, START_MS, START_MS)
+
+
+def test_truncation_cuts_the_batch_that_holds_the_offset(tmp_path: Path) -> None:
+    """All behind it goes too; what was newest then is known; index files are gone."""
+    segment = make_segment(tmp_path)
+    headers = fill(segment, 40)
+    segment.seal()
+    assert segment.truncate_to(BASE + 51) == BASE + 50
+    assert segment.size_bytes == place_of(headers, BASE + 50)
+    assert segment.newest == (headers[24].max_timestamp, BASE + 49)
+    assert segment.locate(BASE + 50) is None
+    assert not (tmp_path / file_name(BASE, ".index")).exists()
+    assert not segment.is_synced
+
+
+def test_aborted_transactions_are_kept_in_their_file(tmp_path: Path) -> None:
+    """Cutting the log forgets those whose marker went."""
+    segment = make_segment(tmp_path)
+    first, second = AbortedTransaction(1, 100, 105, 106), AbortedTransaction(2, 103, 110, 111)
+    segment.transactions.add(first)
+    segment.transactions.add(second)
+    assert segment_aborted(tmp_path) == [first, second]
+    segment.transactions.clear(106)
+    assert segment_aborted(tmp_path) == [first]
+    segment.transactions.clear()
+    assert not (tmp_path / file_name(BASE, ".txnindex")).exists()
+
+
+def segment_aborted(folder: Path) -> list[AbortedTransaction]:
+    """Return what another process would find."""
+    (folder / file_name(BASE, ".log")).touch()
+    return open_segment(folder).transactions.entries
+
+
+def test_batches_are_met_backwards(tmp_path: Path) -> None:
+    """Every one once, from the last to the first, across several steps of the index."""
+    segment = make_segment(tmp_path, index_interval_bytes=4096)
+    headers = fill(segment, 1500)
+    assert list(segment.headers_backwards()) == headers[::-1]
+    segment.seal()
+    segment.close()
+    (tmp_path / file_name(BASE, ".index")).write_bytes(b"\0\0\0\x01\0\0\0\x09" * 3)
+    assert list(open_segment(tmp_path).headers_backwards()) == headers[::-1]
+
+
+@pytest.mark.parametrize(
+    ("name", "base"),
+    [
+        ("00000000000000000042.log", 42),
+        ("00000000000000000042.index", -1),
+        ("0000000000000000042.log", -1),
+        ("00000000000000000042.log.deleted", -1),
+        ("0000000000000000004x.log", -1),
+    ],
+)
+def test_a_file_name_is_twenty_digits_and_a_suffix(name: str, base: int) -> None:
+    """Other files are not a segment's."""
+    assert base_offset_of(name, ".log") == base

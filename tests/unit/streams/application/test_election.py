@@ -1,0 +1,142 @@
+"""One instance of an application is the active one: the pure choice, and the group on a broker."""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from ottla.client.admin.groups import describe_group
+from ottla.streams.application.election import (
+    PROTOCOL_TYPE,
+    Candidate,
+    Election,
+    ElectionSettings,
+    Verdict,
+    elect,
+    group_of,
+)
+from ottla.testing.cluster import Cluster
+
+_PATIENCE_S = 30.0
+_OPTIONS = {"group.min.session.timeout.ms": "2000"}
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Cluster]:
+    """A broker."""
+    with Cluster(options=_OPTIONS) as cluster:
+        yield cluster
+
+
+class _Instance:
+    """An instance, and what it hears."""
+
+    def __init__(self, broker: Cluster, application_id: str, name: str, since_ms: int) -> None:
+        self.changed = threading.Condition()
+        settings = ElectionSettings(broker.bootstrap, application_id, 3000, 50)
+        self.election = Election(settings, Candidate(name, since_ms, f"{name}:1"), self._heard)
+        self.election.start()
+
+    def _heard(self) -> None:
+        with self.changed:
+            self.changed.notify_all()
+
+    def wait(self, is_so: Callable[[Election], bool]) -> None:
+        """Wait until the election says so."""
+        deadline = time.monotonic() + _PATIENCE_S
+        with self.changed:
+            while not is_so(self.election):
+                assert self.changed.wait(deadline - time.monotonic()), self.election.verdict
+
+
+def test_what_the_broker_does_not_allow_is_told(broker: Cluster) -> None:
+    """A session's time-out below the broker's least."""
+    heard = threading.Event()
+    settings = ElectionSettings(broker.bootstrap, "short", 100, 50)
+    election = Election(settings, Candidate("only", 1), heard.set)
+    election.start()
+    assert heard.wait(_PATIENCE_S)
+    assert "INVALID_SESSION_TIMEOUT" in repr(election.error) or "session" in str(election.error)
+    election.stop()
+
+
+def _size(count: int) -> Callable[[Election], bool]:
+    def is_so(election: Election) -> bool:
+        return election.verdict is not None and len(election.verdict.instances) == count
+
+    return is_so
+
+
+def test_who_is_active_stays_active() -> None:
+    """Else it is the one that waits longest."""
+    old, young = Candidate("old", 1), Candidate("young", 2)
+    assert elect([young, old]).active == "old"
+    assert elect([old, Candidate("young", 2, is_active=True)]).active == "young"
+
+
+def test_a_verdict_travels_as_bytes() -> None:
+    """With all instances, the active one first."""
+    verdict = elect([Candidate("b", 2, "b:1"), Candidate("a", 1, asks_shutdown=True)])
+    assert Verdict.decode(verdict.encode()) == verdict
+    assert verdict.is_shutdown
+    assert [each.instance for each in verdict.instances] == ["a", "b"]
+
+
+def test_the_next_instance_takes_over(broker: Cluster) -> None:
+    """A second one stands by, though it is older; when the first leaves, it is active at once."""
+    first = _Instance(broker, "takeover", "first", 5)
+    first.wait(lambda election: election.is_active)
+    second = _Instance(broker, "takeover", "second", 1)
+    second.wait(_size(2))
+    first.wait(_size(2))
+    assert first.election.is_active
+    assert not second.election.is_active
+    with broker.admin() as brokers:
+        group = describe_group(brokers, group_of("takeover"))
+    assert group.protocol_type == PROTOCOL_TYPE
+    assert len(group.members) == 2
+    first.election.stop()
+    assert not first.election.is_active
+    with broker.admin() as brokers:
+        assert len(describe_group(brokers, group_of("takeover")).members) == 1
+    second.wait(lambda election: election.is_active)
+    second.election.stop()
+
+
+def test_all_instances_hear_that_the_application_ends(broker: Cluster) -> None:
+    """One asks, the other hears."""
+    first, second = (_Instance(broker, "ending", name, 1) for name in ("first", "second"))
+    second.wait(_size(2))
+    first.wait(_size(2))
+    first.election.ask_shutdown()
+    for each in (first, second):
+        each.wait(lambda election: election.verdict is not None and election.verdict.is_shutdown)
+        each.election.stop()
+        assert each.election.error is None
+
+
+def test_an_instance_that_cannot_be_heard_is_deposed() -> None:
+    """Once its session is over: somebody else may be active by then."""
+    with Cluster(options=_OPTIONS) as cluster:
+        only = _Instance(cluster, "lonely", "only", 1)
+        only.wait(lambda election: election.is_active)
+        cluster.stop()
+        only.wait(lambda election: not election.is_active)
+        stopping = threading.Thread(target=only.election.stop)
+        stopping.start()
+        stopping.join(_PATIENCE_S)
+        assert not stopping.is_alive()
+
+
+def test_an_instance_without_metrics_is_understood_by_older_ones() -> None:
+    """They do not know the field, so that it only travels if it is set."""
+    plain, serving = Candidate("a", 1), Candidate("b", 2, metrics="127.0.0.1:1")
+    for each in (plain, serving):
+        assert Candidate(**json.loads(each.encode())) == each
+    assert b"metrics" not in plain.encode()
+    verdict = elect([plain])
+    assert b"metrics" not in verdict.encode()
+    both = elect([plain, serving])
+    assert Verdict.decode(both.encode()) == both

@@ -1,0 +1,258 @@
+"""An instance between its election and its engine, both of them made up here."""
+
+import math
+import threading
+
+import pytest
+
+from ottla.streams.application.instance import Instance, UncaughtExceptionResponse, shut_down_client
+from ottla.streams.application.progress import Progress
+from ottla.streams.application.states import State, StateMachine
+from ottla.streams.model.errors import StreamsError, TopologyError
+
+_PATIENCE_S = 30.0
+
+
+class _Query:
+    """A query that runs until it is told otherwise."""
+
+    def __init__(self) -> None:
+        self.is_active = True
+        self.error: Exception | None = None
+        self.is_stopped = False
+
+    def progress(self) -> Progress:
+        return Progress(records=7)
+
+    def stop(self) -> None:
+        self.is_active, self.is_stopped = False, True
+
+
+class _Engine:
+    """Counts what it was asked."""
+
+    def __init__(self) -> None:
+        self.queries: list[_Query] = []
+        self.started = threading.Semaphore(0)
+        self.is_open = False
+        self.failure: StreamsError | None = None
+
+    def open(self) -> None:
+        self.is_open = True
+
+    def start(self) -> _Query:
+        if self.failure is not None:
+            raise self.failure
+        self.queries.append(_Query())
+        self.started.release()
+        return self.queries[-1]
+
+    def close(self) -> None:
+        self.is_open = False
+
+
+class _Elector:
+    """Says what the test says."""
+
+    def __init__(self, *, is_active: bool = True) -> None:
+        self.is_active = is_active
+        self.is_decided = True
+        self.is_shutdown = False
+        self.is_in = False
+        self.heard_at = math.inf
+        self.error: Exception | None = None
+
+    def start(self) -> None:
+        self.is_in = True
+
+    def stop(self) -> None:
+        self.is_in = False
+
+    def ask_shutdown(self) -> None:
+        self.is_shutdown = True
+
+
+class _World:
+    """An instance with all around it."""
+
+    def __init__(self, elector: _Elector | None = None) -> None:
+        self.states = StateMachine()
+        self.engine = _Engine()
+        self.elector = elector or _Elector()
+        self.instance = Instance("app", self.states, self.engine)
+
+    def start(self) -> None:
+        self.instance.start(self.elector)
+
+    def await_query(self) -> _Query:
+        assert self.engine.started.acquire(timeout=_PATIENCE_S)
+        assert self.states.wait_for(State.RUNNING, timeout_s=_PATIENCE_S)
+        return self.engine.queries[-1]
+
+    def fail(self, query: _Query) -> None:
+        query.error = StreamsError("poison")
+        query.is_active = False
+        self.instance.wake()
+
+
+def test_the_active_instance_runs_the_queries_until_it_is_stopped() -> None:
+    """Then all is let go of."""
+    world = _World()
+    world.start()
+    query = world.await_query()
+    assert world.engine.is_open
+    assert world.elector.is_in
+    assert world.instance.progress().records == 7
+    assert world.instance.stop(_PATIENCE_S)
+    assert query.is_stopped
+    assert world.states.state is State.NOT_RUNNING
+    assert not world.engine.is_open
+    assert not world.elector.is_in
+
+
+def test_a_standby_is_running_and_takes_over() -> None:
+    """Without a query until it is elected, and again when it is deposed."""
+    world = _World(_Elector(is_active=False))
+    world.start()
+    assert world.states.wait_for(State.RUNNING, timeout_s=_PATIENCE_S)
+    assert not world.engine.queries
+    world.elector.is_active = True
+    world.instance.wake()
+    query = world.await_query()
+    deposed = threading.Event()
+    world.states.listener = lambda new, old: deposed.set()
+    world.elector.is_active = False
+    world.instance.wake()
+    assert deposed.wait(_PATIENCE_S)
+    assert world.states.wait_for(State.RUNNING, timeout_s=_PATIENCE_S)
+    assert query.is_stopped
+    world.instance.stop()
+
+
+def test_an_error_ends_the_instance_unless_somebody_says_otherwise() -> None:
+    """Kafka's default: SHUTDOWN_CLIENT."""
+    world = _World()
+    world.start()
+    world.fail(world.await_query())
+    assert world.states.wait_for(State.ERROR, timeout_s=_PATIENCE_S)
+    assert str(world.instance.error) == "poison"
+    assert not world.elector.is_shutdown
+
+
+def test_a_handler_has_the_queries_started_again() -> None:
+    """REPLACE_THREAD, as often as it says so; then all instances end."""
+    world = _World()
+    answers = [
+        UncaughtExceptionResponse.REPLACE_THREAD,
+        UncaughtExceptionResponse.SHUTDOWN_APPLICATION,
+    ]
+    world.instance.handler = lambda error: answers.pop(0)
+    world.start()
+    world.fail(world.await_query())
+    assert world.engine.started.acquire(timeout=_PATIENCE_S)
+    assert world.states.wait_for(State.RUNNING, timeout_s=_PATIENCE_S)
+    world.fail(world.engine.queries[-1])
+    assert world.states.wait_for(State.ERROR, timeout_s=_PATIENCE_S)
+    assert world.elector.is_shutdown
+    assert not answers
+
+
+def test_an_instance_ends_when_the_application_does() -> None:
+    """Another one has asked for it."""
+    world = _World()
+    world.start()
+    query = world.await_query()
+    world.elector.is_shutdown = True
+    world.instance.wake()
+    assert world.states.wait_for(State.NOT_RUNNING, timeout_s=_PATIENCE_S)
+    assert query.is_stopped
+
+
+def test_what_cannot_start_is_an_error() -> None:
+    """Such as a checkpoint of another topology."""
+    world = _World()
+    world.engine.failure = StreamsError("refused")
+    world.start()
+    assert world.states.wait_for(State.ERROR, timeout_s=_PATIENCE_S)
+    assert str(world.instance.error) == "refused"
+
+
+def test_who_was_deposed_stands_by_though_its_queries_failed_first() -> None:
+    """The sink of a machine that was suspended is fenced before it hears that another one has taken over."""
+    world = _World()
+    asked: list[Exception] = []
+    world.instance.handler = lambda error: asked.append(error) or shut_down_client(error)
+    world.elector.heard_at = -math.inf
+    world.start()
+    query = world.await_query()
+    stopped = threading.Event()
+    world.states.listener = lambda new, old: stopped.set()
+    world.fail(query)
+    world.elector.is_active = False
+    world.instance.wake()
+    assert stopped.wait(_PATIENCE_S)
+    assert world.states.wait_for(State.RUNNING, timeout_s=_PATIENCE_S)
+    assert not asked
+    world.instance.stop()
+
+
+def test_what_cannot_start_now_is_tried_again_where_the_handler_says_so() -> None:
+    """Such as a broker that is not back yet when the queries are started again."""
+    world = _World()
+    world.engine.failure = StreamsError("nobody listens")
+
+    def handle(error: Exception) -> UncaughtExceptionResponse:
+        world.engine.failure = None
+        return UncaughtExceptionResponse.REPLACE_THREAD
+
+    world.instance.handler = handle
+    world.start()
+    world.await_query()
+    assert world.states.state is State.RUNNING
+    assert world.instance.error is None
+    world.instance.stop()
+
+
+def test_a_refusal_is_final_whatever_the_handler_says() -> None:
+    """A checkpoint of another topology would be one for ever."""
+    world = _World()
+    world.engine.failure = TopologyError("another topology")
+    world.instance.handler = lambda error: UncaughtExceptionResponse.REPLACE_THREAD
+    world.start()
+    assert world.states.wait_for(State.ERROR, timeout_s=_PATIENCE_S)
+    assert str(world.instance.error) == "another topology"
+
+
+def test_states_change_only_as_kafkas_do() -> None:
+    """An end is an end."""
+    states = StateMachine()
+    assert not states.move(State.RUNNING)
+    assert states.move(State.PENDING_SHUTDOWN)
+    assert states.move(State.NOT_RUNNING)
+    assert not states.move(State.REBALANCING)
+    assert not states.wait_for(State.RUNNING)
+
+
+@pytest.mark.parametrize("response", list(UncaughtExceptionResponse))
+def test_responses_have_kafkas_names(response: UncaughtExceptionResponse) -> None:
+    """StreamThreadExceptionResponse."""
+    assert response.name in ("REPLACE_THREAD", "SHUTDOWN_CLIENT", "SHUTDOWN_APPLICATION")
+
+
+def test_a_handler_that_raises_ends_the_instance_with_both_errors() -> None:
+    """The thread does not die of it: all is let go of, and whoever waits is told."""
+    world = _World()
+    world.instance.handler = lambda error: UncaughtExceptionResponse[str(error)]
+    world.start()
+    world.fail(world.await_query())
+    assert world.states.wait_for(State.ERROR, timeout_s=_PATIENCE_S)
+    assert world.instance.stop(_PATIENCE_S)
+    lines = str(world.instance.error).splitlines()
+    assert lines[:3] == [
+        "The uncaught exception handler failed, at: poison",
+        "With:",
+        "KeyError: 'poison'",
+    ]
+    assert "test_instance.py" in lines[3]
+    assert not world.engine.is_open
+    assert not world.elector.is_in

@@ -1,0 +1,115 @@
+"""How an application gets on, in one line."""
+
+import fcntl
+import os
+import pty
+import re
+import signal
+import struct
+import subprocess
+import sys
+import termios
+
+import pytest
+
+from ottla.streams.application import progress
+from ottla.streams.application.progress import Progress, as_bytes, line
+
+
+def test_a_line_has_rate_lag_and_state() -> None:
+    """The rate is that of the time between two looks."""
+    before = Progress(records=1000)
+    now = Progress(batch=4, records=3500, lag=12, state_bytes=3 << 20, batch_ms=250)
+    assert line("app RUNNING", now, before, 2.0) == (
+        "app RUNNING | 1,250 records/s | lag 12 | state 3.0 MiB | batch 4 in 250 ms"
+    )
+
+
+def test_a_watermark_is_shown_where_there_is_one() -> None:
+    """Most queries have none."""
+    now = Progress(watermark="2026-01-01T00:00:00.000Z")
+    assert "| state 0 B | watermark 2026-01-01T00:00:00.000Z |" in line("a", now, now, 1)
+
+
+def test_dropped_records_are_shown_if_there_are_any() -> None:
+    """The sum over all tasks."""
+    now = Progress(dropped={"0_0": 1_200, "1_0": 34})
+    assert now.dropped_records == 1_234
+    assert "| state 0 B | dropped 1,234 | batch -1 in 0 ms" in line("a", now, now, 1)
+    assert "dropped" not in line("a", Progress(), Progress(), 1)
+
+
+def test_a_line_fits_its_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What matters least is left out first; a long name is cut."""
+    monkeypatch.setattr(progress, "_today", lambda: "2026-01-01T")
+    now = Progress(7, 1_234_567, 890, "2026-01-01T10:00:00Z", 5 << 20, 12_345)
+    widths = (None, 110, 90, 79, 60, 45, 35, 20, 3)
+    shown = [line("words RUNNING", now, Progress(), 1.0, width) for width in widths]
+    assert shown == [
+        "words RUNNING | 1,234,567 records/s | lag 890 | state 5.0 MiB | "
+        "watermark 2026-01-01T10:00:00Z | batch 7 in 12,345 ms",
+        "words RUNNING | 1,234,567 records/s | lag 890 | state 5.0 MiB | "
+        "watermark 2026-01-01T10:00:00Z",
+        "words RUNNING | 1,234,567/s | lag 890 | state 5.0 MiB | watermark 2026-01-01T10:00:00Z",
+        "words RUNNING | 1,234,567/s | lag 890 | state 5.0 MiB | watermark 10:00:00Z",
+        "words RUNNING | 1,234,567/s | lag 890 | state 5.0 MiB",
+        "words RUNNING | 1,234,567/s | lag 890",
+        "words RUNNING | 1,234,567/s",
+        "words RUNNING",
+        "wor",
+    ]
+
+
+_APPLICATION = """
+import sys, time
+from ottla.streams.application import progress
+
+progress._LOOK_S = 0.05
+known = iter([progress.Progress()] * 3 + [progress.Progress(n, 1000 * n, 7, "", 1 << 20, 9) for n in range(1, 9999)])
+line = progress.ProgressLine("an-application-with-a-long-name", lambda: "RUNNING", lambda: next(known))
+try:
+    line.start()
+    time.sleep(60)
+except KeyboardInterrupt:
+    line.stop()
+    sys.exit(0)
+"""
+
+
+def _read(terminal: int, until: bytes) -> bytes:
+    told = b""
+    while until not in told:
+        told += os.read(terminal, 4096)
+    return told
+
+
+def test_the_line_of_a_terminal_is_written_over_until_ctrl_c() -> None:
+    """Never wider than the terminal; what is left of it is one line with what was done."""
+    main, side = pty.openpty()
+    fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    words = [sys.executable, "-c", _APPLICATION]
+    application = subprocess.Popen(words, stdin=side, stderr=side, start_new_session=True)
+    os.close(side)
+    told = _read(main, b"| lag 7").decode()
+    application.send_signal(signal.SIGINT)
+    told += _read(main, b"\n").decode()
+    assert application.wait(10) == 0
+    os.close(main)
+    first, *lines = told.split("\r\x1b[2K")
+    assert first == ""
+    assert lines[0] == "an-application-with-a-long-name RUNNING | no micro-batch yet, 0 s"
+    assert max(map(len, lines)) <= 80
+    assert re.fullmatch(
+        r"an-application-with-a-long-name stops after [\d,]+ records and micro-batch \d+\r\n",
+        lines[-1],
+    )
+
+
+def test_bytes_are_for_people() -> None:
+    """In the unit that fits."""
+    assert [as_bytes(1 << bits) for bits in (0, 10, 35, 50)] == [
+        "1 B",
+        "1.0 KiB",
+        "32.0 GiB",
+        "1024.0 TiB",
+    ]

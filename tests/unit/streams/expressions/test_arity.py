@@ -1,0 +1,38 @@
+"""Functions of the value, and of key and value."""
+
+import pytest
+
+from ottla.streams.expressions.arity import with_key
+from ottla.streams.model.errors import TopologyError
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (lambda value: ("value", value), ("value", 2)),
+        (lambda key, value: (key, value), (1, 2)),
+        (lambda value, scale=10: value * scale, 20),
+        (str, "2"),
+        (lambda *both: both, (1, 2)),
+    ],
+)
+def test_a_function_gets_the_value_or_key_and_value(function: object, expected: object) -> None:
+    """What it needs decides; builtins get the value."""
+    assert with_key(function, 2, "a mapper")(1, 2) == expected  # type: ignore[arg-type]
+
+
+def test_a_builtin_gets_the_values() -> None:
+    """What does not tell how many arguments it takes, like max, is a joiner as well."""
+    assert with_key(max, 3, "a joiner")("key", 1, 2) == 2
+
+
+def test_a_function_of_too_many_arguments_is_refused() -> None:
+    """The error names the function's role."""
+    with pytest.raises(TopologyError, match=r"a mapper takes 1 argument, or 2"):
+        with_key(lambda one, two, three: None, 2, "a mapper")
+
+
+def test_what_is_no_function_is_refused() -> None:
+    """A value where a function belongs is a type error."""
+    with pytest.raises(TypeError, match="a predicate is a function"):
+        with_key(5, 2, "a predicate")  # type: ignore[arg-type]

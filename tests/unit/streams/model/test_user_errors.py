@@ -1,0 +1,162 @@
+"""What a user's function raises is shown as the user's: its file and line, the record, the node, and what to do."""
+
+import logging
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ottla.streams import (
+    Processor,
+    PunctuationType,
+    Record,
+    Serdes,
+    StreamsBuilder,
+    Topology,
+    TopologyTestDriver,
+)
+from ottla.streams.application.states import State, StateMachine
+from ottla.streams.model.errors import DeserializationError, SerializationError, StreamsError
+from ottla.streams.model.user_errors import UsersErrors, told
+
+_HERE = Path(__file__).name
+
+
+def _breaks(value: Any) -> Any:
+    return 12 // value
+
+
+class _Broken(Processor[Any, Any, Any, Any]):
+    """Fails where it is told to."""
+
+    def __init__(self, place: str) -> None:
+        self._place = place
+
+    def init(self, context: Any) -> None:
+        super().init(context)
+        if self._place == "init":
+            _breaks(0)
+        context.schedule("1 s", PunctuationType.WALL_CLOCK_TIME, _breaks_at)
+
+    def process(self, record: Record[Any, Any]) -> None:
+        """Fail, at a record 0."""
+        _breaks(record.value)
+
+
+def _breaks_at(now: int) -> None:
+    _breaks(0)
+
+
+def _mapping(builder: StreamsBuilder) -> None:
+    builder.stream("in", name="read").map_values(lambda v: v).map_values(
+        _breaks, named="divide"
+    ).to("out")
+
+
+def _grouped(builder: StreamsBuilder) -> None:
+    counts = builder.stream("in", name="read").group_by_key()
+    counts.aggregate(int, lambda value, total: _breaks(value), named="divide").to_stream().to("out")
+
+
+def _extracting(builder: StreamsBuilder) -> None:
+    source = builder.stream("in", timestamp=lambda r: _breaks(r.value), name="divide")
+    source.to("out")
+
+
+def _processing(builder: StreamsBuilder) -> None:
+    builder.stream("in", name="read").process(lambda: _Broken("process"), named="divide")
+
+
+@pytest.mark.parametrize("add", [_mapping, _grouped, _extracting, _processing])
+def test_the_error_is_the_users_with_a_note_of_where(add: Callable[[StreamsBuilder], None]) -> None:
+    """Its type stays; the last frame is the user's, above it stands the call of the driver and nothing of how it works."""
+    builder = StreamsBuilder()
+    add(builder)
+    with TopologyTestDriver(builder.build()) as driver:
+        topic = driver.create_input_topic("in")
+        topic.pipe_input("k", 1)
+        with pytest.raises(ZeroDivisionError) as caught:
+            topic.pipe_input("k", 0)
+    (note,) = caught.value.__notes__
+    assert note.startswith(
+        "Raised at the record of topic in, partition 0, offset 1, in divide. Mend the"
+    )
+    assert "LogAndContinueProcessingExceptionHandler()" in note
+    frames = traceback.extract_tb(caught.value.__traceback__)
+    assert (Path(frames[-1].filename).name, frames[-1].name) == (_HERE, "_breaks")
+    assert {Path(each.filename).name for each in frames} == {_HERE, "test_driver.py"}
+
+
+def test_a_punctuator_is_outside_of_a_record() -> None:
+    """The node is named all the same."""
+    topology = Topology()
+    topology.add_source("read", "in")
+    topology.add_processor("divide", lambda: _Broken("later"), "read")
+    with TopologyTestDriver(topology) as driver, pytest.raises(ZeroDivisionError) as caught:
+        driver.advance_wall_clock_time("1 s")
+    assert caught.value.__notes__ == [
+        "Raised outside of a record, in divide. Mend the function and start again."
+    ]
+
+
+def test_a_processor_that_cannot_begin_is_named() -> None:
+    """Before there is a record."""
+    topology = Topology()
+    topology.add_source("read", "in")
+    topology.add_processor("divide", lambda: _Broken("init"), "read")
+    with pytest.raises(ZeroDivisionError) as caught:
+        TopologyTestDriver(topology)
+    files = [Path(each.filename).name for each in traceback.extract_tb(caught.value.__traceback__)]
+    assert set(files) == {_HERE}
+    assert caught.value.__notes__ == [
+        "Raised outside of a record, in divide. Mend the function and start again."
+    ]
+
+
+def test_a_serde_that_does_not_fit_is_told_with_what_to_do() -> None:
+    """At the source and at the sink."""
+    builder = StreamsBuilder()
+    builder.stream("in", value=Serdes.long(), name="read").to("out", value=Serdes.string())
+    with TopologyTestDriver(builder.build()) as driver:
+        text, number = (driver.create_input_topic("in", value=each) for each in _BOTH)
+        with pytest.raises(DeserializationError) as unread:
+            text.pipe_input("k", "1")
+        with pytest.raises(SerializationError) as unwritten:
+            number.pipe_input("k", 1)
+    (note,) = unread.value.__notes__
+    assert "partition 0, offset 0, in read. Give the source the serdes" in note
+    assert "deserialization=LogAndContinueExceptionHandler()" in note
+    (note,) = unwritten.value.__notes__
+    assert "partition 0, offset 1, in KSTREAM-SINK-0000000001. Give the sink the serdes" in note
+    assert "production=LogAndContinueProductionExceptionHandler()" in note
+
+
+_BOTH: tuple[Any, Any] = (Serdes.string(), Serdes.long())
+
+
+def test_an_error_is_told_with_its_notes_and_the_users_frames() -> None:
+    """For terminals and logs; where nobody waits for it, it becomes one of Ottla's."""
+    with pytest.raises(StreamsError) as caught, UsersErrors("It failed.", StreamsError):
+        _breaks(0)
+    lines = str(caught.value).splitlines()
+    assert lines[:2] == ["It failed.", "ZeroDivisionError: integer division or modulo by zero"]
+    places = [line.strip() for line in lines if line.lstrip().startswith("File ")]
+    assert [place.partition(", in ")[2] for place in places][-1] == "_breaks"
+    assert all(_HERE in place for place in places)
+    assert "    return 12 // value" in lines
+    assert told(ValueError("x")) == "ValueError: x"
+
+
+def test_a_state_listener_that_fails_is_told_and_changes_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The state has changed before it is called."""
+    states = StateMachine()
+    states.listener = lambda new, old: _breaks(0)
+    with caplog.at_level(logging.ERROR):
+        assert states.move(State.REBALANCING)
+    assert states.state is State.REBALANCING
+    (said,) = caplog.messages
+    assert said.startswith("The state listener failed; the application goes on.\nZeroDivisionError")

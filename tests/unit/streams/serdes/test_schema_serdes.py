@@ -1,0 +1,333 @@
+"""Avro, Protobuf and classes: bytes that other people's serializers write and read."""
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import pydantic
+import pytest
+from confluent_kafka.schema_registry import SchemaRegistryClient
+from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
+from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, ProtobufSerializer
+from confluent_kafka.serialization import MessageField, SerializationContext
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ottla.streams import Serdes, StreamsBuilder, TopologyTestDriver
+from ottla.streams.model.errors import DeserializationError, SerializationError
+from ottla.streams.serdes import Schema, SchemaRegistry, Serde
+from ottla.streams.serdes.framing import read_indexes, write_indexes
+from ottla.testing.schema_registry import FakeSchemaRegistry
+
+_CONTEXT = SerializationContext("users", MessageField.VALUE)
+USER = {
+    "type": "record",
+    "name": "User",
+    "fields": [
+        {"name": "name", "type": "string"},
+        {"name": "age", "type": ["null", "int"], "default": None},
+        {"name": "tags", "type": {"type": "array", "items": "string"}, "default": []},
+    ],
+}
+
+
+@dataclass
+class User:
+    """A user of Avro's schema."""
+
+    name: str
+    age: int | None = None
+    tags: list[str] | None = None
+
+
+class Struct(msgspec.Struct):
+    """A place."""
+
+    name: str
+    near: "list[Struct]" = []
+
+
+class Model(pydantic.BaseModel):
+    """A place."""
+
+    name: str
+    at: int = 0
+
+
+@dataclass
+class Both:
+    """Classes of three kinds in one value."""
+
+    struct: Struct
+    models: list[Model]
+
+
+def _protobuf() -> dict[str, Any]:
+    """Return message classes: two of a file that imports another one, one of them inside the other."""
+    text = descriptor_pb2.FieldDescriptorProto
+    pool = descriptor_pool.DescriptorPool()
+    shared = descriptor_pb2.FileDescriptorProto(name="shared.proto", package="t", syntax="proto3")
+    shared.message_type.add(name="Place").field.add(
+        name="city", number=1, type=text.TYPE_STRING, label=text.LABEL_OPTIONAL
+    )
+    pool.Add(shared)
+    users = descriptor_pb2.FileDescriptorProto(name="users.proto", package="t", syntax="proto3")
+    users.dependency.append("shared.proto")
+    users.message_type.add(name="First")
+    user = users.message_type.add(name="User")
+    user.field.add(name="name", number=1, type=text.TYPE_STRING, label=text.LABEL_OPTIONAL)
+    user.field.add(
+        name="place",
+        number=2,
+        type=text.TYPE_MESSAGE,
+        type_name=".t.Place",
+        label=text.LABEL_OPTIONAL,
+    )
+    user.nested_type.add(name="Inner").field.add(
+        name="x", number=1, type=text.TYPE_INT64, label=text.LABEL_OPTIONAL
+    )
+    pool.Add(users)
+    names = ("First", "User", "User.Inner", "Place")
+    return {
+        name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"t.{name}"))
+        for name in names
+    }
+
+
+MESSAGES = _protobuf()
+
+
+@pytest.fixture
+def registry() -> Iterator[FakeSchemaRegistry]:
+    """Serve a registry."""
+    with FakeSchemaRegistry() as found:
+        yield found
+
+
+def _messages() -> list[Any]:
+    user = MESSAGES["User"](name="ann")
+    user.place.city = "Oslo"
+    return [MESSAGES["First"](), user, MESSAGES["User.Inner"](x=7)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "data"),
+    [
+        (Struct, Struct("a", [Struct("b")]), b'{"name":"a","near":[{"name":"b","near":[]}]}'),
+        (Model, Model(name="a", at=2), b'{"name":"a","at":2}'),
+        (
+            Both,
+            Both(Struct("a"), [Model(name="b")]),
+            b'{"struct":{"name":"a","near":[]},"models":[{"name":"b","at":0}]}',
+        ),
+        (list[Model], [Model(name="a")], b'[{"name":"a","at":0}]'),
+    ],
+)
+def test_json_takes_classes_of_msgspec_and_pydantic(kind: Any, value: Any, data: bytes) -> None:
+    """They are written and read by their own rules, alone and within one another."""
+    serde = Serdes.json(kind)
+    assert serde.to_bytes(value) == data
+    assert serde.from_bytes(data) == value
+
+
+@pytest.mark.parametrize("kind", [Struct, Model])
+def test_json_that_does_not_fit_a_class_is_refused(kind: Any) -> None:
+    """A wrong type is an error of the record, which a task names."""
+    with pytest.raises(ValueError, match="name"):
+        Serdes.json(kind).deserialize(b'{"name":1}')
+
+
+def test_avro_without_a_registry() -> None:
+    """The bytes are Avro's binary form and nothing else; a dataclass may stand for a dict."""
+    serde = Serdes.avro(USER, User)
+    assert serde.serialize(User("ann", 3, ["x"])) == b"\x06ann\x02\x06\x02\x02x\x00"
+    assert serde.deserialize(b"\x06ann\x02\x06\x02\x02x\x00") == User("ann", 3, ["x"])
+    assert Serdes.avro('"string"').deserialize(b"\x04ab") == "ab"
+
+
+@pytest.mark.parametrize(
+    ("work", "sentence"),
+    [
+        (lambda: Serdes.avro(USER).serialize({"name": 1}), "User cannot hold the value"),
+        (lambda: Serdes.avro(USER).deserialize(b"\x06a"), "the bytes are not User"),
+        (lambda: Serdes.avro({"type": "no"}), "the Avro schema is not well formed"),
+        (lambda: Serdes.protobuf(MESSAGES["User"]).serialize("x"), "not of str"),
+        (lambda: Serdes.protobuf(MESSAGES["User"]).deserialize(b"\xff"), "not a t.User"),
+    ],
+)
+def test_what_does_not_fit_a_schema_is_told(work: Any, sentence: str) -> None:
+    """The sentence names the schema."""
+    with pytest.raises(SerializationError, match=sentence):
+        work()
+
+
+@given(
+    st.builds(
+        User,
+        st.text(),
+        st.none() | st.integers(-(2**31), 2**31 - 1),
+        st.lists(st.text(max_size=3), max_size=3),
+    )
+)
+def test_avro_keeps_any_value(user: User) -> None:
+    """What is written is read."""
+    serde = Serdes.avro(USER, User)
+    assert serde.deserialize(serde.serialize(user)) == user
+
+
+@given(st.lists(st.integers(0, 1 << 30), min_size=1, max_size=4))
+def test_the_place_of_a_message_is_read_as_written(indexes: list[int]) -> None:
+    """Whatever follows it."""
+    written = write_indexes(indexes)
+    assert read_indexes(written + b"rest", 0) == (indexes, len(written))
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [(USER, {"name": "ann", "age": 3, "tags": ["x"]}), ("string", "text"), ("bytes", b"\0\1")],
+)
+def test_confluents_avro_and_ours_write_the_same(
+    registry: FakeSchemaRegistry, schema: Any, value: Any
+) -> None:
+    """The same schema number, the same bytes; each reads what the other wrote."""
+    ours = Serdes.avro(schema, registry=SchemaRegistry(registry.url)).of("users", is_key=False)
+    text = registry.schema(_first(registry, ours, value))
+    client = SchemaRegistryClient({"url": registry.url})
+    theirs = AvroSerializer(client, text.text)
+    assert theirs(value, _CONTEXT) == ours.serialize(value)
+    assert list(registry.subjects) == ["users-value"]
+    assert AvroDeserializer(client)(ours.serialize(value), _CONTEXT) == value
+    assert ours.deserialize(theirs(value, _CONTEXT)) == value
+
+
+def _first(registry: FakeSchemaRegistry, serde: Serde[Any], value: Any) -> int:
+    """Write a value; return the number of the schema that this registered."""
+    serde.serialize(value)
+    ((number,),) = registry.subjects.values()
+    return number
+
+
+@pytest.mark.parametrize("message", _messages(), ids=["first", "second", "nested"])
+def test_confluents_protobuf_and_ours_write_the_same(
+    registry: FakeSchemaRegistry, message: Any
+) -> None:
+    """Schema, imports and the message's place in its file; each reads what the other wrote."""
+    client = SchemaRegistryClient({"url": registry.url})
+    theirs = ProtobufSerializer(type(message), client)
+    written = theirs(message, _CONTEXT)
+    subjects = registry.subjects
+    ours = Serdes.protobuf(type(message), registry=SchemaRegistry(registry.url))
+    ours = ours.of("users", is_key=False)
+    assert ours.serialize(message) == written
+    assert registry.subjects == subjects
+    assert ours.deserialize(written) == message
+    assert ProtobufDeserializer(type(message), {})(written, _CONTEXT) == message
+
+
+def test_a_newer_reader_reads_what_an_older_writer_wrote() -> None:
+    """The writer's schema comes from the registry, the reader's fills in the defaults."""
+    registry = FakeSchemaRegistry()
+    old = {"type": "record", "name": "User", "fields": [{"name": "name", "type": "string"}]}
+    written = Serdes.avro(old, registry=registry, subject="s").serialize({"name": "ann"})
+    serde = Serdes.avro(USER, User, registry=registry, subject="s")
+    assert serde.deserialize(written) == User("ann", None, [])
+
+
+def test_schemas_are_asked_for_once(registry: FakeSchemaRegistry) -> None:
+    """A registry that is gone is not missed by who knows the schemas already."""
+    serde = Serdes.avro(USER, registry=SchemaRegistry(registry.url), subject="s")
+    data = serde.serialize({"name": "ann"})
+    assert serde.deserialize(data)["name"] == "ann"
+    registry.__exit__(None, None, None)
+    assert serde.deserialize(serde.serialize({"name": "bob"}))["name"] == "bob"
+    registry.__enter__()
+
+
+def test_a_schema_that_may_not_be_registered_has_to_be_there(registry: FakeSchemaRegistry) -> None:
+    """`registers=False` only looks it up; the registry's own words say what is missing."""
+    client = SchemaRegistry(registry.url)
+    serde = Serdes.avro(USER, registry=client, subject="users-value", registers=False)
+    with pytest.raises(SerializationError, match=r"'users-value' not found.*40401"):
+        serde.serialize({"name": "ann"})
+    Serdes.avro(USER, registry=client, subject="users-value").serialize({"name": "ann"})
+    assert serde.serialize({"name": "ann"})[:5] == b"\0\0\0\0\1"
+
+
+@pytest.mark.parametrize(
+    ("data", "sentence"),
+    [(b"\0\0", "too few"), (b"\1\0\0\0\1xx", "first byte is 1"), (b"\0\0\0\0\7x", "7 not found")],
+)
+def test_bytes_without_the_wire_format_are_told(data: bytes, sentence: str) -> None:
+    """The sentence says what was probably done."""
+    serde = Serdes.avro(USER, registry=FakeSchemaRegistry(), subject="s")
+    with pytest.raises(SerializationError, match=sentence):
+        serde.deserialize(data)
+
+
+def test_a_registry_that_is_not_there_is_told() -> None:
+    """Its address is in the sentence."""
+    with pytest.raises(SerializationError, match="begins with http"):
+        SchemaRegistry("localhost:8081").schema(1)
+    with FakeSchemaRegistry() as gone:
+        url = gone.url
+    with pytest.raises(SerializationError, match=r"127\.0\.0\.1:\d+ did not answer"):
+        SchemaRegistry(url).schema(1)
+
+
+def test_a_serde_without_topic_or_subject_says_what_it_needs() -> None:
+    """There is no name to register under."""
+    with pytest.raises(SerializationError, match="give it a subject"):
+        Serdes.avro(USER, registry=FakeSchemaRegistry()).serialize({"name": "ann"})
+
+
+def test_a_missing_library_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sentence is a command."""
+    monkeypatch.setitem(sys.modules, "fastavro", None)
+    monkeypatch.delitem(sys.modules, "ottla.streams.serdes.avro", raising=False)
+    with pytest.raises(ImportError, match=r"pip install 'ottla\[avro\]'"):
+        Serdes.avro(USER)
+
+
+def test_topologies_register_under_the_names_of_their_topics() -> None:
+    """Sinks, repartition topics and changelogs each have their subjects, as in Kafka Streams."""
+    registry = FakeSchemaRegistry()
+    users, text = Serdes.avro(USER, registry=registry), Serdes.avro("string", registry=registry)
+    builder = StreamsBuilder()
+    stream = builder.stream("users", key=text, value=users)
+    grouped = stream.group_by(lambda user: user["name"], key=text, value=users, name="by-name")
+    table = grouped.reduce(lambda _old, new: new, "latest")
+    table.to_stream().to("out", key=text, value=users)
+    with TopologyTestDriver(builder.build(), application_id="app") as driver:
+        topic = driver.create_input_topic("users", text, users)
+        topic.pipe_input("k", {"name": "ann", "age": None, "tags": []}, 0)
+        out = driver.create_output_topic("out", text, users).read_key_value()
+    assert out == ("ann", {"name": "ann", "age": None, "tags": []})
+    assert set(registry.subjects) == {
+        f"{topic}-{part}"
+        for topic in ("users", "app-by-name-repartition", "app-latest-changelog", "out")
+        for part in ("key", "value")
+    }
+
+
+def test_errors_of_records_name_their_topic() -> None:
+    """Reading names the record's place, writing the topic and which of the two did not fit."""
+    builder = StreamsBuilder()
+    builder.stream("in", value=Serdes.avro(USER)).map_values(lambda _: {"name": 1}).to(
+        "out", value=Serdes.avro(USER)
+    )
+    driver = TopologyTestDriver(builder.build())
+    bad = driver.create_input_topic("in", value=Serdes.bytes())
+    with pytest.raises(DeserializationError, match="in-0 at offset 0"):
+        bad.pipe_input("k", b"\x06a", 0)
+    with pytest.raises(
+        SerializationError, match=r"the value of a record for out.*User cannot hold"
+    ):
+        bad.pipe_input("k", b"\x02a\x00\x00", 0)
+
+
+def test_schemas_travel_as_json() -> None:
+    """What has no type is Avro, as registries answer."""
+    assert Schema.from_json({"schema": '"int"'}) == Schema('"int"')

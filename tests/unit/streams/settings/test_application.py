@@ -1,0 +1,76 @@
+"""The options of an application: known ones, and words about the others."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ottla.base.errors import ConfigError
+from ottla.streams.settings.application import (
+    AppSettings,
+    check_application_id,
+    check_state_dir,
+    checkpoint_of,
+    read_settings,
+)
+
+
+def test_an_unknown_option_is_refused_with_the_nearest_one() -> None:
+    """Also where it is written as Kafka's properties are."""
+    with pytest.raises(ConfigError, match="is commit_interval_ms meant"):
+        read_settings({"commit.interval.ms": 5})
+    with pytest.raises(ConfigError, match="there are: processing_guarantee"):
+        read_settings({"qwertz": 5})
+
+
+def test_guarantees_are_kafkas() -> None:
+    """Version 2 of exactly once is the one there is."""
+    assert read_settings({"processing_guarantee": "exactly_once_v2"}).is_exactly_once
+    assert not AppSettings().is_exactly_once
+    with pytest.raises(ConfigError, match="choose at_least_once or exactly_once_v2"):
+        read_settings({"processing_guarantee": "exactly_once"})
+
+
+def test_a_checkpoint_is_named_after_its_application() -> None:
+    """In the folder that was told, or in one of all applications."""
+    assert AppSettings(state_dir="/state/").checkpoint("app") == "/state/app"
+    assert checkpoint_of(None, "app") == AppSettings().checkpoint("app")
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "a b", "ü", ".."])
+def test_an_application_id_can_name_topics_and_folders(name: str) -> None:
+    """What cannot is refused."""
+    assert check_application_id("my_app-1.2") == "my_app-1.2"
+    with pytest.raises(ConfigError, match="it names topics"):
+        check_application_id(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "least"),
+    [
+        ("commit_interval_ms", "abc", 0),
+        ("commit_interval_ms", -1, 0),
+        ("max_records", 0, 1),
+        ("session_timeout_ms", 1.5, 1),
+        ("num_stream_threads", True, 1),
+    ],
+)
+def test_numbers_are_numbers(name: str, value: Any, least: int) -> None:
+    """Before Spark starts, which would say it in words of its own."""
+    with pytest.raises(
+        ConfigError, match=f"{name} cannot be .*: give a whole number from {least} on"
+    ):
+        read_settings({name: value})
+    assert read_settings({"num_stream_threads": None, "commit_interval_ms": 0}).max_records > 0
+
+
+def test_a_state_dir_that_cannot_be_is_refused(tmp_path: Path) -> None:
+    """A folder that is not there is made; a URL is left to Spark."""
+    check_state_dir(str(tmp_path / "a" / "b"))
+    assert (tmp_path / "a" / "b").is_dir()
+    check_state_dir("hdfs://nowhere/state")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(
+        ConfigError, match=r"state_dir cannot be .*Not a directory.*: name a folder"
+    ):
+        check_state_dir(str(tmp_path / "file" / "state"))

@@ -1,0 +1,245 @@
+"""Options under Kafka's names, for applications and for test drivers."""
+
+import copy
+import dataclasses
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from ottla.base.errors import ConfigError
+from ottla.streams import (
+    Processor,
+    ProcessorContext,
+    Record,
+    Serdes,
+    StreamsBuilder,
+    StreamsConfig,
+    TestRecord,
+    TopologyTestDriver,
+    WallclockTimestampExtractor,
+)
+from ottla.streams.settings.application import AppSettings, known_options, read_settings
+from ottla.streams.settings.config import keywords
+from ottla.streams.settings.handlers import (
+    ExceptionHandlers,
+    LogAndContinueExceptionHandler,
+    LogAndContinueProcessingExceptionHandler,
+)
+
+CONFIG: dict[str, Any] = {
+    StreamsConfig.APPLICATION_ID_CONFIG: "app",
+    StreamsConfig.BOOTSTRAP_SERVERS_CONFIG: "127.0.0.1:1",
+    StreamsConfig.DEFAULT_KEY_SERDE_CLASS_CONFIG: Serdes.string,
+    StreamsConfig.DEFAULT_VALUE_SERDE_CLASS_CONFIG: Serdes.long(),
+    StreamsConfig.PROCESSING_GUARANTEE_CONFIG: StreamsConfig.EXACTLY_ONCE_V2,
+    StreamsConfig.DESERIALIZATION_EXCEPTION_HANDLER_CLASS_CONFIG: LogAndContinueExceptionHandler,
+    StreamsConfig.PROCESSING_EXCEPTION_HANDLER_CLASS_CONFIG: (
+        LogAndContinueProcessingExceptionHandler()
+    ),
+    StreamsConfig.ERRORS_DEAD_LETTER_QUEUE_TOPIC_NAME_CONFIG: "dead",
+}
+
+
+def test_kafkas_names_are_keyword_arguments() -> None:
+    """Classes are made, handlers gathered."""
+    words = keywords(CONFIG)
+    assert words.pop("application_id") == "app"
+    assert words.pop("bootstrap_servers") == "127.0.0.1:1"
+    settings = read_settings(words)
+    assert settings.default_key_serde is Serdes.string()
+    assert settings.is_exactly_once
+    assert settings.exception_handlers == ExceptionHandlers(
+        LogAndContinueExceptionHandler(),
+        LogAndContinueProcessingExceptionHandler(),
+        dead_letter_queue_topic_name="dead",
+    )
+
+
+def test_every_name_that_has_a_constant_is_an_option() -> None:
+    """Whoever asks for another constant is told the nearest."""
+    names = [value for name, value in vars(StreamsConfig).items() if name.endswith("_CONFIG")]
+    words = keywords({**dict.fromkeys(names, 1), **CONFIG, "state.dir": "/state"})
+    del words["application_id"], words["bootstrap_servers"]
+    fields = {each.name for each in dataclasses.fields(AppSettings)}
+    assert set(words) <= fields
+    with pytest.raises(AttributeError, match="did you mean NUM_STREAM_THREADS_CONFIG"):
+        StreamsConfig.NUM_STREAM_THREAD_CONFIG  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_programs_for_kafka_set_options_that_are_so_anyway() -> None:
+    """A start that would be another one is told where it belongs."""
+    config: dict[str, Any] = {
+        StreamsConfig.TOPOLOGY_OPTIMIZATION_CONFIG: StreamsConfig.OPTIMIZE,
+        "auto.offset.reset": "earliest",
+    }
+    assert keywords(config) == {}
+    assert str(StreamsBuilder().build(config).describe()).startswith("Topologies:")
+    with pytest.raises(ConfigError, match=r"builder\.stream\(topic, offset_reset='latest'\)"):
+        keywords({"auto.offset.reset": "latest"})
+
+
+def test_a_cache_of_tables_is_an_option() -> None:
+    """A driver commits each record, as Kafka's does: that only the last update of a key is emitted shows on Spark."""
+    builder = StreamsBuilder()
+    builder.stream("in").group_by_key().count().to_stream().to("out")
+    config = {StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG: 1_000_000}
+    with TopologyTestDriver(builder.build(), config) as driver:
+        topic = driver.create_input_topic("in")
+        with pytest.raises(ValueError, match="no source reads topic on; those that are read: in"):
+            driver.create_input_topic("on").pipe_input("a", 1)
+        topic.pipe_key_value_list([("a", 1), ("a", 1)])
+        found = driver.create_output_topic("out", value=Serdes.long()).read_values_to_list()
+        assert found == [1, 2]
+
+
+def test_handlers_are_told_in_one_way() -> None:
+    """The other would be left out silently."""
+    with pytest.raises(ConfigError, match="not both"):
+        keywords({**CONFIG, "exception_handlers": ExceptionHandlers()})
+
+
+def test_a_driver_takes_the_options_of_its_application() -> None:
+    """As `new TopologyTestDriver(topology, props, initialWallClockTime)`."""
+    builder = StreamsBuilder()
+    builder.stream("in").map_values(lambda v: 12 // v).to("out")
+    start = datetime(1970, 1, 1, 0, 1, tzinfo=UTC)
+    with TopologyTestDriver(builder.build(), CONFIG, start) as driver:
+        topic = driver.create_input_topic("in")
+        topic.pipe_key_value_list([("a", 0), ("b", 4)])
+        found = driver.create_output_topic("out").read_record()
+        assert found == TestRecord("b", 3, timestamp=60_000)
+        assert driver.create_output_topic("dead").read_key_value() == ("a", 0)
+        assert driver.get_all_state_stores() == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("bootstrap.server", "bootstrap_servers"),
+        ("commit.intervall.ms", "commit_interval_ms"),
+        ("state.dirs", "state_dir"),
+        ("num.standby.replica", "num.standby.replicas"),
+        ("default.value.serdes", "default_value_serde"),
+    ],
+)
+def test_an_option_that_is_nearly_a_known_one_is_refused(name: str, meant: str) -> None:
+    """The error names the option that is meant, and where an own option of such a name is set."""
+    topology = StreamsBuilder().build()
+    with pytest.raises(ConfigError, match=f"no option '{name}'; did you mean '{meant}'"):
+        TopologyTestDriver(topology, {name: 1})
+    TopologyTestDriver(topology, {"app_configs": {name: 1}}).close()
+
+
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [
+        ("num.standby.replicas", "start a second instance, which takes over"),
+        ("max.task.idle.ms", "Spark reads in micro-batches"),
+        ("consumer.max.poll.records", "source_options and sink_options"),
+        ("rocksdb.config.setter", "in spark_settings"),
+        ("cache.max.bytes.buffering", r"set statestore\.cache\.max\.bytes"),
+    ],
+)
+def test_an_option_that_spark_takes_care_of_is_refused_with_what_to_do(
+    name: str, instead: str
+) -> None:
+    """In the mapping and as a keyword argument."""
+    sentence = f"option '{name}' of Kafka Streams has no effect on Spark: .*{instead}"
+    with pytest.raises(ConfigError, match=sentence):
+        TopologyTestDriver(StreamsBuilder().build(), {name: 1})
+    with pytest.raises(ConfigError, match=sentence.replace(name, name.replace(".", "_"))):
+        read_settings({name.replace(".", "_"): 1})
+
+
+def test_processors_read_the_options_of_the_application() -> None:
+    """Kafka's `appConfigs` has its own options and the plain known ones; a prefix is taken off."""
+    seen: list[dict[str, Any]] = []
+
+    class Reads(Processor[Any, Any, Any, Any]):
+        def init(self, context: ProcessorContext) -> None:
+            seen.append(context.app_configs())
+            seen.append(context.app_configs_with_prefix("prices."))
+
+        def process(self, record: Record[Any, Any]) -> None:
+            """Do nothing."""
+
+    builder = StreamsBuilder()
+    builder.stream("in").process(Reads)
+    own = {"prices.url": "http://here", "qwertz": [1]}
+    TopologyTestDriver(builder.build(), {**CONFIG, **own, "max.records": 5}).close()
+    assert seen == [
+        {
+            "application.id": "app",
+            "bootstrap.servers": "127.0.0.1:1",
+            "processing.guarantee": "exactly_once_v2",
+            "errors.dead.letter.queue.topic.name": "dead",
+            "max.records": 5,
+            **own,
+        },
+        {"url": "http://here"},
+    ]
+
+
+def test_handlers_and_extractors_that_are_classes_are_configured() -> None:
+    """`configure` gets the whole mapping, as Kafka's Configurable; an object is left as it is."""
+
+    class Handler(LogAndContinueExceptionHandler):
+        def configure(self, configs: Mapping[str, Any]) -> None:
+            seen.append((self, configs["own"]))
+
+    class Extractor(WallclockTimestampExtractor):
+        def configure(self, configs: Mapping[str, Any]) -> None:
+            seen.append((self, configs["own"]))
+
+    seen: list[tuple[object, Any]] = []
+    config = {
+        "own": 7,
+        "default.deserialization.exception.handler": Handler,
+        "processing.exception.handler": LogAndContinueProcessingExceptionHandler(),
+        "default.timestamp.extractor": Extractor,
+    }
+    words = keywords(config, known_options())
+    handler, extractor = (
+        words["exception_handlers"].deserialization,
+        words["default_timestamp_extractor"],
+    )
+    assert seen == [(handler, 7), (extractor, 7)]
+    assert words["app_configs"] == {"own": 7}
+
+
+def test_an_own_option_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """A slip that is unlike every known option can be found in the log."""
+    caplog.set_level("INFO")
+    TopologyTestDriver(StreamsBuilder().build(), {"qwertz": 1}).close()
+    assert "The option 'qwertz' is none of KafkaStreams" in caplog.text
+
+
+def test_records_are_piped_in_and_read_as_in_java() -> None:
+    """With headers and times in ms or as datetimes; a value alone has no key."""
+    builder = StreamsBuilder()
+    builder.stream("in").to("out")
+    second = datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)
+    records: list[Record[Any, Any]] = [
+        TestRecord("a", 1, [("h", b"x")], second),
+        TestRecord("b", 2),
+        TestRecord("alone"),
+        Record("c", 3, 7),
+    ]
+    with TopologyTestDriver(builder.build()) as driver:
+        topic = driver.create_input_topic("in", None, None, second, "1 s")
+        topic.pipe_input(records[0])
+        topic.pipe_record_list(records[1:])
+        topic.pipe_value_list(["x"], second)
+        found = driver.create_output_topic("out").read_records_to_list()
+    assert found == [
+        TestRecord("a", 1, [("h", b"x")], 1_000),
+        TestRecord("b", 2, (), 1_000),
+        TestRecord("alone", timestamp=2_000),
+        TestRecord("c", 3, (), 7),
+        TestRecord("x", timestamp=1_000),
+    ]
+    assert found[0].record_time == second
+    assert TestRecord("b").record_time is None
+    assert copy.copy(found[0]) == found[0]

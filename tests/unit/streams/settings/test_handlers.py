@@ -1,0 +1,191 @@
+"""Exception handlers decide about records that cannot be read, processed or written."""
+
+from typing import Any
+
+import pytest
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.streams import (
+    Processor,
+    PunctuationType,
+    Record,
+    Serdes,
+    StreamsBuilder,
+    TopologyTestDriver,
+)
+from ottla.streams.model.errors import DeserializationError, SerializationError
+from ottla.streams.model.raw import ProducedRecord, TopicRecord
+from ottla.streams.settings.handlers import (
+    DefaultProductionExceptionHandler,
+    ErrorHandlerContext,
+    ExceptionHandlers,
+    LogAndContinueExceptionHandler,
+    LogAndContinueProcessingExceptionHandler,
+    LogAndContinueProductionExceptionHandler,
+    Response,
+)
+from ottla.streams.task.task import TaskSettings
+from ottla.streams.topology.topology import Topology
+
+_CONTINUE = {
+    "deserialization": LogAndContinueExceptionHandler(),
+    "processing": LogAndContinueProcessingExceptionHandler(),
+    "production": LogAndContinueProductionExceptionHandler(),
+}
+
+
+def _topology() -> Topology:
+    """Read numbers, divide by them, write small ones."""
+    builder = StreamsBuilder()
+    numbers = builder.stream("in", key=Serdes.string(), value=Serdes.integer())
+    numbers.map_values(lambda number: 12 // number).peek(lambda _: None).to(
+        "out", key=Serdes.string(), value=Serdes.integer()
+    )
+    return builder.build()
+
+
+def _driver(dead_letters: str | None = "dead", **handlers: Any) -> TopologyTestDriver:
+    told = ExceptionHandlers(**handlers, dead_letter_queue_topic_name=dead_letters)
+    return TopologyTestDriver(_topology(), settings=TaskSettings("app", exception_handlers=told))
+
+
+def _pipe(driver: TopologyTestDriver, *values: bytes) -> None:
+    for number, value in enumerate(values):
+        driver.pipe("in", TopicRecord(b"k", value, number, [("h", b"x")]))
+
+
+def _int(number: int) -> bytes:
+    return number.to_bytes(4, "big", signed=True)
+
+
+def _headers(record: ProducedRecord) -> dict[str, str]:
+    told = [(name, (value or b"").decode()) for name, value in record.headers]
+    return {name.removeprefix("__streams.errors."): value for name, value in told}
+
+
+def test_without_handlers_an_error_ends_the_application() -> None:
+    """The user's own error comes out as it is."""
+    with _driver(None) as driver, pytest.raises(ZeroDivisionError):
+        _pipe(driver, _int(0))
+    with _driver(None) as driver, pytest.raises(DeserializationError, match="in-0 at offset 0"):
+        _pipe(driver, b"xy")
+
+
+def test_the_application_goes_on_without_what_it_cannot_take() -> None:
+    """The records before and after are processed."""
+    with _driver(None, **_CONTINUE) as driver:
+        _pipe(driver, _int(3), b"xy", _int(0), _int(4))
+        assert [each.value for each in driver.produced("out")] == [_int(4), _int(3)]
+        assert driver.produced_topic_names == {"out"}
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "message"),
+    [
+        (b"xy", "builtins.ValueError", "an integer has 4 bytes, not 2"),
+        (_int(0), "builtins.ZeroDivisionError", "integer division or modulo by zero"),
+    ],
+)
+@pytest.mark.parametrize("goes_on", [True, False])
+def test_a_dead_letter_is_the_source_record_with_headers_about_the_error(
+    value: bytes, kind: str, message: str, goes_on: bool
+) -> None:
+    """Bytes, time and headers are those that were read; it is written before the application fails, too."""
+    with _driver(**(_CONTINUE if goes_on else {})) as driver:
+        try:
+            _pipe(driver, value)
+        except (DeserializationError, ZeroDivisionError):
+            assert not goes_on
+        (letter,) = driver.produced("dead")
+    assert letter[:4] == ("dead", b"k", value, 0)
+    told = _headers(letter)
+    assert "Traceback" in told.pop("stacktrace")
+    assert told == {
+        "h": "x",
+        "exception": kind,
+        "message": message,
+        "topic": "in",
+        "partition": "0",
+        "offset": "0",
+    }
+
+
+def test_a_record_that_a_sink_cannot_write_is_left_out() -> None:
+    """The dead letter is the record that was read, not the one that was made of it."""
+    builder = StreamsBuilder()
+    builder.stream("in", value=Serdes.integer(), key=Serdes.string()).map_values(
+        lambda number: number << 30
+    ).to("out", key=Serdes.string(), value=Serdes.integer())
+    told = ExceptionHandlers(
+        production=_CONTINUE["production"], dead_letter_queue_topic_name="dead"
+    )
+    settings = TaskSettings("app", exception_handlers=told)
+    with TopologyTestDriver(builder.build(), settings=settings) as driver:
+        _pipe(driver, _int(7), _int(1))
+        assert [each.value for each in driver.produced("out")] == [_int(1 << 30)]
+        assert driver.produced("dead")[0].value == _int(7)
+    with TopologyTestDriver(builder.build()) as driver, pytest.raises(SerializationError):
+        _pipe(driver, _int(7))
+
+
+def _too_large(record: ProducedRecord) -> ApiError | None:
+    return ApiError(ErrorCode.MESSAGE_TOO_LARGE) if record.value == _int(3) else None
+
+
+def test_a_record_that_the_broker_refuses_is_left_out() -> None:
+    """The driver plays the broker; the dead letter is the record that was read."""
+    with _driver(**_CONTINUE) as driver:
+        driver.refuse("out", _too_large)
+        _pipe(driver, _int(3), _int(4), _int(2))
+        assert [each.value for each in driver.produced("out")] == [_int(4), _int(6)]
+        (letter,) = driver.produced("dead")
+    assert letter[:4] == ("dead", b"k", _int(4), 1)
+    assert _headers(letter)["exception"] == "ottla.base.errors.ApiError"
+
+
+def test_a_refused_record_ends_the_application_unless_it_is_told_otherwise() -> None:
+    """The handler of processors, which goes on, is not asked."""
+    handlers = {**_CONTINUE, "production": DefaultProductionExceptionHandler()}
+    with _driver(**handlers) as driver:
+        driver.refuse("out", _too_large)
+        with pytest.raises(ApiError, match="larger than"):
+            _pipe(driver, _int(4))
+        assert len(driver.produced("dead")) == 1
+
+
+def test_the_innermost_processor_is_told_and_told_once() -> None:
+    """A handler sees the node that failed and the record that came to it."""
+    seen: list[tuple[str, Any]] = []
+
+    class Watching:
+        def handle_error(
+            self, context: ErrorHandlerContext, record: Record[Any, Any] | None, error: Exception
+        ) -> Response:
+            seen.append((context.processor_node_id, record and record.value))
+            return Response.fail()
+
+    with _driver(None, processing=Watching()) as driver, pytest.raises(ZeroDivisionError):
+        _pipe(driver, _int(0))
+    assert seen == [("KSTREAM-MAPVALUES-0000000001", 0)]
+
+
+def test_a_punctuator_that_fails_is_shown_to_the_handler() -> None:
+    """There is no record: neither topic nor offset."""
+
+    class Failing(Processor[Any, Any, Any, Any]):
+        def init(self, context: Any) -> None:
+            super().init(context)
+            context.schedule(10, PunctuationType.WALL_CLOCK_TIME, lambda now: 1 // 0)
+
+        def process(self, record: Record[Any, Any]) -> None:
+            pass
+
+    topology = Topology().add_source("s", "in").add_processor("p", Failing, "s")
+    told = ExceptionHandlers(processing=_CONTINUE["processing"], dead_letter_queue_topic_name="d")
+    settings = TaskSettings("app", exception_handlers=told)
+    with TopologyTestDriver(topology, settings=settings) as driver:
+        driver.advance_wall_clock_time(10)
+        (letter,) = driver.produced("d")
+    assert (_headers(letter)["topic"], _headers(letter)["offset"]) == ("", "-1")
+    with TopologyTestDriver(topology) as driver, pytest.raises(ZeroDivisionError):
+        driver.advance_wall_clock_time(10)

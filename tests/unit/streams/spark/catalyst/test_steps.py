@@ -1,0 +1,228 @@
+"""Which steps run in the JVM, and what is told of the others."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from ottla.streams import Serdes, StreamsBuilder, TimeWindows, col, lit, struct, when
+from ottla.streams.expressions.columns import Column, OfSpark
+from ottla.streams.model.errors import TopologyError
+from ottla.streams.operators.stateless import Filter
+from ottla.streams.serdes import Serde
+from ottla.streams.spark.catalyst.column_types import Scalar, Structure, Unlike, type_of, type_read
+from ottla.streams.spark.catalyst.steps import LoweredSource, Way, lower_layout
+from ottla.streams.spark.layout.layout import Application, lay_out
+from ottla.streams.spark.query.explain import explain
+from ottla.streams.task.task import TaskSettings
+from ottla.streams.topology.topology import Topology
+
+_TEXT = Serdes.string()
+_ANY: Serde[Any] = Serdes.json()
+
+
+@dataclass
+class Sale:
+    """What JSON is read into."""
+
+    shop: str
+    amount: int
+    price: float = 0.0
+    tags: list[Any] | None = None
+
+    @property
+    def total(self) -> float:
+        """Known to Python alone."""
+        return self.amount * self.price
+
+
+_SALE = Serdes.json(Sale)
+
+
+def _lowered(add: Callable[[Any], Any], value: Serde[Any] = _TEXT) -> LoweredSource | None:
+    builder = StreamsBuilder()
+    add(builder.stream("in", key=_TEXT, value=value))
+    layout = lay_out([Application(builder.build(), TaskSettings("app"))], {"in": 1})
+    found = lower_layout(layout)
+    return found[0] if found else None
+
+
+def test_a_chain_of_expressions_is_lowered_from_source_to_sink() -> None:
+    """Each step once, with what it does to the record; bytes that nobody changed are written as they were read."""
+
+    def add(stream: Any) -> None:
+        kept = stream.filter(col("value").length() > 3).filter_not(col("key").is_null())
+        kept.map_values(col("value").length()).to("out", key=_TEXT, value=Serdes.long())
+
+    found = _lowered(add)
+    assert found is not None
+    assert not found.reasons
+    assert not found.to_python
+    assert [step.parent for step in found.steps] == [-1, 0, 1]
+    assert [wanted for step in found.steps for _, wanted in step.conditions] == [True, False]
+    (output,) = found.outputs
+    assert (output.key, output.value) == (Way.AS_READ, Way.LONG)
+
+
+def test_a_pair_of_expressions_makes_key_and_value_in_one_step() -> None:
+    """Both of what came; a pair with a function is a function."""
+
+    def add(stream: Any) -> None:
+        kept = stream.filter(col("value") > "a")
+        kept.map((col("value"), col("key").length())).to("out", key=_TEXT, value=Serdes.long())
+
+    found = _lowered(add)
+    assert found is not None
+    assert not found.reasons
+    assert [str(each) for each in (found.steps[1].key, found.steps[1].value)] == [
+        "col('value')",
+        "length(col('key'))",
+    ]
+    (output,) = found.outputs
+    assert (output.key, output.value) == (Way.TEXT, Way.LONG)
+
+
+def test_what_stands_behind_a_function_is_pythons() -> None:
+    """The filter before it leaves records out in the JVM; the rest goes to Python."""
+
+    def add(stream: Any) -> None:
+        kept = stream.filter(col("value") > "a")
+        kept.map_values(str.upper).filter(col("value") != "B").to("out", key=_TEXT, value=_TEXT)
+
+    found = _lowered(add)
+    assert found is not None
+    assert len(found.steps) == 1
+    assert found.to_python == {0}
+    assert not found.outputs
+    assert list(found.reasons.values()) == [
+        "a function",
+        *["it stands behind a step in Python"] * 2,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("add", "value"),
+    [
+        (lambda stream: stream.map_values(str.upper).to("out"), _TEXT),
+        (lambda stream: stream.filter(col("value.a") > 1).to("out"), _ANY),
+        (lambda stream: stream.filter(col("value.total") > 1).to("out"), _SALE),
+        (lambda stream: stream.filter(col("value.tags").is_null()).to("out"), _SALE),
+        (lambda stream: stream.filter(col("value") == 1).to("out"), _TEXT),
+        (lambda stream: stream.filter(col("value")).to("out"), _TEXT),
+        (
+            lambda stream: stream.filter(col("value") > "a").group_by_key().count().to_stream(),
+            _TEXT,
+        ),
+    ],
+)
+def test_nothing_is_lowered_where_nothing_is_won(add: Callable[[Any], Any], value: Any) -> None:
+    """Functions first, JSON of any form, properties, unlike types, and queries that keep state."""
+    assert _lowered(add, value) is None
+
+
+def test_columns_of_pyspark_are_refused_where_python_runs() -> None:
+    """The error says which step, and why it is Python's."""
+    column = OfSpark(None, None, "nothing means it", "Column<'value'>")
+
+    def add(stream: Any) -> None:
+        windows = TimeWindows.of_size_with_no_grace("1 s")
+        stream._then("odd", "FILTER", Filter(column))
+        stream.group_by_key().windowed_by(windows).count()
+
+    with pytest.raises(
+        TopologyError, match=r"odd is the expression Column<'value'>.*means it.*keeps state"
+    ):
+        _lowered(add)
+
+
+_TYPED = [
+    (col("value.amount") + 1, Scalar.INT),
+    (col("value.amount") / 2, Scalar.FLOAT),
+    (col("value.amount") % col("value.price"), Scalar.FLOAT),
+    (col("value.shop").length(), Scalar.INT),
+    (col("value.shop") + None, Scalar.NOTHING),
+    (when(col("value.amount") > 1, "a"), Scalar.TEXT),
+    (col("value").is_null() | None, Scalar.FLAG),
+]
+
+
+@pytest.mark.parametrize(("expression", "kind"), _TYPED)
+def test_types_of_expressions(expression: Column, kind: Scalar) -> None:
+    """As Python would make them."""
+    assert type_of(expression, Scalar.TEXT, type_read(_SALE)) is kind
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        col("value.shop") + 1,
+        col("value.shop") < 1,
+        when(col("value.amount"), 1, 2),
+        when(lit(True), 1, 2.0),
+        ~col("value.amount"),
+        col("value.shop").substring(1, 1 << 40),
+        col("key.x"),
+        lit("\ud800"),
+    ],
+)
+def test_expressions_without_a_type(expression: Column) -> None:
+    """What Python answers by the values it finds, it has to see."""
+    with pytest.raises(Unlike):
+        type_of(expression, Scalar.TEXT, type_read(_SALE))
+
+
+def test_a_struct_has_the_types_of_its_parts() -> None:
+    """It may be written as JSON."""
+    made = type_of(struct(a=col("key"), b=1), Scalar.TEXT, Scalar.TEXT)
+    assert isinstance(made, Structure)
+    assert dict(made.fields) == {"a": Scalar.TEXT, "b": Scalar.INT}
+
+
+@dataclass
+class _Counted:
+    number: int
+    inner: list[Sale]
+
+
+@dataclass
+class _Checked:
+    number: int
+
+    def __post_init__(self) -> None:
+        self.number += 1
+
+
+@dataclass
+class _Apart:
+    number: int
+    other: int = field(init=False, default=1)
+
+
+@pytest.mark.parametrize("kind", [_Counted, _Checked, _Apart, dict])
+def test_classes_that_spark_does_not_read(kind: Any) -> None:
+    """Those that make something of what they are given."""
+    with pytest.raises(Unlike):
+        type_read(Serdes.json(kind))
+
+
+def _explained(topology: Topology) -> list[str]:
+    return explain(topology).splitlines()
+
+
+def test_an_explanation_marks_what_runs_in_the_jvm() -> None:
+    """And tells of every expression in Python why it is there."""
+    builder = StreamsBuilder()
+    kept = builder.stream("in", key=_TEXT, value=_SALE).filter(col("value.amount") > 1)
+    kept.map_values(struct(shop=col("value.shop"))).to("out", key=_TEXT, value=_ANY)
+    kept.filter(col("value.total") > 1).to("big", key=_TEXT, value=_SALE)
+    lines = _explained(builder.build())
+    assert lines[2:] == [
+        "  KSTREAM-SOURCE-0000000000: Python, its records go to the JVM, reads in",
+        "  KSTREAM-FILTER-0000000001: JVM, an expression: (col('value.amount') > 1)",
+        "  KSTREAM-MAPVALUES-0000000002: JVM, an expression: struct(shop=col('value.shop'))",
+        "  KSTREAM-SINK-0000000003: JVM, writes out",
+        "  KSTREAM-FILTER-0000000004: Python (col('value.total') is no field that is read), an expression: "
+        "(col('value.total') > 1)",
+        "  KSTREAM-SINK-0000000005: Python (it stands behind a step in Python), writes big",
+    ]

@@ -1,0 +1,148 @@
+"""Options are Kafka's, typed, and refused by name where they mean nothing."""
+
+from typing import Any
+
+import pytest
+
+from ottla.base.errors import ConfigError
+from ottla.client.admin.offsets import EARLIEST, LATEST
+from ottla.client.fetcher import FetchSettings
+from ottla.client.sender import SendSettings
+from ottla.streams.spark.connector.options import OPTIONS, SparkOptions, Use
+
+STREAMS = {"maxTriggerDelay", "maxBytesPerTrigger", "group.id"}
+READ = {"kafka.bootstrap.servers": "a:1", "subscribe": "t"}
+
+
+def _options(use: Use = Use.BATCH_READ, **given: str) -> SparkOptions:
+    required = {} if use is Use.WRITE else READ
+    return SparkOptions(required | given, use)
+
+
+def test_names_come_in_lower_case_and_are_found() -> None:
+    """Spark forgets the case of option names, not that of values."""
+    options = _options(subscribe="Flights, b", startingoffsets='{"Flights": {"0": 5}}')
+    assert options.get("subscribe") == ("Flights", "b")
+    assert "startingOffsets" in options
+    assert "endingOffsets" not in options
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("startingOffsets", "Earliest", EARLIEST),
+        ("startingOffsets", '{"t": {"0": 23, "1": -2}}', {("t", 0): 23, ("t", 1): -2}),
+        ("endingOffsets", "latest", LATEST),
+        ("startingTimestamp", "1700000000000", 1_700_000_000_000),
+        ("startingOffsetsByTimestamp", '{"t": {"3": 9}}', {("t", 3): 9}),
+        ("minPartitions", "8", 8),
+        ("includeHeaders", "TRUE", True),
+        ("failOnDataLoss", "false", False),
+        ("maxTriggerDelay", "5m", 300_000),
+        ("maxTriggerDelay", "10 seconds", 10_000),
+        ("maxBytesPerTrigger", "1000", 1000),
+        ("group.id", "g", "g"),
+        ("kafka.isolation.level", "read_committed", "read_committed"),
+    ],
+)
+def test_values_are_read(name: str, text: str, value: Any) -> None:
+    """Each option has its type."""
+    use = Use.STREAM_READ if name in STREAMS else Use.BATCH_READ
+    assert _options(use, **{name: text}).get(name) == value
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"startingoffset": "earliest"}, "There is no option startingoffset. Is startingOffsets"),
+        ({"colour": "1"}, "There is no option colour. For reading a batch there are: "),
+        ({"minoffsetspertrigger": "5"}, "minOffsetsPerTrigger is for reading a stream, not for"),
+        ({"kafka.group.id": "g"}, "kafka.group.id is for reading a stream, not for"),
+        ({"groupIdPrefix": "g"}, "not offered: kafka.group.id names the group"),
+        ({"topic": "t"}, "Option topic is for writing, not for reading a batch"),
+        ({"maxOffsetsPerTrigger": "5"}, "is for reading a stream, not for reading a batch"),
+        ({"minPartitions": "0"}, "minPartitions cannot be '0': it must be above 0"),
+        ({"minPartitions": "two"}, "write a whole number"),
+        ({"includeHeaders": "yes"}, "write true or false"),
+        ({"startingOffsets": "begin"}, "startingOffsets cannot be 'begin': it is no JSON"),
+        ({"startingOffsets": "[]"}, "write a JSON object by topic"),
+        ({"startingOffsets": '{"t": 5}'}, "write a number for each partition"),
+        ({"startingOffsets": '{"t": {"x": 5}}'}, "write a number for each partition"),
+        ({"startingOffsets": "latest"}, "cannot be latest where a batch is read"),
+        ({"startingOffsets": '{"t": {"0": -1}}'}, "cannot be latest where a batch is read"),
+        ({"endingOffsets": "earliest"}, "endingOffsets cannot be"),
+        ({"endingOffsets": '{"t": {"0": -2}}'}, "no place to end"),
+        ({"startingTimestamp": "-5"}, "not below 0"),
+        ({"kafka.isolation.level": "dirty"}, "choose of read_uncommitted, read_committed"),
+        ({"subscribe": " , "}, "name at least one topic"),
+        ({"assign": '{"t": [0]}'}, "subscribe and assign are given"),
+    ],
+)
+def test_what_means_nothing_is_refused(given: dict[str, str], message: str) -> None:
+    """The error names the option as it is documented, and what would be right."""
+    with pytest.raises(ConfigError) as caught:
+        _options(**given)
+    assert message in str(caught.value)
+
+
+def test_one_of_three_ways_to_name_topics_is_needed() -> None:
+    """subscribe, subscribePattern or assign."""
+    with pytest.raises(ConfigError, match="none of them is given"):
+        SparkOptions({"kafka.bootstrap.servers": "a:1"}, Use.STREAM_READ)
+    pattern = SparkOptions({"bootstrap": "a:1", "subscribepattern": "f.*"}, Use.STREAM_READ)
+    assert pattern.get("subscribePattern").fullmatch("flights")
+    assigned = SparkOptions({"bootstrap": "a:1", "assign": '{"b": [1, 0]}'}, Use.STREAM_READ)
+    assert assigned.get("assign") == (("b", 0), ("b", 1))
+    for option, text in (("subscribepattern", "("), ("assign", '{"b": 1}')):
+        with pytest.raises(ConfigError, match=f"(?i)option {option} cannot be"):
+            SparkOptions({"bootstrap": "a:1", option: text}, Use.STREAM_READ)
+
+
+def test_brokers_are_named_either_way() -> None:
+    """Kafka's long name or the short one; neither is an error that says which."""
+    assert _options().bootstrap == "a:1"
+    assert SparkOptions({"bootstrap": "b:2"}, Use.WRITE).bootstrap == "b:2"
+    with pytest.raises(ConfigError, match=r"kafka\.bootstrap\.servers is missing"):
+        _ = SparkOptions({}, Use.WRITE).bootstrap
+    with pytest.raises(ConfigError, match="not a port"):
+        _ = SparkOptions({"bootstrap": "b:x"}, Use.WRITE).bootstrap
+
+
+def test_fetch_settings_follow_the_options() -> None:
+    """Kafka's consumer options reach the fetcher; the defaults are Spark's."""
+    assert _options().fetch_settings == FetchSettings(timeout_s=120.0)
+    chosen = _options(
+        **{
+            "kafka.isolation.level": "read_committed",
+            "kafka.max.partition.fetch.bytes": "1000",
+            "kafka.fetch.max.wait.ms": "7",
+            "kafkaconsumer.polltimeoutms": "1500",
+            "failondataloss": "false",
+        }
+    )
+    assert chosen.fetch_settings == FetchSettings(
+        fetch_bytes=1000, max_wait_ms=7, timeout_s=1.5, read_committed=True, skips_lost=True
+    )
+
+
+def test_send_settings_follow_the_options() -> None:
+    """Kafka's producer options reach the sender; durability cannot be turned down."""
+    assert _options(Use.WRITE).send_settings == SendSettings()
+    chosen = {
+        "kafka.compression.type": "zstd",
+        "kafka.batch.size": "5000",
+        "kafka.delivery.timeout.ms": "2000",
+        "kafka.acks": "all",
+        "kafka.enable.idempotence": "true",
+    }
+    expected = SendSettings(batch_bytes=5000, compression=4, timeout_s=2.0)
+    assert _options(Use.WRITE, **chosen).send_settings == expected
+    for name, text in (("kafka.acks", "1"), ("kafka.enable.idempotence", "false")):
+        with pytest.raises(ConfigError, match=name):
+            _options(Use.WRITE, **{name: text})
+
+
+def test_every_option_says_what_it_is_for() -> None:
+    """The rows are the documentation."""
+    assert all(row.doc.endswith(".") for row in OPTIONS)
+    assert len({row.name.lower() for row in OPTIONS}) == len(OPTIONS)

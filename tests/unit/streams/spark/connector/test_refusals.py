@@ -1,0 +1,129 @@
+"""What a broker refuses goes to the production exception handler: tasks of the sink against a real broker."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from pyspark import TaskContext
+
+from ottla.base.errors import ApiError
+from ottla.client.table import read_table
+from ottla.client.transaction import list_open
+from ottla.streams import StreamsBuilder
+from ottla.streams.model.raw import ProducedRecord
+from ottla.streams.settings.handlers import (
+    DefaultProductionExceptionHandler,
+    ExceptionHandlers,
+    LogAndContinueProductionExceptionHandler,
+)
+from ottla.streams.spark.connector.options import SparkOptions, Use
+from ottla.streams.spark.layout.envelopes import Outbox, Slots, as_arrow
+from ottla.streams.spark.layout.layout import Application, lay_out
+from ottla.streams.spark.stages.shipping import ship
+from ottla.streams.spark.stages.topology_source import PipelineSink
+from ottla.streams.task.task import TaskSettings
+from ottla.testing.cluster import Cluster
+from tests.unit.streams.spark.rows import EPOCH
+
+GOES_ON = LogAndContinueProductionExceptionHandler()
+
+
+@pytest.fixture
+def cluster(ottla_cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Cluster:
+    """A cluster with a topic of small records, and one of dead letters."""
+    ottla_cluster.create_topic("small", partitions=2, config={"max.message.bytes": "1000"})
+    ottla_cluster.create_topic("dead", config={"max.message.bytes": "100000"})
+    context = TaskContext()
+    context._partitionId = 0
+    names = ("sql.streaming.queryId", "spark.jobGroup.id", "streaming.sql.batchId")
+    context._localProperties = dict(zip(names, ("q", "run", "0"), strict=True))
+    monkeypatch.setattr(TaskContext, "get", lambda: context)
+    return ottla_cluster
+
+
+def _write(
+    cluster: Cluster, handlers: ExceptionHandlers, records: Iterable[ProducedRecord], **words: str
+) -> None:
+    """Write records as the sink of a topology does."""
+    builder = StreamsBuilder()
+    builder.stream("in").to("small")
+    settings = TaskSettings("app", exception_handlers=handlers)
+    layout = lay_out([Application(builder.build(), settings)], {"in": 1})
+    given = {"kafka.bootstrap.servers": cluster.bootstrap, "includetimestamp": "true", **words}
+    sink = PipelineSink(SparkOptions(given, Use.WRITE), ship(layout, 1))
+    envelopes = Outbox(layout, Slots(layout.task_count, 1), 0).envelopes(0, list(records))
+    message = sink.write(iter([as_arrow(envelopes)]))
+    sink.commit([message], 0)
+
+
+def _record(topic: str, key: bytes, value: bytes) -> ProducedRecord:
+    return ProducedRecord(topic, key, value, EPOCH, (("h", b"x"),))
+
+
+def _rows(cluster: Cluster, topic: str) -> list[dict[str, Any]]:
+    columns = ("key", "value", "headers")
+    return list(read_table(topic, bootstrap=cluster.bootstrap, columns=columns).to_pylist())
+
+
+RECORDS = [_record("small", b"%d" % n, b"x" * (2000 if n % 10 == 3 else 5)) for n in range(40)]
+
+
+@pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once"])
+def test_a_record_that_is_too_large_is_left_out(cluster: Cluster, guarantee: str) -> None:
+    """All others are written; dead letters are the records, with what was said of them."""
+    handlers = ExceptionHandlers(production=GOES_ON, dead_letter_queue_topic_name="dead")
+    _write(cluster, handlers, RECORDS, processingguarantee=guarantee)
+    found = sorted(int(row["key"]) for row in _rows(cluster, "small"))
+    assert found == [n for n in range(40) if n % 10 != 3]
+    letters = _rows(cluster, "dead")
+    assert sorted(int(row["key"]) for row in letters) == [3, 13, 23, 33]
+    assert {row["value"] for row in letters} == {b"x" * 2000}
+    told = {each["key"]: each["value"] for each in letters[0]["headers"]}
+    assert told["h"] == b"x"
+    assert b"small-" in told["__streams.errors.message"]
+    with cluster.admin() as brokers:
+        assert list_open(brokers, "") == []
+
+
+def test_without_a_dead_letter_topic_it_is_gone(cluster: Cluster) -> None:
+    """The handler has told it to the log."""
+    _write(cluster, ExceptionHandlers(production=GOES_ON), RECORDS)
+    assert len(_rows(cluster, "small")) == 36
+    assert _rows(cluster, "dead") == []
+
+
+def test_by_default_it_ends_the_application(cluster: Cluster) -> None:
+    """The error says what the broker said."""
+    with pytest.raises(ApiError, match=r"small-\d refuses.*max\.message\.bytes"):
+        _write(cluster, ExceptionHandlers(), RECORDS)
+
+
+def test_records_of_a_topic_that_cannot_be_are_left_out(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A function may name a topic that no cluster has; the others go their way."""
+    handlers = ExceptionHandlers(production=GOES_ON, dead_letter_queue_topic_name="dead")
+    wrong = [_record("no topic!", b"w", b"1"), _record("no topic!", b"w", b"2")]
+    _write(cluster, handlers, [*wrong, _record("small", b"k", b"v")])
+    assert [row["value"] for row in _rows(cluster, "small")] == [b"v"]
+    assert [row["value"] for row in _rows(cluster, "dead")] == [b"1", b"2"]
+
+
+def test_a_dead_letter_that_is_refused_ends_the_application(cluster: Cluster) -> None:
+    """There is nowhere left to put it."""
+    handlers = ExceptionHandlers(production=GOES_ON, dead_letter_queue_topic_name="small")
+    with pytest.raises(ApiError, match=r"small-\d refuses"):
+        _write(cluster, handlers, RECORDS)
+
+
+class _Failing(DefaultProductionExceptionHandler):
+    def handle_error(self, context: Any, record: Any, error: Any) -> Any:
+        assert (context.topic, context.offset, context.source_raw_value) == (None, -1, b"1")
+        return super().handle_error(context, record, error)
+
+
+def test_the_handler_knows_the_record_and_no_source(cluster: Cluster) -> None:
+    """Far from where it was read."""
+    handlers = ExceptionHandlers(production=_Failing())
+    with pytest.raises(ApiError, match="no topic!"):
+        _write(cluster, handlers, [_record("no topic!", b"w", b"1")])

@@ -1,0 +1,70 @@
+"""The topics of an application's own have Kafka's names and settings."""
+
+import pytest
+
+from ottla.streams import Serdes, Stores, StreamsBuilder, TimeWindows
+from ottla.streams.model.names import is_internal
+from ottla.streams.spark.layout.internal_topics import (
+    changelog_config,
+    internal_topics,
+    latest_changes,
+)
+from ottla.streams.spark.layout.layout import Application, lay_out
+from ottla.streams.task.task import ProducedRecord, TaskSettings
+
+_TEXT = Serdes.string()
+
+
+def test_each_logged_store_has_a_changelog_of_a_partition_a_task() -> None:
+    """Compacted; that of a window store also goes with time."""
+    builder = StreamsBuilder()
+    words = builder.stream("words", key=_TEXT, value=_TEXT)
+    words.group_by_key().count("all")
+    words.group_by_key().windowed_by(TimeWindows.of_size_with_no_grace(1000)).count("windows")
+    application = Application(builder.build(), TaskSettings("app"), keeps_changelogs=True)
+    found = {each.name: each for each in internal_topics(lay_out([application], {"words": 3}))}
+    assert set(found) == {"app-all-changelog", "app-windows-changelog"}
+    assert {each.partitions for each in found.values()} == {3}
+    assert found["app-all-changelog"].config == {"cleanup.policy": "compact"}
+    assert found["app-windows-changelog"].config["cleanup.policy"] == "compact,delete"
+
+
+def test_windows_are_kept_a_day_longer_than_their_store_keeps_them() -> None:
+    """Kafka's windowstore.changelog.additional.retention.ms."""
+    config = changelog_config(Stores.window("store", 5000, 1000))
+    assert config["retention.ms"] == str(5000 + 86_400_000)
+
+
+def test_a_micro_batch_logs_the_last_change_of_a_key() -> None:
+    """In the task's partition; what goes elsewhere is left as it is."""
+    rows = [
+        ProducedRecord("out", b"a", b"1", 0, ()),
+        ProducedRecord("log", b"a", b"1", 0, ()),
+        ProducedRecord("log", b"b", b"1", 1, ()),
+        ProducedRecord("log", b"a", b"2", 2, ()),
+        ProducedRecord("out", b"a", b"2", 2, ()),
+    ]
+    expected = [
+        rows[0],
+        rows[2]._replace(partition=4),
+        rows[3]._replace(partition=4),
+        rows[4],
+    ]
+    assert latest_changes(rows, ["log"], 4) == expected
+
+
+@pytest.mark.parametrize(
+    ("topic", "expected"),
+    [
+        ("app-counts-changelog", True),
+        ("app-KSTREAM-AGGREGATE-STATE-STORE-0000000003-repartition", True),
+        ("app-KTABLE-FK-JOIN-SUBSCRIPTION-RESPONSE-0000000015-topic", True),
+        ("app-joined-subscription-registration-topic", True),
+        ("app-my-own-topic", False),
+        ("other-counts-changelog", False),
+        ("app", False),
+    ],
+)
+def test_internal_topics_are_known_by_their_names(topic: str, expected: bool) -> None:
+    """What a reset deletes; never a topic of somebody's own."""
+    assert is_internal(topic, "app") is expected

@@ -1,0 +1,122 @@
+"""Which tasks there are, in which stage they run, and where the records of a topic go."""
+
+import re
+
+import pytest
+
+from ottla.streams import Serdes, Stores, StreamsBuilder, Topology, TopologyError
+from ottla.streams.processor.api import Processor
+from ottla.streams.spark.layout.layout import Application, Feed, Layout, components, lay_out
+from ottla.streams.task.task import TaskSettings
+
+
+def _application(topology: Topology) -> Application:
+    return Application(topology, TaskSettings("app"))
+
+
+def _lay_out(builder: StreamsBuilder, **topics: int) -> Layout:
+    return lay_out([_application(builder.build())], topics)
+
+
+def test_what_keeps_nothing_runs_where_topics_are_read() -> None:
+    """A new key leads to the next stage by a shuffle of as many partitions as the topic has."""
+    builder = StreamsBuilder()
+    builder.stream("words").group_by(lambda value: value).count("counts")
+    layout = _lay_out(builder, words=3)
+    assert [(kind.level, kind.partitions, kind.first_task) for kind in layout.kinds] == [
+        (0, 3, 0),
+        (1, 3, 3),
+    ]
+    assert layout.shuffled == {"app-counts-repartition": 1}
+    assert layout.created == {}
+    assert layout.kind_of(2) is layout.kinds[0]
+    assert layout.kind_of(3) is layout.kinds[1]
+
+
+def test_stages_follow_each_other() -> None:
+    """Each aggregation of another key is a stage later."""
+    builder = StreamsBuilder()
+    counted = builder.stream("words").group_by_key().count()
+    counted.group_by(lambda key, value: (value, key)).count()
+    assert [kind.level for kind in _lay_out(builder, words=1).kinds] == [1, 2]
+
+
+def test_a_topic_that_leads_back_is_on_the_broker() -> None:
+    """Of a foreign-key join only the answers are; they go to the partition that asked."""
+    builder = StreamsBuilder()
+    orders, users = builder.table("orders"), builder.table("users")
+    orders.join(users, lambda value: value, lambda one, two: one).to_stream().to("out")
+    layout = _lay_out(builder, orders=2, users=3)
+    assert [(kind.level, kind.partitions) for kind in layout.kinds] == [(1, 2), (2, 3)]
+    (answers,) = layout.created
+    assert answers.endswith("-subscription-response-topic") or "RESPONSE" in answers
+    assert layout.created[answers] == 2
+    (asked,) = layout.shuffled
+    assert asked != answers
+    assert layout.routes_of(answers)[0].kind == 0
+
+
+def test_topics_of_different_partition_counts_meet_by_key() -> None:
+    """Where Kafka refuses, all of them are sent to the task of their key."""
+    builder = StreamsBuilder()
+    builder.stream("clicks").join(builder.table("users"), lambda one, two: one).to("out")
+    assert _lay_out(builder, clicks=2, users=2).routes["users"][0].feed is Feed.BY_PARTITION
+    layout = _lay_out(builder, clicks=2, users=4)
+    assert {route.feed for routes in layout.routes.values() for route in routes} == {Feed.BY_KEY}
+    assert layout.kinds[0].partitions == 4
+
+
+def test_a_checkpoint_keeps_its_tasks_when_topics_grow() -> None:
+    """What reads them from outside, and what comes behind; what was asked for is not the checkpoint's to say."""
+    builder = StreamsBuilder()
+    builder.stream(re.compile("words-.*")).group_by(lambda value: value).count("counts")
+    builder.stream("lines").repartition(number_of_partitions=5).to("out")
+    application = _application(builder.build())
+    before = lay_out([application], {"words-a": 2, "lines": 2})
+    claimed = [kind.partitions for kind in before.kinds]
+    grown = {"words-a": 4, "words-b": 3, "lines": 4}
+    after = lay_out([application], grown, claimed=claimed)
+    assert [kind.partitions for kind in after.kinds] == claimed
+    assert [kind.partitions for kind in lay_out([application], grown).kinds] != claimed
+
+
+class _Plain(Processor[str, str, str, str]):
+    """Might ask for any global store."""
+
+
+def test_global_topics_go_to_every_task_that_may_read_them() -> None:
+    """To joins with the global table and to processors, not to what cannot see it."""
+    builder = StreamsBuilder()
+    places = builder.global_table("places")
+    builder.stream("joined").join(places, lambda value: value, lambda one, two: one).to("out")
+    builder.stream("processed").process(_Plain).to("out-two")
+    builder.stream("mapped").map_values(str).to("out-three")
+    layout = _lay_out(builder, places=1, joined=1, processed=1, mapped=1)
+    assert {layout.kinds[route.kind].level for route in layout.routes["places"]} == {1}
+    assert len(layout.routes["places"]) == 2
+    assert [kind.level for kind in layout.kinds] == [1, 1, 0]
+
+
+def test_a_processor_without_store_has_tasks_of_its_own() -> None:
+    """It may count in its fields, and schedule."""
+    builder = StreamsBuilder()
+    builder.stream("words").process(_Plain).to("out")
+    assert _lay_out(builder, words=1).levels == 1
+
+
+def test_parts_that_nothing_connects_are_queries_of_their_own() -> None:
+    """Internal topics and stores connect."""
+    builder = StreamsBuilder()
+    builder.stream("a").to("out-a")
+    builder.stream("b").group_by(lambda value: value).count().to_stream().to("out-b")
+    builder.add_state_store(Stores.key_value("unused", Serdes.string(), Serdes.string()))
+    parts = components(_application(builder.build()))
+    assert [len(part.topology.subtopologies()) for part in parts] == [1, 2]
+
+
+def test_a_topic_that_is_missing_is_named() -> None:
+    """Patterns may match nothing yet; names may not."""
+    builder = StreamsBuilder()
+    builder.stream("words").to("out")
+    with pytest.raises(TopologyError, match="topic words is read and is not there"):
+        _lay_out(builder, other=1)

@@ -1,0 +1,88 @@
+"""Avro values as rows, and the schema of columns, without Spark."""
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import types
+from pyspark.sql.pandas.types import to_arrow_type
+
+from ottla.base.errors import ConfigError
+from ottla.streams.model.errors import SerializationError
+from ottla.streams.serdes import Serde, Serdes
+from ottla.streams.serdes.avro import avro_reader
+from ottla.streams.spark.pipelines.avro import _record, _rows
+from ottla.testing.schema_registry import FakeSchemaRegistry
+
+_SCHEMA = {"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}
+
+
+def _kind(columns: types.StructType) -> pa.DataType:
+    whole = [types.StructField("ok", types.BooleanType()), types.StructField("row", columns)]
+    return to_arrow_type(types.StructType(whole), timezone="UTC")
+
+
+_A = types.StructType([types.StructField("a", types.IntegerType())])
+
+
+def test_bad_values_fail_or_are_marked() -> None:
+    """What is no Avro, and what does not fit the columns; a tombstone is a row of nulls."""
+    serde: Serde[Any] = Serdes.avro(_SCHEMA)
+    values = [serde.to_bytes({"a": 1}), None, b"", serde.to_bytes({"a": 2})]
+    found = _rows(values, serde.deserialize, _kind(_A), skips=True).to_pylist()
+    assert [each["ok"] for each in found] == [True, True, False, True]
+    assert [each["row"] for each in found] == [{"a": 1}, None, None, {"a": 2}]
+    with pytest.raises(SerializationError, match="bad_records: skip leaves such out"):
+        _rows(values, serde.deserialize, _kind(_A), skips=False)
+    text = types.StructType([types.StructField("a", types.StringType())])
+    with pytest.raises(SerializationError, match="no Avro of these columns"):
+        _rows(values[:1], serde.deserialize, _kind(text), skips=False)
+
+
+def test_values_are_read_by_the_schema_that_they_name() -> None:
+    """Whatever version it is; columns that it does not have are null."""
+    registry = FakeSchemaRegistry()
+    wider = {**_SCHEMA, "fields": [*_SCHEMA["fields"], {"name": "b", "type": "string"}]}
+    values = [
+        Serdes.avro(schema, registry=registry).of("t", is_key=False).to_bytes(row)
+        for schema, row in ((_SCHEMA, {"a": 1}), (wider, {"a": 2, "b": "x"}))
+    ]
+    columns = types.StructType([*_A.fields, types.StructField("b", types.StringType())])
+    found = _rows(values, avro_reader(registry), _kind(columns), skips=False).to_pylist()
+    assert [each["row"] for each in found] == [{"a": 1, "b": None}, {"a": 2, "b": "x"}]
+
+
+def test_columns_have_an_avro_schema() -> None:
+    """Every type that Avro has, nested and null; others are refused with what to do."""
+    inner = types.StructType([types.StructField("x", types.DoubleType())])
+    columns = types.StructType(
+        [
+            types.StructField("text", types.StringType()),
+            types.StructField("number", types.LongType()),
+            types.StructField("day", types.DateType()),
+            types.StructField("time", types.TimestampType()),
+            types.StructField("price", types.DecimalType(10, 2)),
+            types.StructField("list", types.ArrayType(inner)),
+            types.StructField("map", types.MapType(types.StringType(), inner)),
+            types.StructField("inner", inner),
+        ]
+    )
+    serde: Serde[Any] = Serdes.avro(_record(columns, "value"))
+    row = {
+        "text": "x",
+        "number": 1,
+        "day": date(2026, 1, 1),
+        "time": datetime(2026, 1, 1, tzinfo=UTC),
+        "price": Decimal("1.25"),
+        "list": [{"x": 1.0}, None],
+        "map": {"k": {"x": 2.0}},
+        "inner": {"x": 3.0},
+    }
+    empty = dict.fromkeys(row)
+    for each in (row, empty):
+        assert serde.from_bytes(serde.to_bytes(each)) == each
+    wrong = types.StructType([types.StructField("v", types.VariantType())])
+    with pytest.raises(ConfigError, match="Avro has no type for v, which is variant"):
+        _record(wrong, "value")

@@ -1,0 +1,56 @@
+"""What users are told of a failed query."""
+
+from ottla.streams.spark.query import failures
+from ottla.streams.spark.query.failures import explain
+
+_OURS = failures.__file__
+_TEXT = f"""[STREAM_FAILED] Query [id = 1] terminated with exception: Job aborted. SQLSTATE: XXKST
+org.apache.spark.api.python.PythonException: [PYTHON_EXCEPTION] An exception was thrown: Traceback (most recent call last):
+  File "{_OURS}", line 12, in read
+    yield record
+  File "/home/me/app/flights.py", line 7, in delay
+    return value["delay"]
+           ~~~~~^^^^^^^^^
+  File "/usr/lib/python3.11/site-packages/pyspark/worker.py", line 3, in main
+    process()
+my.package.DelayError: no delay
+in this record
+ SQLSTATE: 38000
+\tat org.apache.spark.api.python.PythonRunner.read(PythonRunner.scala:1)
+\tat java.base/java.lang.Thread.run(Thread.java:1)
+"""
+
+
+def test_the_error_and_the_users_frames_are_left() -> None:
+    """Neither Java, nor Spark, nor this package; all lines of the message."""
+    assert explain(_TEXT).splitlines() == [
+        "DelayError: no delay",
+        "in this record",
+        '  File "/home/me/app/flights.py", line 7, in delay',
+        '    return value["delay"]',
+        "           ~~~~~^^^^^^^^^",
+    ]
+
+
+def test_of_a_chain_the_last_error_counts() -> None:
+    """It says what its cause means; ours have no frames of users."""
+    cause = (
+        'Traceback (most recent call last):\n  File "/a.py", line 1, in f\n    g()\nValueError: 1\n'
+    )
+    text = f"{cause}\nThe above exception was the direct cause\n\n{_TEXT}"
+    assert explain(text).startswith("DelayError: no delay\n")
+
+
+def test_what_did_not_happen_in_python_is_told_in_a_line() -> None:
+    """Spark's own errors keep their first line."""
+    text = "[CANNOT_LOAD] The checkpoint is gone. SQLSTATE: 42K03\n\tat org.apache.A.b(C.scala:1)\n"
+    assert explain(text) == "[CANNOT_LOAD] The checkpoint is gone."
+
+
+def test_what_the_client_says_is_a_sentence() -> None:
+    """Without the name of its class."""
+    text = (
+        "x\nTraceback (most recent call last):\n"
+        "ottla.client.errors.NotReachable: nothing listens on 127.0.0.1:1\n"
+    )
+    assert explain(text) == "nothing listens on 127.0.0.1:1"

@@ -1,0 +1,112 @@
+"""The counts of dropped records on their way from tasks to the driver."""
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from ottla.streams import StreamsBuilder
+from ottla.streams.spark.layout.envelopes import DROPPED_TOPIC, RECORDS, SINK, Slots
+from ottla.streams.spark.layout.layout import Application, Layout, lay_out
+from ottla.streams.spark.stages.dropped_counts import DroppedCounts
+from ottla.streams.spark.stages.tasks import Entry, Stage
+from ottla.streams.task.task import TaskSettings
+
+
+def _layout() -> Layout:
+    builder = StreamsBuilder()
+    builder.stream("words").group_by(lambda word: word or None).count()
+    return lay_out([Application(builder.build(), TaskSettings("app"))], {"words": 2})
+
+
+def _batch(*values: bytes | None) -> pa.RecordBatch:
+    row = {"partition": 1, "timestamp": 0, "key": None, "headers": None}
+    rows = [{**row, "offset": number, "value": each} for number, each in enumerate(values)]
+    return pa.RecordBatch.from_pylist(rows, schema=RECORDS)
+
+
+class _Pages(dict[str, bytes]):
+    """The pages of a task in memory."""
+
+    def put(self, name: str, page: bytes) -> None:
+        self[name] = page
+
+    def remove(self, name: str) -> None:
+        del self[name]
+
+
+def test_a_task_that_reads_topics_adds_the_count_of_each_batch(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The sink's envelope is without records; a batch of which nothing is dropped has none."""
+    layout = _layout()
+    entry = Entry(layout, Slots(layout.task_count, 2))
+    counts = []
+    for batch in (_batch(b'""', b'"a"', b'""'), _batch(b'"a"'), _batch(b'""')):
+        found = [each for each in entry.take("words", 1, batch) if each.topic == DROPPED_TOPIC]
+        counts.append([(each.task, each.origin, each.sequence, each.records) for each in found])
+    assert counts == [[(SINK, 1, 2, b"")], [], [(SINK, 1, 1, b"")]]
+
+
+def test_a_stage_adds_the_count_of_a_task_and_carries_those_of_others() -> None:
+    """A null key in a repartition topic is dropped by the aggregation."""
+    layout = _layout()
+    slots = Slots(layout.task_count, 2)
+    entry, stage = Entry(layout, slots), Stage(layout, slots, 1, lambda: 0)
+    (dropped,) = entry.take("words", 1, _batch(b'""'))
+    assert list(stage.handle(dropped.slot, [dropped], _Pages())) == [dropped]
+    (arrived,) = entry.take("words", 1, _batch(b'"a"'))
+    alone = pa.RecordBatch.from_pylist(
+        [{"partition": 0, "offset": 0, "timestamp": 0, "key": None, "value": b'"a"'}],
+        schema=RECORDS,
+    )
+    sealed = stage._outbox.envelope(arrived.task, arrived.topic, arrived.origin, 0, alone)
+    (count,) = stage.handle(arrived.slot, [sealed], _Pages())
+    assert (count.topic, count.task, count.origin) == (DROPPED_TOPIC, SINK, arrived.task)
+    assert count.sequence == 1
+
+
+@dataclass
+class _Row:
+    counts: list[tuple[int, int]]
+
+    def json(self) -> str:
+        rows = [{"origin": origin, "sequence": count} for origin, count in self.counts]
+        return json.dumps({"dropped": rows})
+
+
+@dataclass
+class _Report:
+    batch: int
+    counts: list[tuple[int, int]] | None = None
+
+    def batchId(self) -> int:
+        return self.batch
+
+    def observedMetrics(self) -> dict[str, _Row]:
+        return {} if self.counts is None else {"ottla": _Row(self.counts)}
+
+
+@dataclass
+class _Query:
+    reports: list[_Report] = field(default_factory=list)
+
+    @property
+    def _jsq(self) -> Any:
+        return self
+
+    def recentProgress(self) -> list[_Report]:
+        return self.reports
+
+
+def test_the_driver_adds_up_the_counts_of_each_micro_batch_once() -> None:
+    """By Kafka's ids of tasks, which go on from query to query."""
+    counts, query = DroppedCounts(_layout(), first=3), _Query()
+    assert counts.take(query) == {}  # type: ignore[arg-type]
+    query.reports += [_Report(0), _Report(1, [(0, 2), (3, 5)])]
+    assert counts.take(query) == {"3_0": 2, "4_1": 5}  # type: ignore[arg-type]
+    assert counts.take(query) == {"3_0": 2, "4_1": 5}  # type: ignore[arg-type]
+    query.reports = [query.reports[-1], _Report(2, []), _Report(3, [(0, 1)])]
+    assert counts.take(query) == {"3_0": 3, "4_1": 5}  # type: ignore[arg-type]

@@ -1,0 +1,222 @@
+"""Functions that are called one inside the other write what a task writes."""
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from ottla.streams import Branched, Serdes, StreamsBuilder
+from ottla.streams.model.errors import DeserializationError, SerializationError
+from ottla.streams.model.raw import TopicRecord
+from ottla.streams.settings.handlers import (
+    ExceptionHandlers,
+    LogAndContinueExceptionHandler,
+    LogAndContinueProductionExceptionHandler,
+)
+from ottla.streams.spark.layout.envelopes import RECORDS, topic_records
+from ottla.streams.spark.layout.layout import Application, Kind, lay_out
+from ottla.streams.spark.stages.fused import PlainTask
+from ottla.streams.task.task import Task, TaskSettings
+
+_TEXT = Serdes.string()
+_JSON: Any = Serdes.json()
+_GOES_ON = TaskSettings(
+    "app",
+    exception_handlers=ExceptionHandlers(
+        LogAndContinueExceptionHandler(), dead_letter_queue_topic_name=None
+    ),
+)
+
+
+def _all_steps(builder: StreamsBuilder) -> None:
+    stream = builder.stream("in", key=_TEXT, value=_JSON).filter(lambda v: v != 3)
+    stream.filter_not(lambda v: v == 4).map(lambda k, v: (f"{k}!", v)).to(
+        "a", key=_TEXT, value=_JSON
+    )
+    split = stream.select_key(lambda k, v: str(v)).split("by-")
+    split.branch(
+        lambda v: isinstance(v, int),
+        Branched.with_consumer(lambda s: s.to("a", key=_TEXT, value=_JSON)),
+    )
+    rest = split.default_branch("rest")["by-rest"]
+    flat = rest.flat_map(lambda k, v: [(k, v), (v, k)]).flat_map_values(lambda v: [v, None])
+    flat.peek(lambda k, v: None).to("b", key=_JSON, value=_JSON)
+    rest.merge(stream).map_values(lambda v: [v]).to("a", key=_JSON, value=_JSON)
+    stream.foreach(lambda v: None)
+
+
+def _kind(add: Callable[[StreamsBuilder], None], settings: TaskSettings) -> Kind:
+    builder = StreamsBuilder()
+    add(builder)
+    (kind,) = lay_out([Application(builder.build(), settings)], {"in": 1}).kinds
+    return kind
+
+
+def _batch(rows: list[TopicRecord]) -> pa.RecordBatch:
+    headers = [[{"key": k, "value": v} for k, v in each.headers] or None for each in rows]
+    columns = [
+        [0] * len(rows),
+        list(range(len(rows))),
+        [each.timestamp for each in rows],
+        [each.key for each in rows],
+        [each.value for each in rows],
+        headers,
+    ]
+    arrays = [pa.array(each, one.type) for each, one in zip(columns, RECORDS, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=RECORDS)
+
+
+def _fused(task: PlainTask, rows: list[TopicRecord]) -> dict[str, list[tuple[Any, ...]]]:
+    return {
+        made.topic: [
+            (place, each.key, each.value, each.timestamp, tuple(each.headers))
+            for place, each in zip(made.places.tolist(), topic_records(made.records), strict=True)
+        ]
+        for made in task.run("in", _batch(rows))
+    }
+
+
+def _taken(kind: Kind, rows: list[TopicRecord]) -> dict[str, list[tuple[Any, ...]]]:
+    found: dict[str, list[tuple[Any, ...]]] = {}
+    made: list[Any] = []
+    task = Task(kind.topology, kind.application.settings, made.append, lambda: 0)
+    for place, row in enumerate(rows):
+        made.clear()
+        task.add("in", row)
+        task.process_next()
+        for each in made:
+            told = (place, each.key, each.value, each.timestamp, tuple(each.headers))
+            found.setdefault(each.topic, []).append(told)
+    return found
+
+
+def _rows(chance: random.Random, count: int) -> list[TopicRecord]:
+    values = (None, b"1", b"3", b"4", b'"x"', b"[]", b"{", b"\xff")
+    keys = (None, b"k", b"\xff", b"")
+    headers = ((), (("h", b"1"), ("h", None)))
+    return [
+        TopicRecord(
+            chance.choice(keys), chance.choice(values), chance.randrange(99), chance.choice(headers)
+        )
+        for _ in range(count)
+    ]
+
+
+def test_functions_write_what_a_task_writes() -> None:
+    """Every step, to two topics; records that no serde reads in between; batch after batch."""
+    chance = random.Random(7)
+    kind = _kind(_all_steps, _GOES_ON)
+    task = PlainTask(kind, lambda: 0)
+    assert task._chains
+    for count in (0, 1, 5, 200):
+        rows = _rows(chance, count)
+        assert _fused(task, rows) == _taken(kind, rows)
+
+
+def test_a_record_that_cannot_be_read_ends_it() -> None:
+    """With the task's own error, which names the record."""
+    task = PlainTask(_kind(_all_steps, TaskSettings("app")), lambda: 0)
+    rows = [TopicRecord(b"k", each, 1) for each in (b"1", b"{")]
+    with pytest.raises(DeserializationError, match="in-0 at offset 1"):
+        _fused(task, rows)
+
+
+_SKIPS = TaskSettings(
+    "app",
+    exception_handlers=ExceptionHandlers(
+        LogAndContinueExceptionHandler(), production=LogAndContinueProductionExceptionHandler()
+    ),
+)
+
+
+def _json_rows(*values: bytes) -> list[TopicRecord]:
+    return [TopicRecord(b"k", each, 1) for each in values]
+
+
+def test_a_function_that_raises_is_called_once() -> None:
+    """Its error is what ends it, with a note of the record and the node; nothing behind that record is touched."""
+    seen: list[Any] = []
+
+    def divide(value: Any) -> Any:
+        seen.append(value)
+        return 12 // value
+
+    def add(builder: StreamsBuilder) -> None:
+        stream = builder.stream("in", key=_TEXT, value=_JSON).filter(lambda v: v != 9)
+        stream.map_values(divide, named="divide").to("out", key=_TEXT, value=_JSON)
+
+    task = PlainTask(_kind(add, TaskSettings("app")), lambda: 0)
+    assert task._chains
+    with pytest.raises(ZeroDivisionError) as caught:
+        _fused(task, _json_rows(b"1", b"9", b"0", b"3"))
+    assert seen == [1, 0]
+    (note,) = caught.value.__notes__
+    assert note.startswith("Raised at the record of topic in, partition 0, offset 2, in divide.")
+    assert caught.traceback[-1].path == Path(__file__)
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyError, RuntimeError, EOFError])
+def test_whatever_it_raises(error: type[Exception]) -> None:
+    """Also what serdes raise for what they do not take."""
+    seen: list[Any] = []
+
+    def fail(key: Any, value: Any) -> None:
+        seen.append(value)
+        raise error("mine")
+
+    def add(builder: StreamsBuilder) -> None:
+        builder.stream("in", key=_TEXT, value=_JSON).foreach(fail, named="told")
+
+    task = PlainTask(_kind(add, _SKIPS), lambda: 0)
+    with pytest.raises(error, match="mine") as caught:
+        _fused(task, _json_rows(b"1"))
+    assert seen == [1]
+    assert "offset 0, in told." in caught.value.__notes__[0]
+
+
+def test_a_result_that_cannot_be_written_is_left_out_and_nothing_is_called_again() -> None:
+    """What else came of its record is written."""
+    seen: list[Any] = []
+
+    def add(builder: StreamsBuilder) -> None:
+        stream = builder.stream("in", key=_TEXT, value=_JSON).peek(lambda v: seen.append(v))
+        stream.to("text", key=_TEXT, value=_TEXT)
+        stream.to("all", key=_TEXT, value=_JSON)
+
+    kind = _kind(add, _SKIPS)
+    rows = _json_rows(b"1", b'"x"', b"{", b"2")
+    found = _fused(PlainTask(kind, lambda: 0), rows)
+    assert seen == [1, "x", 2]
+    assert found == _taken(kind, rows)
+    assert [place for place, *_ in found["text"]] == [1]
+    assert [place for place, *_ in found["all"]] == [0, 1, 3]
+
+
+def test_a_result_that_cannot_be_written_ends_it_at_its_place() -> None:
+    """With the record, the sink, and what to do."""
+
+    def add(builder: StreamsBuilder) -> None:
+        builder.stream("in", key=_TEXT, value=_JSON).to("text", key=_TEXT, value=_TEXT)
+
+    with pytest.raises(SerializationError) as caught:
+        _fused(PlainTask(_kind(add, TaskSettings("app")), lambda: 0), _json_rows(b'"x"', b"1"))
+    assert "the value of a record for text is not what" in str(caught.value)
+    assert (
+        "offset 1, in KSTREAM-SINK-0000000001. Give the sink the serdes"
+        in caught.value.__notes__[0]
+    )
+
+
+def test_functions_behind_a_record_that_cannot_be_read_are_not_called() -> None:
+    """As nothing comes of them."""
+    seen: list[Any] = []
+
+    def add(builder: StreamsBuilder) -> None:
+        builder.stream("in", key=_TEXT, value=_JSON).foreach(lambda v: seen.append(v))
+
+    with pytest.raises(DeserializationError):
+        _fused(PlainTask(_kind(add, TaskSettings("app")), lambda: 0), _json_rows(b"1", b"{", b"2"))
+    assert seen == [1]

@@ -1,0 +1,142 @@
+"""Keys in partitions that murmur2 would not choose are found, where topics meet by key."""
+
+import zlib
+from collections.abc import Callable
+
+import pyarrow as pa
+import pytest
+
+from ottla.streams import StreamsBuilder, TableJoined, Topology
+from ottla.streams.spark.layout.envelopes import RECORDS, Slots
+from ottla.streams.spark.layout.layout import Application, lay_out
+from ottla.streams.spark.stages.placement import SAMPLE, KeyPlacement
+from ottla.streams.spark.stages.tasks import Entry
+from ottla.streams.task.task import TaskSettings
+from ottla.wire.records.columnar_partitioner import murmur2
+from tests.streams.staged import STRINGS
+
+_KEYS = [b"customer-%d" % number for number in range(60)]
+_PARTITIONS = 3
+
+
+def _murmur2(key: bytes) -> int:
+    return (murmur2(key) & 0x7FFFFFFF) % _PARTITIONS
+
+
+def _crc32(key: bytes) -> int:
+    return zlib.crc32(key) % _PARTITIONS
+
+
+def _batch(partition: int, keys: list[bytes | None]) -> pa.RecordBatch:
+    count = len(keys)
+    columns = [[partition] * count, range(count), [0] * count, keys, [b"v"] * count, [None] * count]
+    arrays = [pa.array(each, field.type) for each, field in zip(columns, RECORDS, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=RECORDS)
+
+
+def _foreign_key_join(*first: str) -> Topology:
+    builder = StreamsBuilder()
+    tables = {topic: builder.table(topic) for topic in first or ("orders", "customers")}
+    orders, customers = tables["orders"], tables["customers"]
+    orders.join(customers, lambda order: order, lambda one, two: two).to_stream().to("out")
+    return builder.build()
+
+
+def _with_partitioner() -> Topology:
+    builder = StreamsBuilder()
+    orders, customers = builder.table("orders"), builder.table("customers")
+    joined = orders.join(
+        customers,
+        lambda order: order,
+        lambda one, two: two,
+        TableJoined(other_partitioner=lambda topic, key, value, count: len(key) % count),
+    )
+    joined.to_stream().to("out")
+    return builder.build()
+
+
+def _repartitioned() -> Topology:
+    builder = StreamsBuilder()
+    customers = builder.stream("customers").repartition().to_table()
+    joined = builder.table("orders").join(customers, lambda order: order, lambda one, two: two)
+    joined.to_stream().to("out")
+    return builder.build()
+
+
+def _counted() -> Topology:
+    builder = StreamsBuilder()
+    for topic in ("orders", "customers"):
+        builder.stream(topic).group_by_key().count().to_stream().to("out")
+    return builder.build()
+
+
+def _merged() -> Topology:
+    builder = StreamsBuilder()
+    builder.stream(["orders", "customers"]).group_by_key().count().to_stream().to("out")
+    return builder.build()
+
+
+def _read(
+    topology: Topology, place: Callable[[bytes], int], counts: dict[str, int] | None = None
+) -> KeyPlacement:
+    """Read both topics, whose keys are placed by a function."""
+    partitions = counts or {"orders": _PARTITIONS, "customers": _PARTITIONS}
+    layout = lay_out([Application(topology, TaskSettings("app", STRINGS))], partitions)
+    found = KeyPlacement()
+    entry = Entry(layout, Slots(layout.task_count, 2), found)
+    for topic in partitions:
+        for partition in range(_PARTITIONS):
+            keys: list[bytes | None] = [key for key in _KEYS if place(key) == partition]
+            list(entry.take(topic, partition, _batch(partition, keys)))
+    return found
+
+
+@pytest.mark.parametrize("order", [("orders", "customers"), ("customers", "orders")])
+def test_the_right_table_of_a_foreign_key_join_is_checked(
+    order: tuple[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Keys that librdkafka's default placed are counted; one warning names the topic and both remedies."""
+    found = _read(_foreign_key_join(*order), _crc32)
+    # Rows of the left table may be in any partition: answers go to the partition that asked.
+    assert set(found.checked) == {"customers"}
+    assert 0 < found.misplaced["customers"] < found.checked["customers"] <= 3 * SAMPLE
+    (warning,) = caplog.messages
+    assert "Topic customers" in warning
+    assert "'partitioner': 'murmur2_random'" in warning
+    assert "builder.stream('customers').repartition()" in warning
+
+
+@pytest.mark.parametrize(
+    ("topology", "checked"),
+    [
+        (_foreign_key_join(), {"customers"}),
+        (_merged(), {"orders", "customers"}),
+        (_repartitioned(), set()),
+        (_counted(), set()),
+        (_with_partitioner(), set()),
+    ],
+    ids=["foreign key", "merged", "repartitioned", "alone", "a partitioner of its own"],
+)
+def test_keys_that_murmur2_placed_are_no_news(
+    topology: Topology, checked: set[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Topics that meet no other, that are repartitioned or have a partitioner of their own are not checked."""
+    found = _read(topology, _murmur2)
+    assert set(found.checked) == checked
+    assert not found.misplaced
+    assert not caplog.messages
+
+
+def test_topics_of_different_partition_counts_are_not_checked() -> None:
+    """Their records go to the task of their key, wherever they are."""
+    found = _read(_merged(), _crc32, {"orders": _PARTITIONS, "customers": _PARTITIONS + 1})
+    assert not found.checked
+
+
+def test_records_without_a_key_are_in_any_partition() -> None:
+    """They are not counted; neither are keys that are too long to be hashed for a check."""
+    found = KeyPlacement()
+    for partition in range(_PARTITIONS):
+        found.check("in", partition, pa.array([None, b"k" * 2000], pa.binary()), _PARTITIONS)
+    assert not found.misplaced
+    assert not found.checked["in"]

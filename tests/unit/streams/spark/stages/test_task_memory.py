@@ -1,0 +1,71 @@
+"""A task that is built anew goes on as the one before."""
+
+import threading
+from typing import Any
+
+from ottla.streams import Processor, PunctuationType, Record, Serdes, Stores, Topology
+from ottla.streams.processor.api import Cancellable
+from ottla.streams.spark.stages.task_memory import TaskMemory
+from ottla.streams.stores.builders import DefaultSerdes
+from ottla.streams.task.task import ProducedRecord, Task, TaskSettings, TopicRecord
+
+_TEXT = Serdes.string()
+_SETTINGS = TaskSettings("app", DefaultSerdes(_TEXT, _TEXT))
+
+
+class _Counter(Processor[str, str, str, str]):
+    """Has fields of many kinds, and punctuators."""
+
+    stores = (Stores.key_value("seen", _TEXT, _TEXT),)
+    ticking: Cancellable
+
+    def init(self, context: Any) -> None:
+        """Set up."""
+        super().init(context)
+        self.seen = context.store("seen")
+        self.values: list[str] = []
+        self.lock = threading.Lock()
+        self.late: Cancellable | None = None
+        self.ticking = context.schedule(10, PunctuationType.STREAM_TIME, self.tick)
+
+    def tick(self, now: int) -> None:
+        """Tell all values."""
+        self.context.forward(Record("tick", ".".join(self.values), now))
+
+    def process(self, record: Record[str, str]) -> None:
+        """Keep a value; some of them change the punctuators."""
+        self.values.append(record.value)
+        if record.value == "stop":
+            self.ticking.cancel()
+        if record.value == "late":
+            self.late = self.context.schedule(5, PunctuationType.STREAM_TIME, self.tick)
+
+
+def _topology() -> Topology:
+    topology = Topology().add_source("Source", "in").add_processor("Count", _Counter, "Source")
+    return topology.add_sink("Sink", "out", "Count")
+
+
+def _values(values: list[tuple[str, int]], *, anew: bool) -> list[ProducedRecord]:
+    """Take records in one task, or in a task a record."""
+    produced: list[ProducedRecord] = []
+    task, remembered = None, None
+    for number, (value, time) in enumerate(values):
+        if task is None or anew:
+            task = Task(_topology(), _SETTINGS, produced.append, lambda: 0)
+            memory = TaskMemory(task)
+            if remembered is not None:
+                memory.recall(remembered)
+        task.add("in", TopicRecord(b"k", value.encode(), time, (), 0, number))
+        while task.process_next():
+            task.punctuate_stream_time()
+        remembered = memory.remember()
+    return [each for each in produced if each.topic == "out"]
+
+
+def test_fields_and_punctuators_go_on() -> None:
+    """Those of `init`, those made later, and what was cancelled; locks are made anew."""
+    values = [("a", 3), ("b", 14), ("late", 15), ("c", 21), ("stop", 26), ("d", 50)]
+    expected = _values(values, anew=False)
+    assert len(expected) == 7
+    assert _values(values, anew=True) == expected

@@ -1,0 +1,57 @@
+"""Which ranges of offsets a pipeline's tasks read."""
+
+from typing import Any
+
+from pyspark.sql.streaming.datasource import ReadMaxRows
+
+from ottla.streams.spark.connector.options import SparkOptions, Use
+from ottla.streams.spark.connector.ranges import OffsetRange
+from ottla.streams.spark.stages.topology_source import PipelineReader, Reading, bundle
+from ottla.testing.cluster import Cluster
+from tests.unit.streams.spark.rows import write
+
+
+def test_ranges_are_spread_by_size() -> None:
+    """Small ones together, those of a partition in their order."""
+    ranges = [OffsetRange("t", n, 0, size) for n, size in enumerate((10, 900, 20, 30))]
+    ranges.append(OffsetRange("t", 0, 10, 15))
+    assert bundle(ranges, 2) == [
+        (ranges[1],),
+        (ranges[0], ranges[4], ranges[2], ranges[3]),
+    ]
+
+
+def test_there_are_no_empty_bundles() -> None:
+    """A task that reads nothing is none."""
+    assert bundle([OffsetRange("t", 0, 0, 5)], 4) == [(OffsetRange("t", 0, 0, 5),)]
+    assert bundle([], 4) == []
+
+
+def test_a_stream_does_not_get_ahead_of_a_table_while_much_waits(ottla_cluster: Cluster) -> None:
+    """Micro-batches go from moment to moment: a table that was written before is read before."""
+    cluster = ottla_cluster
+    for topic in ("stream", "table"):
+        cluster.create_topic(topic, partitions=2)
+    for partition in (0, 1):
+        write(cluster, "table", partition, 300)
+        write(cluster, "stream", partition, 100, first=300)
+    write(cluster, "table", 0, 50, first=400)
+    told: Any = None
+    given = {
+        "bootstrap": cluster.bootstrap,
+        "subscribe": "stream,table",
+        "startingOffsets": "earliest",
+    }
+    reader = PipelineReader(SparkOptions(given, Use.STREAM_READ), Reading(told))
+    position, seen = reader.initialOffset(), []
+    while True:
+        end = reader.latestOffset(position, ReadMaxRows(200))
+        if end == position:
+            break
+        position = end
+        seen.append({topic: sum(offsets.values()) for topic, offsets in end.items()})
+    reader.stop()
+    assert seen[-1] == {"stream": 200, "table": 650}
+    assert len(seen) < 10
+    assert all(each["table"] >= 600 for each in seen if each["stream"])
+    assert all(each["stream"] == 200 for each in seen if each["table"] > 600)

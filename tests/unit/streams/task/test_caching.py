@@ -1,0 +1,143 @@
+"""The record cache: of several updates of a key the last one goes on, when the task commits."""
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ottla.streams import (
+    Materialized,
+    Processor,
+    Record,
+    Serdes,
+    Stores,
+    StreamsBuilder,
+    Topology,
+    TopologyTestDriver,
+)
+from ottla.streams.task.task import TaskSettings
+
+_STRING, _LONG = Serdes.string(), Serdes.long()
+
+
+def _counts(kept: Materialized[Any, Any]) -> Topology:
+    builder = StreamsBuilder()
+    stream = builder.stream("in", key=_STRING, value=_STRING)
+    stream.group_by_key().count(kept).to_stream().to("out", key=_STRING, value=_LONG)
+    return builder.build()
+
+
+def _driver(
+    topology: Topology, *, max_bytes: int = 1 << 20, interval_ms: int = 100
+) -> TopologyTestDriver:
+    settings = TaskSettings(
+        "app", statestore_cache_max_bytes=max_bytes, commit_interval_ms=interval_ms
+    )
+    return TopologyTestDriver(topology, settings=settings)
+
+
+def _pipe(driver: TopologyTestDriver, keys: str) -> None:
+    driver.create_input_topic("in", _STRING, _STRING).pipe_key_value_list(
+        [(key, "x") for key in keys], 0
+    )
+
+
+def _written(driver: TopologyTestDriver, topic: str = "out") -> list[Any]:
+    return driver.create_output_topic(topic, _STRING, _LONG).read_key_values_to_list()
+
+
+def test_updates_wait_for_a_commit() -> None:
+    """The store answers at once; the topic and the changelog hear the last value of each key."""
+    with _driver(_counts(Materialized.as_("counts"))) as driver:
+        _pipe(driver, "aabab")
+        assert driver.get_state_store("counts").get("a").value == 3
+        assert not driver.produced_topic_names
+        driver.advance_wall_clock_time(100)
+        # The key that was updated last comes last.
+        assert _written(driver) == [("a", 3), ("b", 2)]
+        assert _written(driver, "app-counts-changelog") == [("a", 3), ("b", 2)]
+        driver.commit()
+        assert not _written(driver)
+
+
+def test_a_table_without_a_cache_emits_every_update() -> None:
+    """So Kafka's withCachingDisabled."""
+    with _driver(_counts(Materialized.as_("counts").with_caching_disabled())) as driver:
+        _pipe(driver, "aa")
+        assert _written(driver) == [("a", 1), ("a", 2)]
+
+
+def test_a_full_cache_writes_early() -> None:
+    """The room is shared; what does not fit goes on before the commit."""
+    with _driver(_counts(Materialized.as_("counts")), max_bytes=250) as driver:
+        _pipe(driver, "aab")
+        assert not _written(driver)
+        _pipe(driver, "c")
+        assert _written(driver) == [("a", 2), ("b", 1), ("c", 1)]
+
+
+def test_what_came_and_went_between_two_commits_is_not_heard_of() -> None:
+    """A key that was there at the last commit is taken out with a tombstone."""
+    builder = StreamsBuilder()
+    table = builder.table("in", key=_STRING, value=_STRING, materialized="table")
+    table.to_stream().to("out", key=_STRING, value=_STRING)
+    with _driver(builder.build()) as driver:
+        topic = driver.create_input_topic("in", _STRING, _STRING)
+        topic.pipe_key_value_list([("a", "x"), ("a", None), ("b", "y")], 0)
+        driver.commit()
+        topic.pipe_key_value_list([("b", "z"), ("b", None)], 0)
+        driver.commit()
+        found = driver.create_output_topic("out", _STRING, _STRING).read_key_values_to_list()
+    assert found == [("b", "y"), ("b", None)]
+
+
+def test_a_processor_may_ask_for_a_commit_and_for_a_cached_store() -> None:
+    """The changelog of a cached store hears of a key once."""
+
+    class Counting(Processor[Any, Any, Any, Any]):
+        stores = (Stores.key_value("seen", _STRING, _LONG).with_caching_enabled(),)
+
+        def process(self, record: Record[Any, Any]) -> None:
+            seen = self.context.store("seen")
+            seen.put(record.key, (seen.get(record.key) or 0) + 1)
+            if record.key == "c":
+                self.context.commit()
+
+    topology = Topology().add_source("s", "in", key=_STRING, value=_STRING)
+    topology.add_processor("p", Counting, "s")
+    with _driver(topology) as driver:
+        _pipe(driver, "aaba")
+        assert not driver.produced_topic_names
+        _pipe(driver, "c")
+        assert _written(driver, "app-seen-changelog") == [("b", 1), ("a", 3), ("c", 1)]
+
+
+@given(st.lists(st.sampled_from("abcC"), max_size=30))
+def test_a_cache_changes_what_is_told_never_what_is_true(keys: list[str]) -> None:
+    """With commits anywhere (C), regrouped counts end up as without a cache."""
+    builder = StreamsBuilder()
+    counts = builder.stream("in", key=_STRING, value=_STRING).group_by_key().count("counts")
+    by_count = counts.group_by(lambda key, count: (str(count), key), key=_STRING, value=_STRING)
+    by_count.count("by-count").to_stream().to("out", key=_STRING, value=_LONG)
+    topology = builder.build()
+    with _driver(topology) as cached, TopologyTestDriver(topology) as plain:
+        for key in keys:
+            if key == "C":
+                cached.commit()
+            else:
+                _pipe(cached, key)
+                _pipe(plain, key)
+        # The second one lets go on what came back through the repartition topic.
+        cached.commit()
+        cached.commit()
+        stores = [dict(each.get_state_store("by-count").all()) for each in (cached, plain)]
+        assert _values(stores[0]) == _values(stores[1])
+        ends = [
+            {key: count for key, count in _written(each) if count is not None}
+            for each in (cached, plain)
+        ]
+        assert {k: v for k, v in ends[1].items() if v} == {k: v for k, v in ends[0].items() if v}
+
+
+def _values(entries: dict[str, Any]) -> dict[str, int]:
+    return {key: entry.value for key, entry in entries.items() if entry.value}

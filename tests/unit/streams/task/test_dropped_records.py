@@ -1,0 +1,225 @@
+"""Records that are dropped are counted as Kafka's dropped-records, and logged at a limited rate."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ottla.streams import (
+    ExceptionHandlers,
+    JoinWindows,
+    LogAndContinueExceptionHandler,
+    LogAndSkipOnInvalidTimestamp,
+    Materialized,
+    SessionWindows,
+    SlidingWindows,
+    Stores,
+    StreamsBuilder,
+    TopologyTestDriver,
+)
+from ottla.streams.model.raw import TopicRecord
+from ottla.streams.model.windows import TimeWindows
+from ottla.streams.settings.handlers import LogAndContinueProcessingExceptionHandler
+from ottla.streams.task.task import TaskSettings
+
+_Piped = tuple[str | None, Any, int]
+
+
+def _dropped(driver: TopologyTestDriver) -> dict[str, float]:
+    return {each.name: metric.metric_value for each, metric in driver.metrics().items()}
+
+
+def _drops(build: Callable[[StreamsBuilder], object], *piped: _Piped, **settings: Any) -> float:
+    """Return how many records a topology drops of what is piped into its topic `in`."""
+    builder = StreamsBuilder()
+    build(builder)
+    with TopologyTestDriver(builder.build(), TaskSettings("app", **settings)) as driver:
+        topic = driver.create_input_topic("in")
+        for key, value, timestamp in piped:
+            topic.pipe_input(key, value, timestamp)
+        return _dropped(driver)["dropped-records-total"]
+
+
+def _group(builder: StreamsBuilder) -> Any:
+    return builder.stream("in").group_by_key()
+
+
+def _versioned(builder: StreamsBuilder) -> None:
+    supplier = Stores.persistent_versioned_key_value_store("kept", 10)
+    builder.table("in", materialized=Materialized.as_(supplier))
+
+
+def _fails(value: Any) -> Any:
+    raise ValueError(value)
+
+
+_LATE = (("a", 1, 100), ("a", 1, 5))
+_SETTINGS = {
+    "deserialization": {
+        "exception_handlers": ExceptionHandlers(deserialization=LogAndContinueExceptionHandler())
+    },
+    "processing": {
+        "exception_handlers": ExceptionHandlers(
+            processing=LogAndContinueProcessingExceptionHandler()
+        )
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("build", "piped", "dropped", "logged"),
+    [
+        (
+            lambda b: _group(b).count(),
+            [(None, 1, 0), ("a", None, 0)],
+            2,
+            "due to null key or value",
+        ),
+        (
+            lambda b: _group(b).windowed_by(TimeWindows.of_size_with_no_grace(10)).count(),
+            [(None, 1, 0)],
+            1,
+            "due to null key. ",
+        ),
+        (
+            lambda b: _group(b).windowed_by(TimeWindows.of_size_with_no_grace(10)).count(),
+            _LATE,
+            1,
+            "for expired window. topic=[in] partition=[0] offset=[1] timestamp=[5] window=[0,10] "
+            "expiration=[100] streamTime=[100] node=[KSTREAM-AGGREGATE-0000000002]",
+        ),
+        (
+            lambda b: (
+                _group(b).windowed_by(TimeWindows.of_size_with_no_grace(10).advance_by(5)).count()
+            ),
+            [("a", 1, 100), ("a", 1, 7)],
+            2,
+            "for expired window",
+        ),
+        (
+            lambda b: (
+                _group(b).windowed_by(SlidingWindows.of_time_difference_with_no_grace(10)).count()
+            ),
+            _LATE,
+            1,
+            "for expired window",
+        ),
+        (
+            lambda b: (
+                _group(b).windowed_by(SessionWindows.of_inactivity_gap_with_no_grace(10)).count()
+            ),
+            _LATE,
+            1,
+            "for expired window",
+        ),
+        (lambda b: b.table("in"), [(None, 1, 0)], 1, "due to null key. "),
+        (_versioned, _LATE, 1, "for expired put"),
+        (
+            lambda b: b.stream("in").join(b.table("other"), max),
+            [(None, 1, 0), ("a", None, 0)],
+            2,
+            "due to null join key or value",
+        ),
+        (
+            lambda b: b.stream("in").join(
+                b.stream("other"), max, JoinWindows.of_time_difference_with_no_grace(10)
+            ),
+            [(None, 1, 0), ("a", None, 0)],
+            2,
+            "due to null key or value",
+        ),
+        (
+            lambda b: b.table("in").join(b.table("other"), lambda v: None, max),
+            [("a", 1, 0)],
+            1,
+            "due to null foreign key",
+        ),
+        (
+            lambda b: b.stream("in").group_by(lambda v: None).count(),
+            [("a", 1, 0)],
+            1,
+            "due to null key. topic=[in] partition=[0] offset=[0]",
+        ),
+        (
+            lambda b: b.stream("in", timestamp=LogAndSkipOnInvalidTimestamp).to("out"),
+            [("a", 1, -5)],
+            1,
+            "due to negative extracted timestamp. topic=[in] partition=[0] offset=[0] "
+            "extractedTimestamp=[-5]",
+        ),
+    ],
+)
+def test_a_dropped_record_is_counted_and_logged(
+    build: Any,
+    piped: list[_Piped],
+    dropped: int,
+    logged: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Every reason for which Kafka Streams counts a dropped record; the line is Kafka's."""
+    assert _drops(build, *piped) == dropped
+    assert f"Skipping record {logged}" in caplog.text
+
+
+@pytest.mark.parametrize("kind", ["processing"])
+def test_a_record_that_a_handler_leaves_out_is_counted(kind: str) -> None:
+    """The handler logs it, and the counter has it, as in Kafka."""
+    assert _drops(lambda b: b.stream("in").map_values(_fails), ("a", 1, 0), **_SETTINGS[kind]) == 1
+
+
+def test_a_record_that_cannot_be_read_is_counted() -> None:
+    """If the deserialization handler goes on."""
+    builder = StreamsBuilder()
+    builder.stream("in").to("out")
+    settings = TaskSettings("app", **_SETTINGS["deserialization"])
+    with TopologyTestDriver(builder.build(), settings) as driver:
+        driver.pipe("in", TopicRecord(b"{", b"{", 0))
+        assert _dropped(driver)["dropped-records-total"] == 1
+
+
+def test_nothing_is_dropped_of_an_outer_join_and_of_records_in_time() -> None:
+    """A record without a key is joined with nothing; the metrics exist all the same."""
+
+    def build(builder: StreamsBuilder) -> None:
+        windows = JoinWindows.of_time_difference_with_no_grace(10)
+        builder.stream("in").left_join(builder.stream("other"), lambda a, b: a, windows)
+
+    assert _drops(build, (None, 1, 0), ("a", 1, 5)) == 0
+
+
+def test_the_log_is_limited_and_the_counter_is_not(caplog: pytest.LogCaptureFixture) -> None:
+    """A node logs a reason once in ten seconds of the wall clock, and how many there were meanwhile."""
+    builder = StreamsBuilder()
+    builder.stream("in").group_by_key().count()
+    with TopologyTestDriver(builder.build()) as driver:
+        topic = driver.create_input_topic("in")
+        for _ in range(5):
+            topic.pipe_input(None, 1)
+        assert len(caplog.messages) == 1
+        driver.advance_wall_clock_time("10 s")
+        topic.pipe_input(None, 1)
+        assert len(caplog.messages) == 2
+        assert caplog.messages[1].endswith(
+            "offset=[5] node=[KSTREAM-AGGREGATE-0000000002] (4 more like it before)"
+        )
+        # Kafka's rate counts one window of 30 s as if it were over.
+        assert _dropped(driver) == {
+            "dropped-records-total": 6,
+            "dropped-records-rate": pytest.approx(6 / 30),
+        }
+        driver.advance_wall_clock_time("2 min")
+        assert _dropped(driver)["dropped-records-rate"] == 0
+
+
+def test_metrics_have_kafkas_names_and_tags() -> None:
+    """As `driver.metrics()` of TopologyTestDriver."""
+    builder = StreamsBuilder()
+    builder.stream("in").to("out")
+    with TopologyTestDriver(builder.build()) as driver:
+        name = next(iter(driver.metrics()))
+    assert name[:3] == (
+        "dropped-records-total",
+        "stream-task-metrics",
+        "The total number of dropped records",
+    )
+    assert dict(name.tags) == {"task-id": "0_0", "thread-id": "MainThread"}
