@@ -16,7 +16,7 @@ from ottla.wire.messages.describe_cluster import DescribeClusterRequest, Describ
 from ottla.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from ottla.wire.messages.metadata import MetadataRequest, MetadataResponse
 from ottla.wire.messages.produce import ProduceRequest, ProduceResponse
-from tests.unit.server.test_dispatch import Desk, handler, turn
+from tests.unit.server.transport.test_dispatch import Desk, handler, turn
 
 
 class Clock:

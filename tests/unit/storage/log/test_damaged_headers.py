@@ -15,9 +15,9 @@ from ottla.storage.directories.disk import LogDirectories
 from ottla.storage.log.log import Log
 from ottla.wire.records import batch
 from ottla.wire.records.batch import HEADER_SIZE
+from tests.unit.storage.world import START_MS, TOPIC_ID, World, make_batch, offsets, small_segments
 
 from .test_damage import fill
-from .world import START_MS, TOPIC_ID, World, make_batch, offsets, small_segments
 
 DAY_MS = 24 * 3_600_000
 
