@@ -1,7 +1,7 @@
 """The settings of one log, by the names of Kafka's topic options; an immutable value.
 
-Built from an option snapshot when a topic is created or altered. What the append path asks for every
-batch (is the topic compacted, must records be opened) is worked out once, here.
+Built from an option snapshot when a topic is created or altered. Properties that the append path
+needs for every batch (is the topic compacted, must records be read) are computed once, here.
 """
 
 import functools
@@ -20,11 +20,11 @@ _KEEP_CODEC = "producer"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogConfig:
-    """What a topic's options say about its logs; the defaults are Kafka's.
+    """The topic options that apply to a log; the defaults are Kafka's.
 
-    `strict_records` makes every append walk its records as Kafka does, where Ottla otherwise trusts
-    the checksum and the header (`trusts_headers`). `codec` is None where batches keep the producer's
-    codec; `codec_level` is None where the codec has no levels.
+    `strict_records` makes every append check its records as Kafka does; by default Ottla trusts the
+    checksum and the header (`trusts_headers`). `codec` is None if batches keep the producer's
+    codec; `codec_level` is None if the codec has no levels.
     """
 
     segment_bytes: int = 1024**3
@@ -60,7 +60,7 @@ class LogConfig:
     codec: int | None = field(init=False)
     codec_level: int | None = field(init=False)
     roll_ms: int = field(init=False)
-    # What `ottla.storage.log.validation` judges records by: equal values, equal verdicts.
+    # The settings that `ottla.storage.log.validation` depends on: equal values, equal verdicts.
     validation_options: tuple[object, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -75,7 +75,7 @@ class LogConfig:
         set_field(self, "codec", codec)
         levels = {GZIP: self.gzip_level, LZ4: self.lz4_level, ZSTD: self.zstd_level}
         set_field(self, "codec_level", None if codec is None else levels.get(codec))
-        # What stays in the last segment is not compacted.
+        # Records in the last segment are not compacted.
         lag_ms = self.max_compaction_lag_ms if compacted else LONG_MAX
         set_field(self, "roll_ms", min(self.segment_ms, lag_ms))
         set_field(
@@ -95,14 +95,16 @@ class LogConfig:
 
     @property
     def deletes_by_retention(self) -> bool:
-        """Tell whether age and size may cost segments; a topic that is only compacted keeps them."""
+        """True if segments may be deleted by age and size; a topic that is only compacted keeps
+        them.
+        """
         return "delete" in self.cleanup_policy
 
     @classmethod
     # Topics without settings of their own share a snapshot: a thousand logs then share this value.
     @functools.lru_cache(maxsize=32)
     def from_options(cls, snapshot: Snapshot) -> "LogConfig":
-        """Read the topic options; those that no log cares about are left alone."""
+        """Read the topic options; options that do not apply to logs are ignored."""
         return cls(
             segment_bytes=snapshot["internal.segment.bytes"] or snapshot.integer("segment.bytes"),
             segment_ms=snapshot.integer("segment.ms"),

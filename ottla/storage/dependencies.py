@@ -1,4 +1,4 @@
-"""What every log of a broker is given: ports, its log directory, and whom to notify."""
+"""The dependencies of every log of a broker: ports, its log directory, and two callbacks."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from ottla.base.rng import Rng
 
 
 def _ignore(topic: str, partition: int) -> None:
-    """Stand in for an owner that does not follow damage."""
+    """Ignore damage: the default for owners that do not track it."""
 
 
 class Dependencies(NamedTuple):

@@ -100,3 +100,13 @@ def test_every_decision_has_a_number_of_its_own() -> None:
     assert numbers == [f"{number:04}" for number in range(1, len(pages) + 1)]
     for page, number in zip(pages, numbers, strict=True):
         assert page.read_text(encoding="utf-8").startswith(f"# {number} "), page.name
+
+
+def test_every_module_that_the_architecture_names_exists() -> None:
+    """Paths in ARCHITECTURE.md are relative to the repository, to `ottla/` or to `ottla/streams/`."""
+    page = (source.ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    folders = (source.ROOT, source.ROOT / "ottla", source.ROOT / "ottla/streams")
+    named = set(re.findall(r"`([a-z_/0-9]+\.py)`", page))
+    assert len(named) > 30
+    missing = [path for path in named if not any((folder / path).exists() for folder in folders)]
+    assert not missing

@@ -3,7 +3,13 @@
 from tests.law import source
 
 # Lower these with every excuse that goes; never raise them.
-LONGEST = {"calls": 0, "test-sleeps": 3}
+LONGEST = {
+    "calls": 0,
+    "test-sleeps": 3,
+    "class-lines": 6,
+    "public-methods": 7,
+    "imports-by-name": 10,
+}
 
 
 def test_every_excuse_gives_its_reason() -> None:

@@ -1,9 +1,9 @@
-"""The cleaner: compacts one log after the other, the dirtiest first, beside everything else.
+"""The cleaner: compacts one log after the other, the dirtiest first, in the background.
 
-Reading and writing happen off the event loop in slices, with pauses where log.cleaner.io.max.bytes.
-per.second asks for them; on the loop a log is chosen, and segments are swapped. Whatever makes the
-work useless meanwhile (the log is cut, deleted, or fails) makes the cleaner drop it.
-Follows org.apache.kafka LogCleaner.
+Reading and writing happen off the event loop in slices, paused as
+log.cleaner.io.max.bytes.per.second requires; choosing a log and swapping segments happen on the
+loop. If the log is truncated, deleted or fails meanwhile, the cleaner discards the work. Follows
+org.apache.kafka LogCleaner.
 """
 
 import errno
@@ -37,11 +37,12 @@ from ottla.storage.log.segment import Segment
 from ottla.wire.records import batch
 from ottla.wire.records.batch import BatchHeader
 
-# What is done between two looks at the event loop: so many bytes, of which a record counts for more.
-# The loop would get the interpreter in between as well, but with others waiting not at once.
+# The work between two returns to the event loop: this many bytes, plus a fixed number for each
+# record. The loop would also get the interpreter in between, but not at once if other threads wait
+# for it.
 _SLICE_COST = 512 * 1024
 _RECORD_COST = 200
-# And so long at most, whatever it costs here.
+# The longest time of a slice, whatever it has processed.
 _SLICE_SECONDS = 0.02
 _WRITE_BYTES = 1024 * 1024
 _PAUSE_SECONDS_MIN = 0.05
@@ -54,7 +55,9 @@ _log = logging.getLogger(__name__)
 
 
 class Settings(NamedTuple):
-    """The options log.cleaner.backoff.ms, dedupe.buffer.size and io.max.bytes.per.second."""
+    """The options log.cleaner.backoff.ms, log.cleaner.dedupe.buffer.size and
+    log.cleaner.io.max.bytes.per.second.
+    """
 
     backoff_seconds: float = 15.0
     memory_bytes: int = 128 * 1024**2
@@ -71,7 +74,8 @@ class Settings(NamedTuple):
 
 
 class Cleaner:
-    """Lives on the broker's loop; `run` never ends, `clean_dirtiest` is one turn of it."""
+    """The cleaner of a broker's logs, on the broker's loop; `run` repeats `clean_dirtiest` forever.
+    """
 
     def __init__(
         self,
@@ -85,26 +89,26 @@ class Cleaner:
         self._files = files
         self._clock = clock
         self._settings = settings
-        # Damaged: left alone until the next start looks at them.
+        # Damaged logs: skipped until the next start checks them.
         self._uncleanable: set[Log] = set()
-        # For whoever watches the broker: rounds that were completed, what they read and kept.
+        # For monitoring: the rounds that were completed, and the bytes they read and kept.
         self.rounds_count = self.read_bytes = self.kept_bytes = 0
         self.looked_at = clock.monotonic()
 
     @property
     def uncleanable_count(self) -> int:
-        """How many logs are left alone, because they are damaged."""
+        """The number of logs that are skipped because they are damaged."""
         return len(self._uncleanable)
 
     async def run(self) -> None:
-        """Clean whatever is dirty enough, and pause when nothing is."""
+        """Clean all logs that are dirty enough; wait for the back-off if there is none."""
         while True:
             if not await self.clean_dirtiest():
                 pause = max(self._settings().backoff_seconds, _PAUSE_SECONDS_MIN)
                 await self._clock.sleep(pause)
 
     def dirtiest(self) -> tuple[Log, Survey] | None:
-        """Return the log that is to be cleaned next; None if none is dirty enough."""
+        """Return the log to clean next; None if none is dirty enough."""
         now_ms = self._clock.time_ms()
         self.looked_at = self._clock.monotonic()
         best: tuple[Log, Survey] | None = None
@@ -126,7 +130,7 @@ class Cleaner:
         return best
 
     async def clean_dirtiest(self) -> bool:
-        """Clean the log that needs it most; False if none does or it could not be done."""
+        """Clean the dirtiest log; return False if none is dirty enough or the cleaning failed."""
         chosen = self.dirtiest()
         if chosen is None:
             return False
@@ -137,7 +141,7 @@ class Cleaner:
             self._uncleanable.add(log)
             _log.error("log not compacted any more partition=%s reason=%s", _name(log), error)
         except StorageError:
-            # The log has told its directory.
+            # The log has reported the error to its directory.
             return False
         except OSError as error:
             if log.failure is None:
@@ -193,17 +197,17 @@ class Cleaner:
     async def _swap(
         self, work: "Round", log: Log, replaced: Sequence[Segment], cleaned: Segment
     ) -> bool:
-        """Put a cleaned segment in the place of others; sync off the event loop."""
+        """Replace segments by a cleaned one; sync off the event loop."""
         if not work.is_wanted():
             return False
         files = self._files
         await self._off_loop(partial(begin_swap, files, cleaned))
-        # Of the segments before those, retention may have deleted some: that does not matter.
+        # Retention may have deleted some of the segments before those, which does not matter.
         if not work.is_wanted() or not log.replace_segments(replaced, cleaned):
             if log.failure is None:
                 rename_files(files, cleaned, CLEANED_SUFFIX)
             return False
-        # The log reads the new segment, whose files have another ending until this is durable.
+        # The log reads the new segment, whose files keep another suffix until this is durable.
         await self._off_loop(partial(files.sync_directory, work.directory))
         if log.failure is None and cleaned in log.segments:
             rename_files(files, cleaned, "")
@@ -211,7 +215,7 @@ class Cleaner:
         return True
 
     async def _advance(self, work: "Round", steps: Steps) -> bool:
-        """Take all steps, no faster than allowed; False as soon as the work is not wanted."""
+        """Take all steps at the allowed rate; return False as soon as the work is cancelled."""
         started, moved = self._clock.monotonic(), 0
         while (count := await self._off_loop(partial(next, steps, None))) is not None:
             if not work.is_wanted():
@@ -223,12 +227,12 @@ class Cleaner:
         return work.is_wanted()
 
     async def _off_loop(self, work: Callable[[], T]) -> T:
-        # A slice is short, and nothing may touch the files once the logs have been closed.
+        # A slice is short, and nothing may access the files once the logs have been closed.
         return await run_whole(self._files, work)
 
     def _fail(self, log: Log, error: OSError) -> None:
         if error.errno == errno.ENOSPC:
-            # What is there is whole, and retention may make room.
+            # The files written so far are whole, and retention may free space.
             _log.error("no room to compact partition=%s error=%s", _name(log), error.strerror)
             return
         if is_exhausted(error):
@@ -239,17 +243,18 @@ class Cleaner:
 
 
 def survey(log: Log, now_ms: int) -> Survey:
-    """Look at a log; raises OSError."""
-    # A key's older record may go only when no loss of power can take the newer one.
+    """Return the log's survey for compaction; raises OSError."""
+    # A key's older record may be removed only if a power failure cannot lose the newer one.
     stable = min(log.last_stable_offset(log.high_watermark), log.recovery_point)
     progress = Progress(log.log_start_offset, log.log_end_offset, log.first_dirty_offset, stable)
     return compaction.survey(log.segments, progress, log.config, now_ms)
 
 
 class Round:
-    """One cleaning of one log. Made on the loop; the steps run off it, one after the other.
+    """One cleaning of one log. Created on the loop; its steps run off the loop, one after the
+    other.
 
-    `cleaned` is what the last `rewrite` has written: durable, under names that end in `.cleaned`.
+    `cleaned` is the output of the last `rewrite`: durable, under names that end in `.cleaned`.
     """
 
     def __init__(
@@ -283,18 +288,24 @@ class Round:
         )
 
     def is_wanted(self) -> bool:
-        """Tell whether the log is still what it was; to be asked on the loop."""
+        """Return True if the log has not changed in a way that voids the round; call it on the
+        loop.
+        """
         log = self._log
         is_unchanged = log.failure is None and log.truncations_count == self._truncations
-        # What is compacted away between two slices of a copy would live on in it.
+        # A copy of the log to another directory would keep records that are compacted away
+        # meanwhile.
         return is_unchanged and not log.is_being_copied
 
     def has_lost_segments(self) -> bool:
-        """Tell whether segments have left the log since: retention may have removed their files."""
+        """Return True if segments have left the log since: retention may have removed their files.
+        """
         return not set(self._segments) <= set(self._log.segments)
 
     def groups(self) -> Iterator[list[Segment]]:
-        """Yield the segments to be rewritten together, as far as the keys have been read."""
+        """Yield the groups of segments to be rewritten, up to the offset to which the keys were
+        read.
+        """
         end = self.offsets.end_offset
         segments = [each for each in self._segments if each.base_offset < end]
         behind = self._segments[len(segments) :]
@@ -302,7 +313,9 @@ class Round:
         return compaction.group(segments, end_offset, self._config)
 
     def read_keys(self) -> Steps:
-        """Find the newest offset of each key in the dirty part, or in as much as memory allows."""
+        """Find the newest offset of each key in the dirty part, or in as much of it as memory
+        allows.
+        """
         self.remove_leftovers()
         offsets = self.offsets
         dirty = [each for each in self._segments if self._end_of[each] > self._first_dirty]
@@ -326,7 +339,7 @@ class Round:
         yield moved
 
     def _note(self, data: Buffer, header: BatchHeader, *, has_keys: bool) -> bool:
-        """Take in the keys of a batch; False if there is no room for them."""
+        """Add the keys of a batch; return False if there is no room for them."""
         if has_keys:
             if not self.offsets.has_room(header.records_count):
                 return False
@@ -335,7 +348,9 @@ class Round:
         return True
 
     def rewrite(self, segments: Sequence[Segment]) -> Steps:
-        """Write what survives of the segments as one; nothing is written if all of one does."""
+        """Write the surviving records of the segments to one segment, unless all records of one
+        survive.
+        """
         self.cleaned = None
         last = [each for each in segments if each.size_bytes][-1:]
         first = segments[0]
@@ -371,9 +386,11 @@ class Round:
         yield moved
 
     def _batches(self, segment: Segment) -> Iterator[tuple[int, BatchHeader, memoryview]]:
-        """Yield every batch of a segment; CORRUPT_MESSAGE if that is not all of the file."""
+        """Yield every batch of a segment; raise CORRUPT_MESSAGE if the batches are not the whole
+        file.
+        """
         end, next_offset, end_offset = 0, segment.base_offset, self._end_of[segment]
-        # With a descriptor of its own: the segment's is the event loop's.
+        # With a descriptor of its own: the segment's belongs to the event loop.
         with closing(self._files.open(segment.path(LOG_SUFFIX))) as file:
             for position, header, data in scan.batches(file.read_at, 0, segment.size_bytes):
                 if header.magic < batch.MAGIC:
@@ -392,7 +409,7 @@ class Round:
             )
 
     def remove_leftovers(self) -> None:
-        """Remove what an earlier round, or this one, has left unfinished; the log may be gone."""
+        """Remove unfinished files of an earlier round or of this one; the log may be gone."""
         if self._files.exists(self.directory):
             for name in self._files.list(self.directory):
                 if name.endswith(CLEANED_SUFFIX):
@@ -427,7 +444,7 @@ class _Target:
         self._parts, self._bytes = [], 0
 
     def finish(self, aborted: Sequence[txn_index.AbortedTransaction]) -> None:
-        """Write the indexes, and make files and names durable."""
+        """Write the indexes, and make the files and their names durable."""
         segment = self._segment
         self._write()
         self._file.sync()
@@ -441,7 +458,7 @@ class _Target:
         self._files.sync_directory(segment.directory)
 
     def close(self) -> None:
-        """Give the descriptor back; idempotent."""
+        """Close the descriptor; idempotent."""
         self._file.close()
 
 

@@ -1,9 +1,10 @@
-"""What compaction decides: which logs are dirty enough, what is cleaned together, which records stay.
+"""The decisions of compaction: which logs to clean, which segments together, which records to keep.
 
-Pure. A log is clean before its first dirty offset: there only the newest record of each key is left.
-A round reads the dirty part for the newest offset of each key (`NewestOffsets`), then goes over the
-log from its start and keeps what `Survival` says. Offsets never change; a batch keeps its first and
-last one. Follows org.apache.kafka LogCleaner, LogCleanerManager and MemoryRecords.filterTo (KIP-534).
+Pure. A log is clean before its first dirty offset: that part has only the newest record of each
+key. A round reads the newest offset of each key from the dirty part (`NewestOffsets`), then reads
+the log from its start and keeps the records that `Survival` selects. Offsets never change; a batch
+keeps its first and last one. Follows org.apache.kafka LogCleaner, LogCleanerManager and
+MemoryRecords.filterTo (KIP-534).
 """
 
 import hashlib
@@ -25,24 +26,26 @@ from ottla.wire.records.control import ControlType
 from ottla.wire.records.records import read_body
 from ottla.wire.records.spans import Span
 
-# A digest, an offset, and their place in a dictionary, as CPython keeps them.
+# The size of a digest, an offset, and their dictionary entry in CPython.
 KEY_BYTES = 192
 _DIGEST_BYTES = 16
 _PARTS = 64
-# What a batch may unpack to.
+# The most bytes that a batch may unpack to.
 _BODY_BYTES_MAX = 32 * 1024 * 1024
 _RECORDS_MAX = 200_000
-# Swapping many segments at once would hold the event loop.
+# Swapping many segments at once would block the event loop.
 _GROUP_MAX = 64
 _KEPT_ATTRIBUTES = batch.LOG_APPEND_TIME_BIT | batch.TRANSACTIONAL_BIT | batch.CONTROL_BIT
 
 
 class Cleanable(Protocol):
-    """What the plan asks of a segment; the times are asked for only where an option needs them."""
+    """The properties of a segment that the plan depends on; the times are read only if an option
+    needs them.
+    """
 
     @property
     def base_offset(self) -> int:
-        """First offset that the segment can hold."""
+        """First offset that the segment can contain."""
         ...
 
     @property
@@ -65,7 +68,10 @@ CleanableSegment = TypeVar("CleanableSegment", bound=Cleanable)
 
 
 class Progress(NamedTuple):
-    """How far a log is. Records from `stable_end_offset` on may still go, or be in a transaction."""
+    """The offsets of a log's progress.
+
+    Records from `stable_end_offset` on may still be lost, or belong to an open transaction.
+    """
 
     log_start_offset: int
     log_end_offset: int
@@ -74,9 +80,9 @@ class Progress(NamedTuple):
 
 
 class Survey(NamedTuple):
-    """What cleaning a log would mean: records in [first_dirty_offset, end_offset) are looked into.
+    """The result of a survey: cleaning the log reads the keys in [first_dirty_offset, end_offset).
 
-    `end_offset` is where a segment begins. `is_overdue` by max.compaction.lag.ms.
+    `end_offset` is the base offset of a segment. `is_overdue` is by max.compaction.lag.ms.
     """
 
     first_dirty_offset: int
@@ -87,12 +93,12 @@ class Survey(NamedTuple):
 
     @property
     def dirty_ratio(self) -> float:
-        """Which part of the bytes is dirty."""
+        """The dirty share of the bytes."""
         total = self.clean_bytes + self.dirty_bytes
         return self.dirty_bytes / total if total else 0.0
 
     def is_due(self, config: LogConfig) -> bool:
-        """Tell whether the log is to be cleaned."""
+        """Return True if the log is dirty enough, or overdue, to be cleaned."""
         if not self.dirty_bytes:
             return False
         return self.is_overdue or self.dirty_ratio > config.min_cleanable_dirty_ratio
@@ -101,7 +107,7 @@ class Survey(NamedTuple):
 def survey(
     segments: Sequence[Cleanable], progress: Progress, config: LogConfig, now_ms: int
 ) -> Survey:
-    """Look at a log's segments, oldest first; the last one takes appends and is never cleaned."""
+    """Survey a log's segments, oldest first; the last one takes appends and is never cleaned."""
     first_dirty = progress.first_dirty_offset
     if not progress.log_start_offset <= first_dirty <= progress.log_end_offset:
         first_dirty = progress.log_start_offset
@@ -134,9 +140,10 @@ def _is_overdue(dirty: Sequence[Cleanable], config: LogConfig, now_ms: int) -> b
 def group(
     segments: Sequence[CleanableSegment], end_offset: int, config: LogConfig
 ) -> Iterator[list[CleanableSegment]]:
-    """Yield the segments, oldest first, in groups that make one segment each, however little goes.
+    """Yield groups of segments, oldest first, that fit into one segment each even if no record is
+    removed.
 
-    `end_offset` is where the last of `segments` ends.
+    `end_offset` is the end of the last one of `segments`.
     """
     ends = [*(segment.base_offset for segment in segments[1:]), end_offset]
     gathered: list[CleanableSegment] = []
@@ -159,7 +166,7 @@ def group(
 
 
 def _index_bytes(size_bytes: int, config: LogConfig) -> int:
-    """Return the most that the larger of a segment's indexes can have."""
+    """Return the largest possible size of the larger index of a segment."""
     interval = max(config.index_interval_bytes, HEADER_SIZE)
     return size_bytes // interval * max(ENTRY_SIZE, TIME_ENTRY.size)
 
@@ -167,15 +174,15 @@ def _index_bytes(size_bytes: int, config: LogConfig) -> int:
 class NewestOffsets:
     """The newest offset of each key among the records before `end_offset`; bounded in memory.
 
-    Long keys are kept as digests. Two that nobody has made for that purpose have different ones; and
-    since short keys stand for themselves, none of them equals a digest.
+    Long keys are kept as digests. Two keys have different digests unless they were made to collide.
+    Short keys are kept as they are, so none of them equals a digest.
     """
 
     __slots__ = ("_keys_max", "_parts", "end_offset")
 
     def __init__(self, start_offset: int, memory_bytes: int) -> None:
-        # One large dictionary would hold the interpreter, and with it the event loop, for as long as
-        # it takes to grow, and to go.
+        # One large dictionary would hold the interpreter, and with it the event loop, while it
+        # grows and while it is freed.
         self._parts: list[dict[bytes, int]] = [{} for _ in range(_PARTS)]
         self._keys_max = max(1, memory_bytes // KEY_BYTES)
         self.end_offset = start_offset
@@ -184,17 +191,17 @@ class NewestOffsets:
         return sum(map(len, self._parts))
 
     def has_room(self, keys_count: int) -> bool:
-        """Tell whether a batch of so many records fits; the first one always does."""
+        """Return True if a batch of this many records fits; the first one always does."""
         known = len(self)
         return not known or known + keys_count <= self._keys_max
 
     def forget(self) -> None:
-        """Free the memory, little by little."""
+        """Free the memory, in small steps."""
         for part in self._parts:
             part.clear()
 
     def note(self, data: Buffer, header: BatchHeader) -> None:
-        """Take in the keys of a batch, which follows all that were noted before."""
+        """Add the keys of a batch, which comes after all that were added before."""
         body = _opened(data, header)
         if body is None:
             return
@@ -205,7 +212,7 @@ class NewestOffsets:
                 parts[hash(digest) % _PARTS][digest] = base_offset + span.offset_delta
 
     def is_newest(self, key: bytes, offset: int) -> bool:
-        """Tell whether no newer record of this key is known."""
+        """Return True if no newer record of this key is known."""
         digest = _digest(key)
         return offset >= self._parts[hash(digest) % _PARTS].get(digest, -1)
 
@@ -217,7 +224,7 @@ def _digest(key: bytes) -> bytes:
 
 
 class _Aborted:
-    """An aborted transaction that is being read, and whether there was anything of it."""
+    """An aborted transaction that is being read, and whether any of its records were found."""
 
     __slots__ = ("entry", "was_seen")
 
@@ -227,10 +234,10 @@ class _Aborted:
 
 
 class TransactionsSeen:
-    """Which transactions the batches belong to, met one after the other from the log's start on.
+    """The transactions of the batches, which are read one after the other from the log's start on.
 
-    `indexed` gathers the aborted ones of which something is left: what the transaction index of the
-    cleaned segment must have. Follows CleanedTransactionMetadata.
+    `indexed` collects the aborted transactions of which records remain: the content of the
+    transaction index of the cleaned segment. Follows CleanedTransactionMetadata.
     """
 
     def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
@@ -241,7 +248,9 @@ class TransactionsSeen:
         self.indexed: list[AbortedTransaction] = []
 
     def is_discardable(self, data: Buffer, header: BatchHeader) -> bool:
-        """Tell whether nobody needs a batch: aborted records, or a marker with none left before it."""
+        """Return True if a batch is not needed: aborted records, or a marker without remaining
+        records.
+        """
         coming = self._coming
         while coming and coming[-1].first_offset <= header.last_offset:
             entry = coming.pop()
@@ -275,14 +284,15 @@ class TransactionsSeen:
 
 
 class LastWritten(NamedTuple):
-    """Where an active producer's last batch is (None: it has only markers), and its epoch."""
+    """The last offset of an active producer's batches (None: it has only markers), and its epoch.
+    """
 
     last_offset: int | None
     producer_epoch: int
 
 
 def last_written(state: ProducerState) -> dict[int, LastWritten]:
-    """Return the last batch of each producer that the log still remembers."""
+    """Return the last batch of each producer in the log's producer state."""
     return {
         producer_id: LastWritten(
             producer.batches[-1].last_offset if producer.batches else None, producer.epoch
@@ -292,7 +302,9 @@ def last_written(state: ProducerState) -> dict[int, LastWritten]:
 
 
 class Survival:
-    """What stays of each batch in one round that began at `now_ms`; batches come in log order."""
+    """The surviving records of each batch in one round that began at `now_ms`; batches in log
+    order.
+    """
 
     def __init__(
         self,
@@ -310,9 +322,10 @@ class Survival:
         self._new_horizon_ms = min(now_ms + delete_retention_ms, LONG_MAX)
 
     def apply(self, data: Buffer, header: BatchHeader, *, is_last: bool) -> Buffer | None:
-        """Return what is left of a batch: itself, some of it, an empty batch, or None.
+        """Return the remainder of a batch: itself, a smaller batch, an empty batch, or None.
 
-        `is_last` keeps it at least as an empty one, so that the segment ends where it ended before.
+        `is_last` keeps at least an empty batch, so that the segment ends at the same offset as
+        before.
         """
         horizon_ms = header.base_timestamp if header.attributes & DELETE_HORIZON_BIT else None
         is_over = horizon_ms is not None and horizon_ms <= self._now_ms
@@ -320,7 +333,8 @@ class Survival:
         if not header.records_count or (discardable and (is_over or not header.is_control)):
             found = None
         elif header.is_control:
-            # The first round that finds a marker without a transaction tells when it may go.
+            # The first round that finds a marker without a transaction sets the time of its
+            # removal.
             needs_horizon = discardable and horizon_ms is None
             found = self._with_horizon(data, header) if needs_horizon else data
         else:
@@ -330,7 +344,7 @@ class Survival:
         return found
 
     def _is_last_of_producer(self, header: BatchHeader) -> bool:
-        """Tell whether the producer's sequence number or epoch would be lost with the batch."""
+        """Return True if the producer's sequence number or epoch would be lost with the batch."""
         if not header.has_producer_id:
             return False
         last = self._producers.get(header.producer_id)
@@ -375,9 +389,10 @@ class Survival:
 
 
 def _opened(data: Buffer, header: BatchHeader) -> bytes | None:
-    """Return the records of a batch; None where they are too much for memory: it stays as it is.
+    """Return the records of a batch; None if they need too much memory: the batch then stays as it
+    is.
 
-    What came in while the topic was not compacted has been believed without being opened.
+    Batches that were appended while the topic was not compacted were accepted without reading them.
     """
     if header.records_count > _RECORDS_MAX:
         return None
@@ -392,7 +407,7 @@ def _opened(data: Buffer, header: BatchHeader) -> bytes | None:
 def rebuild(
     header: BatchHeader, body: bytes, kept: Sequence[Span], new_horizon_ms: int | None
 ) -> bytearray:
-    """Return the batch with the records that are kept, at least one, and a new delete horizon (ms)."""
+    """Return the batch with the records to keep, at least one, and a new delete horizon (ms)."""
     attributes, base_timestamp = header.attributes, header.base_timestamp
     if new_horizon_ms is None:
         payload = spans.join(body, kept)
@@ -413,7 +428,9 @@ def rebuild(
 
 
 def empty_batch(header: BatchHeader) -> bytearray:
-    """Return the batch without its records; offsets, sequence numbers and the newest time stay."""
+    """Return the batch without its records; offsets, sequence numbers and the largest timestamp
+    stay.
+    """
     changed = header._replace(
         attributes=header.attributes & _KEPT_ATTRIBUTES,
         base_timestamp=batch.NO_TIMESTAMP,

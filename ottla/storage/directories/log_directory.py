@@ -1,7 +1,7 @@
-"""One log directory: whose it is, the logs in it, what is kept beside the logs.
+"""One log directory: its owner, its logs, and the files beside the logs.
 
 Synchronous, on the broker's event loop; raises OSError and ConfigError. `LogDirectories` decides
-which log goes where and what an error means.
+where a new log is created and how an error is handled.
 """
 
 import logging
@@ -24,39 +24,42 @@ from ottla.storage.log.retention import Doomed
 
 DELETE_SUFFIX = "-delete"
 FUTURE_SUFFIX = "-future"
-# In the folder of a log that is being replaced by its copy in another directory. Where a crash
-# leaves both under the log's name, this one goes; where it leaves this one alone, it means nothing.
+# A file in the folder of a log that is replaced by its copy in another directory. If a crash leaves
+# both under the log's name, this one is removed; if only this one is left, the file has no effect.
 _SUPERSEDED_FILE = "superseded"
-# In the folder of a log whose copy failed in the last step: of two under that name, the other goes.
+# A file in the folder of a log whose copy failed in the last step: of two with that name, the other
+# is removed.
 _PREVAILING_FILE = "prevailing"
 FILE_NAME_MAX = 255
 _LOG_DIRECTORY = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)")
 _FUTURE_DIRECTORY = re.compile(_LOG_DIRECTORY.pattern + r"\.\S+" + FUTURE_SUFFIX)
-# KRaft's metadata log is no partition of ours.
+# KRaft's metadata log, which is not a partition of Ottla.
 _FOREIGN = ("__cluster_metadata-0",)
 
 _log = logging.getLogger(__name__)
 
 
 class Owner(NamedTuple):
-    """Whose directories these are; `cluster_id` None takes what they say."""
+    """The broker that owns the directories; if `cluster_id` is None, the directories determine it.
+    """
 
     cluster_id: str | None
     broker_id: int
 
 
 class Space(NamedTuple):
-    """Room on a device, in bytes."""
+    """Total and free space of a device, in bytes."""
 
     total_bytes: int
     usable_bytes: int
 
 
 def check_owners(files: FileSystem, paths: Iterable[str], broker_id: int) -> Mapping[str, str]:
-    """Check whose directories these are, and write nothing; return the cluster that each names.
+    """Check which broker owns these directories, without writing; return the cluster of each.
 
-    Directories without `meta.properties`, or that cannot be read, are left to `LogDirectories.open`.
-    Raises ConfigError if one is of another broker, or if two are of different clusters.
+    Directories without `meta.properties`, or that cannot be read, are left to
+    `LogDirectories.open`. Raises ConfigError if one belongs to another broker, or if two belong to
+    different clusters.
     """
     owner = Owner(None, broker_id)
     clusters: dict[str, str] = {}
@@ -84,7 +87,7 @@ def _read_properties(files: FileSystem, path: str) -> dict[str, str]:
 
 
 def _check_properties(folder: str, properties: Mapping[str, str], owner: Owner) -> str | None:
-    """Return the cluster; ConfigError if `properties` are not the owner's."""
+    """Return the cluster id; raise ConfigError if `properties` are not the owner's."""
     broker_id = properties.get("broker.id", properties.get("node.id"))
     if broker_id is not None and broker_id != str(owner.broker_id):
         raise ConfigError(
@@ -106,7 +109,7 @@ class LogDirectory:
     def __init__(self, path: str, dependencies: Dependencies, lock: Lock) -> None:
         self.path = path
         self.logs: dict[TopicPartition, Log] = {}
-        # Copies of logs that are on their way here from another directory.
+        # Copies of logs that are being moved here from another directory.
         self.futures: dict[TopicPartition, Log] = {}
         self.superseded: set[TopicPartition] = set()
         self.prevailing: set[TopicPartition] = set()
@@ -118,7 +121,7 @@ class LogDirectory:
         self._stored: dict[str, bytes] = {}
         # Folders of deleted logs.
         self._doomed = Doomed()
-        # How many logs were deleted, and of how many no crash can bring back the name.
+        # The number of deleted logs, and for how many of them the deletion is durable.
         self._deleted_count = self._settled_count = 0
         self._account: recovery.Account | None = None
 
@@ -127,14 +130,15 @@ class LogDirectory:
         return f"{self.path}/{name}"
 
     def space(self) -> Space:
-        """Return the size of the device, and what is left of it; OSError where it is gone."""
+        """Return the size of the device and its free space; raises OSError if the device is gone.
+        """
         total, usable = self._files.total_bytes(self.path), self._files.free_bytes(self.path)
         return Space(total, usable)
 
     # Loading
 
     def check_owner(self, owner: Owner) -> str | None:
-        """Hold `meta.properties` against the broker, or write it; return the cluster it names."""
+        """Compare `meta.properties` with the broker, or write the file; return its cluster id."""
         path = self.file(checkpoints.META_PROPERTIES_FILE)
         if not self._files.exists(path):
             properties = {"version": "0", "broker.id": str(owner.broker_id)}
@@ -174,7 +178,7 @@ class LogDirectory:
             if found is None or not files.is_directory(folder):
                 continue
             if key is None and found in self.futures:
-                # A crash took back that it was given up.
+                # A crash undid the removal of this copy.
                 files.remove_tree(folder)
                 continue
             expected = recovery.Expectation(
@@ -192,7 +196,7 @@ class LogDirectory:
                 self.prevailing.add(key)
 
     def _take_clean_mark(self) -> bool:
-        """Tell whether the last owner closed the directory; a crash from here on is no clean end."""
+        """Return True if the directory was closed cleanly, and remove the mark of that."""
         path = self.file(checkpoints.CLEAN_SHUTDOWN_FILE)
         if not self._files.exists(path):
             return False
@@ -223,21 +227,21 @@ class LogDirectory:
 
     @property
     def every_log(self) -> list[Log]:
-        """The logs, and those that are to take the place of one in another directory."""
+        """Return the logs, and the copies that are to replace one in another directory."""
         return [*self.logs.values(), *self.futures.values()]
 
     @property
     def logs_count(self) -> int:
-        """How many there are of both."""
+        """The number of logs and copies."""
         return len(self.logs) + len(self.futures)
 
     def create(self, key: TopicPartition, topic_id: bytes, config: LogConfig) -> Log:
-        """Make a new, empty log."""
+        """Create a new, empty log."""
         self.logs[key] = self._create(directory_name(*key), key, topic_id, config)
         return self.logs[key]
 
     def create_future(self, key: TopicPartition, topic_id: bytes, config: LogConfig) -> Log:
-        """Make an empty log that is to become a copy of one in another directory."""
+        """Create an empty log that is to become a copy of one in another directory."""
         name = future_name(*key, self._dependencies.rng.random_bytes(16).hex())
         self.futures[key] = self._create(name, key, topic_id, config)
         return self.futures[key]
@@ -248,7 +252,7 @@ class LogDirectory:
         log = Log(*key, topic_id, config, loaded, self._dependencies)
         if topic_id != uuids.ZERO_UUID:
             self.store_topic_id(log)
-        # Creating is cheap: names become durable with the first records.
+        # Cheap, because the names become durable only with the first records.
         return log
 
     def store_topic_id(self, log: Log) -> None:
@@ -269,7 +273,7 @@ class LogDirectory:
         self._discard(self.logs.pop(key))
 
     def delete_future(self, key: TopicPartition) -> None:
-        """Give a copy up; no crash brings it back."""
+        """Delete a copy, so that no crash restores it."""
         self._discard(self.futures.pop(key))
         self.settle_deletions()
 
@@ -284,27 +288,31 @@ class LogDirectory:
         self._deleted_count += 1
 
     def settle_deletions(self) -> None:
-        """Return once no crash can bring back the name of a deleted log."""
+        """Make the deletion of logs durable, so that no crash restores their names."""
         if self._settled_count < self._deleted_count:
             self._files.sync_directory(self.path)
             self._settled_count = self._deleted_count
 
     async def settle_deletions_in_background(self) -> None:
-        """Like `settle_deletions`, off the loop; what is deleted meanwhile is left for the next."""
+        """Like `settle_deletions`, but off the loop; logs deleted meanwhile are left for the next
+        call.
+        """
         count = self._deleted_count
         if self._settled_count < count:
             await self._files.in_background(partial(self._files.sync_directory, self.path))
             self._settled_count = max(self._settled_count, count)
 
-    # A log takes the place of another
+    # Replacing a log by its copy
 
     def mark_superseded(self, key: TopicPartition) -> None:
-        """Note durably that a log goes as soon as there is another of its name."""
+        """Note durably that this log is removed if there is another one with its name."""
         self._files.replace(f"{self.logs[key].directory}/{_SUPERSEDED_FILE}", b"")
         self.superseded.add(key)
 
     def mark_prevailing(self, key: TopicPartition) -> None:
-        """Note durably that a log, which was marked as superseded, stays: another of its name goes."""
+        """Note durably that this log, which was marked as superseded, stays and another with its
+        name goes.
+        """
         directory = self.logs[key].directory
         self._files.rename(f"{directory}/{_SUPERSEDED_FILE}", f"{directory}/{_PREVAILING_FILE}")
         self._files.sync_directory(directory)
@@ -312,11 +320,12 @@ class LogDirectory:
         self.prevailing.add(key)
 
     def standing(self, key: TopicPartition) -> int:
-        """Return which of two logs of one name is to stay: the one of the higher number."""
+        """Return the rank of a log among two with one name: the one with the higher number stays.
+        """
         return (key in self.prevailing) - (key in self.superseded)
 
     def unmark(self, key: TopicPartition) -> None:
-        """Take the marks of a log away: there is no other of its name any more."""
+        """Remove the marks of a log, because there is no other with its name any more."""
         directory = self.logs[key].directory
         for name in (_SUPERSEDED_FILE, _PREVAILING_FILE):
             if self._files.exists(f"{directory}/{name}"):
@@ -326,7 +335,7 @@ class LogDirectory:
         self.prevailing.discard(key)
 
     def promote(self, key: TopicPartition) -> Log:
-        """Give a future log its name, durably."""
+        """Rename a copy to the log's name, durably."""
         log = self.futures[key]
         log.remove_deleted()
         log.rename_directory(self.file(directory_name(*key)))
@@ -339,7 +348,7 @@ class LogDirectory:
     async def flush_due(self) -> None:
         """Flush, off the loop, the logs whose flush.ms has passed, and segments that were rolled.
 
-        Descriptors of sealed segments are given back: there is no end to how many a broker has.
+        Descriptors of sealed segments are closed, because their number on a broker is unlimited.
         """
         slices = Slices(self._dependencies.clock)
         for log in self.every_log:
@@ -360,12 +369,12 @@ class LogDirectory:
             await slices.pause()
 
     async def remove_deleted(self) -> None:
-        """Remove, off the loop, what was deleted long enough ago: segments, and whole logs."""
+        """Delete, off the loop, the files of removed segments and logs that are due."""
         clock, files = self._dependencies.clock, self._files
         slices = Slices(clock)
         for log in self.every_log:
             for path in log.take_deleted():
-                # One by one: a large file takes a while to go.
+                # One by one, because deleting a large file takes time.
                 await run_whole(files, partial(remove_files, files, (path,)))
             await slices.pause()
         for path in self._doomed.take_due(steady_ms(clock)):
@@ -374,11 +383,11 @@ class LogDirectory:
     # Checkpoints
 
     def checkpoint(self) -> None:
-        """Write how far each log is durable, where it begins and how far it is compacted."""
+        """Write the recovery point, start offset and compaction offset of each log."""
         self._store(self._offsets())
 
     async def checkpoint_in_background(self, names: Collection[str]) -> None:
-        """Like `checkpoint`, off the loop, and only the files of these names."""
+        """Like `checkpoint`, but off the loop, and only the files of these names."""
         offsets = {name: each for name, each in self._offsets().items() if name in names}
         await run_whole(self._files, partial(self._store, offsets))
 
@@ -402,14 +411,14 @@ class LogDirectory:
         return found
 
     def store_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
-        """Write the high watermarks of the logs that are here; others are left as they are."""
+        """Write the high watermarks of the logs in this directory; others are left unchanged."""
         self._note_high_watermarks(high_watermarks)
         self._store({checkpoints.HIGH_WATERMARK_FILE: self.high_watermarks})
 
     async def store_high_watermarks_in_background(
         self, high_watermarks: Mapping[TopicPartition, int]
     ) -> None:
-        """Like `store_high_watermarks`, off the loop."""
+        """Like `store_high_watermarks`, but off the loop."""
         self._note_high_watermarks(high_watermarks)
         offsets = {checkpoints.HIGH_WATERMARK_FILE: dict(self.high_watermarks)}
         await run_whole(self._files, partial(self._store, offsets))
@@ -420,7 +429,7 @@ class LogDirectory:
                 self.high_watermarks[key] = offset
 
     def _store(self, offsets: Mapping[str, Offsets]) -> None:
-        """Write each file that has changed since this life wrote it last."""
+        """Write each file that has changed since this process wrote it last."""
         for name, content in offsets.items():
             data = checkpoints.encode_offsets(content)
             if self._stored.get(name) != data:
@@ -430,9 +439,9 @@ class LogDirectory:
     # The end
 
     def close(self) -> None:
-        """Close every log, and only when all of it is on the disk say that the end was clean."""
+        """Close every log; mark the shutdown as clean only if all data is on the disk."""
         for log in self.every_log:
-            # One that has been closed already raises no error.
+            # A log that has been closed already raises no error.
             log.close()
         self.checkpoint()
         self._files.replace(
@@ -441,13 +450,13 @@ class LogDirectory:
         self._lock.release()
 
     def fail(self, failure: StorageError) -> None:
-        """Take every log offline; the lock stays until the process ends or `release`."""
+        """Take every log offline; the lock is held until `release` or the end of the process."""
         self.failure = failure
         for log in self.every_log:
             log.take_offline(failure)
 
     def release(self) -> None:
-        """Give the lock back without a word about the end."""
+        """Release the lock without marking the shutdown as clean."""
         for log in self.every_log:
             log.abandon()
         self._lock.release()
@@ -459,7 +468,7 @@ def directory_name(topic: str, partition: int) -> str:
 
 
 def parse_directory_name(name: str) -> TopicPartition | None:
-    """Return the log that a directory belongs to; None if it is no log's."""
+    """Return the topic and partition of a log's directory name; None if it is not a log's."""
     match = _LOG_DIRECTORY.fullmatch(name)
     if match is None or name in _FOREIGN:
         return None
@@ -472,6 +481,6 @@ def future_name(topic: str, partition: int, unique: str) -> str:
 
 
 def parse_future_name(name: str) -> TopicPartition | None:
-    """Return the log that a directory is to hold a copy of; None if it is no such directory."""
+    """Return the topic and partition of a copy's directory name; None if it is not a copy's."""
     match = _FUTURE_DIRECTORY.fullmatch(name)
     return None if match is None else (match["topic"], int(match["partition"]))

@@ -1,6 +1,7 @@
-"""When the upkeep of logs is due: pure, by the monotonic clock, as one that is set back stops nothing.
+"""The schedule of log upkeep: pure, on the monotonic clock, so that a changed wall clock stops
+nothing.
 
-Ages are measured by the wall clock, as Kafka measures them, but not at once after it has leapt forward:
+Ages are measured by the wall clock, as in Kafka, except for some time after it has leapt forward:
 see `ottla.base.ageing`.
 """
 
@@ -10,7 +11,7 @@ from ottla.base.options import Snapshot
 
 
 class Intervals(NamedTuple):
-    """Milliseconds between two rounds of each kind; the defaults are Kafka's."""
+    """Milliseconds between two runs of each task; the defaults are Kafka's."""
 
     first_retention_ms: int = 30_000
     retention_ms: int = 300_000
@@ -31,14 +32,14 @@ class Intervals(NamedTuple):
 
 
 class Rounds:
-    """Which rounds are due; `now` is the monotonic clock's, in seconds."""
+    """The tasks that are due; `now` is the monotonic clock's, in seconds."""
 
     def __init__(self, now: float) -> None:
         self._started = now
         self._last: dict[str, float] = {}
 
     def take_due(self, kind: str, interval_ms: int, now: float, first_ms: int = -1) -> bool:
-        """Tell whether a round of this kind is to be made now; the first may come after another time."""
+        """Return True if a task is due now; `first_ms` is the delay before its first run."""
         last = self._last.get(kind)
         if last is None and first_ms >= 0:
             due = self._started + first_ms / 1000

@@ -1,7 +1,7 @@
-"""The small text files that stand beside the logs, in Apache Kafka's formats; parsing is pure.
+"""The small text files beside the logs, in Apache Kafka's formats; parsing is pure.
 
-A damaged checkpoint is never fatal: `load` functions return what stands for "unknown", say so in the
-log, and recovery finds the truth in the segments. `meta.properties` is the exception: a directory
+A damaged checkpoint is never fatal: the `load` functions log it and return the value for "unknown",
+and recovery reads the truth from the segments. `meta.properties` is the exception: a directory
 whose owner cannot be read is not opened. Follows org.apache.kafka.storage.internals.checkpoint.
 """
 
@@ -34,13 +34,13 @@ _log = logging.getLogger(__name__)
 
 
 def encode_offsets(offsets: Mapping[TopicPartition, int]) -> bytes:
-    """Return the file of offsets a partition: version, count, one line each."""
+    """Return an offset checkpoint: version, count, one line for each partition."""
     rows = [f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items()]
     return _encode(rows)
 
 
 def parse_offsets(data: bytes) -> Offsets:
-    """Return the offsets; ValueError says what is wrong."""
+    """Return the offsets; raise ValueError with the reason if the file is damaged."""
     offsets: Offsets = {}
     for row in _rows(data):
         topic, partition, offset = row.split(" ")
@@ -54,7 +54,7 @@ def encode_epochs(entries: Sequence[EpochStart]) -> bytes:
 
 
 def parse_epochs(data: bytes) -> list[EpochStart]:
-    """Return the epochs and where they start, both rising; ValueError says what is wrong."""
+    """Return the epochs and their start offsets, both rising; ValueError if the file is damaged."""
     entries: list[EpochStart] = []
     for row in _rows(data):
         epoch, start_offset = row.split(" ")
@@ -66,12 +66,12 @@ def parse_epochs(data: bytes) -> list[EpochStart]:
 
 
 def encode_partition_metadata(topic_id: bytes) -> bytes:
-    """Return the content of `partition.metadata`; no line end follows the last line."""
+    """Return the content of `partition.metadata`; its last line has no line end."""
     return f"version: {_VERSION}\ntopic_id: {uuids.uuid_text(topic_id)}".encode()
 
 
 def parse_partition_metadata(data: bytes) -> bytes:
-    """Return the topic id; ValueError says what is wrong."""
+    """Return the topic id; raise ValueError with the reason if the file is damaged."""
     fields = dict(line.split(": ", 1) for line in data.decode().splitlines() if line.strip())
     if fields.get("version") != str(_VERSION):
         raise ValueError(f"version {fields.get('version')} is not known")
@@ -84,7 +84,8 @@ def encode_properties(properties: Mapping[str, str]) -> bytes:
 
 
 def parse_properties(data: bytes) -> dict[str, str]:
-    """Return a Java properties file's settings; ValueError for a line that is none."""
+    """Return a Java properties file's settings; raise ValueError for a line that is not a setting.
+    """
     properties = {}
     for line in data.decode().splitlines():
         text = line.strip()
@@ -98,7 +99,7 @@ def parse_properties(data: bytes) -> dict[str, str]:
 
 
 def load_offsets(files: FileSystem, path: str) -> Offsets:
-    """Read an offset checkpoint; empty where the file is missing or damaged."""
+    """Read an offset checkpoint; empty if the file is missing or damaged."""
     if not files.exists(path):
         return {}
     try:
@@ -109,7 +110,7 @@ def load_offsets(files: FileSystem, path: str) -> Offsets:
 
 
 def load_epochs(files: FileSystem, directory: str) -> list[EpochStart] | None:
-    """Read a partition's leader epochs; None where the file is missing or damaged."""
+    """Read a partition's leader epochs; None if the file is missing or damaged."""
     path = f"{directory}/{LEADER_EPOCH_FILE}"
     if not files.exists(path):
         return None
@@ -121,7 +122,7 @@ def load_epochs(files: FileSystem, directory: str) -> list[EpochStart] | None:
 
 
 def load_topic_id(files: FileSystem, directory: str) -> bytes:
-    """Read a partition's topic id; sixteen zero bytes where it is missing or damaged."""
+    """Read a partition's topic id; sixteen zero bytes if the file is missing or damaged."""
     path = f"{directory}/{PARTITION_METADATA_FILE}"
     if not files.exists(path):
         return uuids.ZERO_UUID

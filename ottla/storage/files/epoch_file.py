@@ -1,9 +1,10 @@
-"""The `leader-epoch-checkpoint` of one log: written anew as a whole, also without waiting for the disk.
+"""The `leader-epoch-checkpoint` of one log: always written as a whole, optionally off the event
+loop.
 
-A log stores it before its recovery point passes a new epoch's first batch: a start reads the epochs
-from here, not from the batches. Whoever waits on the event loop makes a `draft`, has it synced
-elsewhere, and lets it take its place by `adopt`; a `store` in between makes the draft void. Nothing
-here runs beside anything else: all calls come from the log's loop.
+A log stores it before its recovery point passes a new epoch's first batch, because a start reads
+the epochs from this file, not from the batches. To sync off the event loop, the caller writes a
+`draft`, syncs it elsewhere, and replaces the file with `adopt`; a `store` in between voids the
+draft. There is no concurrency: all calls come from the log's loop.
 """
 
 from typing import NamedTuple
@@ -14,7 +15,7 @@ from ottla.storage.files.epochs import LeaderEpochs
 
 
 class Draft(NamedTuple):
-    """What is to take the place of the file in a folder; `path` is to be synced first."""
+    """The new content of the file in a folder; `path` is to be synced before `adopt`."""
 
     folder: str
     path: str
@@ -22,23 +23,23 @@ class Draft(NamedTuple):
 
 
 class EpochFile:
-    """Where the epochs of one log are kept; the log says in which folder it is now."""
+    """The file with the epochs of one log; the log passes the folder, which may be renamed."""
 
     __slots__ = ("_files", "_last")
 
     def __init__(self, files: FileSystem) -> None:
         self._files = files
-        # The only one that may be adopted: nothing has been written since.
+        # The only draft that may be adopted: nothing has been written since.
         self._last: Draft | None = None
 
     def store(self, folder: str, epochs: LeaderEpochs) -> None:
-        """Return when the epochs are durable."""
+        """Store the epochs; they are durable on return."""
         self._last = None
         self._files.replace(_path(folder), checkpoints.encode_epochs(epochs.entries))
         epochs.is_dirty = False
 
     def draft(self, folder: str, epochs: LeaderEpochs) -> Draft:
-        """Write the epochs beside their file, which stays as it is."""
+        """Write the epochs to a file beside the current one, which does not change."""
         data = checkpoints.encode_epochs(epochs.entries)
         self._last = Draft(folder, _path(folder) + ".tmp", data)
         file = self._files.open(self._last.path, create=True)
@@ -50,9 +51,9 @@ class EpochFile:
         return self._last
 
     def adopt(self, draft: Draft, folder: str, epochs: LeaderEpochs) -> bool:
-        """Put a draft that has been synced in the place of the file; False if it is void.
+        """Replace the file by a draft that has been synced; return False if the draft is void.
 
-        The folder is to be synced next. Epochs that have come meanwhile leave `epochs` dirty.
+        The caller syncs the folder next. Epochs that were added meanwhile leave `epochs` dirty.
         """
         if self._last is not draft or draft.folder != folder:
             return False

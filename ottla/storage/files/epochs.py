@@ -1,8 +1,8 @@
-"""The leader epochs of one log and the offset where each began: pure, no file is touched.
+"""The leader epochs of one log and the start offset of each: pure, without access to files.
 
-Replicas find with it where their histories part (KIP-101, KIP-320). `is_dirty` tells the log that the
-`leader-epoch-checkpoint` on disk is behind; it must be stored before the recovery point passes the
-batches concerned. Follows org.apache.kafka.storage.internals.epoch.LeaderEpochFileCache.
+Replicas use it to find the offset at which their logs diverge (KIP-101, KIP-320). `is_dirty` means
+that the `leader-epoch-checkpoint` on disk is outdated; it must be stored before the recovery point
+passes the batches concerned. Follows org.apache.kafka.storage.internals.epoch.LeaderEpochFileCache.
 """
 
 from bisect import bisect_right
@@ -19,13 +19,13 @@ class LeaderEpochs:
 
     def __init__(self, entries: Iterable[EpochStart] = ()) -> None:
         self.entries = list(entries)
-        # The newest epoch, -1 if none is known; an attribute, as every append asks for it.
+        # The newest epoch, -1 if none is known; an attribute, because every append reads it.
         self.latest = NO_EPOCH
         self._find_latest()
         self.is_dirty = False
 
     def assign(self, leader_epoch: int, start_offset: int) -> None:
-        """Note that `leader_epoch` begins at `start_offset`; what contradicts it is dropped."""
+        """Note that `leader_epoch` begins at `start_offset`; contradicting entries are dropped."""
         assert leader_epoch >= 0
         assert start_offset >= 0
         if self.entries:
@@ -49,9 +49,9 @@ class LeaderEpochs:
         return self.entries[at - 1][0] if at else NO_EPOCH
 
     def end_offset_for(self, leader_epoch: int, log_end_offset: int) -> EpochStart:
-        """Return the largest known epoch up to `leader_epoch` and the offset where it ends.
+        """Return the largest known epoch up to `leader_epoch` and its end offset.
 
-        (-1, -1) where nothing can be said: the epoch is newer than all known, or undefined.
+        Returns (-1, -1) if that is unknown: the epoch is newer than all known ones, or undefined.
         """
         if leader_epoch == NO_EPOCH or not self.entries:
             return NO_EPOCH, NO_OFFSET
@@ -60,7 +60,8 @@ class LeaderEpochs:
         at = bisect_right(self.entries, leader_epoch, key=lambda entry: entry[0])
         if at == len(self.entries):
             return NO_EPOCH, NO_OFFSET
-        # An epoch before all known ones ended, as far as this log can tell, where the first begins.
+        # An epoch before all known ones ended, as far as this log knows, at the start of the first
+        # one.
         floor = self.entries[at - 1][0] if at else leader_epoch
         return floor, self.entries[at][1]
 
@@ -72,7 +73,8 @@ class LeaderEpochs:
         self._find_latest()
 
     def truncate_from_start(self, start_offset: int) -> None:
-        """Forget the epochs that end before `start_offset`; the one that holds it begins there."""
+        """Forget the epochs that end before `start_offset`; the one that contains it begins there.
+        """
         at = bisect_right(self.entries, start_offset, key=lambda entry: entry[1])
         kept = [(epoch, start_offset) for epoch, _ in self.entries[at - 1 : at]]
         if self.entries[:at] != kept:

@@ -1,4 +1,4 @@
-"""What the files of a log are called: by base offset, as Apache Kafka names them; pure.
+"""The names of a log's files: by base offset, as in Apache Kafka; pure.
 
 Follows org.apache.kafka.storage.internals.log.LogFileUtils.
 """
@@ -18,7 +18,7 @@ def file_name(base_offset: int, suffix: str) -> str:
 
 
 def base_offset_of(name: str, suffix: str) -> int:
-    """Return the base offset in a file's name; -1 if it is no file of this kind."""
+    """Return the base offset in a file's name; -1 if the file is not of this kind."""
     digits = name[:20]
     is_ours = len(name) == 20 + len(suffix) and name.endswith(suffix) and digits.isdecimal()
     return int(digits) if is_ours else -1

@@ -1,9 +1,9 @@
-"""The offset index of a segment: from an offset to the byte where its batch begins.
+"""The offset index of a segment: from an offset to the position of its batch.
 
 On disk (`.index`) an entry is 8 bytes: last offset of a batch, relative to the segment, and the
-position where that batch begins; one for every `index.interval.bytes` of records. In memory the
-batch's first offset stands beside it, if this process appended the batch: then a lookup inside that
-batch needs no look at the file. Follows org.apache.kafka.storage.internals.log.OffsetIndex.
+position at which that batch begins; one for every `index.interval.bytes` of records. In memory an
+entry also has the batch's first offset, if this process appended the batch: a lookup inside that
+batch then does not read the file. Follows org.apache.kafka.storage.internals.log.OffsetIndex.
 """
 
 import operator
@@ -19,9 +19,10 @@ RELATIVE_OFFSET_MAX = 2**31 - 1
 
 
 class Place(NamedTuple):
-    """Where to look for an offset: at `position`, or (if not `is_exact`) from there on.
+    """The position at which to search for an offset: exactly there if `is_exact`, else from there
+    on.
 
-    `last_offset` is that of the batch at `position`, -1 where the index does not say.
+    `last_offset` is that of the batch at `position`, -1 if the index does not contain it.
     """
 
     position: int
@@ -38,7 +39,8 @@ class OffsetIndex:
         self.base_offset = base_offset
         self._last = array("I")
         self._positions = array("I")
-        # Where an indexed batch begins is not on disk: the first `_loaded` entries have no `_first`.
+        # The first offset of an indexed batch is not on disk: the first `_loaded` entries have no
+        # `_first`.
         self._loaded = 0
         self._first = array("I")
 
@@ -52,19 +54,19 @@ class OffsetIndex:
         self._positions.append(position)
 
     def lookup(self, offset: int) -> Place:
-        """Return where to find the first batch whose last offset is at least `offset`."""
+        """Return the position to find the first batch whose last offset is at least `offset`."""
         relative = offset - self.base_offset
         at = bisect_left(self._last, relative)
         appended = at - self._loaded
         if 0 <= appended < len(self._first) and self._first[appended] <= relative:
             return Place(self._positions[at], self._last[at] + self.base_offset, True)
         if at == 0:
-            # Where most consumers begin, the first batch does.
+            # Most consumers begin at the first batch.
             return Place(0, -1, relative == 0)
         return Place(self._positions[at - 1], self._last[at - 1] + self.base_offset, False)
 
     def floor(self, position: int) -> Place:
-        """Return the last entry that points at or before `position`."""
+        """Return the last entry whose position is at or before `position`."""
         at = bisect_right(self._positions, position) - 1
         if at < 0:
             return Place(0, -1, False)
@@ -85,9 +87,9 @@ class OffsetIndex:
 
     @classmethod
     def decode(cls, base_offset: int, data: Buffer, log_bytes: int) -> "OffsetIndex":
-        """Read a file's entries up to the first that cannot be right (such as Kafka's zeros).
+        """Read a file's entries up to the first that is impossible (such as Kafka's zeros).
 
-        Entries that only look right are found out where they are used, against the log.
+        Entries that are possible but wrong are detected on use, by comparison with the log.
         """
         entries = from_big_endian("I", data[: len(data) // ENTRY_SIZE * ENTRY_SIZE])
         index = cls(base_offset)
@@ -102,9 +104,11 @@ class OffsetIndex:
 
 
 def rising_count(values: "array[int]", minimum: int, maximum: int) -> int:
-    """Return how many values, from the first on, rise strictly within the bounds (inclusive).
+    """Return the number of values, from the first on, that rise strictly within the inclusive
+    bounds.
 
-    An index of a large segment has a quarter of a million entries: no loop in Python for a sound one.
+    The index of a large segment has a quarter of a million entries, so a valid one is checked
+    without a loop in Python.
     """
     if not values:
         return 0
@@ -120,14 +124,14 @@ def rising_count(values: "array[int]", minimum: int, maximum: int) -> int:
 
 
 def to_big_endian(values: "array[int]") -> bytes:
-    """Return the bytes of an array as the files have them; the array is of no use afterwards."""
+    """Return the bytes of an array in file order; the array must not be used afterwards."""
     if sys.byteorder == "little":
         values.byteswap()
     return values.tobytes()
 
 
 def from_big_endian(kind: str, data: Buffer) -> "array[int]":
-    """Return the array of this type code that the bytes of a file are."""
+    """Return the array of this type code that is stored in the bytes of a file."""
     values = array(kind, bytes(data))
     if sys.byteorder == "little":
         values.byteswap()

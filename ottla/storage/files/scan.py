@@ -1,7 +1,7 @@
-"""Walking the batches of a segment file: what recovery, lookups and index rebuilding have in common.
+"""Iteration over the batches of a segment file, for recovery, lookups and index rebuilding.
 
-`batches` reads everything and checks it; `headers` reads little and trusts what it finds, because
-the bytes were checked when they came in. Neither knows what a segment is.
+`batches` reads and checks all bytes; `headers` reads only headers and trusts them, because the
+bytes were checked when they were appended. Both work without a segment.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,17 +19,17 @@ Read = Callable[[int, int], Buffer]
 
 _BATCHES_CHUNK_BYTES = 1024 * 1024
 _HEADERS_CHUNK_BYTES = 16 * 1024
-# What one batch may unpack to where a single record is looked for.
+# The most bytes that a batch may unpack to if a single record is looked for.
 _OPENED_BYTES_MAX = 4 * 1024 * 1024
 _OPENED_RECORDS_MAX = 50_000
 
 
 class NotCached(Exception):
-    """The bytes are not in memory, and the caller asked not to wait for a device."""
+    """The bytes are not in memory, and the caller does not wait for a device."""
 
 
 def reader(file: File, *, only_if_cached: bool = False) -> Read:
-    """Return how to read `file`: waiting for the device, or raising NotCached instead."""
+    """Return a function that reads `file`: it waits for the device, or raises NotCached instead."""
     if not only_if_cached:
         return file.read_at
 
@@ -43,8 +43,9 @@ def reader(file: File, *, only_if_cached: bool = False) -> Read:
 
 
 def batches(read: Read, position: int, end: int) -> Iterator[tuple[int, BatchHeader, memoryview]]:
-    """Yield (position, header, bytes) of whole batches with a right checksum; stop at the first byte
-    before `end` where there is none.
+    """Yield (position, header, bytes) of whole batches with a right checksum.
+
+    Stops at the first byte before `end` at which no such batch begins.
     """
     wanted = _BATCHES_CHUNK_BYTES
     while end - position >= SIZE_MIN:
@@ -62,7 +63,8 @@ def batches(read: Read, position: int, end: int) -> Iterator[tuple[int, BatchHea
             yield position + at, header, chunk[at : at + size]
             at += size
         if at == 0:
-            # A batch larger than the chunk: once more with room for it, or the file is cut short.
+            # The batch is larger than the chunk: read again with room for it, unless the file ends
+            # before.
             if not size or len(chunk) < min(wanted, end - position):
                 return
             wanted = size
@@ -72,9 +74,10 @@ def batches(read: Read, position: int, end: int) -> Iterator[tuple[int, BatchHea
 
 
 def headers(read: Read, position: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
-    """Yield (position, header) of whole batches without looking at their records.
+    """Yield (position, header) of whole batches without reading their records.
 
-    Those of the formats before v2 are read whole: only their checksum tells them from garbage.
+    Batches in formats before v2 are read whole, because only their checksum proves that they are
+    batches.
     """
     while end - position >= SIZE_MIN:
         chunk = read(position, min(_HEADERS_CHUNK_BYTES, end - position))
@@ -98,7 +101,8 @@ def _is_sound(read: Read, position: int, header: BatchHeader) -> bool:
 
 
 def header_at(data: Buffer, position: int) -> BatchHeader | None:
-    """Return the header of the batch that begins there, of whatever format; None if none can."""
+    """Return the header of the batch at `position`, in any format; None if no batch begins there.
+    """
     if len(data) - position >= HEADER_SIZE:
         header = batch.parse_header(data, position)
         if header.magic == MAGIC:
@@ -107,7 +111,7 @@ def header_at(data: Buffer, position: int) -> BatchHeader | None:
 
 
 def is_crc_valid(data: Buffer, position: int, header: BatchHeader) -> bool:
-    """Compare a batch's checksum with the bytes it covers, as its format wants it."""
+    """Return True if a batch's checksum matches the bytes that it covers in its format."""
     if header.magic == MAGIC:
         return batch.is_crc_valid(data, position, header)
     return legacy.is_crc_valid(data, position, header)
@@ -122,7 +126,7 @@ class TimestampedOffset(NamedTuple):
 
 
 class Tail(NamedTuple):
-    """How a segment ends: the offset after its last whole batch, and the position there."""
+    """The end of a segment: the offset after its last whole batch, and the position there."""
 
     next_offset: int
     position: int
@@ -131,9 +135,9 @@ class Tail(NamedTuple):
 def first_record_since(
     data: Buffer, header: BatchHeader, timestamp: int, from_offset: int
 ) -> TimestampedOffset | None:
-    """Open one batch and return its first record at or after both the time (ms) and the offset.
+    """Read one batch and return its first record at or after both the time (ms) and the offset.
 
-    Of a batch that is too much for the event loop, the first record stands for all: to begin there
+    If the batch is too large for the event loop, its first record is returned: a search from there
     misses nothing.
     """
     found = None
@@ -163,7 +167,7 @@ def _opened(data: Buffer, header: BatchHeader) -> list[records.Record] | None:
 
 
 def is_plausible(header: BatchHeader) -> bool:
-    """Tell whether these 61 bytes can be a batch's at all; zeros and most garbage cannot."""
+    """Return True if these 61 bytes can be the header of a batch; zeros and most garbage cannot."""
     return (
         header.magic == MAGIC
         and header.batch_length >= HEADER_SIZE - LOG_OVERHEAD

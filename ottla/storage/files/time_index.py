@@ -1,7 +1,7 @@
-"""The time index of a segment: from a timestamp to the offset where the search begins.
+"""The time index of a segment: from a timestamp to the offset at which a search begins.
 
-An entry of the `.timeindex` file is 12 bytes: the largest timestamp (ms) so far, and the last offset,
-relative to the segment, of the batch that has it. Timestamps rise from entry to entry.
+An entry of the `.timeindex` file is 12 bytes: the largest timestamp (ms) so far, and the last
+offset, relative to the segment, of the batch that has it. Timestamps rise from entry to entry.
 Follows org.apache.kafka.storage.internals.log.TimeIndex.
 """
 
@@ -79,7 +79,7 @@ class TimeIndex:
 
     @classmethod
     def decode(cls, base_offset: int, data: Buffer, next_offset: int) -> "TimeIndex":
-        """Read a file's entries up to the first that cannot be right."""
+        """Read a file's entries up to the first that is impossible."""
         index = cls(base_offset)
         words = array("I", bytes(data[: len(data) // ENTRY.size * ENTRY.size]))
         times = array("I", bytes(2 * 4 * (len(words) // 3)))

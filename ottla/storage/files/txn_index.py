@@ -1,14 +1,15 @@
 """The transaction index of a segment: the aborted transactions that ended in it.
 
-An entry of the `.txnindex` file is 34 bytes; the file exists only where a transaction was aborted.
-Read-committed fetches send the entries along, and the client skips those records (KIP-98).
-Follows org.apache.kafka.storage.internals.log.TransactionIndex.
+An entry of the `.txnindex` file is 34 bytes; the file exists only if a transaction was aborted.
+Read-committed fetches return the entries, and the client skips those records (KIP-98). Follows
+org.apache.kafka.storage.internals.log.TransactionIndex.
 
-A damaged or empty file is rebuilt at the next start, and after a crash so is every one behind the
+The next start rebuilds a damaged or empty file; after a crash, it also rebuilds every one after the
 recovery point.
 
-Not done: a file that was removed while the broker was down after a clean stop is not missed, as in
-Kafka: most segments have none, and only reading a whole segment would tell.
+Not done: a file that was removed while the broker was down after a clean stop is not detected.
+Kafka does not detect it either: most segments have none, so the whole segment would have to be
+read.
 """
 
 import struct
@@ -32,19 +33,19 @@ class AbortedTransaction(NamedTuple):
 
 
 class AbortedFound(NamedTuple):
-    """Entries that touch a range; `is_complete` if no later segment can have another."""
+    """Entries that overlap a range; `is_complete` if no later segment can have another."""
 
     transactions: list[AbortedTransaction]
     is_complete: bool
 
 
 def encode(transactions: Iterable[AbortedTransaction]) -> bytes:
-    """Return entries as the file holds them."""
+    """Return entries in the format of the file."""
     return b"".join(ENTRY.pack(_VERSION, *transaction) for transaction in transactions)
 
 
 def decode(data: Buffer) -> list[AbortedTransaction] | None:
-    """Return a file's entries; None if it is damaged and must be built anew."""
+    """Return a file's entries; None if it is damaged and must be rebuilt."""
     if len(data) % ENTRY.size:
         return None
     found: list[AbortedTransaction] = []
@@ -71,9 +72,9 @@ def collect(
 
 
 class TransactionIndex:
-    """The transaction index of one segment: its entries, read when they are first needed, and its file.
+    """The transaction index of one segment: its file, and its entries, which are read on first use.
 
-    `path` returns where the file is at present. Raises OSError.
+    `path` returns the current path of the file. Raises OSError.
     """
 
     __slots__ = ("_entries", "_files", "_path")
@@ -95,15 +96,16 @@ class TransactionIndex:
         return self._entries
 
     def is_sound(self) -> bool:
-        """Tell whether the file can be believed. One that is lost cannot be told from none.
+        """Return True if the file is valid. A lost file cannot be distinguished from one that never
+        existed.
 
-        An empty file holds less than none: it was created for an entry.
+        An empty file is invalid: it was created for an entry.
         """
         data = self._read()
         return data is None or (bool(data) and decode(data) is not None)
 
     def add(self, transaction: AbortedTransaction) -> None:
-        """Add an aborted transaction, to the file as well."""
+        """Add an aborted transaction, also to the file."""
         self.entries.append(transaction)
         self._append([transaction])
 

@@ -1,4 +1,4 @@
-"""Names in folders, and small files, that a log's next flush is to make durable beside its segments."""
+"""Folders and small files that a log's next flush makes durable together with its segments."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -8,11 +8,12 @@ from ottla.base.files import FileSystem, sync_path
 
 
 class Unsynced:
-    """The paths of one log; a path stays until a sync that began after it was expected has ended."""
+    """The paths of one log; a path stays until a sync that began after its `expect` has ended."""
 
     def __init__(self, files: FileSystem, *paths: str) -> None:
         self._files = files
-        # By path, the number of the last expectation: one that comes during a sync outlives it.
+        # For each path, the number of its last `expect`: one that is added during a sync stays
+        # after it.
         self._paths: dict[str, int] = {}
         self._count = 0
         self.expect(*paths)
@@ -21,25 +22,27 @@ class Unsynced:
         return path in self._paths
 
     def expect(self, *paths: str) -> None:
-        """Have the next sync include these."""
+        """Include these paths in the next sync."""
         for path in paths:
             self._count += 1
             self._paths[path] = self._count
 
     def renamed(self, former: str, folder: str) -> None:
-        """Follow a folder that has another name now."""
+        """Update the paths after a folder was renamed."""
         self._paths = {
             folder + path.removeprefix(former) if _is_in(path, former) else path: number
             for path, number in self._paths.items()
         }
 
     def sync(self) -> None:
-        """Return once all are durable; raises OSError."""
+        """Sync all paths; they are durable on return. Raises OSError."""
         self._sync(self._paths)
         self._paths.clear()
 
     async def sync_in_background(self) -> None:
-        """Like `sync`, off the event loop; what is expected meanwhile is left for the next one."""
+        """Sync all paths, off the event loop; paths that are added meanwhile are left for the next
+        sync.
+        """
         pending = dict(self._paths)
         if not pending:
             return
@@ -50,7 +53,7 @@ class Unsynced:
 
     def _sync(self, paths: Iterable[str]) -> None:
         for path in paths:
-            # Some have gone with what they named.
+            # Some were removed together with the file that they named.
             with suppress(FileNotFoundError):
                 sync_path(self._files, path)
 

@@ -1,0 +1,73 @@
+"""Small packages and small classes; an import by name counts as an import."""
+
+import ast
+import re
+from collections import Counter
+
+from tests.law import source
+
+PACKAGE_MODULES = 15
+CLASS_LINES = 400
+PUBLIC_METHODS = 20
+# One module per API or per test subject.
+_EXEMPT_PACKAGES = ("ottla/wire/messages", "ottla/server/handlers")
+# Kafka's own interfaces have that many methods, and users look for them in one class.
+_KAFKAS_CLASSES = re.compile(r"ottla/streams/(dsl|driver|options)/|ottla/streams/kafka_streams\.py")
+
+
+def test_no_package_has_more_than_15_modules() -> None:
+    """A package that outgrows 15 modules holds several subjects."""
+    sizes = Counter(
+        item.path.rpartition("/")[0]
+        for item in source.sources()
+        if not item.path.endswith("/__init__.py")
+    )
+    offences = {
+        folder: f"{count} modules"
+        for folder, count in sizes.items()
+        if count > PACKAGE_MODULES and folder not in _EXEMPT_PACKAGES
+    }
+    assert source.complaints("package-modules", offences, "Split these packages by subject:") == []
+
+
+def test_no_class_is_longer_than_400_lines() -> None:
+    """A class that outgrows 400 lines has several responsibilities."""
+    offences = {
+        f"{item.path}:{node.name}": f"{lines} lines"
+        for item in source.sources()
+        for node in ast.walk(item.tree)
+        if isinstance(node, ast.ClassDef)
+        and (lines := (node.end_lineno or node.lineno) - node.lineno + 1) > CLASS_LINES
+        and not _KAFKAS_CLASSES.match(item.path)
+    }
+    assert source.complaints("class-lines", offences, "Split these classes:") == []
+
+
+def test_no_class_has_more_than_20_public_methods() -> None:
+    """Properties do not count; neither do the classes whose methods are Kafka's own."""
+    offences = {}
+    for item in source.sources():
+        for node in ast.walk(item.tree):
+            if not isinstance(node, ast.ClassDef) or _KAFKAS_CLASSES.match(item.path):
+                continue
+            names = {
+                method.name
+                for method in node.body
+                if isinstance(method, source.FunctionNode)
+                and not method.name.startswith("_")
+                and not method.decorator_list
+            }
+            if len(names) > PUBLIC_METHODS:
+                offences[f"{item.path}:{node.name}"] = f"{len(names)} public methods"
+    assert source.complaints("public-methods", offences, "Split these classes:") == []
+
+
+def test_imports_by_name_are_listed() -> None:
+    """`importlib.import_module` can hide a cycle or an upward import, so each use gives its reason."""
+    offences = {
+        item.path: "import_module"
+        for item in source.sources()
+        for node in ast.walk(item.tree)
+        if isinstance(node, ast.Attribute) and node.attr == "import_module"
+    }
+    assert source.complaints("imports-by-name", offences, "Import these at the top:") == []

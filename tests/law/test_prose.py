@@ -1,0 +1,93 @@
+"""The prose is plain English: words that we avoid are counted by package, and their limits only fall.
+
+The limits are twice the highest rate of six packages whose prose we take as a model (kafka-python, aiokafka, click,
+httpx, PySpark, hypothesis), measured with `tests/law/prose.py`. `prose.toml` has a higher ceiling for each part that is
+not rewritten yet; a ceiling that is higher than it needs to be fails, too.
+"""
+
+import ast
+import functools
+import tomllib
+
+import pytest
+
+from tests.law import prose, source
+
+# Matches per 1 000 words; sentences and docstrings in percent.
+LIMITS = {
+    "tell": 0.74,
+    "what": 0.24,
+    "where": 0.22,
+    "nobody": 0.12,
+    "anew": 0.0,
+    "stands": 0.0,
+    "go on": 0.04,
+    "passive": 0.04,
+    "come of": 0.0,
+    "long sentences": 8.0,
+    "fragments": 3.7,
+}
+# A ceiling may exceed the figure by this much, so that a single word does not have to change it.
+_SLACK = 0.35
+_SLACK_PERCENT = 2.0
+PACKAGES = sorted(path.name for path in source.PACKAGE.iterdir() if (path / "__init__.py").exists())
+PAGES = "pages"
+AREAS = [*(f"ottla/{name}" for name in PACKAGES), "tests", "bench", "demo", PAGES]
+CEILINGS: dict[str, dict[str, float]] = tomllib.loads(
+    (source.ROOT / "tests/law/prose.toml").read_text(encoding="utf-8")
+)
+
+
+@functools.cache
+def figures(area: str) -> dict[str, float]:
+    """Return the figures of a folder, or of the Markdown pages that people write."""
+    if area != PAGES:
+        return prose.of_python(source.texts(area)).figures()
+    pages = [*source.ROOT.glob("*.md"), *(source.ROOT / "docs").glob("*.md")]
+    texts = {str(page): page.read_text(encoding="utf-8") for page in pages}
+    return prose.of_pages(texts).figures()
+
+
+@pytest.mark.parametrize("area", AREAS)
+def test_prose_is_plain(area: str) -> None:
+    """No figure of a part is above its limit, or above the ceiling that is left to it."""
+    ceilings = CEILINGS.get(area, {})
+    for name, figure in figures(area).items():
+        limit = ceilings.get(name, LIMITS[name])
+        remedy = (
+            prose.PATTERNS[name][1] if name in prose.PATTERNS else "shorter, complete sentences"
+        )
+        assert figure <= limit + 0.005, f"{area}: {name} {figure:.2f} > {limit}; write: {remedy}"
+
+
+def test_ceilings_only_fall() -> None:
+    """A ceiling is needed, and close to the figure: lower it in prose.toml when the prose improves."""
+    for area, ceilings in CEILINGS.items():
+        found = figures(area)
+        for name, ceiling in ceilings.items():
+            slack = _SLACK if name in prose.PATTERNS else _SLACK_PERCENT
+            assert ceiling > LIMITS[name], f"{area}: {name}: remove the ceiling"
+            assert ceiling <= found[name] + slack, f"{area}: {name}: lower it to {found[name]:.2f}"
+
+
+def test_errors_logs_and_help_use_none_of_the_avoided_words() -> None:
+    """Texts that users see contain none of the patterns."""
+    offences = {
+        f"{item.path}:{line}": f"{name}: {text[:80]!r}"
+        for item in source.sources()
+        for line, text in prose.messages(ast.parse(item.text))
+        for name, (pattern, _) in prose.PATTERNS.items()
+        if pattern.search(text)
+    }
+    assert not offences
+
+
+def test_the_check_finds_what_it_is_for() -> None:
+    """One sentence of the old kind has every pattern in it; its plain form has none."""
+    old = (
+        "What is told to nobody is begun anew. Where it is kept it stands for the answer. "
+        "The rest goes on, is asked for, and what comes of it is mended."
+    )
+    plain = "The broker reports an error. If it is stored, the client retries and resumes."
+    assert all(pattern.search(old) for pattern, _ in prose.PATTERNS.values())
+    assert not any(pattern.search(plain) for pattern, _ in prose.PATTERNS.values())
