@@ -1,6 +1,6 @@
 """Compares names: which of Kafka Streams' are ours in snake_case, and where the others are told of.
 
-A class of Kafka's has one or more of ours (`OURS`). Where a name of it is missing there, `docs/streams.md` says what is written
+A class of Kafka's has one or more of ours (`OURS`). Where a name of it is missing there, `docs/coming-from-java.md` says what is written
 instead (`SAID`: the Java name stands in its table), or a module's header says that it is not done (`NOT_DONE`: in the text after
 "Not done:"). Classes without one of ours are told of in the same two ways.
 """
@@ -68,8 +68,7 @@ def module_headers() -> str:
 
 def page_table() -> str:
     """Return the table for those who come from Java."""
-    page = (ROOT / "docs/streams.md").read_text(encoding="utf-8")
-    return page.split("## Coming from Java")[1].split("\n## ")[0]
+    return (ROOT / "docs/coming-from-java.md").read_text(encoding="utf-8")
 
 
 OURS: dict[str, tuple[Any, ...]] = {
