@@ -74,8 +74,7 @@ class Settings(NamedTuple):
 
 
 class Cleaner:
-    """The cleaner of a broker's logs, on the broker's loop; `run` repeats `clean_dirtiest` forever.
-    """
+    """The cleaner of a broker's logs, on the broker's loop; `run` repeats `clean_dirtiest` forever."""
 
     def __init__(
         self,
@@ -298,8 +297,7 @@ class Round:
         return is_unchanged and not log.is_being_copied
 
     def has_lost_segments(self) -> bool:
-        """Return True if segments have left the log since: retention may have removed their files.
-        """
+        """Return True if segments have left the log since: retention may have removed their files."""
         return not set(self._segments) <= set(self._log.segments)
 
     def groups(self) -> Iterator[list[Segment]]:

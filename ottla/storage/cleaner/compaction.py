@@ -284,8 +284,7 @@ class TransactionsSeen:
 
 
 class LastWritten(NamedTuple):
-    """The last offset of an active producer's batches (None: it has only markers), and its epoch.
-    """
+    """The last offset of an active producer's batches (None: it has only markers), and its epoch."""
 
     last_offset: int | None
     producer_epoch: int

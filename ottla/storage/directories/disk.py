@@ -25,11 +25,16 @@ from ottla.base.errors import (
     OutOfDescriptorsError,
     StorageError,
 )
-from ottla.base.files import FileSystem, Lock, make_directories_durably, run_whole
+from ottla.base.files import FileSystem, run_whole
 from ottla.base.rng import Rng
 from ottla.base.slices import Slices
 from ottla.storage.config import LogConfig
-from ottla.storage.directories.log_directory import LogDirectory, Owner, directory_name
+from ottla.storage.directories.log_directory import (
+    LogDirectory,
+    Owner,
+    directory_name,
+    lock_directory,
+)
 from ottla.storage.directories.upkeep import Intervals, Rounds
 from ottla.storage.files import checkpoints
 from ottla.storage.files.checkpoints import TopicPartition
@@ -113,7 +118,7 @@ class LogDirectories:
         with ExitStack() as undo:
             # Clients are told, and name, whole paths.
             for path in dict.fromkeys(map(os.path.abspath, paths)):
-                lock = _lock(files, path)
+                lock = lock_directory(files, path)
                 directory = LogDirectory(path, ports._replace(log_directory=path), lock)
                 undo.callback(directory.release)
                 owned.append(directory)
@@ -573,28 +578,6 @@ def _apply_retention(log: Log, now_ms: int | None) -> int:
         _log.info("segments deleted by retention partition=%s-%d segments=%d log_start_offset=%d",
                   log.topic, log.partition, count, log.log_start_offset)  # fmt: skip
     return count
-
-
-def _lock(files: FileSystem, path: str) -> Lock:
-    """Make the directory and lock it; the errors say what to do."""
-    try:
-        if files.exists(path) and not files.is_directory(path):
-            raise ConfigError(f"{path} is a file; the log directory must be a folder of its own.")
-        make_directories_durably(files, path)
-        return files.lock(f"{path}/{checkpoints.LOCK_FILE}")
-    except BlockingIOError as error:
-        holder = f" ({error.strerror})" if error.strerror else ""
-        raise StorageError(
-            path,
-            f"another broker is using this directory{holder}. Stop it, or give this one another "
-            f"directory.",
-        ) from error
-    except PermissionError as error:
-        raise StorageError(
-            path, "this user may not write here. Change the owner, or choose another directory."
-        ) from error
-    except OSError as error:
-        raise StorageError(path, f"it cannot be used: {error.strerror or error}.") from error
 
 
 def _cut_to_what_is_sure(future: Log, current: Log) -> None:

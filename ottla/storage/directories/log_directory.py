@@ -13,7 +13,7 @@ from typing import NamedTuple
 from ottla.base import uuids
 from ottla.base.clock import steady_ms
 from ottla.base.errors import ConfigError, StorageError
-from ottla.base.files import FileSystem, Lock, remove_files, run_whole
+from ottla.base.files import FileSystem, Lock, make_directories_durably, remove_files, run_whole
 from ottla.base.slices import Slices
 from ottla.storage.config import LogConfig
 from ottla.storage.files import checkpoints
@@ -40,8 +40,7 @@ _log = logging.getLogger(__name__)
 
 
 class Owner(NamedTuple):
-    """The broker that owns the directories; if `cluster_id` is None, the directories determine it.
-    """
+    """The broker that owns the directories; if `cluster_id` is None, the directories determine it."""
 
     cluster_id: str | None
     broker_id: int
@@ -52,6 +51,31 @@ class Space(NamedTuple):
 
     total_bytes: int
     usable_bytes: int
+
+
+def lock_directory(files: FileSystem, path: str) -> Lock:
+    """Create the directory if it does not exist, and lock it.
+
+    Raises ConfigError or StorageError with a sentence for the person who started the broker.
+    """
+    try:
+        if files.exists(path) and not files.is_directory(path):
+            raise ConfigError(f"{path} is a file; the log directory must be a folder of its own.")
+        make_directories_durably(files, path)
+        return files.lock(f"{path}/{checkpoints.LOCK_FILE}")
+    except BlockingIOError as error:
+        holder = f" ({error.strerror})" if error.strerror else ""
+        raise StorageError(
+            path,
+            f"another broker is using this directory{holder}. Stop it, or give this one another "
+            f"directory.",
+        ) from error
+    except PermissionError as error:
+        raise StorageError(
+            path, "this user may not write here. Change the owner, or choose another directory."
+        ) from error
+    except OSError as error:
+        raise StorageError(path, f"it cannot be used: {error.strerror or error}.") from error
 
 
 def check_owners(files: FileSystem, paths: Iterable[str], broker_id: int) -> Mapping[str, str]:
@@ -130,8 +154,7 @@ class LogDirectory:
         return f"{self.path}/{name}"
 
     def space(self) -> Space:
-        """Return the size of the device and its free space; raises OSError if the device is gone.
-        """
+        """Return the size of the device and its free space; raises OSError if the device is gone."""
         total, usable = self._files.total_bytes(self.path), self._files.free_bytes(self.path)
         return Space(total, usable)
 
@@ -320,8 +343,7 @@ class LogDirectory:
         self.prevailing.add(key)
 
     def standing(self, key: TopicPartition) -> int:
-        """Return the rank of a log among two with one name: the one with the higher number stays.
-        """
+        """Return the rank of a log among two with one name: the one with the higher number stays."""
         return (key in self.prevailing) - (key in self.superseded)
 
     def unmark(self, key: TopicPartition) -> None:

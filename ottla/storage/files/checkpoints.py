@@ -84,8 +84,7 @@ def encode_properties(properties: Mapping[str, str]) -> bytes:
 
 
 def parse_properties(data: bytes) -> dict[str, str]:
-    """Return a Java properties file's settings; raise ValueError for a line that is not a setting.
-    """
+    """Return a Java properties file's settings; raise ValueError for a line that is not a setting."""
     properties = {}
     for line in data.decode().splitlines():
         text = line.strip()

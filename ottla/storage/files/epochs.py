@@ -73,8 +73,7 @@ class LeaderEpochs:
         self._find_latest()
 
     def truncate_from_start(self, start_offset: int) -> None:
-        """Forget the epochs that end before `start_offset`; the one that contains it begins there.
-        """
+        """Forget the epochs that end before `start_offset`; the one that contains it begins there."""
         at = bisect_right(self.entries, start_offset, key=lambda entry: entry[1])
         kept = [(epoch, start_offset) for epoch, _ in self.entries[at - 1 : at]]
         if self.entries[:at] != kept:

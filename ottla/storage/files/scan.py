@@ -101,8 +101,7 @@ def _is_sound(read: Read, position: int, header: BatchHeader) -> bool:
 
 
 def header_at(data: Buffer, position: int) -> BatchHeader | None:
-    """Return the header of the batch at `position`, in any format; None if no batch begins there.
-    """
+    """Return the header of the batch at `position`, in any format; None if no batch begins there."""
     if len(data) - position >= HEADER_SIZE:
         header = batch.parse_header(data, position)
         if header.magic == MAGIC:

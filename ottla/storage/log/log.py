@@ -18,13 +18,12 @@ from ottla.base.files import remove_files
 from ottla.storage.config import LONG_MAX, LogConfig
 from ottla.storage.dependencies import Dependencies
 from ottla.storage.files import scan
-from ottla.storage.files.epoch_file import EpochFile
 from ottla.storage.files.file_names import TXN_INDEX_SUFFIX
 from ottla.storage.files.scan import TimestampedOffset
 from ottla.storage.files.txn_index import AbortedTransaction
-from ottla.storage.files.unsynced import Unsynced
 from ottla.storage.log import producers, recovery, retention, validation
 from ottla.storage.log.fetched import FetchedRecords
+from ottla.storage.log.flushing import FlushState
 from ottla.storage.log.recovery import LoadedLog
 from ottla.storage.log.segment import Segment
 from ottla.storage.log.segments import Segments
@@ -64,7 +63,6 @@ class Log:
         # Retention and compaction end before it. Its `Partition` sets and moves it.
         self.high_watermark = loaded.log_start_offset
         self.epochs = loaded.epochs
-        self._epoch_file = EpochFile(dependencies.files)
         self.producers = loaded.producers
         self._dependencies = dependencies
         self._files, self._clock = dependencies.files, dependencies.clock
@@ -74,9 +72,8 @@ class Log:
         # Reads and appends go to the lists themselves.
         self._segments, self._bases = self._all.items, self._all.bases
         self._active = loaded.segments[-1]
-        self._flushed_ms = steady_ms(self._clock)
-        # The last life may have ended before the names that it made were durable.
-        self._unsynced = Unsynced(self._files, self.directory, dependencies.log_directory)
+        log_directory = dependencies.log_directory
+        self._flush_state = FlushState(self._files, self._clock, self.directory, log_directory)
         self.first_dirty_offset, self.truncations_count = 0, 0  # Compacted before the first.
         # Its records are on their way to another directory: none may be compacted away meanwhile.
         self.is_being_copied = False
@@ -247,14 +244,14 @@ class Log:
         return self._begin_segment(base_offset, now_ms)
 
     def _begin_segment(self, base_offset: int, now_ms: int) -> Segment:
-        if self.directory in self._unsynced:
+        if self.directory in self._flush_state.unsynced:
             # Or this segment's name might outlive that of the one before.
             self._files.sync_directory(self.directory)
         segment = Segment.create(self._files, self.directory, base_offset, self.config, now_ms)
         if self.config.segment_jitter_ms:
             jitter_ms = self._dependencies.rng.below(self.config.segment_jitter_ms)
             segment.configure(self.config, jitter_ms)
-        self._unsynced.expect(self.directory)
+        self.expect_sync_of(self.directory)
         self._all.add(segment)
         self._active = segment
         return segment
@@ -414,7 +411,7 @@ class Log:
         self.recovery_point = min(self.recovery_point, end)
         self.first_dirty_offset = min(self.first_dirty_offset, end)
         self.epochs.truncate_from_end(end)
-        self._epoch_file.store(self.directory, self.epochs)
+        self._flush_state.store_epochs(self.epochs)
         recovery.remove_snapshots(self._files, self.directory, lambda snapshot: snapshot > end)
 
     def advance_log_start_offset(self, offset: int) -> bool:
@@ -480,9 +477,7 @@ class Log:
             for segment in self._segments:
                 if not segment.is_synced:
                     segment.sync()
-            if self.epochs.is_dirty:
-                self._epoch_file.store(self.directory, self.epochs)
-            self._unsynced.sync()
+            self._flush_state.sync(self.epochs)
         self._flushed(self.log_end_offset)
 
     async def flush_in_background(self, *, sealed_only: bool = False) -> int:
@@ -497,9 +492,10 @@ class Log:
         chosen = self._segments[:-1] if sealed_only else self._segments
         pending = [(each, each.file, each.size_bytes) for each in chosen if not each.is_synced]
         with self._disk():
-            if self.epochs.is_dirty and not await self._store_epochs_in_background():
+            if not await self._flush_state.sync_in_background(
+                self.epochs, lambda: not self._failure
+            ):
                 return self.recovery_point
-            await self._unsynced.sync_in_background()
         if truncations != self.truncations_count or self._failure is not None:
             return self.recovery_point
         for segment, file, size in pending:
@@ -520,27 +516,19 @@ class Log:
         """Tell whether flush.ms has passed since the last flush and there is something to flush."""
         if self.recovery_point == self.log_end_offset or self.config.flush_ms == LONG_MAX:
             return False
-        return steady_ms(self._clock) - self._flushed_ms >= self.config.flush_ms
+        return self._flush_state.age_ms >= self.config.flush_ms
 
     def owes_sealed(self) -> bool:
         """Tell whether a segment was rolled and is not durable yet."""
         return self.recovery_point < self._active.base_offset
 
     def _flushed(self, end: int) -> None:
-        self._flushed_ms = steady_ms(self._clock)
+        self._flush_state.note_flush()
         self.recovery_point = max(self.recovery_point, end)
-
-    async def _store_epochs_in_background(self) -> bool:
-        """Have the epochs so far stored by the next sync; False where that is void by then."""
-        draft = self._epoch_file.draft(self.directory, self.epochs)
-        self.expect_sync_of(draft.path)
-        await self._unsynced.sync_in_background()
-        self.expect_sync_of(self.directory)
-        return self._failure is None and self._epoch_file.adopt(draft, self.directory, self.epochs)
 
     def expect_sync_of(self, *paths: str) -> None:
         """Have the next flush make the names in folders, or files, durable as well."""
-        self._unsynced.expect(*paths)
+        self._flush_state.unsynced.expect(*paths)
 
     def update_config(self, config: LogConfig) -> None:
         """Take new settings; the last segment follows them from the next append on."""
@@ -551,7 +539,7 @@ class Log:
         """Move the log to another folder of the same device; names only, files stay open."""
         with self._disk():
             self._files.rename(self.directory, directory)
-        self._unsynced.renamed(self.directory, directory)
+        self._flush_state.renamed(directory)
         self.directory = directory
         self._all.move_to(directory)
 
