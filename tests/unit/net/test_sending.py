@@ -19,6 +19,7 @@ from ottla.net.endpoint import Endpoint
 from ottla.net.limits import Budget, Limits
 from ottla.net.listener import RealNet
 from ottla.net.port import Net
+from ottla.net.receive_budget import ReceiveBudget
 from ottla.net.sending import RANGE_BYTES_MIN
 from ottla.testing.sim.files import SimFileSystem
 from ottla.testing.sim.world import World
@@ -55,7 +56,7 @@ class Site:
             "PLAINTEXT",
             handler=self.handler,
             limits=Limits(),
-            budget=Budget(10**8),
+            budget=ReceiveBudget(10**8),
             unsent=Budget(10**8),
             buffers=ReceiveBuffers(),
         )
