@@ -317,9 +317,7 @@ class LogDirectory:
             self._settled_count = self._deleted_count
 
     async def settle_deletions_in_background(self) -> None:
-        """Like `settle_deletions`, but off the loop; logs deleted meanwhile are left for the next
-        call.
-        """
+        """Call `settle_deletions` off the loop; logs deleted meanwhile are left for the next call."""
         count = self._deleted_count
         if self._settled_count < count:
             await self._files.in_background(partial(self._files.sync_directory, self.path))
@@ -409,7 +407,7 @@ class LogDirectory:
         self._store(self._offsets())
 
     async def checkpoint_in_background(self, names: Collection[str]) -> None:
-        """Like `checkpoint`, but off the loop, and only the files of these names."""
+        """Write the files of these names as `checkpoint` does, but off the loop."""
         offsets = {name: each for name, each in self._offsets().items() if name in names}
         await run_whole(self._files, partial(self._store, offsets))
 
@@ -440,7 +438,7 @@ class LogDirectory:
     async def store_high_watermarks_in_background(
         self, high_watermarks: Mapping[TopicPartition, int]
     ) -> None:
-        """Like `store_high_watermarks`, but off the loop."""
+        """Store high watermarks as `store_high_watermarks` does, but off the loop."""
         self._note_high_watermarks(high_watermarks)
         offsets = {checkpoints.HIGH_WATERMARK_FILE: dict(self.high_watermarks)}
         await run_whole(self._files, partial(self._store, offsets))

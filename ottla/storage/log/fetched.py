@@ -1,4 +1,4 @@
-"""What a read of a segment returns: whole batches, in memory or as a range of the file."""
+"""The result of reading a segment: whole batches, in memory or as a range of the file."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -10,18 +10,18 @@ from ottla.storage.files.scan import Read
 from ottla.wire.records import batch
 from ottla.wire.records.batch import HEADER_SIZE, LOG_OVERHEAD
 
-# What is read at once to find the last whole batch; entries of the offset index are about half as
-# far apart.
+# Bytes read at once to find the last whole batch; entries of the offset index are about half as far
+# apart.
 _WALK_BYTES = 8 * 1024
 
-# Returns where a batch begins between two positions, as late as is known.
+# Returns the last known position between two positions at which a batch begins.
 FindStart = Callable[[int, int, Read], int]
 
 
 class FetchedRecords(NamedTuple):
-    """Whole batches from the one that holds the offset asked for; empty where there is none.
+    """Whole batches from the one that contains the requested offset; empty if there is none.
 
-    `position` is where they begin in the file of the segment at `segment_base_offset`;
+    `position` is their position in the file of the segment at `segment_base_offset`;
     `first_batch_size` is set even if that batch did not fit.
     """
 
@@ -33,23 +33,23 @@ class FetchedRecords(NamedTuple):
 
     @property
     def data(self) -> Buffer:
-        """The records of a read that did not allow a range."""
+        """The bytes of the records, for a read that did not allow a range."""
         records = self.records
         assert not isinstance(records, FileRange)
         return records
 
     def is_cached(self) -> bool:
-        """Return whether the records can be sent without waiting for a device."""
+        """Return True if the records can be sent without waiting for a device."""
         return not isinstance(self.records, FileRange) or self.records.is_cached()
 
 
 class SentRanges:
-    """The ranges of one segment that still exist somewhere."""
+    """The ranges of one segment that are still referenced."""
 
     __slots__ = ("_ranges",)
 
     def __init__(self) -> None:
-        # None at most segments of a broker: nobody fetches from them.
+        # None for most segments of a broker, because no client fetches from them.
         self._ranges: WeakSet[FileRange] | None = None
 
     def add(self, file: File, position: int, size_bytes: int) -> FileRange:
@@ -61,7 +61,7 @@ class SentRanges:
         return records
 
     def void(self, position: int) -> None:
-        """Have nothing sent any more of the bytes from `position` on: they are cut off."""
+        """Stop ranges from sending the bytes from `position` on, because these bytes are cut off."""
         for records in self._ranges or ():
             if records.position + records.size_bytes > position:
                 records.is_void = True
@@ -86,7 +86,7 @@ def range_size(
 
 
 def _whole_end(at: int, end: int, read: Read) -> int:
-    """Return where the last batch ends that ends at or before `end`; one begins at `at`."""
+    """Return the end of the last batch that ends at or before `end`; a batch begins at `at`."""
     start, data = at, read(at, min(_WALK_BYTES, end - at))
     while end - at >= LOG_OVERHEAD:
         if at - start + LOG_OVERHEAD > len(data):
@@ -101,7 +101,7 @@ def _whole_end(at: int, end: int, read: Read) -> int:
 
 
 def whole_bytes(data: Buffer, position: int, last_known_start: FindStart) -> int:
-    """Return where the last whole batch ends in `data`, which was read from `position`."""
+    """Return the end of the last whole batch in `data`, which was read from `position`."""
 
     def read(start: int, size_bytes: int) -> Buffer:
         return data[start - position : start - position + size_bytes]

@@ -1,8 +1,9 @@
-"""What a log knows of the producers that write to it: the guard of idempotence and transactions.
+"""The producer state of a log, the basis of idempotence and transactions.
 
-For each producer id its epoch, its last five batches and the start of its open transaction. Decides
-about every batch of an idempotent producer; snapshots of it are what a log starts from. Pure: files
-are the log's. Follows ProducerStateManager, ProducerAppendInfo and ProducerStateEntry (KIP-98).
+For each producer id it keeps the epoch, the last five batches and the start of the open
+transaction. It checks every batch of an idempotent producer; a log restores it from snapshots.
+Pure: the log handles the files. Follows ProducerStateManager, ProducerAppendInfo and
+ProducerStateEntry (KIP-98).
 """
 
 import bisect
@@ -32,7 +33,7 @@ _SEQUENCE_MASK = 0x7FFFFFFF
 _SNAPSHOT_HEADER = struct.Struct(">hIi")
 _SNAPSHOT_ENTRY = struct.Struct(">qhiqiqiq")
 _SNAPSHOT_VERSION = 1
-# The checksum covers what follows it: the count and the entries.
+# The checksum covers the bytes after it: the count and the entries.
 _CRC_START = 6
 
 
@@ -58,7 +59,7 @@ class WrittenBatch(NamedTuple):
 class Producer:
     """One producer id. `batches` are oldest first and all of `epoch`.
 
-    `last_timestamp` (ms) is when it was last heard of; by that it is forgotten.
+    `last_timestamp` (ms) is the time of its last batch, by which it expires.
     """
 
     __slots__ = (
@@ -94,7 +95,7 @@ class ProducerState:
         self.end_offset = end_offset
         # First offset of each open transaction, in rising order.
         self._open: dict[int, int] = {}
-        # Ended, but the marker is not known to be replicated: in rising order of the first offset.
+        # Ended, but the marker may not be replicated yet: in rising order of the first offset.
         self.undecided: list[Transaction] = []
 
     def __len__(self) -> int:
@@ -103,7 +104,8 @@ class ProducerState:
     # Deciding
 
     def check(self, header: BatchHeader) -> WrittenBatch | None:
-        """Judge a produced batch: None if it is the next one, its earlier self if it is a duplicate.
+        """Check a produced batch; return None if it is the next one, or the batch that it
+        duplicates.
 
         Raises INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER or INVALID_TXN_STATE.
         """
@@ -139,7 +141,7 @@ class ProducerState:
     def check_marker(
         self, header: BatchHeader, marker: control.EndTransactionMarker | None
     ) -> None:
-        """Judge a transaction marker that a coordinator sends; a stale one is refused."""
+        """Check a transaction marker from a coordinator; a stale one is rejected."""
         producer = self.producers.get(header.producer_id)
         if producer is None or marker is None:
             return
@@ -157,7 +159,7 @@ class ProducerState:
         marker: control.EndTransactionMarker | None,
         now_ms: int,
     ) -> Transaction | None:
-        """Take in a producer's batch that the log holds at `base_offset`.
+        """Update the state with a producer's batch that was appended at `base_offset`.
 
         Returns the transaction that it ends, if it is a control batch with a `marker`.
         """
@@ -175,7 +177,7 @@ class ProducerState:
         )
         if len(batches) > BATCHES_KEPT:
             del batches[0]
-        # Kafka goes by record time alone, and so forgets a producer that loads old records.
+        # Kafka goes by record time alone, and therefore expires a producer that loads old records.
         producer.last_timestamp = max(header.max_timestamp, now_ms)
         if header.attributes & TRANSACTIONAL_BIT and producer.transaction_first_offset < 0:
             producer.transaction_first_offset = base_offset
@@ -203,7 +205,7 @@ class ProducerState:
         return ended
 
     def _producer(self, header: BatchHeader) -> Producer:
-        """Return the producer; a new epoch begins with no batches."""
+        """Return the producer; a new epoch begins without batches."""
         producer = self.producers.get(header.producer_id)
         if producer is None:
             producer = self.producers[header.producer_id] = Producer(header.producer_epoch)
@@ -215,16 +217,17 @@ class ProducerState:
     # Transactions
 
     def has_open_transaction(self, producer_id: int, producer_epoch: int) -> bool:
-        """Tell whether the producer has a transaction open in this epoch."""
+        """Return True if the producer has an open transaction in this epoch."""
         producer = self.producers.get(producer_id)
         if producer is None or producer.transaction_first_offset < 0:
             return False
         return producer.epoch == producer_epoch
 
     def first_unstable_offset(self, log_start_offset: int = 0) -> int | None:
-        """Return the first offset whose transaction is open or whose marker may be lost yet.
+        """Return the first offset of a transaction that is open or whose marker may still be lost.
 
-        Never below the log start: DeleteRecords may have removed the first records of a transaction.
+        Never below the log start: DeleteRecords may have removed the first records of a
+        transaction.
         """
         first = next(iter(self._open), None)
         if self.undecided:
@@ -233,12 +236,12 @@ class ProducerState:
         return None if first is None else max(first, log_start_offset)
 
     def index_entry(self, ended: Transaction) -> AbortedTransaction:
-        """Return what the transaction index keeps of an aborted transaction."""
+        """Return the entry of the transaction index for an aborted transaction."""
         stable = next(iter(self._open), ended.last_offset + 1)
         return AbortedTransaction(ended.producer_id, ended.first_offset, ended.last_offset, stable)
 
     def decide_up_to(self, high_watermark: int) -> None:
-        """Let go of ended transactions whose marker lies below the high watermark."""
+        """Remove ended transactions whose marker is below the high watermark."""
         if self.undecided:
             kept = [ended for ended in self.undecided if ended.last_offset >= high_watermark]
             self.undecided = kept
@@ -246,7 +249,7 @@ class ProducerState:
     # Ageing
 
     def remove_expired(self, now_ms: int, expiration_ms: int) -> int:
-        """Forget producers that have been silent for long and have no transaction open."""
+        """Remove producers that have been inactive for too long and have no open transaction."""
         expired = [
             producer_id
             for producer_id, producer in self.producers.items()
@@ -258,7 +261,7 @@ class ProducerState:
         return len(expired)
 
     def truncate_from_start(self, log_start_offset: int) -> None:
-        """Let go of transactions that lie before the start of the log."""
+        """Remove transactions that are before the start of the log."""
         self.undecided = [
             ended for ended in self.undecided if ended.last_offset >= log_start_offset
         ]
@@ -266,7 +269,9 @@ class ProducerState:
     # Snapshots
 
     def encode_snapshot(self) -> bytes:
-        """Return the content of a `.snapshot` file; it keeps only the last batch of each producer."""
+        """Return the content of a `.snapshot` file, which contains only the last batch of each
+        producer.
+        """
         body = bytearray(struct.pack(">i", len(self.producers)))
         for producer_id, producer in self.producers.items():
             last = producer.batches[-1] if producer.batches else _NOTHING_WRITTEN
@@ -307,9 +312,9 @@ class ProducerState:
         self._open = dict(sorted(self._open.items()))
 
     def add_earlier(self, earlier: Iterator[BatchHeader]) -> None:
-        """Add batches that a snapshot does not keep; `earlier` is every batch, newest first.
+        """Add batches that a snapshot does not contain; `earlier` is every batch, newest first.
 
-        Not in Kafka: after a restart a duplicate of any of the last five batches is still known.
+        Not in Kafka: after a restart a duplicate of any of the last five batches is still detected.
         """
         for header in earlier:
             producer = self.producers.get(header.producer_id)
@@ -338,7 +343,7 @@ def parse_marker(data: Buffer, header: BatchHeader) -> control.EndTransactionMar
 
 
 def _known(batches: list[WrittenBatch], header: BatchHeader) -> WrittenBatch | None:
-    """Return the kept batch with the same sequence numbers."""
+    """Return the stored batch with the same sequence numbers."""
     last_sequence = header.last_sequence
     for written in batches:
         if written.last_sequence == last_sequence and written.base_sequence == header.base_sequence:

@@ -1,8 +1,8 @@
-"""Opening the log in a directory: a function that returns a value.
+"""Opening the log in a directory, as a function that returns a value.
 
-After a clean shutdown the segments are taken as they are; otherwise every segment from the recovery
-point on is walked batch by batch, the first that is damaged is cut there, and those behind it go.
-Indexes, producer state and leader epochs that are lost or contradict the log are built anew.
+After a clean shutdown the segments are used as they are. Otherwise every segment from the recovery
+point on is read batch by batch; the first damaged one is cut at the damage, and later ones are
+dropped. Indexes, producer state and leader epochs that are lost or contradict the log are rebuilt.
 Follows org.apache.kafka.storage.internals.log.LogLoader.
 """
 
@@ -35,19 +35,19 @@ from ottla.wire.records.batch import CONTROL_BIT, BatchHeader
 
 CLEANED_SUFFIX = ".cleaned"
 SWAP_SUFFIX = ".swap"
-# Enough of the log's end to find the last five batches of the producers that are active.
+# How much of the end of the log is read to find the last five batches of active producers.
 _EARLIER_BATCHES = 512
-# A line in the log in so much time, after so many bytes at the earliest.
+# Progress is logged at most this often, and only after this many bytes.
 _LINE_SECONDS = 5.0
 _ACCOUNT_BYTES = 4 * 1024 * 1024
-# What is copied at once.
+# Bytes that are copied in one step.
 _COPY_BYTES = 1024 * 1024
 
 _log = logging.getLogger(__name__)
 
 
 class Truncation(NamedTuple):
-    """What recovery cut off: from which offset on, how much of that segment, which whole segments."""
+    """The data that recovery cut off: from which offset, how much of that segment, which segments."""
 
     offset: int
     bytes_cut: int
@@ -55,10 +55,10 @@ class Truncation(NamedTuple):
 
 
 class LoadedLog(NamedTuple):
-    """A log as its directory holds it.
+    """A log as its directory contains it.
 
-    `recovered` are the segments (by base offset) that were walked because they may not have been on
-    the disk; `rebuilt` names files that were lost or damaged and made anew.
+    `recovered` are the segments (by base offset) that were read again because they may not have
+    been on the disk; `rebuilt` names files that were lost or damaged and have been rebuilt.
     """
 
     directory: str
@@ -74,7 +74,7 @@ class LoadedLog(NamedTuple):
 
 
 class Expectation(NamedTuple):
-    """What the checkpoints of the log directory say about a log."""
+    """The values in the checkpoints of the log directory for one log."""
 
     log_start_offset: int = 0
     recovery_point: int = 0
@@ -90,9 +90,9 @@ def create(files: FileSystem, directory: str, config: LogConfig, now_ms: int) ->
 
 
 class Account:
-    """How far loading has come: told in the log now and then, and ended where nobody wants it.
+    """Progress of loading: logged from time to time, and aborted if the start is cancelled.
 
-    Loading may run off the event loop; `is_wanted` is asked there.
+    Loading may run off the event loop; `is_wanted` is called there.
     """
 
     def __init__(self, clock: Clock, is_wanted: Callable[[], bool] = lambda: True) -> None:
@@ -103,16 +103,16 @@ class Account:
         self._next_line_at = clock.monotonic() + _LINE_SECONDS
 
     def loaded(self) -> None:
-        """Take note of one log more."""
+        """Count one more loaded log."""
         self.logs_count += 1
 
     def walked(self, size_bytes: int, segment: Segment) -> None:
-        """Take note of bytes that were read again; StorageError where the start was given up."""
+        """Count bytes that were read again; raise StorageError if the start was cancelled."""
         self.walked_bytes += size_bytes
         now = self._clock.monotonic()
         if now >= self._next_line_at:
             self._next_line_at = now + _LINE_SECONDS
-            # Whoever waits for the start is to see why.
+            # Shows in the log why the start takes so long.
             _log.warning(
                 "recovering logs after a crash logs_loaded=%d mib_read=%d at=%s",
                 self.logs_count,
@@ -131,9 +131,9 @@ def load(
     now_ms: int,
     account: Account | None = None,
 ) -> LoadedLog:
-    """Open the log in `directory`, mending what a crash left; raises OSError only.
+    """Open the log in `directory` and repair the results of a crash.
 
-    And StorageError where the `account` says that nobody wants it any more.
+    Raises OSError, and StorageError if `account` reports that the start was cancelled.
     """
     tidy(files, directory)
     return _Loading(files, directory, config, expected, now_ms, account).run()
@@ -205,7 +205,7 @@ class _Loading:
         ]
 
     def _check_index_files(self) -> None:
-        """Rebuild lost indexes of sealed segments; those of the last are read with its end."""
+        """Rebuild lost indexes of sealed segments; those of the last segment are read with its end."""
         for segment in self.segments[:-1]:
             if segment.size_bytes and not segment.has_index_files():
                 segment.rebuild_indexes()
@@ -214,7 +214,9 @@ class _Loading:
                     self.rebuilt.append(file_name(segment.base_offset, suffix))
 
     def _recover(self) -> None:
-        """Walk what may not have reached the disk; cut at the first byte that is no valid batch."""
+        """Read the segments that may not be on the disk; cut at the first byte that is not a valid
+        batch.
+        """
         for at, segment in enumerate(self.segments):
             behind = self.segments[at + 1 :]
             if behind and behind[0].base_offset <= self.expected.recovery_point:
@@ -224,8 +226,8 @@ class _Loading:
                 self._drop(behind, "behind damage")
                 return
             if behind and behind[0].base_offset > end and not self.config.is_compacted:
-                # A later segment reached the disk before the end of this one did. (A segment
-                # begins where the one before it ends; only compaction takes records out between.)
+                # A later segment reached the disk before the end of this one did. (A segment begins
+                # at the offset where the previous one ends; only compaction leaves gaps.)
                 self.truncation = Truncation(end, 0)
                 self._drop(behind, "behind a gap")
                 return
@@ -233,11 +235,11 @@ class _Loading:
                 segment.seal()
 
     def _recover_segment(self, segment: Segment) -> int:
-        """Check every batch, note it in new indexes, cut what is damaged; return the next offset."""
+        """Check every batch, rebuild the indexes, cut damaged bytes; return the next offset."""
         size = segment.size_bytes
         segment.reset()
         self.recovered.add(segment.base_offset)
-        # After a mere crash the bytes are there, but perhaps not on the device yet.
+        # If only the process crashed, the bytes can be read, but may not be on the device yet.
         segment.synced_bytes = -1
         next_offset, position = segment.base_offset, 0
         durable = told = 0
@@ -269,7 +271,9 @@ class _Loading:
         return next_offset
 
     def _drop(self, segments: list[Segment], reason: str) -> None:
-        """Take segments out of the log; the next start deletes them, until then they can be saved."""
+        """Rename segments out of the log; the next start deletes them, until then they can be
+        saved.
+        """
         removed = tuple(segment.base_offset for segment in segments)
         for segment in segments:
             renamed = segment.mark_deleted()
@@ -280,13 +284,15 @@ class _Loading:
             self.truncation = self.truncation._replace(segments_removed=removed)
 
     def _load_end(self) -> int:
-        """Read the end of the last segment; there is one afterwards. Return the next offset."""
+        """Read the end of the last segment, creating one if the log has none; return the next
+        offset.
+        """
         end = -1
         if self.segments:
             last = self.segments[-1]
             tail = last.load_tail()
             if tail.position < last.size_bytes:
-                # Even after a clean shutdown: nothing may be appended behind half a batch.
+                # Even after a clean shutdown: nothing may be appended after a partial batch.
                 self._recover_segment(last)
                 tail = last.load_tail()
             end = tail.next_offset
@@ -315,12 +321,12 @@ class _Loading:
     def _is_wrong(self, header: BatchHeader, start: int) -> bool:
         if header.leader_epoch < 0:
             return False
-        # The epochs begin at the start of the log, which may lie inside a batch.
+        # The epochs begin at the log start offset, which may be inside a batch.
         offset = max(header.base_offset, start)
         return self.epochs.epoch_of(offset) != header.leader_epoch
 
     def _first_and_last(self, start: int, end: int) -> Iterator[BatchHeader]:
-        """Yield the headers of the batches at both ends of the log; skip what is damaged."""
+        """Yield the headers of the first and last batch of the log; skip damaged bytes."""
         behind = [each.base_offset for each in self.segments[1:]]
         first = self.segments[bisect_right(behind, start)]
         last = self.segments[-1]
@@ -353,7 +359,7 @@ class _Loading:
 
 
 class Place(NamedTuple):
-    """Where a log is, which offsets it holds, and the time (ms)."""
+    """The directory of a log, the offsets that it contains, and the current time (ms)."""
 
     files: FileSystem
     directory: str
@@ -365,10 +371,10 @@ class Place(NamedTuple):
 def load_producers(
     place: Place, segments: list[Segment], snapshot_limit: int, rewrite: Collection[int] = ()
 ) -> tuple[ProducerState, list[str]]:
-    """Take the newest snapshot up to `snapshot_limit` and follow the log to its end.
+    """Read the newest snapshot up to `snapshot_limit` and replay the log from there to its end.
 
-    Returns the state and the names of damaged snapshots; those, and snapshots past the end of the
-    log, are removed. `rewrite` is as in `replay`.
+    Returns the state and the names of damaged snapshots. Damaged snapshots and snapshots past the
+    end of the log are removed. `rewrite` is as in `replay`.
     """
     stored, damaged = _newest_snapshot(place, snapshot_limit)
     state = ProducerState(place.log_start_offset) if stored is None else stored
@@ -405,9 +411,11 @@ def replay(
     *,
     rewrite: Collection[int],
 ) -> None:
-    """Bring `state` from `from_offset` to the end of the log.
+    """Update `state` with the batches from `from_offset` to the end of the log.
 
-    The producers met there count as heard of now (ms): when it really was is not in the log. Aborted transactions go into the transaction index of the segments named in `rewrite`.
+    The producers in these batches count as active at `now_ms`, because the log does not contain the
+    real time. Aborted transactions go into the transaction index of the segments named in
+    `rewrite`.
     """
     for at, segment in enumerate(segments):
         if at + 1 < len(segments) and segments[at + 1].base_offset <= from_offset:
@@ -427,14 +435,15 @@ def replay(
 
 
 def store_snapshot(files: FileSystem, directory: str, state: ProducerState) -> None:
-    """Write what is known of the producers."""
-    # Not synced: it carries a checksum, and an older one with more of the log does as well.
+    """Write the producer state to a snapshot file."""
+    # Not synced: it has a checksum, and an older snapshot with more of the log gives the same
+    # state.
     path = f"{directory}/{file_name(state.end_offset, SNAPSHOT_SUFFIX)}"
     overwrite(files, path, state.encode_snapshot())
 
 
 def remove_snapshots(files: FileSystem, directory: str, is_useless: Callable[[int], bool]) -> None:
-    """Remove the snapshots at those offsets."""
+    """Remove the snapshots whose offset satisfies `is_useless`."""
     for name in files.list(directory):
         offset = base_offset_of(name, SNAPSHOT_SUFFIX)
         if offset >= 0 and is_useless(offset):
@@ -442,10 +451,10 @@ def remove_snapshots(files: FileSystem, directory: str, is_useless: Callable[[in
 
 
 def tidy(files: FileSystem, directory: str) -> None:
-    """Remove what was on its way out, and finish or undo compaction's swaps.
+    """Remove files that were to be deleted, and finish or undo compaction's swaps.
 
-    A `.cleaned` file is unfinished work; a `.swap` file is whole and takes the place of the segments
-    whose offsets it covers, unless it came from the same unfinished split.
+    A `.cleaned` file is unfinished work. A `.swap` file is whole and replaces the segments whose
+    offsets it covers, unless it came from the same unfinished split.
     """
     names = files.list(directory)
     cleaned = [name for name in names if name.endswith(CLEANED_SUFFIX)]
@@ -456,7 +465,7 @@ def tidy(files: FileSystem, directory: str) -> None:
     for name in (*useless, *deleted):
         files.remove(f"{directory}/{name}")
     if useless:
-        # Without the unfinished files beside it, the next start would take a swap for a whole one.
+        # If the unfinished files were gone, the next start would treat the swap as a whole one.
         files.sync_directory(directory)
     for name in cleaned:
         files.remove(f"{directory}/{name}")
@@ -466,7 +475,7 @@ def tidy(files: FileSystem, directory: str) -> None:
 
 
 def _offset(name: str) -> int:
-    """Return the base offset that a file's name begins with; -1 if it does not."""
+    """Return the base offset at the start of a file's name; -1 if there is none."""
     return int(name[:20]) if name[:20].isdecimal() else -1
 
 
@@ -478,16 +487,17 @@ def _swap_in(files: FileSystem, directory: str, swaps: list[str]) -> None:
         base_offset = max(base_offset_of(name, suffix) for suffix in SUFFIXES)
         if first <= base_offset < max(ends, default=0):
             files.remove(f"{directory}/{name}")
-    # Or a crash could leave the old beside the new. The log comes first, or it is removed next time.
+    # A crash must not leave the old files beside the new ones. The log file is renamed first, or
+    # the next start removes it.
     files.sync_directory(directory)
     for name in sorted(swaps, key=lambda name: name not in logs):
         files.rename(f"{directory}/{name}", f"{directory}/{name.removesuffix(SWAP_SUFFIX)}")
-    # The next cleaning would take what is still called a swap for its own unfinished work.
+    # The next cleaning would treat a file that is still named as a swap as its own unfinished work.
     files.sync_directory(directory)
 
 
 def begin_swap(files: FileSystem, cleaned: Segment) -> None:
-    """Make a cleaned segment one that takes the place of others even after a crash; blocks.
+    """Rename a cleaned segment so that it replaces others even after a crash; blocks.
 
     Its `.cleaned` files, and their names, are durable already.
     """
@@ -496,10 +506,10 @@ def begin_swap(files: FileSystem, cleaned: Segment) -> None:
 
 
 def rename_files(files: FileSystem, segment: Segment, ending: str) -> None:
-    """Give the names of a segment's files another ending, "" for none.
+    """Replace the suffix of a segment's file names by `ending`; "" for none.
 
-    Beside a `.cleaned` file no swap is taken for a whole one, so the log gets an ending last. It loses
-    it first, or it is removed at the next start.
+    A swap beside a `.cleaned` file does not count as whole, so the log file gets a suffix last. It
+    loses the suffix first, or the next start removes it.
     """
     found = [suffix for suffix in SUFFIXES if files.exists(segment.path(suffix))]
     for suffix in reversed(found) if ending else found:
@@ -511,7 +521,7 @@ def rename_files(files: FileSystem, segment: Segment, ending: str) -> None:
 def _next_offset(files: FileSystem, path: str, base_offset: int) -> int:
     file = files.open(path)
     try:
-        # Even an empty segment takes the place of the one that has its name.
+        # Even an empty segment replaces the one that has its name.
         next_offset = base_offset + 1
         for _, header in scan.headers(file.read_at, 0, file.size()):
             next_offset = header.last_offset + 1
@@ -521,9 +531,9 @@ def _next_offset(files: FileSystem, path: str, base_offset: int) -> int:
 
 
 def _write_again(file: File, position: int, end: int) -> None:
-    """Make bytes dirty once more, so that the next sync writes them.
+    """Write bytes again so that the next sync writes them to the device.
 
-    After a sync that failed, Linux keeps them readable and believes that they are on the device.
+    After a failed sync, Linux keeps the bytes readable and considers them to be on the device.
     """
     while position < end:
         data = file.read_at(position, min(_COPY_BYTES, end - position))

@@ -1,7 +1,7 @@
-"""Which segments have outlived their topic's retention: pure planning, from values to a number.
+"""The plan of retention: which segments are to be deleted. Pure, from values to a number.
 
-Only whole segments at the start of the log go, never one with records at or past the high watermark.
-What goes is renamed at once and removed after a while; `Doomed` remembers it until then.
+Only whole segments at the start of the log are deleted, never one with records at or past the high
+watermark. Files are renamed at once and deleted after a delay; `Doomed` lists them until then.
 Follows UnifiedLog.deleteOldSegments and its three reasons.
 """
 
@@ -13,7 +13,7 @@ from ottla.storage.config import LogConfig
 
 
 class Reason(Enum):
-    """Why a segment goes."""
+    """The reason for which a segment is deleted."""
 
     LOG_START = "before the log start offset"
     SIZE = "over retention.bytes"
@@ -21,11 +21,11 @@ class Reason(Enum):
 
 
 class Aged(Protocol):
-    """What the plan asks of a segment."""
+    """The properties of a segment that the plan depends on."""
 
     @property
     def base_offset(self) -> int:
-        """First offset that the segment can hold."""
+        """First offset that the segment can contain."""
         ...
 
     @property
@@ -35,12 +35,12 @@ class Aged(Protocol):
 
     @property
     def newest_ms(self) -> int:
-        """Largest timestamp of its records, or when it was written if they have none."""
+        """Largest timestamp (ms) of its records; if they have none, the time the file was written."""
         ...
 
 
 class LogState(NamedTuple):
-    """What the plan asks of the log; `size_bytes` is that of all segments."""
+    """The properties of the log that the plan depends on; `size_bytes` is that of all segments."""
 
     log_start_offset: int
     log_end_offset: int
@@ -49,24 +49,24 @@ class LogState(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """Delete this many segments, from the oldest on."""
+    """The number of segments to delete, from the oldest on."""
 
     segments_count: int
     reason: Reason | None
 
 
 class Doomed:
-    """Paths that are out of use and are to be removed after a while (file.delete.delay.ms)."""
+    """Paths that are no longer used and are deleted after a delay (file.delete.delay.ms)."""
 
     def __init__(self) -> None:
         self._paths: list[tuple[int, str]] = []
 
     def add(self, paths: Iterable[str], due_ms: int) -> None:
-        """Have paths removed at a time (ms)."""
+        """Schedule the deletion of paths at `due_ms`."""
         self._paths += [(due_ms, path) for path in paths]
 
     def take_due(self, now_ms: int | None = None) -> list[str]:
-        """Return the paths whose time has come, each once; all of them if no time is given."""
+        """Return the paths that are due, each once; all of them without a time."""
         if not self._paths:
             return []
         due = {path: None for due_ms, path in self._paths if now_ms is None or due_ms <= now_ms}
@@ -75,7 +75,7 @@ class Doomed:
         return list(due)
 
     def forget(self) -> None:
-        """Leave the paths alone, because the folder they are in goes as a whole."""
+        """Forget the paths, because the whole folder that contains them is deleted."""
         self._paths.clear()
 
 
@@ -111,7 +111,7 @@ def _count(segments: Sequence[Aged], state: LogState, is_due: Callable[[int], bo
 
 
 def _end(segments: Sequence[Aged], at: int, state: LogState) -> int:
-    """Return the offset behind the segment."""
+    """Return the offset after the last one of the segment."""
     return segments[at + 1].base_offset if at + 1 < len(segments) else state.log_end_offset
 
 

@@ -1,9 +1,9 @@
-"""One segment: a `.log` file, its indexes, and the place of every recent batch in memory.
+"""One segment: a `.log` file, its indexes, and the positions of its recent batches in memory.
 
-All offsets in it are at or after `base_offset`, which is its file name. Index files are written when
-the segment is sealed and read when they are first needed; one that is lost or does not agree with
-the log is built anew from it. Raises OSError; the log above decides what that means.
-Follows org.apache.kafka.storage.internals.log.LogSegment.
+All offsets in it are at or after `base_offset`, which is its file name. Index files are written
+when the segment is sealed and read on first use. An index file that is lost or contradicts the log
+is rebuilt from the log. Raises OSError; the log above decides how to handle it. Follows
+org.apache.kafka.storage.internals.log.LogSegment.
 """
 
 import logging
@@ -35,7 +35,7 @@ from ottla.wire.records import batch
 from ottla.wire.records.batch import HEADER_SIZE, MAGIC, BatchHeader
 from ottla.wire.records.legacy import SIZE_MIN
 
-# Batches at the end of the segment whose place is known exactly: consumers at the tail read there.
+# Batches at the end of the segment whose exact position is kept: consumers at the tail read there.
 _RECENT_MAX = 1024
 _RECENT_KEPT = 512
 _BACKWARDS_BYTES = 64 * 1024
@@ -47,10 +47,10 @@ _log = logging.getLogger(__name__)
 
 
 class Segment:
-    """A stretch of the log in one file. The last one of a log takes appends until it is sealed.
+    """A range of the log in one file. The last segment of a log takes appends until it is sealed.
 
-    `max_timestamp` (ms) is that of the batches noted so far; `newest` is right for any segment.
-    `synced_bytes` of it are durable (-1: not even its length is).
+    `max_timestamp` (ms) covers only the batches noted so far; `newest` is right for any segment.
+    The first `synced_bytes` of the file are durable (-1: not even its length is).
     """
 
     __slots__ = (
@@ -90,7 +90,7 @@ class Segment:
         self._file: File | None = None
         self.directory = directory
         self.base_offset = base_offset
-        # Behind the names of the files, while they are not those of the log yet.
+        # Appended to the names of the files while the segment is not part of the log yet.
         self.ending = ""
         self.created_ms = now_ms
         self.size_bytes = 0
@@ -100,14 +100,14 @@ class Segment:
         self._time_index: TimeIndex | None = None
         self.transactions = TransactionIndex(files, partial(self.path, TXN_INDEX_SUFFIX))
         self._sent = SentRanges()
-        # Where the first bytes are that are no batch, as far as it is known; -1 if there are none.
+        # Position of the first damaged bytes found so far; -1 if none were found.
         self.damaged_at = -1
         self.on_damage: Callable[[], None] | None = None
         self.configure(config)
         self._forget()
 
     def _forget(self) -> None:
-        """Begin knowing anew: nothing is in memory about the batches."""
+        """Reset everything that is kept in memory about the batches."""
         self.max_timestamp = NO_TIMESTAMP
         self.max_timestamp_offset = self.base_offset
         self._bytes_since_entry = 0
@@ -119,7 +119,7 @@ class Segment:
     def create(
         cls, files: FileSystem, directory: str, base_offset: int, config: LogConfig, now_ms: int
     ) -> "Segment":
-        """Begin a segment; only its `.log` file exists, and is open."""
+        """Create a segment; only its `.log` file exists, and is open."""
         segment = cls(files, directory, base_offset, config, now_ms)
         segment._file = files.open(segment.path(LOG_SUFFIX), create=True)
         segment._index = OffsetIndex(base_offset)
@@ -131,7 +131,7 @@ class Segment:
     def open(
         cls, files: FileSystem, directory: str, base_offset: int, config: LogConfig, now_ms: int
     ) -> "Segment":
-        """Take a segment that exists; nothing but its size is read."""
+        """Open an existing segment; reads nothing but its size."""
         segment = cls(files, directory, base_offset, config, now_ms)
         segment.size_bytes = files.size(segment.path(LOG_SUFFIX))
         segment.synced_bytes = segment.size_bytes
@@ -145,20 +145,20 @@ class Segment:
 
     @property
     def file(self) -> File:
-        """The `.log` file, opened when it is first needed."""
+        """The `.log` file, opened on first use."""
         if self._file is None:
-            # Never made here: a segment that was removed must not come back empty.
+            # Never created here: a segment that was removed must not come back empty.
             self._file = self._files.open(self.path(LOG_SUFFIX))
         return self._file
 
     def holds(self, file: File) -> bool:
-        """Tell whether the segment has this file open still."""
+        """Return True if `file` is the file that this segment has open."""
         return self._file is file
 
     # Appending
 
     def append(self, data: Buffer, base_offset: int, last_offset: int, max_timestamp: int) -> None:
-        """Write one batch at the end and remember where it is."""
+        """Write one batch at the end and note its position."""
         position = self.size_bytes
         (self._file or self.file).append(data)
         size = len(data)
@@ -168,7 +168,7 @@ class Segment:
     def note(
         self, position: int, size: int, base_offset: int, last_offset: int, max_timestamp: int
     ) -> None:
-        """Take the batch that follows those known so far into the indexes; no file is touched."""
+        """Add the batch that follows those noted so far to the indexes, without accessing a file."""
         if max_timestamp > self.max_timestamp:
             self.max_timestamp = max_timestamp
             self.max_timestamp_offset = last_offset
@@ -192,7 +192,7 @@ class Segment:
             del recent[:cut], self._recent_positions[:cut]
 
     def must_roll(self, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
-        """Tell whether a batch of `size` bytes that ends at `last_offset` needs a new segment."""
+        """Return True if a batch of `size` bytes that ends at `last_offset` needs a new segment."""
         return (
             self.size_bytes + size > self._roll_bytes
             or last_offset > self._roll_offset
@@ -201,19 +201,20 @@ class Segment:
         )
 
     def configure(self, config: LogConfig, jitter_ms: int = 0) -> None:
-        """Work out when the segment rolls; `jitter_ms` earlier than the topic says."""
+        """Compute when the segment rolls, `jitter_ms` earlier than the topic's options say."""
         self._config = config
         self._jitter_ms = jitter_ms
         self._roll_offset = self.base_offset + RELATIVE_OFFSET_MAX
         self._roll_bytes = _POSITION_MAX
         self._roll_timestamp = self._roll_ms = LONG_MAX
-        # An empty segment takes any batch that its offsets allow.
+        # An empty segment takes any batch whose offsets it can represent.
         if not self.size_bytes:
             return
         self._roll_bytes = min(config.segment_bytes, _POSITION_MAX)
         age_ms = config.roll_ms - jitter_ms
         first = self.first_timestamp
-        # Kafka measures by record time where records have one, so that a backfill rolls as well.
+        # Kafka goes by record time if the records have one, so that a backfill rolls segments as
+        # well.
         if first >= 0:
             self._roll_timestamp = first + age_ms
         else:
@@ -229,7 +230,7 @@ class Segment:
             self._roll_bytes = 0
 
     def is_due(self, now_ms: int) -> bool:
-        """Tell whether the segment has been filled for longer than segment.ms, by either clock."""
+        """Return True if the segment has been filled for longer than segment.ms, by either clock."""
         return bool(self.size_bytes) and (now_ms > self._roll_timestamp or now_ms > self._roll_ms)
 
     @property
@@ -243,9 +244,9 @@ class Segment:
         return self._first_timestamp
 
     def seal(self) -> None:
-        """Write the index files: nothing is appended until a later opening."""
+        """Write the index files; nothing is appended until the segment is opened again."""
         if not self.size_bytes:
-            # Fifty partitions of a group topic that nobody used need no hundred empty files.
+            # Fifty unused partitions of a group topic do not need a hundred empty files.
             return
         self.time_index.append(self.max_timestamp, self.max_timestamp_offset)
         self._store(INDEX_SUFFIX, self.index.encode())
@@ -259,7 +260,7 @@ class Segment:
     # Reading
 
     def headers(self, position: int, read: scan.Read | None = None) -> Iterator[Positioned]:
-        """Yield position and header of the batches from `position` on; end at damaged bytes."""
+        """Yield position and header of the batches from `position` on; stop at damaged bytes."""
         end, size = position, self.size_bytes
         for at, header in scan.headers(read or self.file.read_at, position, size):
             yield at, header
@@ -273,7 +274,7 @@ class Segment:
         return None if found is None else found[1]
 
     def _damaged(self, position: int) -> ApiError:
-        """Report bytes that are no batch, once; return the error for the client."""
+        """Report damaged bytes, only once; return the error for the client."""
         if self.damaged_at < 0:
             self.damaged_at = position
             _log.error("log damaged path=%s position=%d", self.path(LOG_SUFFIX), position)
@@ -297,9 +298,10 @@ class Segment:
     def locate(
         self, offset: int, read: scan.Read | None = None, *, is_strict: bool = False
     ) -> int | None:
-        """Return where the first batch begins that ends at or after `offset`; None if none does.
+        """Return the position of the first batch that ends at or after `offset`; None if there is
+        none.
 
-        CORRUPT_MESSAGE if `is_strict` and there are bytes on the way that are no batch.
+        Raises CORRUPT_MESSAGE if `is_strict` and damaged bytes lie before that position.
         """
         recent = self._recent_last
         if recent and offset >= self._recent_start:
@@ -332,10 +334,12 @@ class Segment:
         *,
         at_least_one: bool,
     ) -> FetchedRecords | None:
-        """Return whole batches from the one that holds `offset`, none of them at or past `end_offset`.
+        """Return whole batches, from the one that contains `offset` up to, but not including,
+        `end_offset`.
 
-        Records of `range_bytes_min` bytes and more come as a FileRange, which is not read here.
-        None if every batch of this segment ends before `offset`; CORRUPT_MESSAGE if it is damaged.
+        Records of at least `range_bytes_min` bytes are returned as a FileRange, without reading
+        them. Returns None if every batch of this segment ends before `offset`. Raises
+        CORRUPT_MESSAGE if the segment is damaged there.
         """
         position = self.locate(offset, read, is_strict=True)
         if position is None:
@@ -355,7 +359,7 @@ class Segment:
             if first_size <= max_bytes and len(data) < available:
                 data = memoryview(data)[: whole_bytes(data, position, find)]
         if first_size < SIZE_MIN:
-            # An index may have led to bytes that are damaged.
+            # The index may have led to damaged bytes.
             raise self._damaged(position)
         if first_size > max_bytes:
             size = min(first_size, available) if at_least_one else 0
@@ -364,18 +368,18 @@ class Segment:
         return FetchedRecords(records, offset, self.base_offset, position, first_size)
 
     def void_ranges(self, position: int = 0) -> None:
-        """Have nothing sent any more of the bytes from `position` on: they are cut off."""
+        """Stop ranges from sending the bytes from `position` on, because these bytes are cut off."""
         self._sent.void(position)
 
     def _last_known_start(self, position: int, end: int, read: scan.Read) -> int:
-        """Return a position up to `end`, as late as the index knows one, where a batch begins."""
+        """Return the last position up to `end` at which, by the index, a batch begins."""
         positions = self._recent_positions
         if positions and positions[0] <= end:
             return max(position, positions[bisect_right(positions, end) - 1])
         place = self.index.floor(end - HEADER_SIZE)
         if place.position <= position:
             return position
-        # Loaded entries are only hints until the log has confirmed them.
+        # Loaded entries are only hints until they are checked against the log.
         is_true = batch.peek_last_offset(read(place.position, HEADER_SIZE)) == place.last_offset
         return place.position if is_true else position
 
@@ -400,7 +404,7 @@ class Segment:
 
     @property
     def index(self) -> OffsetIndex:
-        """The offset index, read from its file or built anew when it is first needed."""
+        """The offset index, read from its file or rebuilt on first use."""
         if self._index is None:
             data = self._load(INDEX_SUFFIX)
             if data is None or len(data) % ENTRY_SIZE:
@@ -412,7 +416,7 @@ class Segment:
 
     @property
     def time_index(self) -> TimeIndex:
-        """The time index; where it does not agree with the log, it is built anew."""
+        """The time index, rebuilt if it contradicts the log."""
         if self._time_index is None:
             self._load_times()
         assert self._time_index is not None
@@ -420,16 +424,17 @@ class Segment:
 
     @property
     def newest(self) -> TimeEntry:
-        """The largest timestamp (ms) in the segment and the last offset of the batch that has it."""
+        """The largest timestamp (ms) in the segment and the last offset of its batch."""
         if self._time_index is None:
             self._load_times()
         return TimeEntry(self.max_timestamp, self.max_timestamp_offset)
 
     @property
     def newest_ms(self) -> int:
-        """Largest timestamp of the records; if they have none, when the file was written.
+        """Largest timestamp (ms) of the records; if they have none, the time the file was written.
 
-        Of a damaged segment, the later of the two: the newest record may be unreadable.
+        For a damaged segment it is the later of the two, because the newest record may be
+        unreadable.
         """
         timestamp = self.newest.timestamp
         if timestamp >= 0 and self.damaged_at < 0:
@@ -441,7 +446,7 @@ class Segment:
         return self._files.read(path) if self._files.exists(path) else None
 
     def has_index_files(self) -> bool:
-        """Tell whether both index files are there and not cut in the middle of an entry."""
+        """Return True if both index files exist and neither ends in the middle of an entry."""
         for suffix, entry_size in (
             (INDEX_SUFFIX, ENTRY_SIZE),
             (TIME_INDEX_SUFFIX, TIME_ENTRY.size),
@@ -456,7 +461,7 @@ class Segment:
         if data is None or len(data) % TIME_ENTRY.size:
             self.rebuild_indexes()
             return
-        # No batch ends later than this, whatever the next segment's base offset is.
+        # No batch ends after this offset, whatever the next segment's base offset is.
         limit = self.base_offset + RELATIVE_OFFSET_MAX + 1
         loaded = TimeIndex.decode(self.base_offset, data, limit)
         if len(loaded) and not self._is_true(loaded.last):
@@ -466,7 +471,7 @@ class Segment:
         self._find_newest()
 
     def _find_newest(self) -> None:
-        """Find the largest timestamp: that of the last entry, or a later one behind it."""
+        """Find the largest timestamp: that of the last entry, or a later one after it."""
         assert self._time_index is not None
         last = self._time_index.last
         start = self.locate(last.offset) if len(self._time_index) else 0
@@ -477,7 +482,7 @@ class Segment:
                 self.max_timestamp_offset = header.last_offset
 
     def _is_true(self, entry: TimeEntry) -> bool:
-        """Tell whether the batch that `entry` names is there and has that timestamp."""
+        """Return True if the batch that `entry` points to exists and has that timestamp."""
         position = self.locate(entry.offset)
         if position is None:
             return False
@@ -487,7 +492,7 @@ class Segment:
         return header.last_offset == entry.offset and header.max_timestamp == entry.timestamp
 
     def rebuild_indexes(self) -> Tail:
-        """Build both indexes anew from the log, trusting its batches; return how it ends."""
+        """Rebuild both indexes from the log, without checking its batches; return the tail."""
         _log.warning("rebuilding indexes log=%s", self.path(LOG_SUFFIX))
         # Opens the file, which may fail, before the indexes are dropped.
         read = self.file.read_at
@@ -498,7 +503,7 @@ class Segment:
         return tail
 
     def reset(self) -> None:
-        """Empty the indexes, before every batch is noted again."""
+        """Empty the indexes, before all batches are noted again."""
         self._index = OffsetIndex(self.base_offset)
         self._time_index = TimeIndex(self.base_offset)
         self._first_timestamp = None
@@ -506,7 +511,7 @@ class Segment:
         self._forget()
 
     def note_header(self, position: int, header: BatchHeader) -> Tail:
-        """Take a batch of the file into the indexes; return where it ends."""
+        """Add a batch of the file to the indexes; return the position of its end."""
         last_offset, size = header.last_offset, header.size_bytes
         # A batch that compaction has emptied keeps its timestamp, but no record has it.
         newest = header.max_timestamp if header.records_count else NO_TIMESTAMP
@@ -514,7 +519,7 @@ class Segment:
         return Tail(last_offset + 1, position + size)
 
     def load_tail(self) -> Tail:
-        """Read what the index files do not say about the end; the segment can then take appends.
+        """Read the end that the index files do not cover; the segment can then take appends.
 
         Bytes after the tail's position are not a whole batch; the caller decides about them.
         """
@@ -534,12 +539,13 @@ class Segment:
         return tail
 
     def truncate_to(self, offset: int) -> int:
-        """Cut off the batch that holds `offset` and all behind it; return the next offset then."""
+        """Cut off the batch that contains `offset` and all after it; return the next offset then."""
         position = self.locate(offset)
         if position is None:
             return self.load_tail().next_offset
         header = self.header_at(position)
-        # A damaged batch does not say where it begins, nor does one of the formats before v2.
+        # The header does not give the position of the first offset if the batch is damaged or older
+        # than v2.
         base_offset = self.base_offset
         if header is not None and header.magic == MAGIC:
             base_offset = header.base_offset
@@ -551,7 +557,7 @@ class Segment:
         return max(self.load_tail().next_offset, min(base_offset, offset))
 
     def cut(self, position: int) -> None:
-        """Cut the file; index files are removed, because they may name what is gone."""
+        """Cut the file; remove the index files, because they may point to bytes that are gone."""
         self.void_ranges(position)
         self.file.truncate(position)
         self.size_bytes = position
@@ -564,17 +570,17 @@ class Segment:
 
     @property
     def is_synced(self) -> bool:
-        """Tell whether a crash can take nothing of the segment."""
+        """True if a crash cannot lose any byte of the segment."""
         return self.synced_bytes == self.size_bytes
 
     def sync(self) -> None:
-        """Make all of the log file durable."""
+        """Make the whole log file durable."""
         size = self.size_bytes
         self.file.sync()
         self.synced_bytes = size
 
     def mark_deleted(self) -> list[str]:
-        """Rename the files out of the log's way; return the new names."""
+        """Rename the files so that they no longer belong to the log; return the new names."""
         renamed = []
         for suffix in SUFFIXES:
             path = self.path(suffix)
@@ -584,7 +590,7 @@ class Segment:
         return renamed
 
     def close(self) -> None:
-        """Give the descriptor back; a later use opens it again."""
+        """Close the descriptor; a later use opens it again."""
         if self._file is not None:
             self._file.close()
             self._file = None

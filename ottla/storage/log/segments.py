@@ -1,8 +1,8 @@
-"""The segments of one log, oldest first, and what is asked of all of them together.
+"""The segments of one log, oldest first, and the operations on all of them.
 
-The last one takes appends. A segment that is taken out is renamed at once and removed after a while.
-Raises OSError; the log above decides what that means.
-Follows org.apache.kafka.storage.internals.log.LogSegments.
+The last one takes appends. A removed segment is renamed at once; its files are deleted after a
+delay. Raises OSError; the log above decides how to handle it. Follows
+org.apache.kafka.storage.internals.log.LogSegments.
 """
 
 from bisect import bisect_left, bisect_right
@@ -19,9 +19,10 @@ from ottla.storage.log.segment import Segment
 
 
 class Segments:
-    """The list and, beside it, the base offsets, by which a segment is found.
+    """The list of segments and a parallel list of base offsets, which is used to find a segment.
 
-    The two lists stay the same objects for the life of the log, whose hot paths hold them.
+    The two lists stay the same objects for the life of the log, because its hot paths keep
+    references.
     """
 
     def __init__(
@@ -31,7 +32,7 @@ class Segments:
         self.bases: list[int] = []
         self._files = files
         self._doomed = Doomed()
-        # Called when damaged bytes are found in one of them.
+        # Called when damaged bytes are found in one of the segments.
         self._on_damage = on_damage
         for segment in segments:
             self.add(segment)
@@ -43,20 +44,20 @@ class Segments:
 
     @property
     def damage(self) -> str | None:
-        """Where the first damaged bytes are that were met so far; None if there are none."""
+        """Position of the first damaged bytes found so far; None if none were found."""
         for segment in self.items:
             if segment.damaged_at >= 0:
                 return f"{segment.path(LOG_SUFFIX)} is damaged at byte {segment.damaged_at}."
         return None
 
     def add(self, segment: Segment) -> None:
-        """Put a segment behind the last."""
+        """Append a segment to the list."""
         self.items.append(segment)
         self.bases.append(segment.base_offset)
         segment.on_damage = self._on_damage
 
     def move_to(self, directory: str) -> None:
-        """Follow the folder, which has been renamed; what was to be removed from it goes with it."""
+        """Use the new path of a renamed folder, also for the files that wait for their deletion."""
         self._doomed.forget()
         for segment in self.items:
             segment.directory = directory
@@ -93,19 +94,21 @@ class Segments:
     # Taking out
 
     def remove(self, start: int, end: int, due_ms: int) -> None:
-        """Take segments out of the log; their files go at a time (ms)."""
+        """Remove segments from the log; their files are deleted at `due_ms`."""
         for segment in self.items[start:end]:
             self._doomed.add(segment.mark_deleted(), due_ms)
             segment.close()
         del self.items[start:end], self.bases[start:end]
 
     def void_ranges(self, start: int) -> None:
-        """Have nothing sent any more of the segments from index `start` on: they are cut off."""
+        """Stop ranges from sending bytes of the segments from index `start` on: they are cut off."""
         for segment in self.items[start:]:
             segment.void_ranges()
 
     def place_of(self, neighbours: Sequence[Segment]) -> int:
-        """Return where sealed neighbouring segments begin; -1 if they are not all here any more."""
+        """Return the index of the first of these adjacent sealed segments; -1 if any of them is
+        gone.
+        """
         at = bisect_left(self.bases, neighbours[0].base_offset)
         end = at + len(neighbours)
         if end == len(self.items) or self.items[at:end] != list(neighbours):
@@ -113,10 +116,11 @@ class Segments:
         return at
 
     def replace(self, replaced: Sequence[Segment], cleaned: Segment, due_ms: int) -> bool:
-        """Swap neighbours for what compaction has written of them; their files go at a time (ms).
+        """Replace adjacent segments by their compacted segment; their files are deleted at
+        `due_ms`.
 
-        False if they are no longer in the log, or the last of them takes appends. The folder is to be
-        synced before the files of `cleaned` lose their ending.
+        Returns False if they are no longer in the log, or if the last of them takes appends. The
+        caller syncs the folder before the files of `cleaned` lose their suffix.
         """
         at = self.place_of(replaced)
         if at < 0:
@@ -132,22 +136,22 @@ class Segments:
         return True
 
     def take_deleted(self, now_ms: int | None = None) -> list[str]:
-        """Return the files of segments whose time has come, which the caller removes.
+        """Return the files of removed segments that are due for deletion; the caller deletes them.
 
-        All of them if no time is given. A segment that was begun and cut at one offset twice has
-        the same names, so some may not be there.
+        Returns all of them without a time. If a segment was created and cut twice at the same
+        offset, its names occur twice, so some files may not exist.
         """
         return self._doomed.take_due(now_ms)
 
     # Descriptors
 
     def close_idle_files(self) -> None:
-        """Give back the descriptors of durable segments behind the last; a read opens them again."""
+        """Close the descriptors of durable segments except the last; a read opens them again."""
         for segment in self.items[:-1]:
             if segment.is_synced:
                 segment.close()
 
     def close(self) -> None:
-        """Give all descriptors back."""
+        """Close all descriptors."""
         for segment in self.items:
             segment.close()

@@ -1,8 +1,8 @@
-"""The checks a produced batch passes before it is written, in Kafka's order and with its codes.
+"""The checks of a produced batch before it is written, in Kafka's order and with its error codes.
 
-The header and the checksum are checked for every batch. The records are opened only where they must
-be: compacted topics (keys), a lower bound for timestamps, another codec than the producer's, the
-strict option, or a header that would be refused. Follows ProduceRequest, UnifiedLog and LogValidator.
+The header and the checksum are checked for every batch. The records are read only if necessary: for
+compacted topics (keys), a lower bound for timestamps, another codec than the producer's, the strict
+option, or a header that would be rejected. Follows ProduceRequest, UnifiedLog and LogValidator.
 """
 
 from collections.abc import Callable, Iterator
@@ -30,7 +30,7 @@ from ottla.wire.records.batch import (
 from ottla.wire.records.compression import DECOMPRESSED_BYTES_MAX, NAMES
 from ottla.wire.records.legacy import SIZE_MIN
 
-# Up to the byte that tells the format, and the smallest size a batch of any format ever had.
+# The bytes up to the format version, and the smallest size of a batch in any format.
 _MAGIC_POSITION = 16
 _UP_TO_MAGIC = 17
 _LENGTH_MIN = 14
@@ -39,10 +39,11 @@ _CODEC_MAX = max(NAMES)
 
 
 class Limits(NamedTuple):
-    """How large a batch may be if its records are opened: as received, unpacked, in records.
+    """The largest batch whose records are read: bytes as received, bytes unpacked, number of
+    records.
 
-    A header of a record counts as a record, since reading it takes as long. `rebuilt_count` is for
-    batches that are written again, with another codec or other offsets.
+    A header of a record counts as a record, because it takes as long to read. `rebuilt_count` is
+    for batches that are rewritten, with another codec or other offsets.
     """
 
     packed_bytes: int
@@ -52,7 +53,7 @@ class Limits(NamedTuple):
 
 
 _UNLIMITED = Limits(LONG_MAX, DECOMPRESSED_BYTES_MAX, LONG_MAX, LONG_MAX)
-# Some milliseconds of the event loop. `vet` judges larger batches off the loop.
+# Some milliseconds of the event loop. `vet` checks larger batches off the loop.
 _ON_LOOP = Limits(64 * 1024, 256 * 1024, 2000, 1000)
 # Off the loop, up to some tenths of a second.
 SHORT = Limits(LONG_MAX, 4 * 1024 * 1024, 50_000, 10_000)
@@ -62,15 +63,15 @@ _BODY_RATIO_MAX = 16
 _OPENED_COUNT_MAX = 1_000_000
 _REBUILT_COUNT_MAX = 200_000
 
-# Bound once: they are called for every batch.
+# Bound once, because they are called for every batch.
 _unpack_header = batch.HEADER.unpack_from
 _new_header = tuple.__new__
 
 
 class AppendInfo(NamedTuple):
-    """What became of an append; for a duplicate, of the batch it repeats.
+    """The result of an append; for a duplicate, that of the batch it repeats.
 
-    `log_append_time_ms` is -1 unless the topic takes the broker's time.
+    `log_append_time_ms` is -1 unless the topic uses the broker's time.
     """
 
     base_offset: int
@@ -83,34 +84,34 @@ class AppendInfo(NamedTuple):
     max_timestamp_ms: int
 
 
-# A batch that may be written: its bytes, its header, and the broker's time (ms) if that counts. A plain
-# tuple, as one is made for every batch.
+# A batch that may be written: its bytes, its header, and the broker's time (ms) if the topic uses
+# it. A plain tuple, because one is created for every batch.
 Checked = tuple[bytearray | memoryview, BatchHeader, int]
 
 
-# From one tuple: the class's own constructor takes three times as long.
+# Built from one tuple: the class's own constructor takes three times as long.
 new_info: Callable[[tuple[object, ...]], AppendInfo] = partial(tuple.__new__, AppendInfo)
 
 
 class HeavyBatchError(ApiError):
-    """Judging the records would exceed the limits: `vet` the batch, or vet it with larger limits."""
+    """Checking the records would exceed the limits: use `vet`, or `vet` with larger limits."""
 
 
 class Vetted(bytearray):
-    """A batch that `vet` has judged, for one configuration of its topic; None until then."""
+    """A batch and its verdict from `vet`, for one configuration of its topic; None before that."""
 
     config: LogConfig | None = None
     append_time_ms = NO_TIMESTAMP
 
     def is_for(self, config: LogConfig) -> bool:
-        """Tell whether the verdict holds for this configuration as well."""
+        """Return True if the verdict holds for this configuration as well."""
         return self.config is not None and (
             self.config.validation_options == config.validation_options
         )
 
 
 class UnreadableBatchError(ApiError):
-    """There is no single whole batch to check; Kafka refuses that before it looks for the log."""
+    """The data is not a single whole batch; Kafka rejects this before it looks up the log."""
 
 
 def check(
@@ -121,11 +122,11 @@ def check(
     from_client: bool,
     limits: Limits = _ON_LOOP,
 ) -> Checked:
-    """Check one produced batch; the bytes may be patched, or replaced where they are read-only.
+    """Check one produced batch; its bytes may be patched in place, or copied if they are read-only.
 
-    `from_client` is false for what this broker's coordinators write: control batches are theirs.
-    Raises ApiError (`InvalidRecordsError` where single records are at fault, `HeavyBatchError` where
-    a client's batch is too much for the event loop).
+    `from_client` is false for batches that this broker's coordinators write; only these may be
+    control batches. Raises ApiError: `InvalidRecordsError` if single records are invalid,
+    `HeavyBatchError` if a client's batch takes too long to check on the event loop.
     """
     size = len(data)
     if size < HEADER_SIZE:
@@ -146,7 +147,7 @@ def check(
         sequence,
         count,
     ) = header
-    # One expression for what nearly every batch is; `_check_in_order` finds what is wrong otherwise.
+    # One expression that nearly every batch passes; otherwise `_check_in_order` finds the error.
     is_sound = (
         magic == MAGIC
         and length == size - LOG_OVERHEAD
@@ -175,11 +176,11 @@ def check(
 
 
 def vet(data: Buffer, config: LogConfig, now_ms: int, limits: Limits | None = None) -> Vetted:
-    """Check a client's batch for longer than the event loop allows; `check` trusts the result.
+    """Check a client's batch that takes too long for the event loop; `check` trusts the result.
 
-    To be called off the event loop. `data` is left as it is, so that it can be judged again if the
-    configuration changes. Errors as of `check`. Without `limits` the limit is what fits into memory,
-    and a batch beyond it is refused with MESSAGE_TOO_LARGE.
+    Call it off the event loop. `data` is not changed, so that it can be checked again if the
+    configuration changes. Raises the same errors as `check`. Without `limits` the available memory
+    is the limit, and a larger batch is rejected with MESSAGE_TOO_LARGE.
     """
     try:
         checked, _, append_time_ms = check(
@@ -202,7 +203,9 @@ def _in_memory(config: LogConfig) -> Limits:
 def _check_in_order(
     data: Buffer, header: BatchHeader, config: LogConfig, *, from_client: bool
 ) -> Buffer:
-    """Make Kafka's checks of frame and header in Kafka's order; return the batch alone."""
+    """Make Kafka's checks of frame and header in Kafka's order; return the batch without trailing
+    bytes.
+    """
     _check_frame(data, header)
     size = header.size_bytes
     data = memoryview(data)[:size]
@@ -217,7 +220,7 @@ def _check_in_order(
 
 
 def _check_frame(data: Buffer, header: BatchHeader) -> None:
-    """Refuse what is not one whole batch; a partial one behind it is tolerated."""
+    """Reject data that is not one whole batch; a partial batch after it is tolerated."""
     size = header.batch_length + LOG_OVERHEAD
     if header.magic != MAGIC or size > len(data):
         raise _unreadable(data)
@@ -228,7 +231,7 @@ def _check_frame(data: Buffer, header: BatchHeader) -> None:
 
 
 def _unreadable(data: Buffer) -> ApiError:
-    """Return why `data` does not begin with a whole batch of format v2."""
+    """Return the reason why `data` does not begin with a whole batch of format v2."""
     nothing = _unread("There is no whole record batch in the request.")
     if len(data) < LOG_OVERHEAD:
         return nothing
@@ -248,7 +251,7 @@ def _unreadable(data: Buffer) -> ApiError:
 
 
 def _check_single(rest: memoryview) -> None:
-    """Refuse a second batch; bytes that are none are cut off."""
+    """Reject a second batch; other trailing bytes are cut off."""
     if len(rest) < _UP_TO_MAGIC:
         return
     size = batch.peek_size(rest)
@@ -281,11 +284,13 @@ def _check_contents(
     now_ms: int,
     limits: Limits,
 ) -> Checked:
-    """Judge the records, where the header does not do, and give the batch what the topic wants."""
+    """Check the records if the header is not sufficient, and apply the topic's codec and
+    timestamps.
+    """
     codec = header.attributes & batch.COMPRESSION_MASK
     target = codec if config.codec is None else config.codec
     summary = None
-    # A header that would be refused is judged by its records too, as Kafka judges every batch.
+    # A header that would be rejected is also checked by its records, as Kafka checks every batch.
     if config.opens_records or target != codec or not config.has_log_append_time:
         _refuse_heavy(header, limits.packed_bytes, limits.opened_count, header.records_count)
         try:
@@ -312,7 +317,7 @@ def _refuse_heavy(header: BatchHeader, bytes_max: int, count_max: int, count: in
 def _walk(
     data: Buffer, header: BatchHeader, config: LogConfig, now_ms: int, limits: Limits
 ) -> records.RecordsSummary:
-    """Open every record; ApiError names those that are refused."""
+    """Read every record; the ApiError lists the records that are rejected."""
     bounds = None
     if not config.has_log_append_time:
         bounds = (
@@ -336,14 +341,16 @@ def _walk(
     except ApiError as error:
         if error.code is not ErrorCode.CORRUPT_MESSAGE:
             raise
-        # The checksum is right: clients would send what they were told is corrupt for ever.
+        # The checksum is right: clients would resend the batch forever if the error were
+        # CORRUPT_MESSAGE.
         raise _invalid(error.message) from error
 
 
 def _judge_append_time(timestamp: int, bounds: tuple[int, int]) -> None:
-    """Judge a batch that gives all its records one time, which is the broker's to do.
+    """Check a batch whose attributes set the timestamp type to LogAppendTime, which is the broker's
+    task.
 
-    Kafka takes it if that time is one that a producer may give, and forgets who gave it.
+    Kafka accepts it if a producer may use that timestamp, and ignores the timestamp type.
     """
     if timestamp == NO_TIMESTAMP or not bounds[0] <= timestamp <= bounds[1]:
         raise ApiError(
@@ -356,7 +363,7 @@ def _judge_append_time(timestamp: int, bounds: tuple[int, int]) -> None:
 def _rebuild(
     data: Buffer, header: BatchHeader, codec: int, config: LogConfig, body_bytes: int
 ) -> tuple[bytearray, BatchHeader]:
-    """Write the batch anew: in the topic's codec, with offsets that have no gaps."""
+    """Rewrite the batch in the topic's codec, with offsets that have no gaps."""
     rebuilt = records.encode_batch(
         records.decode_batch(data, header=header, max_bytes=body_bytes),
         compression=codec,
@@ -379,7 +386,7 @@ def _stamp(
     now_ms: int,
     summary: records.RecordsSummary | None,
 ) -> Checked:
-    """Put the right largest timestamp into the header, where it is not there yet."""
+    """Set the largest timestamp in the header, if it is not correct yet."""
     if config.has_log_append_time:
         newest, append_time = now_ms, now_ms
     else:
@@ -396,7 +403,7 @@ def _stamp(
 
 
 def repeated(written: WrittenBatch, header: BatchHeader, log_start_offset: int) -> AppendInfo:
-    """Return the answer for a batch that is there already; its time is told as Kafka tells it."""
+    """Return the result for a duplicate batch, with the timestamp that Kafka returns for one."""
     return AppendInfo(
         written.base_offset,
         written.last_offset,
@@ -410,7 +417,9 @@ def repeated(written: WrittenBatch, header: BatchHeader, log_start_offset: int) 
 
 
 def follower_batches(data: memoryview, next_offset: int) -> Iterator[tuple[int, BatchHeader]]:
-    """Yield position and header of whole batches; ApiError unless they are sound and follow on."""
+    """Yield position and header of whole batches; raise ApiError unless they are valid and
+    contiguous.
+    """
     position = 0
     while len(data) - position >= SIZE_MIN:
         header = scan.header_at(data, position)
