@@ -6,8 +6,8 @@
         settings = {"bootstrap.servers": cluster.bootstrap, "partitioner": "murmur2_random"}
         producer = confluent_kafka.Producer(settings)
 
-`Cluster` is imported on first access: pytest loads the plugin in every project that has Ottla
-installed, and a run that does not use the broker must not pay for its import.
+`Cluster` is imported on first access. pytest loads the plugin in every project that has Ottla
+installed, and a test run that does not use the broker must not spend time on its import.
 """
 
 import importlib

@@ -1,8 +1,8 @@
-"""A real broker inside the process of a test: starts in milliseconds, isolated, on a free port.
+"""A real broker inside the test process: isolated, on a free port, started in milliseconds.
 
-It runs on an event loop and a thread of its own, so tests may block, run their own loop, or use any
-client. Its defaults are Kafka's, but for what would make tests wait: a group's first rebalance is not
-delayed.
+The broker runs on its own event loop and thread, so a test may block, run its own event loop, or
+use any client. The defaults are Kafka's, except those that would make tests wait: the first
+rebalance of a group is not delayed.
 """
 
 import asyncio
@@ -21,18 +21,19 @@ from ottla.cluster.options.option_tables import refuse_unknown_names
 from ottla.server.node import Node
 from ottla.testing.volatile import VolatileFileSystem
 
-# No test waits for members that do not come (Kafka: 3 s).
+# Tests do not wait for further group members (Kafka: 3 s).
 TEST_OPTIONS: Mapping[str, str] = {"group.initial.rebalance.delay.ms": "0"}
 _LOOPBACK = "127.0.0.1"
 _PATIENCE_S = 30.0
 
 
 class Cluster:
-    """A cluster of one; a context manager, with and without `async`.
+    """A single-broker cluster; a context manager, with and without `async`.
 
-    `options` are broker options by their Kafka names; `start` refuses unknown ones. `data` is a folder that is kept; without it the
-    records are in a temporary one that is never synced and that `stop` removes. Methods may be called from any thread; `stop`
-    is idempotent, and a stopped cluster can be started again, on the same port.
+    `options` are broker options by their Kafka names; `start` rejects unknown ones. `data` is a
+    directory that is kept. Without it the records are in a temporary directory that is never synced
+    and that `stop` removes. Methods may be called from any thread. `stop` is idempotent, and a
+    stopped cluster can be started again, on the same port.
     """
 
     def __init__(
@@ -47,12 +48,12 @@ class Cluster:
 
     @property
     def bootstrap(self) -> str:
-        """Where clients connect, as host:port."""
+        """The bootstrap address for clients, as host:port."""
         return f"{self.host}:{self.port}"
 
     @property
     def host(self) -> str:
-        """The address of the listener."""
+        """The host name or address of the listener."""
         return self._node.host
 
     @property
@@ -62,11 +63,11 @@ class Cluster:
 
     @property
     def cluster_id(self) -> str:
-        """The id that the cluster gave itself."""
+        """The id of the cluster, generated on its first start."""
         return self._node.cluster_id
 
     def start(self) -> "Cluster":
-        """Return once clients are served; ConfigError and StorageError say what is wrong."""
+        """Start the broker and return when it serves clients; raises ConfigError or StorageError."""
         with self._lock:
             if self._running is None:
                 refuse_unknown_names(self.options)
@@ -84,13 +85,13 @@ class Cluster:
         return self
 
     def stop(self) -> None:
-        """Stop cleanly and forget temporary data; idempotent."""
+        """Stop cleanly and remove temporary data; idempotent."""
         with self._lock:
             self._stop_node()
             self._forget_data()
 
     def restart(self) -> None:
-        """Stop cleanly and start again: same data, same port."""
+        """Stop cleanly and start again with the same data on the same port."""
         with self._lock:
             self._stop_node()
         self.start()
@@ -102,12 +103,12 @@ class Cluster:
         partitions: int = 1,
         config: Mapping[str, str] | None = None,
     ) -> None:
-        """Create a topic; ApiError if it exists or its name or configuration is not allowed."""
+        """Create a topic; raises ApiError if it exists or its name or configuration is invalid."""
         with self.admin() as brokers:
             topics.create_topic(brokers, name, partitions=partitions, config=config)
 
     def topics(self) -> list[str]:
-        """Return the names of the topics, without the broker's own."""
+        """Return the names of the topics, without internal ones."""
         with self.admin() as brokers:
             return [row.name for row in topics.list_topics(brokers) if not row.is_internal]
 
@@ -116,7 +117,7 @@ class Cluster:
         return Brokers(self.bootstrap)
 
     def __enter__(self) -> "Cluster":
-        """Start."""
+        """Start the cluster."""
         return self.start()
 
     def __exit__(
@@ -125,11 +126,11 @@ class Cluster:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Stop."""
+        """Stop the cluster."""
         self.stop()
 
     async def __aenter__(self) -> "Cluster":
-        """Start, without holding up the caller's loop."""
+        """Start the cluster without blocking the caller's event loop."""
         return await asyncio.to_thread(self.start)
 
     async def __aexit__(
@@ -138,7 +139,7 @@ class Cluster:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Stop, without holding up the caller's loop."""
+        """Stop the cluster without blocking the caller's event loop."""
         await asyncio.to_thread(self.stop)
 
     @property
@@ -169,7 +170,7 @@ class Cluster:
 
 
 class _NodeThread:
-    """One node on a loop and a thread of its own, from start to stop."""
+    """One node on its own event loop and thread, from start to stop."""
 
     def __init__(self, settings: Mapping[str, str], files: FileSystem) -> None:
         self.node: Node
@@ -180,19 +181,19 @@ class _NodeThread:
         self._ready = threading.Event()
         self._is_serving = False
         self._failure: OttlaError | OSError | None = None
-        # A daemon: a test that forgets `stop` must not keep the interpreter from ending.
+        # A daemon thread: a test that forgets `stop` must not keep the interpreter from exiting.
         self._thread = threading.Thread(target=self._run, name="ottla-broker", daemon=True)
 
     def start_node(self) -> None:
-        """Return when the node serves; raise what kept it from that."""
+        """Return when the node serves clients; raise the error if it cannot start."""
         self._thread.start()
         self._ready.wait()
         if not self._is_serving:
             self._thread.join()
-            raise self._failure or OttlaError("The broker did not start: its traceback says why.")
+            raise self._failure or OttlaError("The broker did not start: see its traceback.")
 
     def stop_node(self) -> None:
-        """Return when the node has stopped; raise what it failed with."""
+        """Return when the node has stopped; raise the error that it failed with."""
         if self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join(_PATIENCE_S)
@@ -207,7 +208,7 @@ class _NodeThread:
         except (OttlaError, OSError) as error:
             self._failure = error
         finally:
-            # Whatever else went wrong is the thread's to print; nobody must wait for it.
+            # The thread prints any other error; no caller waits for it.
             self._ready.set()
 
     async def _serve(self) -> None:

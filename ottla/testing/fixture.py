@@ -1,12 +1,12 @@
-"""The pytest plugin: the fixture `ottla_cluster`, a cluster of one for each test that asks for it.
+"""The pytest plugin: the fixture `ottla_cluster` starts a single-broker cluster for each test.
 
     def test_orders(ottla_cluster):
         ottla_cluster.create_topic("orders", partitions=3)
         settings = {"bootstrap.servers": ottla_cluster.bootstrap, "partitioner": "murmur2_random"}
         producer = Producer(settings)
 
-Broker options of a test, a class or a module: override the fixture `ottla_options`. Nothing of the
-broker is imported before the first test that uses it.
+To set broker options for a test, a class or a module, override the fixture `ottla_options`. The
+broker is not imported before the first test that uses it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,6 +28,6 @@ def ottla_options() -> Mapping[str, str]:
 
 @pytest.fixture
 def ottla_cluster(ottla_options: Mapping[str, str]) -> "Iterator[Cluster]":
-    """A running cluster of one, on a free port, with no topics; gone after the test."""
+    """A running single-broker cluster on a free port, without topics; removed after the test."""
     with testing.Cluster(options=ottla_options) as cluster:
         yield cluster

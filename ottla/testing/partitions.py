@@ -1,6 +1,6 @@
-"""Partitions in memory for coordinators: real batches, commits when the test says so.
+"""Partitions in memory for tests of coordinators: real batches, committed when the test says so.
 
-The twin of what `server.node` gives them; see `coordinators.ports.PartitionWriter`.
+Replaces the partitions that `server.node` passes to them; see `coordinators.ports.PartitionWriter`.
 """
 
 import asyncio
@@ -21,9 +21,9 @@ class _Log:
 
 
 class MemoryPartitions:
-    """Every partition one may name. `holds_commits` keeps appends uncommitted until `commit`.
+    """All partitions; every name exists. `holds_commits` keeps appends uncommitted until `commit`.
 
-    `refuses` makes appends fail before they write; `lose` takes back what is not committed.
+    `refuses` makes appends fail before they write; `lose` removes uncommitted records.
     """
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ class MemoryPartitions:
         compression: int = 0,
         producer: TransactionalProducer | None = None,
     ) -> asyncio.Future[int]:
-        """Write one batch."""
+        """Append one batch."""
         writer = producer or TransactionalProducer(batch.NO_PRODUCER_ID, -1)
         encoded = encode_batch(
             records,
@@ -57,7 +57,7 @@ class MemoryPartitions:
     def append_marker(
         self, topic: str, partition: int, marker: Marker, leader_epoch: int | None = None
     ) -> asyncio.Future[int]:
-        """Write a marker."""
+        """Append a transaction marker."""
         kind = control.ControlType.COMMIT if marker.is_commit else control.ControlType.ABORT
         encoded = control.encode_marker(
             control.EndTransactionMarker(kind, marker.coordinator_epoch),
@@ -85,7 +85,7 @@ class MemoryPartitions:
         return committed
 
     def append_batch(self, topic: str, partition: int, encoded: bytes | bytearray) -> None:
-        """Put a committed batch of any kind at the end, as somebody else wrote it."""
+        """Append a committed batch of any kind, as written by another producer."""
         log = self._log(topic, partition)
         view = bytearray(encoded)
         batch.patch_offset_and_epoch(view, 0, log.end_offset, 0)
@@ -94,7 +94,7 @@ class MemoryPartitions:
         log.committed_batches = len(log.batches)
 
     def commit(self) -> None:
-        """Commit everything written so far."""
+        """Commit all records written so far."""
         waiting, self._waiting = self._waiting, []
         for log, committed, last_offset in waiting:
             log.committed_batches = len(log.batches)
@@ -102,7 +102,7 @@ class MemoryPartitions:
                 committed.set_result(last_offset)
 
     def lose(self, code: ErrorCode = ErrorCode.NOT_LEADER_OR_FOLLOWER) -> None:
-        """Take back what is not committed, as a new leader would."""
+        """Remove uncommitted records, as a new leader would."""
         waiting, self._waiting = self._waiting, []
         for log, committed, _ in waiting:
             del log.batches[log.committed_batches :]
@@ -113,11 +113,13 @@ class MemoryPartitions:
                 committed.set_exception(ApiError(code))
 
     def move_leader(self, topic: str, partition: int, leader_epoch: int) -> None:
-        """Refuse appends of older leader epochs from now on."""
+        """Reject appends of older leader epochs from now on."""
         self._log(topic, partition).leader_epoch = leader_epoch
 
     def read(self, topic: str, partition: int, offset: int, max_bytes: int) -> bytes:
-        """Return batches from the one that holds `offset` on; the last may be cut."""
+        """Return batches, beginning with the one that contains `offset`; the last may be
+        incomplete.
+        """
         self.reads += 1
         found = bytearray()
         for encoded in self._log(topic, partition).batches:
@@ -127,14 +129,14 @@ class MemoryPartitions:
         return bytes(found[: max(first, max_bytes)])
 
     def bounds(self, topic: str, partition: int) -> tuple[int, int]:
-        """Return start and end of the log."""
+        """Return the start and end offset of the log."""
         log = self._log(topic, partition)
         if log.leader_epoch < 0:
             raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return 0, log.end_offset
 
     def records(self, topic: str, partition: int) -> list[Record]:
-        """Return everything that was written."""
+        """Return all records that were written."""
         return list(iterate_records(b"".join(self._log(topic, partition).batches)))
 
     def _log(self, topic: str, partition: int) -> _Log:

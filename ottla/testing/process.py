@@ -1,7 +1,7 @@
-"""A broker as a process of its own: `ottla up` for tests that stop, kill and start it again.
+"""A broker as a separate process: `ottla up` for tests that stop, kill and restart it.
 
-What happens inside one process cannot show what a crash leaves behind; this can. Needs an installed
-Ottla, because it runs the command that people run.
+Only a separate process shows the state that a crash leaves on disk. Requires an installed Ottla,
+because it runs the same command as users.
 """
 
 import os
@@ -16,16 +16,16 @@ from types import TracebackType
 
 from ottla.base.errors import OttlaError
 
-# The console script's own line; it needs no PATH.
+# The line of the console script; it does not need PATH.
 COMMAND = (sys.executable, "-c", "from ottla.tools.main import main; main()")
 _READY = re.compile(r"Ottla is ready on (\S+:(\d+)) ")
 _PATIENCE_S = 30.0
 
 
 class BrokerProcess:
-    """`ottla up` in a folder; a context manager that kills what still runs.
+    """`ottla up` in a directory; a context manager that kills the process if it still runs.
 
-    The first start takes any free port, every later one the same. `options` are broker options.
+    The first start uses a free port, later starts use the same port. `options` are broker options.
     """
 
     def __init__(self, data: str | Path, *, options: Mapping[str, str] | None = None) -> None:
@@ -34,11 +34,11 @@ class BrokerProcess:
         self.port = 0
         self.bootstrap = ""
         self._process: subprocess.Popen[str] | None = None
-        # A file, not a pipe: nobody reads along, and a full pipe would stop the broker.
+        # A file, not a pipe: no reader would empty the pipe, and a full one blocks the broker.
         self.errors = self.data.with_name(self.data.name + ".stderr")
 
     def start(self) -> "BrokerProcess":
-        """Return once it is ready; OttlaError holds what it said instead."""
+        """Return when the broker is ready; raises OttlaError with its output if it fails."""
         words = ["up", "--port", str(self.port), "--data", str(self.data)]
         for name, value in self.options.items():
             words += ["--option", f"{name}={value}"]
@@ -56,13 +56,13 @@ class BrokerProcess:
         if found is None:
             self._process.communicate(timeout=_PATIENCE_S)
             self._process = None
-            raise OttlaError(f"The broker did not get ready: {line}{self.errors.read_text()}")
+            raise OttlaError(f"The broker failed to start: {line}{self.errors.read_text()}")
         self.bootstrap, self.port = found.group(1), int(found.group(2))
         return self
 
     @property
     def cpu_seconds(self) -> float:
-        """Processor time that the running broker has used so far, as Linux tells it."""
+        """Processor time in seconds that the running broker has used so far, as reported by Linux."""
         text = Path(f"/proc/{self._running().pid}/stat").read_text()
         # The name of the program, in brackets, may hold anything.
         fields = text.rpartition(")")[2].split()
@@ -70,7 +70,7 @@ class BrokerProcess:
         return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
     def stop(self, number: int = signal.SIGINT) -> tuple[int, str]:
-        """Send a signal; return the exit code and what was written to standard error."""
+        """Send a signal; return the exit code and the content of standard error."""
         process = self._running()
         process.send_signal(number)
         process.communicate(timeout=_PATIENCE_S)
@@ -78,11 +78,11 @@ class BrokerProcess:
         return process.returncode, self.errors.read_text()
 
     def kill(self) -> None:
-        """End it as a crash would: nothing is written, nobody is told."""
+        """Kill the process as a crash would: it neither writes nor closes anything."""
         self.stop(signal.SIGKILL)
 
     def restart(self) -> None:
-        """Stop cleanly and start again: same data, same port."""
+        """Stop cleanly and start again with the same data on the same port."""
         self.stop()
         self.start()
 
@@ -92,7 +92,7 @@ class BrokerProcess:
         return self._running().pid
 
     def __enter__(self) -> "BrokerProcess":
-        """Start."""
+        """Start the broker."""
         return self.start()
 
     def __exit__(
@@ -101,7 +101,7 @@ class BrokerProcess:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Kill it if it still runs."""
+        """Kill the broker if it still runs."""
         if self._process is not None:
             self.kill()
 
@@ -122,7 +122,7 @@ class BrokerProcess:
 def run_command(
     *words: str, stdin: bytes = b"", environment: Mapping[str, str] | None = None
 ) -> "subprocess.CompletedProcess[bytes]":
-    """Run one `ottla` command as people do, and return how it ended."""
+    """Run one `ottla` command like a user, and return its result."""
     return subprocess.run(  # noqa: S603 - our own command
         [*COMMAND, *words],
         input=stdin,

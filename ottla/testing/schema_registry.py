@@ -1,10 +1,10 @@
-"""A schema registry in this process, for tests: directly, or for other clients over HTTP.
+"""A schema registry for tests, used in this process or by other clients over HTTP.
 
     with FakeSchemaRegistry() as registry:
         serde = Serdes.avro(schema, registry=registry, subject="users-value")
         other_client = SchemaRegistryClient({"url": registry.url})
 
-Not done: compatibility checks, deletion, modes.
+Compatibility checks, deletion and modes are not implemented.
 """
 
 import json
@@ -23,7 +23,7 @@ _SCHEMA_NOT_FOUND = 40403
 
 
 class _NotFound(SerializationError):
-    """Something is not registered; the code is the registry's."""
+    """A subject, version or schema is not registered; the code is the registry's error code."""
 
     def __init__(self, code: int, text: str) -> None:
         super().__init__(text)
@@ -31,7 +31,7 @@ class _NotFound(SerializationError):
 
 
 class FakeSchemaRegistry:
-    """Keeps schemas in memory; as a context manager also serves them at `url`."""
+    """A schema registry in memory; as a context manager it also serves HTTP at `url`."""
 
     def __init__(self) -> None:
         self._schemas: list[Schema] = []
@@ -42,11 +42,11 @@ class FakeSchemaRegistry:
 
     @property
     def subjects(self) -> dict[str, list[int]]:
-        """The numbers of the schemas of each subject, by version."""
+        """The schema ids of each subject, by version."""
         return {name: list(ids) for name, ids in self._subjects.items()}
 
     def register(self, subject: str, schema: Schema) -> int:
-        """Return the number of a schema, which is registered under a subject if it is new."""
+        """Register a schema under a subject if it is new, and return its id."""
         with self._lock:
             if schema not in self._schemas:
                 self._schemas.append(schema)
@@ -57,7 +57,7 @@ class FakeSchemaRegistry:
             return number
 
     def lookup(self, subject: str, schema: Schema) -> tuple[int, int]:
-        """Return number and version of a schema that is registered under a subject."""
+        """Return id and version of a schema that is registered under a subject."""
         versions = self._versions(subject)
         number = self._schemas.index(schema) + 1 if schema in self._schemas else 0
         if number not in versions:
@@ -65,13 +65,13 @@ class FakeSchemaRegistry:
         return number, versions.index(number) + 1
 
     def schema(self, schema_id: int) -> Schema:
-        """Return the schema of a number."""
+        """Return the schema with this id."""
         if not 1 <= schema_id <= len(self._schemas):
             raise _NotFound(_SCHEMA_NOT_FOUND, f"Schema {schema_id} not found")
         return self._schemas[schema_id - 1]
 
     def version(self, subject: str, version: str) -> tuple[int, int, Schema]:
-        """Return number, version and schema of a subject's version; "latest" is the last one."""
+        """Return id, version and schema of a subject's version; "latest" is the newest version."""
         versions = self._versions(subject)
         wanted = len(versions) if version == "latest" else int(version)
         if not 1 <= wanted <= len(versions):
@@ -85,12 +85,12 @@ class FakeSchemaRegistry:
 
     @property
     def url(self) -> str:
-        """Where other clients find it, within the context."""
+        """The URL of the registry for HTTP clients; available inside the context."""
         assert self._server is not None, "a registry has an address within its context"
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def __enter__(self) -> "FakeSchemaRegistry":
-        """Serve."""
+        """Start the HTTP server."""
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler_of(self))
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
         self._thread.start()
@@ -102,7 +102,7 @@ class FakeSchemaRegistry:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Stop serving; what is registered stays."""
+        """Stop the HTTP server; registered schemas are kept."""
         assert self._server is not None
         assert self._thread is not None
         self._server.shutdown()
@@ -119,12 +119,12 @@ def _handler_of(registry: FakeSchemaRegistry) -> type[BaseHTTPRequestHandler]:
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """The REST interface: what a client that registers and reads schemas asks."""
+    """The part of the REST interface that clients use to register and read schemas."""
 
     registry: FakeSchemaRegistry
 
     def do_GET(self) -> None:
-        """Answer with a schema by its number, or by subject and version."""
+        """Return a schema by its id, or by subject and version."""
         self._answer(None)
 
     def do_POST(self) -> None:
@@ -133,7 +133,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(Schema.from_json(json.loads(body)))
 
     def log_message(self, format: str, *arguments: Any) -> None:
-        """Say nothing."""
+        """Suppress the request log."""
 
     def _answer(self, schema: Schema | None) -> None:
         path = urllib.parse.urlsplit(self.path).path
@@ -163,4 +163,4 @@ class _Handler(BaseHTTPRequestHandler):
             case ["subjects", subject, "versions", wanted] if schema is None:
                 number, version, found = self.registry.version(subject, wanted)
                 return {"subject": subject, "id": number, "version": version, **found.to_json()}
-        raise _NotFound(404, f"there is no {self.path} here")
+        raise _NotFound(404, f"no resource {self.path}")

@@ -1,7 +1,7 @@
-"""Real files that are never flushed to the device: for data that ends with the test.
+"""Real files that are never flushed to the device, for data that is removed after the test.
 
-A power loss would cost records; a restart of the broker does not, the page cache outlives it. Without
-waiting for a device a cluster starts and stops in a third of the time.
+A power loss would lose records. A restart of the broker does not, because the page cache outlives
+the process. Without device flushes a cluster starts and stops in a third of the time.
 """
 
 import os
@@ -10,28 +10,28 @@ from ottla.base.files import RealFile, RealFileSystem
 
 
 class VolatileFile(RealFile):
-    """A file whose `sync` returns at once."""
+    """A file whose `sync` returns immediately."""
 
     __slots__ = ()
 
     def sync(self) -> None:
-        """Leave the content to the page cache."""
+        """Leave the content in the page cache."""
 
 
 class VolatileFileSystem(RealFileSystem):
-    """The operating system's files, without their durability."""
+    """The operating system's files, without durability."""
 
     def open(self, path: str, *, create: bool = False) -> VolatileFile:
-        """Open in append mode, as the real one does."""
+        """Open in append mode, like the real file system."""
         flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | (os.O_CREAT if create else 0)
         return VolatileFile(path, os.open(path, flags, 0o644))
 
     def replace(self, path: str, data: bytes) -> None:
-        """Put `data` in the place of the file: all of it or nothing for every reader."""
+        """Replace the content of the file atomically."""
         temporary = path + ".tmp"
         with open(temporary, "wb") as file:
             file.write(data)
         os.replace(temporary, path)
 
     def sync_directory(self, path: str) -> None:
-        """Leave the names to the page cache."""
+        """Leave the names in the page cache."""

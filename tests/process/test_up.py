@@ -237,7 +237,7 @@ def test_a_start_that_fails_is_an_error_of_the_launcher(tmp_path: Path) -> None:
     """`BrokerProcess` repeats what the broker said."""
     (tmp_path / "meta.properties").write_text("garbage\n")
     with (
-        pytest.raises(OttlaError, match=r"did not get ready: ottla: .*meta\.properties"),
+        pytest.raises(OttlaError, match=r"failed to start: ottla: .*meta\.properties"),
         BrokerProcess(tmp_path),
     ):
         pass

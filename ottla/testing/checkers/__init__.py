@@ -1,1 +1,1 @@
-"""Checkers: what a history of requests and answers says about the promises that were made."""
+"""Checkers: verify a history of requests and responses against the guarantees of the broker."""

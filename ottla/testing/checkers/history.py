@@ -1,9 +1,10 @@
-"""The history of a log as its clients saw it, and every promise that it breaks.
+"""The history of a log as its clients saw it, and a check of every guarantee.
 
-Clients note what they send, what is acknowledged, refused or left in doubt, and what they read; at the
-end somebody reads each partition from its start. Values must be unique. The judgements are those of
-Jepsen's Kafka tests: lost and duplicated records, order turned around, offsets that go back or hold
-two values, reads of what later vanished or never was. A *life* is the time between two losses of power.
+Clients record the values they send, the outcome of each request (acknowledged, rejected or in
+doubt) and the records they read. At the end of a test each partition is read from its start. Values
+must be unique. The checks are those of Jepsen's Kafka tests: lost and duplicated records,
+reordering, offsets that go backwards or hold two values, reads of records that later vanish or were
+never written. A *life* is the time between two power losses.
 """
 
 from collections import defaultdict
@@ -17,7 +18,7 @@ Value = Hashable
 
 
 class Outcome(Enum):
-    """What a producer knows of what it sent."""
+    """The producer's knowledge of one request: acknowledged, rejected or in doubt."""
 
     IN_DOUBT = "in doubt"
     ACKNOWLEDGED = "acknowledged"
@@ -25,23 +26,23 @@ class Outcome(Enum):
 
 
 class Fault(Enum):
-    """A broken promise."""
+    """The kinds of violated guarantees."""
 
-    LOST = "acknowledged, and not in the log"
-    LOST_BEFORE_KEPT = "acknowledged and lost, though a later one of the same life was kept"
-    LOST_AFTER_RECOVERY = "found after a loss of power, and lost later"
+    LOST = "acknowledged, but not in the log"
+    LOST_BEFORE_KEPT = "acknowledged but lost, although a later one of the same life was kept"
+    LOST_AFTER_RECOVERY = "read after a power loss, and lost later"
     DUPLICATE = "in the log twice"
     REORDERED = "before what the same producer had sent earlier"
     MOVED = "in the log at another offset than was acknowledged"
     WENT_BACK = "read at an offset that is not above the reader's last one"
-    TWO_VALUES = "one offset of one leader epoch held two values"
-    VANISHED = "read, and not in the log in the end"
-    UNSENT = "in the log, but nobody sent it"
-    REFUSED_BUT_THERE = "refused, and in the log all the same"
+    TWO_VALUES = "one offset of one leader epoch had two values"
+    VANISHED = "read, but not in the log at the end"
+    UNSENT = "in the log, but never sent"
+    REFUSED_BUT_THERE = "rejected, but in the log"
 
 
 class Violation(NamedTuple):
-    """One broken promise, with what it is about."""
+    """One violated guarantee, with the records it concerns."""
 
     fault: Fault
     partition: Partition
@@ -49,14 +50,14 @@ class Violation(NamedTuple):
     detail: str
 
     def __str__(self) -> str:
-        """Return one line."""
+        """Return the violation as one line."""
         topic, number = self.partition
         return f"{topic}-{number}: {self.value!r} {self.fault.value} ({self.detail})"
 
 
 @dataclass(eq=False)
 class Attempt:
-    """Values sent in one request, in their order. In doubt until the producer knows better."""
+    """The values of one request, in order; in doubt until the producer records an outcome."""
 
     producer: Hashable
     partition: Partition
@@ -67,9 +68,11 @@ class Attempt:
     base_offset: int = -1
 
     def acknowledged(self, base_offset: int, life: int | None = None) -> None:
-        """Note the answer; -1 where it told no offset (a duplicate whose place is not known).
+        """Record that the request was acknowledged.
 
-        `life` is the one that answered, where that is not the one in which it was first sent.
+        `base_offset` is -1 if the response contained no offset (a duplicate whose offset is
+        unknown). `life` is the life in which the broker answered; it defaults to the life in which
+        the request was first sent.
         """
         assert self.outcome is Outcome.IN_DOUBT, "a request is answered once"
         self.outcome = Outcome.ACKNOWLEDGED
@@ -77,13 +80,13 @@ class Attempt:
         self.life = self.life if life is None else life
 
     def refused(self) -> None:
-        """Note an answer that promises that nothing was written."""
+        """Record a response that guarantees that nothing was written."""
         assert self.outcome is Outcome.IN_DOUBT, "a request is answered once"
         self.outcome = Outcome.REFUSED
 
 
 class ReadRecord(NamedTuple):
-    """A record as a reader got it."""
+    """One record as a reader received it."""
 
     offset: int
     value: Value
@@ -100,16 +103,16 @@ class _Read:
 
 @dataclass
 class History:
-    """What happened, in the order of the calls that note it."""
+    """All requests and reads, in the order of the calls that record them."""
 
     life: int = 0
     attempts: list[Attempt] = field(default_factory=list)
     reads: list[_Read] = field(default_factory=list)
 
     def sent(self, producer: Hashable, partition: Partition, values: Sequence[Value]) -> Attempt:
-        """Note a request; tell its outcome to what is returned.
+        """Record a request and return its attempt, on which the caller records the outcome.
 
-        A producer that sends a request again because it got no answer keeps the same attempt.
+        A producer that retries a request because no response arrived keeps the same attempt.
         """
         attempt = Attempt(producer, partition, tuple(values), self.life, len(self.attempts))
         self.attempts.append(attempt)
@@ -122,23 +125,24 @@ class History:
         records: Iterable[ReadRecord],
         life: int | None = None,
     ) -> None:
-        """Note what one fetch returned, in the life that answered (None: the current one).
+        """Record the result of one fetch and the life in which it was answered (None: the current
+        one).
 
-        A reader only goes forward: one that seeks is a new reader.
+        A reader only moves forward: after a seek, use a new reader.
         """
         life = self.life if life is None else life
         self.reads += [_Read(reader, partition, record, life) for record in records]
 
     def power_lost(self) -> None:
-        """Note that a new life begins."""
+        """Record a power loss, which begins a new life."""
         self.life += 1
 
 
 class Rules(NamedTuple):
-    """What may be forgiven.
+    """The violations that the configuration of a test allows.
 
-    `may_lose_tail`: a loss of power may take the end of what was acknowledged in that life, as
-    without `flush.on.ack`. `may_duplicate`: producers that send again are not idempotent.
+    `may_lose_tail`: a power loss may lose the end of the records acknowledged in that life, as
+    without `flush.on.ack`. `may_duplicate`: producers retry and are not idempotent.
     """
 
     may_lose_tail: bool = False
@@ -149,7 +153,7 @@ STRICT = Rules()
 
 
 class _Log:
-    """The final content of one partition, and where each value is in it."""
+    """The final content of one partition, and the offsets of each value in it."""
 
     def __init__(self, records: Sequence[ReadRecord]) -> None:
         self.records = records
@@ -162,7 +166,7 @@ class _Log:
 def check(
     history: History, final: Mapping[Partition, Sequence[ReadRecord]], rules: Rules = STRICT
 ) -> list[Violation]:
-    """Return every broken promise; `final` is each partition read from its log start to its end."""
+    """Return every violation; `final` contains each partition, read from its log start to its end."""
     logs = {partition: _Log(records) for partition, records in final.items()}
     for attempt in history.attempts:
         logs.setdefault(attempt.partition, _Log(()))
@@ -195,7 +199,7 @@ def _check_content(
     sent: Mapping[tuple[Partition, Value], Attempt],
     rules: Rules,
 ) -> Iterable[Violation]:
-    """Everything in the log was sent there, was not refused, and is there once."""
+    """Check that every value in the log was sent to it, was not rejected, and occurs once."""
     for value, offsets in log.offsets.items():
         attempt = sent.get((partition, value))
         place = f"at {', '.join(map(str, offsets))}"
@@ -214,7 +218,7 @@ def _check_losses(
     reads: Sequence[_Read],
     excused_before: int,
 ) -> Iterable[Violation]:
-    """What was acknowledged is there, at its offset; or was the end of a life that power ended.
+    """Check that every acknowledged value is at its offset, or was lost with the end of a life.
 
     Lives before `excused_before` may have lost their end.
     """
@@ -231,7 +235,7 @@ def _check_losses(
                 continue
             kept_offset[attempt.life] = max(kept_offset.get(attempt.life, -1), offset)
             if offset >= 0 and offset not in log.offsets[value]:
-                detail = f"acknowledged at {offset}, found at {log.offsets[value]}"
+                detail = f"acknowledged at {offset}, but is at {log.offsets[value]}"
                 yield Violation(Fault.MOVED, partition, value, detail)
     for attempt, offset, value in lost:
         detail = f"offset {offset}, life {attempt.life}"
@@ -248,7 +252,7 @@ def _check_losses(
 def _check_order(
     partition: Partition, log: _Log, attempts: Sequence[Attempt]
 ) -> Iterable[Violation]:
-    """The values of one producer stand in the log in the order in which it sent them."""
+    """Check that the values of one producer are in the log in the order in which it sent them."""
     last: dict[Hashable, tuple[int, Value]] = {}
     for attempt in attempts:
         for value in attempt.values:
@@ -266,7 +270,7 @@ def _check_order(
 def _check_reads(
     partition: Partition, log: _Log, reads: Sequence[_Read], excused_before: int
 ) -> Iterable[Violation]:
-    """Readers go forward, and nothing that they read vanishes."""
+    """Check that readers move forward and that no record they read vanishes."""
     position: dict[Hashable, int] = {}
     for item in reads:
         record = item.record
@@ -281,7 +285,7 @@ def _check_reads(
 
 
 def _check_epochs(partition: Partition, log: _Log, reads: Sequence[_Read]) -> Iterable[Violation]:
-    """One offset of one leader epoch has one value, whoever reads it and whenever."""
+    """Check that an offset of one leader epoch has the same value for every reader at all times."""
     values: dict[tuple[int, int], Value] = {}
     reported: set[ReadRecord] = set()
     everything = [item.record for item in reads] + list(log.records)

@@ -1,1 +1,1 @@
-"""The five ports, simulated: virtual time, an in-memory disk and network that fail on request."""
+"""The five ports, simulated: virtual time, and an in-memory disk and network with fault injection."""

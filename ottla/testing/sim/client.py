@@ -1,7 +1,8 @@
-"""A scripted client of the simulated network: requests and responses, and nothing that is clever.
+"""A scripted client of the simulated network: sends requests and receives responses, nothing else.
 
-Talks the wire codec, so what it sends is what a test wants to send. Answers come in request order;
-when the connection goes, everything under way ends in ConnectionError and is in doubt.
+It uses the wire codec directly, so a test controls every field that is sent. Responses come in
+request order. When the connection is lost, all pending requests raise ConnectionError and are in
+doubt.
 """
 
 import asyncio
@@ -49,11 +50,11 @@ class SimConnection(asyncio.BufferedProtocol):
         self._transport = cast(asyncio.Transport, transport)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Return room for what arrives."""
+        """Return a buffer for incoming bytes."""
         return memoryview(self._buffer)
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Hand whole answers to those who wait for them."""
+        """Pass complete responses to the pending requests."""
         self._received += self._buffer[:nbytes]
         while len(self._received) >= _SIZE.size:
             end = _SIZE.size + _SIZE.unpack_from(self._received)[0]
@@ -64,11 +65,11 @@ class SimConnection(asyncio.BufferedProtocol):
             self._waiting.popleft().answered(answer)
 
     def eof_received(self) -> bool:
-        """Close as well."""
+        """Close the connection as well."""
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Leave everything under way in doubt."""
+        """Fail all pending requests, which are then in doubt."""
         self.is_lost = True
         for waiting in self._waiting:
             if not waiting.future.done():
@@ -76,7 +77,7 @@ class SimConnection(asyncio.BufferedProtocol):
         self._waiting.clear()
 
     def send(self, message: Message, version: int) -> "asyncio.Future[Message]":
-        """Send a request now; the future ends in its answer, or in ConnectionError: in doubt."""
+        """Send a request; the future returns its response, or raises ConnectionError (in doubt)."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Message] = loop.create_future()
         if self.is_lost:
@@ -89,18 +90,18 @@ class SimConnection(asyncio.BufferedProtocol):
         return future
 
     async def request(self, message: Message, version: int, response: type[M]) -> M:
-        """Send a request and return its answer; ConnectionError leaves it in doubt."""
+        """Send a request and return its response; after ConnectionError the request is in doubt."""
         answer = await self.send(message, version)
         assert isinstance(answer, response)
         return answer
 
     def close(self) -> None:
-        """End the connection."""
+        """Close the connection."""
         self._transport.close()
 
 
 async def connect(net: Net, host: str, port: int, client_id: str) -> SimConnection:
-    """Connect to a broker; ConnectionError where it does not listen."""
+    """Connect to a broker; raises ConnectionError if it does not listen."""
     _, connection = await net.connect(host, port, lambda: SimConnection(client_id))
     assert isinstance(connection, SimConnection)
     return connection

@@ -1,10 +1,12 @@
-"""A disk that forgets: what programs see, beside what would survive a loss of power.
+"""A disk with two states: the content that programs see, and the content that survives a power
+loss.
 
-Contract of the faults. Content and length of a file are durable once it is synced; a name is durable
-once its folder is synced; nothing else is. At a loss of power every unsynced write may survive whole,
-in part (cut at any byte, or by 512-byte sectors in any order, missing ones reading as zeros), or not
-at all, and unsynced names likewise, each change of names whole or not. What was durable is never
-damaged. A failed sync drops what was dirty, as Linux does: it can be read, but no later sync saves it.
+Contract of the faults: content and length of a file are durable after it is synced. A name is
+durable after its directory is synced. Nothing else is. At a power loss every unsynced write may
+survive whole, in part (cut at any byte, or by 512-byte sectors in any order, missing ones reading
+as zeros), or not at all. The same holds for unsynced names, but each change of names is atomic.
+Durable data is never damaged. A failed sync drops the unsynced data, as Linux does: it can be read,
+but no later sync stores it.
 """
 
 from collections.abc import Iterator
@@ -15,7 +17,7 @@ SECTOR_BYTES = 512
 
 
 class StoredFile:
-    """Content as read now, and as it would be found after a loss of power."""
+    """Content as read now, and as it would be after a power loss."""
 
     __slots__ = ("_durable", "_pending", "content", "modified_ms")
 
@@ -34,18 +36,18 @@ class StoredFile:
         self._pending.append((position, data))
 
     def truncate(self, size_bytes: int) -> None:
-        """Cut or extend."""
+        """Truncate or extend."""
         _apply(self.content, size_bytes, None)
         self._pending.append((size_bytes, None))
 
     def sync(self) -> None:
-        """Make everything durable that is dirty."""
+        """Make all unsynced data durable."""
         for position, data in self._pending:
             _apply(self._durable, position, data)
         self._pending.clear()
 
     def fail_sync(self) -> None:
-        """Drop what is dirty: it stays readable until the power goes."""
+        """Drop unsynced data: it stays readable until the power fails."""
         self._pending.clear()
 
     def damage(self, position: int, mask: int) -> None:
@@ -55,7 +57,7 @@ class StoredFile:
             self._durable[position] ^= mask
 
     def lose_power(self, rng: Rng) -> None:
-        """Keep what is durable and a random part of what is not."""
+        """Keep the durable data and a random part of the rest."""
         fate = rng.below(4)
         if fate == 1:
             self.sync()
@@ -67,7 +69,7 @@ class StoredFile:
         self.content = bytearray(self._durable)
 
     def _keep_first_bytes(self, rng: Rng) -> None:
-        """Writes reached the disk in order, up to somewhere inside one of them."""
+        """Writes reached the disk in order, up to some position inside one of them."""
         count = rng.below(len(self._pending) + 1)
         for position, data in self._pending[:count]:
             _apply(self._durable, position, data)
@@ -77,7 +79,7 @@ class StoredFile:
                 _apply(self._durable, position, data[: rng.below(len(data) + 1)])
 
     def _keep_sectors(self, rng: Rng) -> None:
-        """Sectors reached the disk in any order, and the length on its own."""
+        """Sectors reached the disk in any order, and the length independently."""
         after = bytearray(self._durable)
         touched: dict[int, None] = {}
         for position, data in self._pending:
@@ -105,7 +107,7 @@ def _apply(content: bytearray, position: int, data: bytes | None) -> None:
 
 
 class StoredFolder:
-    """Names as seen now, and as they would be found after a loss of power."""
+    """Names as seen now, and as they would be after a power loss."""
 
     __slots__ = ("durable", "entries")
 
@@ -124,22 +126,24 @@ class StoredFolder:
 
 
 Stored = StoredFile | StoredFolder
-# One change of names: all of its assignments or none; None takes the name away.
+# One atomic change of names; None removes a name.
 NameChange = list[tuple[StoredFolder, str, Stored | None]]
 
 
 class Disk:
-    """Folders and files below one root; outlives the processes that use it."""
+    """Directories and files below one root; outlives the processes that use it."""
 
     def __init__(self, capacity_bytes: int | None = None) -> None:
         self.root = StoredFolder()
         self.capacity_bytes = capacity_bytes
-        # Locks by path, with the one who holds them.
+        # Locks by path, with their holders.
         self.locks: dict[str, object] = {}
         self._pending: list[NameChange] = []
 
     def change_names(self, change: NameChange) -> None:
-        """Give and take names at once; durable when a folder that they are in is synced."""
+        """Change names atomically; the change is durable when a directory that contains them is
+        synced.
+        """
         for folder, name, entry in change:
             if entry is None:
                 del folder.entries[name]
@@ -148,7 +152,7 @@ class Disk:
         self._pending.append(change)
 
     def sync_names(self, folder: StoredFolder) -> None:
-        """Make every change durable that touches this folder."""
+        """Make every change durable that affects this directory."""
         kept = []
         for change in self._pending:
             if any(touched is folder for touched, _, _ in change):
@@ -158,17 +162,17 @@ class Disk:
         self._pending = kept
 
     def used_bytes(self) -> int:
-        """Return the sum of all files."""
+        """Return the total size of all files, in bytes."""
         return sum(len(file.content) for file in self.root.files())
 
     def room_for(self, size_bytes: int) -> int:
-        """Return how many of `size_bytes` more the disk can take."""
+        """Return how many of `size_bytes` more fit on the disk."""
         if self.capacity_bytes is None:
             return size_bytes
         return max(0, min(size_bytes, self.capacity_bytes - self.used_bytes()))
 
     def lose_power(self, rng: Rng) -> None:
-        """Keep what is durable and a random part of what is not."""
+        """Keep the durable data and a random part of the rest."""
         self.locks.clear()
         fate = rng.below(3)
         survivors = self._pending[: rng.below(len(self._pending) + 1)] if fate else []

@@ -1,4 +1,6 @@
-"""Calls of a simulated file system that fail: the n-th of an operation, or everything from a moment on."""
+"""Faults of a simulated file system: the n-th call of an operation fails, or all calls from then
+on.
+"""
 
 import errno
 import os
@@ -8,10 +10,10 @@ READS = frozenset(("read", "read_at", "list"))
 
 
 class PowerLoss(KeyboardInterrupt):
-    """The power went away inside a call: nothing after it happened.
+    """The power failed inside a call; no later instruction ran.
 
-    A KeyboardInterrupt, because that is what asyncio hands through a task to whoever runs the loop.
-    `faults` tells whose power it was.
+    It is a KeyboardInterrupt, because asyncio passes that through a task to the caller of the loop.
+    `faults` identifies the machine that lost power.
     """
 
     def __init__(self, faults: "Faults", call: str) -> None:
@@ -29,7 +31,9 @@ class _Fault:
 
 
 class Faults:
-    """What is to go wrong in one life of a process; `changes_count` numbers the calls that change."""
+    """The planned faults of one life of a process; `changes_count` numbers the calls that change
+    data.
+    """
 
     def __init__(self) -> None:
         self.changes_count = 0
@@ -45,18 +49,18 @@ class Faults:
         path: str = "",
         times: int = 1,
     ) -> None:
-        """Have the n-th call of an operation (and `times` in all, -1 for ever) raise an OSError.
+        """Make the n-th call of an operation raise an OSError (`times` calls in all, -1 for all).
 
         `operation` is a method's name (both appends are `append`); `path` is a part of the path.
         """
         self._faults.append(_Fault(operation, path, nth - 1, times, error))
 
     def lose_power_at(self, change: int) -> None:
-        """Have the n-th change from now raise PowerLoss instead; then call `power_loss`."""
+        """Make the n-th change from now raise PowerLoss; the test then calls `power_loss`."""
         self._power_lost_at = self.changes_count + change
 
     def enter(self, operation: str, path: str) -> None:
-        """Count a call, and fail it if that is its fate."""
+        """Count a call, and fail it if a fault is planned for it."""
         if operation not in READS:
             self.changes_count += 1
             if self.changes_count == self._power_lost_at:

@@ -1,8 +1,8 @@
-"""The file system of a simulation: the Disk port over a disk that forgets and calls that fail.
+"""The file system of a simulation: the Disk port over a disk that loses unsynced data and can fail.
 
-A `SimFileSystem` is what one life of a process sees. `power_loss` and `kill` end that life and return
-the file system of the next one; the old one answers nothing any more, so a `finally` of the dead
-cannot write. Follows the errors of Linux.
+A `SimFileSystem` belongs to one life of a process. `power_loss` and `kill` end that life and return
+the file system of the next one. The old one rejects all calls, so a `finally` block of the dead
+process cannot write. Errors are those of Linux.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ UNLIMITED_BYTES = 1 << 40
 
 
 class SimFile:
-    """An open file (implements File, and RangeSource) of one life."""
+    """An open file (implements File and RangeSource) of one life."""
 
     def __init__(self, files: "SimFileSystem", path: str, stored: StoredFile) -> None:
         self._files = files
@@ -34,11 +34,11 @@ class SimFile:
         self._stored = stored
 
     def append(self, data: Buffer) -> None:
-        """Write all of `data` at the end."""
+        """Append all of `data`."""
         self._write("append", len(self._stored.content), bytes(data))
 
     def append_parts(self, parts: Sequence[Buffer]) -> None:
-        """Write all `parts` at the end, as one write."""
+        """Append all `parts` in one write."""
         self._write("append", len(self._stored.content), b"".join(parts))
 
     def write_at(self, position: int, data: Buffer) -> None:
@@ -67,21 +67,21 @@ class SimFile:
         return bytes(self._stored.content[position : position + size_bytes])
 
     def read_at_if_cached(self, position: int, size_bytes: int) -> bytes | None:
-        """Return the bytes, or by chance None as if they were cold."""
+        """Return the bytes, or at random None as if they were not in the page cache."""
         if self._files.is_cold():
             return None
         return self.read_at(position, size_bytes)
 
     def read_in_background(self, position: int, size_bytes: int) -> Awaitable[bytes]:
-        """Like `read_at`, after virtual time."""
+        """Return up to `size_bytes` from `position` after some virtual time."""
         return self._files.in_background(lambda: self.read_at(position, size_bytes))
 
     def is_cached(self, position: int, size_bytes: int) -> bool:
-        """Return by chance False, as if the bytes were cold."""
+        """Return True, or at random False as if the bytes were not in the page cache."""
         return not self._files.is_cold()
 
     def range_at(self, position: int, size_bytes: int) -> FileRange:
-        """Return a part of the file."""
+        """Return a range of the file."""
         return FileRange(self, position, size_bytes)
 
     def size(self) -> int:
@@ -89,13 +89,13 @@ class SimFile:
         return len(self._stored.content)
 
     def truncate(self, size_bytes: int) -> None:
-        """Cut or extend the file."""
+        """Truncate or extend the file."""
         self._files.enter("truncate", self.path, size_bytes)
         self._stored.truncate(size_bytes)
         self._stored.modified_ms = self._files.time_ms()
 
     def sync(self) -> None:
-        """Make content and length durable; where it fails, what was dirty is lost for good."""
+        """Make content and length durable; if it fails, unsynced data is lost for good."""
         try:
             self._files.enter("sync", self.path)
         except OSError:
@@ -104,18 +104,18 @@ class SimFile:
         self._stored.sync()
 
     def close(self) -> None:
-        """Nothing is flushed by closing."""
+        """Close the file without flushing it."""
 
 
 class SimLock:
-    """A hold on a path (implements Lock)."""
+    """An exclusive lock on a path (implements Lock)."""
 
     def __init__(self, files: "SimFileSystem", path: str) -> None:
         self._files = files
         self._path = path
 
     def release(self) -> None:
-        """Give the hold back; idempotent."""
+        """Release the lock; idempotent."""
         if self._files.disk.locks.get(self._path) is self._files:
             del self._files.disk.locks[self._path]
 
@@ -124,7 +124,7 @@ class SimFileSystem:
     """Names and files of a simulated disk (implements FileSystem), for one life of a process.
 
     `faults` makes its calls fail. `rng` decides how long background work takes and which reads are
-    cold; without it nothing is cold.
+    not in the page cache; without it all reads are.
     """
 
     def __init__(
@@ -145,13 +145,13 @@ class SimFileSystem:
     # -- the end of a life ------------------------------------------------------------------------
 
     def power_loss(self, rng: Rng) -> "SimFileSystem":
-        """End this life, lose what was not synced, and return the file system of the next life."""
+        """End this life, lose unsynced data, and return the file system of the next life."""
         self.is_alive = False
         self.disk.lose_power(rng)
         return self._next_life()
 
     def kill(self) -> "SimFileSystem":
-        """End this life as `kill -9` does: the system keeps what was written, locks are free."""
+        """End this life like `kill -9`: written data is kept, locks are released."""
         self.is_alive = False
         self.disk.locks = {
             path: holder for path, holder in self.disk.locks.items() if holder is not self
@@ -166,7 +166,7 @@ class SimFileSystem:
         self._file(path).damage(position, mask)
 
     def enter(self, operation: str, path: str, *details: object) -> None:
-        """Let a call begin, unless this life is over or the call is to fail."""
+        """Begin a call; raises if this life is over or a fault is planned for the call."""
         if not self.is_alive:
             raise OSError(errno.EIO, "this life of the process is over", path)
         if self._trace is not None and operation not in READS:
@@ -174,7 +174,7 @@ class SimFileSystem:
         self.faults.enter(operation, path)
 
     def time_ms(self) -> int:
-        """Return the wall clock's time, for the modification of files."""
+        """Return the wall clock's time for modification times, in milliseconds."""
         return WALL_START_MS if self._clock is None else self._clock.time_ms()
 
     def is_cold(self) -> bool:
@@ -184,7 +184,9 @@ class SimFileSystem:
     # -- FileSystem -----------------------------------------------------------------------------
 
     def open(self, path: str, *, create: bool = False) -> SimFile:
-        """Open for reading and appending; FileNotFoundError unless it exists or `create`."""
+        """Open for reading and appending; raises FileNotFoundError unless it exists or `create` is
+        set.
+        """
         folder, name = self._parent(path)
         entry = folder.entries.get(name)
         if entry is None:
@@ -198,11 +200,11 @@ class SimFileSystem:
         return SimFile(self, path, entry)
 
     def exists(self, path: str) -> bool:
-        """Tell whether a file or folder has this name."""
+        """Return True if a file or directory has this name."""
         return self._find(path) is not None
 
     def is_directory(self, path: str) -> bool:
-        """Tell whether the name is a folder's."""
+        """Return True if a directory has this name."""
         return isinstance(self._find(path), StoredFolder)
 
     def size(self, path: str) -> int:
@@ -210,16 +212,16 @@ class SimFileSystem:
         return len(self._file(path).content)
 
     def modified_ms(self, path: str) -> int:
-        """Return when the file was last written."""
+        """Return the modification time of the file, in milliseconds."""
         return self._file(path).modified_ms
 
     def list(self, path: str) -> list[str]:
-        """Return the names in a folder, sorted."""
+        """Return the names in a directory, sorted."""
         self.enter("list", path)
         return sorted(self._folder(path).entries)
 
     def make_directories(self, path: str) -> None:
-        """Create a folder and its parents."""
+        """Create a directory and its parents."""
         folder = self.disk.root
         parts = _parts(path)
         for depth, name in enumerate(parts, 1):
@@ -233,7 +235,7 @@ class SimFileSystem:
             folder = entry
 
     def rename(self, source: str, target: str) -> None:
-        """Rename, replacing `target` if it is a file (or an empty folder, by a folder)."""
+        """Rename; replaces `target` if it is a file (or an empty directory, by a directory)."""
         self.enter("rename", source, target)
         from_folder, from_name = self._parent(source)
         to_folder, to_name = self._parent(target)
@@ -257,7 +259,7 @@ class SimFileSystem:
         self.disk.change_names([(folder, name, None)])
 
     def remove_tree(self, path: str) -> None:
-        """Remove a folder and all below it, one name after the other."""
+        """Remove a directory and everything below it, one name after the other."""
         for name in self.list(path):
             child = f"{path}/{name}"
             if self.is_directory(child):
@@ -269,12 +271,12 @@ class SimFileSystem:
         self.disk.change_names([(folder, name, None)])
 
     def read(self, path: str) -> bytes:
-        """Return a whole small file."""
+        """Return the whole content of a small file."""
         self.enter("read", path)
         return bytes(self._file(path).content)
 
     def replace(self, path: str, data: bytes) -> None:
-        """Put `data` in the place of the file; any of its steps may be the last one."""
+        """Replace the content of the file; each of its steps may be the last before a power loss."""
         self.enter("replace", path)
         temporary = path + ".tmp"
         file = self.open(temporary, create=True)
@@ -285,12 +287,12 @@ class SimFileSystem:
         self.sync_directory(path.rpartition("/")[0] or ".")
 
     def sync_directory(self, path: str) -> None:
-        """Make the names in the folder durable."""
+        """Make the names in the directory durable."""
         self.enter("sync_directory", path)
         self.disk.sync_names(self._folder(path))
 
     def lock(self, path: str) -> SimLock:
-        """Take an exclusive hold; BlockingIOError if another life has it."""
+        """Take an exclusive lock; raises BlockingIOError if another life holds it."""
         self.open(path, create=True)
         holder = self.disk.locks.get(path)
         if holder is not None:
@@ -299,7 +301,7 @@ class SimFileSystem:
         return SimLock(self, path)
 
     def free_bytes(self, path: str) -> int:
-        """Return what the disk can still take."""
+        """Return the free space of the disk."""
         self._folder(path)
         return self.disk.room_for(UNLIMITED_BYTES)
 
@@ -358,7 +360,7 @@ class SimFileSystem:
 
 
 class _Steady(SeededRng):
-    """Where no randomness was asked for."""
+    """Constant values, used if no random numbers are requested."""
 
     def below(self, limit: int) -> int:
         return limit // 2
@@ -385,6 +387,6 @@ def _refuse_replacing(entry: Stored, replaced: Stored | None, target: str) -> No
 
 
 def _hear(task: "asyncio.Task[object]") -> None:
-    """Take note of a failure that nobody may be waiting for any more, as a thread pool does."""
+    """Retrieve an error that no caller may wait for any more, as a thread pool does."""
     if not task.cancelled():
         task.exception()

@@ -1,7 +1,7 @@
-"""Keeps Ottla's own code from the machine's clock, chance, sockets and threads during a simulation.
+"""Keeps Ottla's own code from the real clock, random numbers, sockets and threads in a simulation.
 
-A law test reads the source for such calls; this one catches what gets there by another way. Only calls
-from `ottla` itself are refused: the test runner and the standard library live in the real world.
+A test searches the source for such calls; this module catches indirect ones. Only calls from
+`ottla` itself are rejected: the test runner and the standard library use the real world.
 """
 
 import contextlib
@@ -37,7 +37,7 @@ _REFUSED: tuple[tuple[Any, str], ...] = (
 
 @contextlib.contextmanager
 def real_world_forbidden() -> Iterator[None]:
-    """Have such calls raise SimulationBreach when they come from a module of Ottla."""
+    """Make such calls raise SimulationBreach if they come from a module of Ottla."""
     originals = [(owner, name, getattr(owner, name)) for owner, name in _REFUSED]
     for owner, name, original in originals:
         setattr(owner, name, _guarded(name, original))

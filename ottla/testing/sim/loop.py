@@ -1,11 +1,11 @@
-"""An asyncio event loop on virtual time: one seed decides who runs next, and nothing real is touched.
+"""An asyncio event loop on virtual time: one seed decides which task runs next.
 
-Ready tasks run in a random order that the seed repeats; plain callbacks keep the order in which they
-were scheduled, as asyncio promises. When nothing is ready, the clock jumps to the next timer; when
-there is no timer either, the simulation is stuck and says who waits for what. Threads, sockets,
-pipes, signals and subprocesses raise.
+Ready tasks run in a random order that the seed reproduces. Plain callbacks keep the order in which
+they were scheduled, as asyncio guarantees. When nothing is ready, the clock jumps to the next
+timer. If there is no timer either, the simulation is deadlocked and reports which tasks wait for
+what. Threads, sockets, pipes, signals and subprocesses raise.
 
-A `Process` is what can be killed: whatever was started inside it never runs again.
+A `Process` can be killed: code that was started inside it never runs again.
 """
 
 import asyncio
@@ -26,22 +26,22 @@ T = TypeVar("T")
 
 # How often a dead task may wait in its `finally` blocks.
 LAST_WORDS_MAX = 100
-# A moment in 2026, so that timestamps look like some.
+# A time in 2026, so that timestamps look realistic.
 WALL_START_MS = 1_767_225_600_000
-# Callbacks in a row without the clock moving: more is a loop that waits for itself.
+# Callbacks in a row without the clock moving; more than these are a busy loop.
 STEPS_AT_ONE_MOMENT_MAX = 1_000_000
 
 
 class SimulationBreach(AssertionError):
-    """The simulated program reached for the real world: a thread, a socket, a signal."""
+    """The simulated program used the real world: a thread, a socket, a signal."""
 
 
 class Deadlock(AssertionError):
-    """Everybody waits and no timer is set, or everybody runs and time stands still."""
+    """All tasks wait and no timer is set, or tasks run forever without the clock moving."""
 
 
 class Process:
-    """Something that dies as a whole. Code belongs to the process that was running when it began."""
+    """A unit that is killed as a whole; code belongs to the process that started it."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -50,11 +50,11 @@ class Process:
         self._on_kill: list[Callable[[], None]] = []
 
     def on_kill(self, action: Callable[[], None]) -> None:
-        """Have `action` done at the moment of death, as a kernel closes a dead process's sockets."""
+        """Run `action` when the process is killed, as a kernel closes a dead process's sockets."""
         self._on_kill.append(action)
 
     def owns(self, task: "asyncio.Task[Any]") -> None:
-        """Count a task in; it leaves when it is done. What the dead begin never begins."""
+        """Add a task until it is done; tasks that a dead process creates never start."""
         if not self.is_alive:
             _bury(task)
             return
@@ -65,7 +65,7 @@ class Process:
         self._tasks.pop(task, None)
 
     def kill(self) -> None:
-        """End it between two steps: no `finally` has any effect, no message goes out any more.
+        """Kill the process between two steps: no `finally` block has any effect, nothing is sent.
 
         Call it while the loop runs.
         """
@@ -75,7 +75,7 @@ class Process:
         tasks, self._tasks = list(self._tasks), {}
         for action in self._on_kill:
             action()
-        # Whatever the last words schedule is scheduled by the dead, and never runs.
+        # Callbacks that the `finally` blocks schedule belong to the dead process and never run.
         afterlife = contextvars.copy_context()
         afterlife.run(_process.set, self)
         for task in tasks:
@@ -86,21 +86,22 @@ def _bury(task: "asyncio.Task[Any]") -> None:
     # Otherwise the garbage collector would complain, at a moment no seed decides.
     task._log_destroy_pending = False  # type: ignore[attr-defined]
     if task.done():
-        # What it failed with is nobody's business any more.
+        # The error of a killed task is ignored.
         task._log_traceback = False
     work = task.get_coro()
     for _ in range(LAST_WORDS_MAX):
         inner = _innermost(work)
         if inner is None:
             return
-        # From the inside out: a coroutine whose end is not its own would be left to the collector.
+        # From the inside out: a coroutine that is not closed explicitly would be left to the
+        # garbage collector.
         with contextlib.suppress(RuntimeError, ValueError, AssertionError, OSError, OttlaError):
             # Its last words have no effect, since its ports are gone. RuntimeError: it waits again.
             inner.close()
 
 
 def _innermost(work: Any) -> "Coroutine[Any, Any, Any] | None":
-    """Return the deepest coroutine that is not at its end; None where `work` is."""
+    """Return the deepest coroutine that has not finished; None if `work` itself has finished."""
     found = None
     while inspect.iscoroutine(work) and work.cr_frame is not None:
         found, work = work, work.cr_await
@@ -111,12 +112,12 @@ _process: contextvars.ContextVar[Process | None] = contextvars.ContextVar("proce
 
 
 def current_process() -> Process | None:
-    """Return the process whose code is running; None outside of all."""
+    """Return the process whose code is running; None outside of all processes."""
     return _process.get()
 
 
 class _ReadyQueue(deque[asyncio.Handle]):
-    """The loop's ready queue, handing out a random task's step or the oldest plain callback."""
+    """The loop's ready queue: returns the step of a random task or the oldest plain callback."""
 
     def __init__(self, loop: "SimLoop", rng: Rng) -> None:
         super().__init__()
@@ -153,22 +154,22 @@ def _name_of(handle: asyncio.Handle) -> str:
 
 
 class _Selector:
-    """Stands where the loop would wait for sockets: lets the time pass instead."""
+    """A selector that advances the virtual time instead of waiting for sockets."""
 
     def __init__(self, loop: "SimLoop") -> None:
         self._loop = loop
 
     def select(self, timeout: float | None) -> list[Any]:
-        """Wait for nothing but the next timer."""
+        """Wait for the next timer only."""
         self._loop.pass_time(timeout)
         return []
 
     def close(self) -> None:
-        """There is nothing to close."""
+        """Do nothing: there is nothing to close."""
 
 
 class SimLoop(base_events.BaseEventLoop):
-    """The loop of a simulation. `failures` collects what went wrong where nobody awaited it."""
+    """The loop of a simulation; `failures` collects the errors that no task awaited."""
 
     def __init__(self, rng: Rng, trace: Trace | None = None) -> None:
         super().__init__()
@@ -188,9 +189,9 @@ class SimLoop(base_events.BaseEventLoop):
         return self._now
 
     def pass_time(self, timeout: float | None) -> None:
-        """Jump to the next timer; Deadlock where nobody can ever run again."""
+        """Jump to the next timer; raises Deadlock if no task can ever run again."""
         if timeout is None:
-            raise Deadlock("nobody can run and no timer is set:\n" + self._describe_waiting())
+            raise Deadlock("no task can run and no timer is set:\n" + self._describe_waiting())
         if timeout > 0:
             # The timer's own moment, because adding to a float may not reach it.
             self._now = max(self._now, self._scheduled[0].when())  # type: ignore[attr-defined]
@@ -208,7 +209,7 @@ class SimLoop(base_events.BaseEventLoop):
             self._moment, self._steps = self._now, 0
         self._steps += 1
         if self._steps > STEPS_AT_ONE_MOMENT_MAX:
-            raise Deadlock("time stands still, though somebody always runs: " + _name_of(handle))
+            raise Deadlock("the clock does not move, but tasks keep running: " + _name_of(handle))
 
     def _describe_waiting(self) -> str:
         tasks = sorted(asyncio.all_tasks(self), key=lambda task: task.get_name())
@@ -228,13 +229,13 @@ class SimLoop(base_events.BaseEventLoop):
         return context.run(self.create_task, work)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run to the end of `work`, and raise what failed on the way unnoticed."""
+        """Run `work` to its end, and raise errors that no task awaited."""
         result = self.run_until_complete(work)
         self.raise_failures()
         return result
 
     def close(self) -> None:
-        """Forget whatever still waits, and close; idempotent."""
+        """Cancel all waiting tasks and close; idempotent."""
         if not self.is_closed():
             for task in asyncio.all_tasks(self):
                 _bury(task)
@@ -247,10 +248,10 @@ class SimLoop(base_events.BaseEventLoop):
         self.close()
 
     def raise_failures(self) -> None:
-        """Raise the first failure that nobody awaited."""
+        """Raise the first error that no task awaited."""
         for context in self.failures:
             error = context.get("exception")
-            raise AssertionError(f"unnoticed failure: {context.get('message')}") from error
+            raise AssertionError(f"error that no task awaited: {context.get('message')}") from error
 
 
 def _make_task(
@@ -295,7 +296,7 @@ for _name in (
 
 
 class VirtualClock:
-    """The Clock of a simulation (implements Clock): the wall may be moved alone, in both directions."""
+    """The Clock of a simulation (implements Clock); the wall clock can be moved in both directions."""
 
     def __init__(self, loop: SimLoop) -> None:
         self._loop = loop
@@ -307,11 +308,11 @@ class VirtualClock:
         return self._wall_start_ms + round((self._loop.time() - self._start) * 1000)
 
     def monotonic(self) -> float:
-        """Return the loop's time; never goes back."""
+        """Return the loop's time; it never goes backwards."""
         return self._loop.time()
 
     def cpu_seconds(self) -> float:
-        """Return nothing: code takes no time here."""
+        """Return 0: code takes no time in a simulation."""
         return 0.0
 
     async def sleep(self, seconds: float) -> None:
@@ -319,5 +320,5 @@ class VirtualClock:
         await asyncio.sleep(seconds)
 
     def move_wall(self, milliseconds: int) -> None:
-        """Set the wall clock forward, or back where negative."""
+        """Set the wall clock forward, or back if negative."""
         self._wall_start_ms += milliseconds

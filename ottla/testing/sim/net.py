@@ -1,8 +1,8 @@
 """The network of a simulation: hosts, links with a delay from the seed, partitions and resets.
 
-`SimNetwork` is the cable; `host(name)` is one machine's Net port. Bytes that a partition holds are
-not lost, as TCP sends them again: they arrive when it heals. A host that is cut off cannot be
-connected to (the attempt times out), one where nobody listens refuses.
+`SimNetwork` is the cable; `host(name)` is one machine's Net port. A partition delays bytes but does
+not lose them, because TCP retransmits: they arrive when it heals. Connection attempts to a host
+that is cut off time out; a host without a listener on the port refuses them.
 """
 
 import asyncio
@@ -35,16 +35,16 @@ class SimListener:
 
     @property
     def host(self) -> str:
-        """Address that it is bound to."""
+        """Address that the listener is bound to."""
         return self._address[0]
 
     @property
     def port(self) -> int:
-        """Port that it is bound to."""
+        """Port that the listener is bound to."""
         return self._address[1]
 
     async def close(self) -> None:
-        """Stop accepting; connections that exist stay."""
+        """Stop accepting; existing connections are kept."""
         self.vanish()
 
     def vanish(self) -> None:
@@ -64,7 +64,7 @@ class SimNet:
         return self.name if host in LOCAL_NAMES else host
 
     async def listen(self, host: str, port: int, factory: ProtocolFactory) -> SimListener:
-        """Accept on a port of this host; OSError if it is taken."""
+        """Accept connections on a port of this host; raises OSError if it is in use."""
         name = self._resolve(host)
         if name != self.name:
             raise OSError(errno.EADDRNOTAVAIL, os.strerror(errno.EADDRNOTAVAIL))
@@ -80,7 +80,9 @@ class SimNet:
     async def connect(
         self, host: str, port: int, factory: ProtocolFactory
     ) -> tuple[asyncio.Transport, asyncio.BufferedProtocol]:
-        """Connect; ConnectionRefusedError if nobody listens, TimeoutError if nothing gets through."""
+        """Connect; raises ConnectionRefusedError without a listener, TimeoutError if the host is
+        cut off.
+        """
         target = self._resolve(host), port
         network = self._network
         loop = asyncio.get_running_loop()
@@ -106,7 +108,7 @@ class SimNet:
         return near, protocol
 
     def file_socket(self, transport: asyncio.BaseTransport) -> SimFileSocket | None:
-        """Return how to send files through a transport of this network."""
+        """Return a socket that sends files through a transport of this network."""
         return SimFileSocket(transport) if isinstance(transport, SimTransport) else None
 
 
@@ -137,7 +139,7 @@ class _Link:
 
 
 class SimNetwork:
-    """All hosts and what is between them; delays are seconds."""
+    """All hosts and the links between them; delays are in seconds."""
 
     def __init__(
         self,
@@ -157,7 +159,7 @@ class SimNetwork:
         self._held: dict[Pipe, tuple[str, str]] = {}
 
     def host(self, name: str) -> SimNet:
-        """Return the Net port of a machine; the name is its address too."""
+        """Return the Net port of a machine; its name is also its address."""
         return SimNet(self, name)
 
     def free_port(self) -> int:
@@ -172,7 +174,7 @@ class SimNetwork:
         far: SimTransport,
         far_process: Process | None,
     ) -> None:
-        """Connect two ends; the death of either's process resets the other's."""
+        """Connect two ends; if one of the processes dies, the other end is reset."""
         near_host, far_host = near.get_extra_info("sockname")[0], far.get_extra_info("sockname")[0]
         there = Pipe(_Link(self, near_host, far_host), far)
         back = Pipe(_Link(self, far_host, near_host), near)
@@ -187,13 +189,13 @@ class SimNetwork:
     # -- links ----------------------------------------------------------------------------------
 
     def delay(self) -> float:
-        """Draw how long a piece is under way; now and then much longer than usual."""
+        """Draw the travel time of a piece; sometimes it is much longer than usual."""
         span = self._delay_max - self._delay_min
         seconds = self._delay_min + span * self._rng.below(1000) / 1000
         return seconds * 20 if self._rng.below(100) == 0 else seconds
 
     def cut(self, data: bytes) -> list[bytes]:
-        """Return the pieces in which bytes travel: most often one, sometimes cut anywhere."""
+        """Return the pieces in which bytes travel: usually one, sometimes split at any position."""
         pieces = []
         while len(data) > PIECE_BYTES_MAX:
             pieces.append(data[:PIECE_BYTES_MAX])
@@ -205,11 +207,11 @@ class SimNetwork:
         return [*pieces, data]
 
     def is_cut(self, source: str, target: str) -> bool:
-        """Tell whether nothing passes from one host to another."""
+        """Return True if no bytes pass from one host to another."""
         return (source, target) in self._cuts
 
     def hold(self, source: str, target: str, pipe: Pipe) -> bool:
-        """Keep a pipe's bytes if its way is cut; they go on when it heals."""
+        """Hold back a pipe's bytes if its link is cut, until the link heals."""
         if not self.is_cut(source, target):
             return False
         self._held[pipe] = source, target
@@ -220,7 +222,9 @@ class SimNetwork:
     def partition(
         self, one: Iterable[str], other: Iterable[str], *, both_ways: bool = True
     ) -> None:
-        """Let nothing pass from the first hosts to the others, nor back unless told otherwise."""
+        """Cut the links from the first hosts to the others, in both directions unless `both_ways`
+        is False.
+        """
         others = list(other)
         for source in one:
             for target in others:
@@ -229,14 +233,14 @@ class SimNetwork:
                     self._cuts.add((target, source))
 
     def heal(self) -> None:
-        """Let everything pass again; what was held goes on."""
+        """Restore all links; bytes that were held back travel on."""
         self._cuts.clear()
         held, self._held = list(self._held), {}
         for pipe in held:
             pipe.go_on()
 
     def reset(self, one: str, other: str) -> int:
-        """Break every connection between two hosts; return how many there were."""
+        """Reset every connection between two hosts; return how many there were."""
         broken = 0
         for near, far in self._connections:
             hosts = {near.get_extra_info("sockname")[0], far.get_extra_info("sockname")[0]}

@@ -1,7 +1,7 @@
-"""What happened in a simulation, as one hash and, on request, as lines to compare.
+"""A record of the steps of a simulation, as one hash and, on request, as lines to compare.
 
-Two runs of one seed must give the same hash, in any process; where they differ, the lines show the
-first step that did.
+Two runs of one seed must produce the same hash, in any process. If they differ, the lines show the
+first step that differs.
 """
 
 import hashlib
@@ -10,7 +10,7 @@ from typing import Protocol
 
 
 class Timed(Protocol):
-    """What tells the virtual time of a step."""
+    """A source of the virtual time of a step."""
 
     def time(self) -> float:
         """Return seconds."""
@@ -27,7 +27,7 @@ class Trace:
         self.clock: Timed | None = None
 
     def record(self, kind: str, *details: object) -> None:
-        """Add a step; `details` are numbers and texts that do not depend on addresses or hashes."""
+        """Add a step; `details` are numbers and strings that do not depend on addresses or hashes."""
         now = self.clock.time() if self.clock is not None else 0.0
         line = f"{now:.9f} {kind} {' '.join(map(str, details))}"
         self._hash.update(line.encode())
@@ -36,5 +36,5 @@ class Trace:
 
     @property
     def digest(self) -> str:
-        """The hash of everything so far."""
+        """The hash of all steps so far."""
         return self._hash.hexdigest()

@@ -1,8 +1,9 @@
 """One end of a simulated TCP connection, and the pipe to the other end.
 
-Bytes arrive in order and cut anywhere. What the receiver has not read yet is bounded, as by socket
-buffers; beyond that the sender's transport buffers and tells its protocol to pause, as asyncio's do.
-Each callback runs in the process that owns that end, so a dead one hears nothing.
+Bytes arrive in order and split at any position. Unread bytes of the receiver are bounded, as by
+socket buffers. Beyond that limit the sender's transport buffers and pauses its protocol, like
+asyncio's transports. Each callback runs in the process that owns that end, so a dead process
+receives no calls.
 """
 
 import asyncio
@@ -15,7 +16,7 @@ from typing import Any, Protocol, cast
 
 from ottla.base.buffers import Buffer, RangeSource
 
-# What fits into the socket buffers between two ends.
+# The capacity of the socket buffers between two ends.
 PIPE_BYTES = 128 * 1024
 WRITE_BUFFER_HIGH = 64 * 1024
 
@@ -26,7 +27,7 @@ class Link(Protocol):
     """The wire between two hosts, as a pipe sees it."""
 
     def delay(self) -> float:
-        """Draw the seconds until what is sent now arrives."""
+        """Draw the seconds until bytes that are sent now arrive."""
         ...
 
     def cut(self, data: bytes) -> list[bytes]:
@@ -34,16 +35,16 @@ class Link(Protocol):
         ...
 
     def hold(self, pipe: "Pipe") -> bool:
-        """Tell whether nothing passes now; if so, `pipe.go_on` is called when it does again."""
+        """Return True if the link is cut; it then calls `pipe.go_on` when it is restored."""
         ...
 
     def note(self, what: str, end: "SimTransport", size_bytes: int) -> None:
-        """Have an event recorded."""
+        """Record an event."""
         ...
 
 
 class _Signal:
-    """What travels besides bytes."""
+    """The signals that travel besides bytes."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -54,30 +55,30 @@ RESET = _Signal("reset")
 
 
 class Pipe:
-    """One direction: what is under way to `receiver`, in order."""
+    """One direction: bytes and signals on the way to `receiver`, in order."""
 
     def __init__(self, link: Link, receiver: "SimTransport") -> None:
         self._link = link
         self._receiver = receiver
         self._under_way: deque[bytes | _Signal] = deque()
-        # Sent, and not read by the receiver yet.
+        # Bytes sent but not read by the receiver yet.
         self.unread_bytes = 0
 
     @property
     def room_bytes(self) -> int:
-        """What may be sent now."""
+        """The bytes that may be sent now."""
         return PIPE_BYTES - self.unread_bytes
 
     def send(self, data: bytes) -> None:
-        """Put bytes on their way."""
+        """Send bytes."""
         self.unread_bytes += len(data)
         for piece in self._link.cut(data):
             self._dispatch(piece)
 
     def signal(self, signal: _Signal) -> None:
-        """Put the end of the stream, or of the connection, on its way."""
+        """Send the end of the stream, or of the connection."""
         if signal is RESET:
-            # A reset overtakes nothing, but nothing behind it or before it is read any more.
+            # A reset overtakes nothing, but no bytes before or after it are read any more.
             self._under_way.clear()
         self._dispatch(signal)
 
@@ -86,7 +87,7 @@ class Pipe:
         self._receiver.later(self._link.delay(), self._arrive)
 
     def go_on(self) -> None:
-        """Have what was held arrive."""
+        """Deliver everything that was held back."""
         for _ in range(len(self._under_way)):
             self._receiver.later(self._link.delay(), self._arrive)
 
@@ -104,7 +105,7 @@ class Pipe:
 
 
 class SimTransport(asyncio.Transport):
-    """What a protocol holds of its connection."""
+    """The transport that a protocol receives for its connection."""
 
     def __init__(
         self,
@@ -135,13 +136,13 @@ class SimTransport(asyncio.Transport):
         self._outgoing, self._incoming = outgoing, incoming
 
     def begin(self, protocol: asyncio.BaseProtocol) -> None:
-        """Give the connection to its protocol."""
+        """Pass the connection to its protocol."""
         self._protocol = protocol
         protocol.connection_made(self)
         self._read_soon()
 
     def later(self, seconds: float, action: Callable[[], None]) -> None:
-        """Do something in the process that owns this end."""
+        """Run an action later in the process that owns this end."""
         self._loop.call_later(seconds, action, context=self._context)
 
     def _soon(self, action: Callable[..., object], *arguments: Any) -> None:
@@ -150,7 +151,7 @@ class SimTransport(asyncio.Transport):
     # -- what arrives ---------------------------------------------------------------------------
 
     def received(self, data: bytes) -> None:
-        """Take bytes from the wire."""
+        """Receive bytes from the wire."""
         if self._is_lost:
             self._send_signal(RESET)
             return
@@ -158,7 +159,7 @@ class SimTransport(asyncio.Transport):
         self._read_soon()
 
     def signalled(self, signal: _Signal) -> None:
-        """Take the end of the peer's stream, or of the connection."""
+        """Receive the end of the peer's stream, or of the connection."""
         if self._is_lost:
             return
         if signal is RESET:
@@ -175,7 +176,7 @@ class SimTransport(asyncio.Transport):
             self._soon(self._read)
 
     def _read(self) -> None:
-        """Hand what has arrived to the protocol, one read a turn as the real loop does."""
+        """Pass received bytes to the protocol, one read per iteration like the real loop."""
         self._is_reading_soon = False
         if self._is_lost or self._is_closing or self._is_read_paused:
             return
@@ -220,22 +221,22 @@ class SimTransport(asyncio.Transport):
     # -- asyncio.Transport: reading -------------------------------------------------------------
 
     def is_reading(self) -> bool:
-        """Tell whether the protocol is handed what arrives."""
+        """Return True unless the protocol has paused reading."""
         return not self._is_read_paused and not self._is_closing
 
     def pause_reading(self) -> None:
-        """Leave what arrives in the socket buffer."""
+        """Leave received bytes in the socket buffer."""
         self._is_read_paused = True
 
     def resume_reading(self) -> None:
-        """Hand over what has arrived meanwhile."""
+        """Pass on the bytes that have arrived in the meantime."""
         self._is_read_paused = False
         self._read_soon()
 
     # -- asyncio.Transport: writing -------------------------------------------------------------
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        """Set when the protocol is told to pause and to go on."""
+        """Set the limits at which the protocol is paused and resumed."""
         if high is None:
             high = WRITE_BUFFER_HIGH if low is None else 4 * low
         self._high, self._low = high, high // 4 if low is None else low
@@ -245,11 +246,11 @@ class SimTransport(asyncio.Transport):
         return self._low, self._high
 
     def get_write_buffer_size(self) -> int:
-        """Return the bytes that the socket has not taken."""
+        """Return the number of bytes that the socket has not accepted."""
         return len(self._unsent)
 
     def write(self, data: Buffer) -> None:
-        """Send, or keep until the socket takes it."""
+        """Send bytes, or buffer them until the socket accepts them."""
         assert not self._has_finished, "write after write_eof"
         if self._is_lost or self._is_closing:
             return
@@ -262,7 +263,7 @@ class SimTransport(asyncio.Transport):
 
     @property
     def room_bytes(self) -> int:
-        """What the socket takes now of what is not written through the transport."""
+        """The free space in the socket for bytes that bypass the transport."""
         if self._is_lost or self._outgoing is None:
             raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
         assert not self._unsent, "bytes that were written before would be overtaken"
@@ -270,17 +271,17 @@ class SimTransport(asyncio.Transport):
 
     @property
     def queued_bytes(self) -> int:
-        """What has been sent and not been read."""
+        """The bytes that have been sent and not been read."""
         return 0 if self._outgoing is None else self._outgoing.unread_bytes
 
     def send_at_once(self, data: bytes) -> None:
-        """Send past the transport; there must be room."""
+        """Send bytes that bypass the transport; there must be enough space."""
         if data:
             assert self._outgoing is not None
             self._outgoing.send(data)
 
     def send_more(self) -> None:
-        """Give the socket what it takes now."""
+        """Move buffered bytes to the socket as far as it accepts them."""
         if self._is_lost or self._outgoing is None:
             return
         count = min(self._outgoing.room_bytes, len(self._unsent))
@@ -296,40 +297,40 @@ class SimTransport(asyncio.Transport):
             self._finish()
 
     def can_write_eof(self) -> bool:
-        """TCP can be closed in one direction."""
+        """Return True: TCP can be closed in one direction."""
         return True
 
     def write_eof(self) -> None:
-        """Close this direction once everything is sent."""
+        """Close this direction after all bytes are sent."""
         self._has_finished = True
         self.send_more()
 
     # -- the end --------------------------------------------------------------------------------
 
     def is_closing(self) -> bool:
-        """Tell whether the connection is closed or about to be."""
+        """Return True if the connection is closed or closing."""
         return self._is_closing or self._is_lost
 
     def close(self) -> None:
-        """Read nothing more, send what is left, then end."""
+        """Stop reading, send the buffered bytes, then close."""
         if not self._is_closing and not self._is_lost:
             self._is_closing = True
             self.send_more()
 
     def abort(self) -> None:
-        """End at once; the peer sees a reset."""
+        """Close immediately; the peer sees a reset."""
         if not self._is_lost:
             self._unsent.clear()
             self._send_signal(RESET)
             self._lose(None)
 
     def vanish(self) -> None:
-        """End without a word to anybody: the power is off, or the process is dead."""
+        """End without any signal to the peer: the power is off, or the process is dead."""
         self._is_lost = True
         self._unsent.clear()
 
     def reset(self) -> None:
-        """Have both ends see a reset, as when something between them drops the connection."""
+        """Reset the connection for both ends, as when a device between them drops it."""
         self._send_signal(RESET)
         self.signalled(RESET)
 
@@ -338,11 +339,11 @@ class SimTransport(asyncio.Transport):
             self._outgoing.signal(signal)
 
     def _finish(self) -> None:
-        """Everything is sent: end the stream, and the connection if it is closing."""
+        """All bytes are sent: end the stream, and the connection if it is closing."""
         if not self._is_closing:
             self._send_signal(FIN)
             return
-        # A socket that is closed with unread bytes answers with a reset.
+        # Closing a socket with unread bytes sends a reset.
         self._send_signal(RESET if self._received else FIN)
         self._lose(None)
 
@@ -362,18 +363,18 @@ class SimFileSocket:
         self._transport = transport
 
     def send(self, data: Buffer, *, has_more: bool) -> int:
-        """Send what there is room for."""
+        """Send as many bytes as the socket accepts."""
         piece = bytes(data[: self._transport.room_bytes])
         self._transport.send_at_once(piece)
         return len(piece)
 
     def send_file(self, source: RangeSource, position: int, size_bytes: int) -> int:
-        """Send what there is room for, as the file is at this moment."""
+        """Send as many bytes of the file as the socket accepts, with its content of this moment."""
         room = min(size_bytes, self._transport.room_bytes)
         piece = source.read_at(position, room) if room else b""
         self._transport.send_at_once(piece)
         return len(piece)
 
     def queued_bytes(self) -> int:
-        """Return what the peer has not read."""
+        """Return the number of bytes that the peer has not read."""
         return self._transport.queued_bytes

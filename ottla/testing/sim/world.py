@@ -1,10 +1,10 @@
-"""A whole world from one seed: machines with a disk and a place in the network, on virtual time.
+"""A whole world from one seed: machines with a disk and a network address, on virtual time.
 
     with World(seed) as world:
         world.run(scenario(world))
 
-Every random choice comes from a stream of its own, so that one more draw in one place does not change
-all others. Two runs of one seed have the same `trace.digest`, in any process.
+Each purpose has its own stream of random numbers, so that one more draw for one purpose does not
+change the others. Two runs of one seed have the same `trace.digest`, in any process.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class Machine:
-    """One computer: its disk outlives the processes that run on it, one after another."""
+    """One computer; its disk outlives the processes that run on it, one after another."""
 
     def __init__(self, world: "World", name: str, disk: Disk) -> None:
         self.name = name
@@ -37,7 +37,7 @@ class Machine:
         )
         self.lives = 0
         self._world = world
-        # Set while no process runs here.
+        # Set while no process runs on this machine.
         self.is_off = asyncio.Event()
         self.is_off.set()
         self._power = world.stream(f"power {name}")
@@ -48,8 +48,8 @@ class Machine:
         return self._world.stream(f"life {self.name} {self.lives}")
 
     def start(self, work: Callable[[], Coroutine[Any, Any, T]]) -> "asyncio.Task[T]":
-        """Run `work()` in a new process and return its task; it may start others."""
-        assert self._process is None, f"{self.name} runs already"
+        """Run `work()` in a new process and return its task; `work` may start other tasks."""
+        assert self._process is None, f"{self.name} is already running"
         self.lives += 1
         self.is_off.clear()
         process = self._process = self._world.loop.process(f"{self.name} #{self.lives}")
@@ -57,17 +57,17 @@ class Machine:
         return self._world.loop.spawn(process, _later(work))
 
     def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> "asyncio.Task[T]":
-        """Run `work()` in the process that runs here, and return its task."""
+        """Run `work()` in the running process, and return its task."""
         assert self._process is not None, f"nothing runs on {self.name}"
         return self._world.loop.spawn(self._process, _later(work))
 
     def kill(self) -> None:
-        """End the process as `kill -9` does: what it wrote stays, synced or not."""
+        """End the process like `kill -9`: its writes are kept, synced or not."""
         self._end("kill")
         self.files = self.files.kill()
 
     def power_off(self) -> None:
-        """End everything at once: what was not synced may be lost, whole or in part."""
+        """End everything immediately: unsynced writes may be lost, in whole or in part."""
         self._end("power off")
         self.files = self.files.power_loss(self._power)
 
@@ -75,19 +75,20 @@ class Machine:
         self._world.trace.record(how, self.name)
         process, self._process = self._process, None
         if process is not None:
-            # First the disk, then the process: its last words must not reach it.
+            # First the disk, then the process: writes from its `finally` blocks must not reach the
+            # disk.
             self.files.is_alive = False
             process.kill()
         self.is_off.set()
 
 
 async def _later(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    # Everything that `work` makes before its first await is made inside the process too.
+    # Objects that `work` creates before its first await belong to the process too.
     return await work()
 
 
 class World:
-    """Virtual time, a network and machines; use it in a `with`."""
+    """Virtual time, a network and machines; use it in a `with` statement."""
 
     def __init__(self, seed: int, *, keep_trace: int = 200) -> None:
         self.seed = seed
@@ -98,19 +99,19 @@ class World:
         self._guard = contextlib.ExitStack()
 
     def stream(self, name: str) -> SeededRng:
-        """Return the random numbers of one purpose."""
+        """Return the random numbers for one purpose."""
         digest = hashlib.blake2b(f"{self.seed} {name}".encode(), digest_size=8).digest()
         return SeededRng(int.from_bytes(digest, "big"))
 
     def machine(self, name: str, disk: Disk | None = None) -> Machine:
-        """Return the machine of this name, which is its address too."""
+        """Return the machine with this name, which is also its address."""
         found = self.machines.get(name)
         if found is None:
             found = self.machines[name] = Machine(self, name, disk or Disk())
         return found
 
     def run(self, scenario: Coroutine[Any, Any, T]) -> T:
-        """Run a scenario to its end; a machine that loses power inside a call goes off there."""
+        """Run a scenario to its end; a machine that loses power inside a call is powered off there."""
         task = self.loop.create_task(scenario)
         while True:
             try:
@@ -122,7 +123,7 @@ class World:
                 return result
 
     def _power_off(self, machine: Machine) -> None:
-        """Do it as if inside the loop, but before anybody else runs again."""
+        """Power off as if inside the loop, before any other task runs again."""
         asyncio._set_running_loop(self.loop)
         try:
             machine.power_off()
