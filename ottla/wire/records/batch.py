@@ -1,7 +1,7 @@
-"""The 61-byte header of a record batch (format v2): parse, check, patch; the records stay opaque.
+"""The 61-byte header of a record batch (format v2): parse, check, patch; records are not decoded.
 
-Called on the hot path for every produced batch. CRC-32C covers byte 21 to the end, so the broker may
-write the base offset (0-7) and the leader epoch (12-15) without touching it. Follows
+Called on the hot path for every produced batch. CRC-32C covers byte 21 to the end, so the broker
+may write the base offset (0-7) and the leader epoch (12-15) without recomputing it. Follows
 org.apache.kafka.common.record.DefaultRecordBatch (KIP-98).
 """
 
@@ -49,7 +49,7 @@ crc32c = crc32.iscsi
 
 
 class BatchHeader(NamedTuple):
-    """The header's fields in their order; offsets and timestamps (ms) are 64-bit."""
+    """The header's fields in order; offsets and timestamps (ms) are 64-bit."""
 
     base_offset: int
     batch_length: int
@@ -67,7 +67,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        """Whole size of the batch, header included."""
+        """Size of the whole batch in bytes, header included."""
         return self.batch_length + LOG_OVERHEAD
 
     @property
@@ -82,22 +82,22 @@ class BatchHeader(NamedTuple):
 
     @property
     def has_log_append_time(self) -> bool:
-        """Tell whether every record carries the header's max timestamp."""
+        """True if the timestamp of every record is the header's max timestamp."""
         return bool(self.attributes & LOG_APPEND_TIME_BIT)
 
     @property
     def is_transactional(self) -> bool:
-        """Tell whether the batch belongs to a transaction."""
+        """True if the batch belongs to a transaction."""
         return bool(self.attributes & TRANSACTIONAL_BIT)
 
     @property
     def is_control(self) -> bool:
-        """Tell whether the batch holds a control record (transaction marker)."""
+        """True if the batch contains a control record (transaction marker)."""
         return bool(self.attributes & CONTROL_BIT)
 
     @property
     def has_producer_id(self) -> bool:
-        """Tell whether an idempotent or transactional producer sent it."""
+        """True if an idempotent or transactional producer sent the batch."""
         return self.producer_id != NO_PRODUCER_ID
 
     @property
@@ -109,17 +109,17 @@ class BatchHeader(NamedTuple):
 
 
 def parse_header(buffer: Buffer, position: int = 0) -> BatchHeader:
-    """Read a header; struct.error if fewer than 61 bytes are there."""
+    """Parse a header; raises struct.error if there are fewer than 61 bytes."""
     return BatchHeader._make(HEADER.unpack_from(buffer, position))
 
 
 def peek_size(buffer: Buffer, position: int = 0) -> int:
-    """Return the whole size of the batch that starts here; at least 12 bytes must be there."""
+    """Return the size of the whole batch that starts at `position`; at least 12 bytes are required."""
     return int(_OFFSET_AND_LENGTH.unpack_from(buffer, position)[1]) + LOG_OVERHEAD
 
 
 def end_offset(buffer: Buffer) -> int:
-    """Return the offset behind consecutive batches, of which the last may be cut; 0 for none."""
+    """Return the offset after consecutive batches, the last of which may be incomplete; 0 for none."""
     position, last = 0, -1
     while position + _UP_TO_DELTA <= len(buffer):
         # Before v2 there is no such field, and the offset is the last one.
@@ -131,12 +131,12 @@ def end_offset(buffer: Buffer) -> int:
 
 
 def peek_base_offset(buffer: Buffer, position: int = 0) -> int:
-    """Return the first 8 bytes."""
+    """Return the base offset, the first 8 bytes."""
     return int(_INT64.unpack_from(buffer, position)[0])
 
 
 def peek_last_offset(buffer: Buffer, position: int = 0) -> int:
-    """Return the offset of the last record slot; 27 bytes must be there."""
+    """Return the offset of the last record slot; 27 bytes are required."""
     base_offset, delta = _BASE_AND_DELTA.unpack_from(buffer, position)
     return int(base_offset + delta)
 
@@ -159,7 +159,7 @@ def check_crc(buffer: Buffer, position: int, header: BatchHeader) -> None:
 def patch_offset_and_epoch(
     buffer: bytearray | memoryview, position: int, base_offset: int, leader_epoch: int
 ) -> None:
-    """Assign base offset and leader epoch; both lie outside the checksum."""
+    """Set base offset and leader epoch, which the checksum does not cover."""
     _INT64.pack_into(buffer, position, base_offset)
     _INT32.pack_into(buffer, position + LOG_OVERHEAD, leader_epoch)
 
@@ -167,7 +167,7 @@ def patch_offset_and_epoch(
 def patch_max_timestamp(
     buffer: bytearray | memoryview, position: int, *, max_timestamp: int, log_append_time: bool
 ) -> None:
-    """Set the timestamp type and max timestamp, and recompute the checksum they are under."""
+    """Set the timestamp type and max timestamp, and recompute the checksum, which covers them."""
     (attributes,) = _INT16.unpack_from(buffer, position + _ATTRIBUTES_POSITION)
     attributes &= ~LOG_APPEND_TIME_BIT
     if log_append_time:

@@ -1,11 +1,11 @@
 """Record batches to Arrow columns, without a Python object for each record.
 
-The bytes of a Fetch answer become one Arrow record batch a call: one pass in Python finds where each record
-starts, numpy reads the varints of all records at once, and Arrow copies keys and values out by one `take`
-over the fetched bytes. Bulk readers use it (`ottla.client.read_table`, the Spark source); it knows nothing
-of sockets. Semantics are those of `records.decode_batch` and of
-org.apache.kafka.clients.consumer.internals.CompletedFetch: control batches and aborted transactions do not
-show. Damage raises ApiError as there; nothing is read outside the bytes that were given.
+Each call converts the bytes of a Fetch response to one Arrow record batch. One pass in Python finds
+the start of each record, numpy reads the varints of all records at once, and Arrow copies keys and
+values with one `take` over the fetched bytes. Bulk readers use it (`ottla.client.read_table`, the
+Spark source); it does not use sockets. Semantics are those of `records.decode_batch` and of
+org.apache.kafka.clients.consumer.internals.CompletedFetch: control batches and aborted transactions
+are left out. Damage raises the same ApiErrors; no bytes outside the given ones are read.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -25,7 +25,7 @@ from ottla.wire.records.compression import DECOMPRESSED_BYTES_MAX
 from ottla.wire.records.control import ControlType, parse_marker
 from ottla.wire.records.records import decode_batch, read_body
 
-# Names and types as Spark's Kafka connector has them; timestamps in microseconds are what Spark takes.
+# Names and types as in Spark's Kafka connector; Spark's timestamps are in microseconds.
 COLUMNS = pa.schema(
     [
         pa.field("key", pa.binary()),
@@ -39,19 +39,19 @@ COLUMNS = pa.schema(
     ]
 )
 
-# A group of batches that becomes one Arrow batch: bounds memory where the data is compressed.
+# A group of batches that becomes one Arrow batch; its size bounds memory if the data is compressed.
 _GROUP_BYTES = 64 * 1024 * 1024
 
 
 class AbortedTransaction(NamedTuple):
-    """As a Fetch answer lists them: skip this producer's transactional batches from there on."""
+    """An entry of a Fetch response: skip this producer's transactional batches from this offset on."""
 
     producer_id: int
     first_offset: int
 
 
 class Extent(NamedTuple):
-    """How much of a Fetch answer is whole batches, and the offset after the last of them."""
+    """The size of the whole batches in a Fetch response, and the offset after the last of them."""
 
     size_bytes: int
     next_offset: int
@@ -60,7 +60,7 @@ class Extent(NamedTuple):
 def measure(records: Buffer) -> Extent | None:
     """Find the end of the last whole batch; None if there is no whole batch.
 
-    Cheap enough to be called before decoding, so that the next Fetch request can leave first.
+    Cheap enough to be called before decoding, so that the next Fetch request can be sent first.
     """
     position = 0
     last = -1
@@ -78,7 +78,7 @@ def measure(records: Buffer) -> Extent | None:
 
 
 class _Group(NamedTuple):
-    """Batches whose records lie in one buffer: `spans` are the bytes of each one's records."""
+    """Batches whose records are in one buffer: `spans` are the byte ranges of each batch's records."""
 
     source: Buffer
     headers: list[BatchHeader]
@@ -87,7 +87,7 @@ class _Group(NamedTuple):
 
 @dataclass(frozen=True)
 class ColumnDecoder:
-    """Decodes what was fetched from one partition into the columns asked for, in their order."""
+    """A decoder of one partition's fetched batches into the requested columns, in their order."""
 
     topic: str
     partition: int
@@ -109,7 +109,8 @@ class ColumnDecoder:
     ) -> Iterator[pa.RecordBatch]:
         """Yield the records with offsets in [start, end) as Arrow batches, none of them empty.
 
-        `aborted` is the list of a read_committed Fetch answer. The Arrow batches do not refer to `records`.
+        `aborted` is the list of a read_committed Fetch response. The Arrow batches do not refer to
+        `records`.
         """
         selected = list(self._select(records, start, end, aborted or ()))
         for group in self._groups(records, selected):
@@ -163,14 +164,14 @@ def _joined(bodies: Sequence[bytes], headers: list[BatchHeader]) -> _Group:
 
 
 class _AbortedFilter:
-    """Leaves out control batches and the batches of aborted transactions."""
+    """A filter for control batches and the batches of aborted transactions."""
 
     def __init__(self, aborted: Sequence[AbortedTransaction]) -> None:
         self._waiting = sorted(aborted, key=lambda item: item.first_offset, reverse=True)
         self._aborting: set[int] = set()
 
     def admits(self, records: Buffer, position: int, header: BatchHeader) -> bool:
-        """Tell whether a consumer sees the batch; call it for every batch, in order."""
+        """Return True if a consumer sees the batch; call it for every batch, in order."""
         while self._waiting and self._waiting[-1].first_offset <= header.last_offset:
             self._aborting.add(self._waiting.pop().producer_id)
         if header.is_control:
@@ -190,7 +191,7 @@ def _invalid(reason: str) -> ApiError:
 
 
 class _Fields(NamedTuple):
-    """Positions in the source of the fields of all records, and the numbers that were read."""
+    """Positions in the source of the fields of all records, and the decoded numbers."""
 
     timestamp_deltas: Integers
     offset_deltas: Integers
@@ -207,7 +208,7 @@ def _read_fields(data: Bytes, starts: Integers) -> _Fields:
     try:
         sizes, position = read_varints(data, starts)
         ends = position + sizes
-        # One byte of attributes, unused, comes first.
+        # One unused byte of attributes comes first.
         timestamp_deltas, position = read_varints(data, position + 1)
         offset_deltas, position = read_varints(data, position)
         key_sizes, key_starts = read_varints(data, position)
@@ -233,7 +234,7 @@ def _read_fields(data: Bytes, starts: Integers) -> _Fields:
 
 def _check_sizes(sizes: Integers, starts: Integers, ends: Integers) -> None:
     # Subtracting cannot overflow; adding a hostile size could. The byte at the end of the record's
-    # last field but one must exist, hence the strict comparison.
+    # second-last field must exist, hence the strict comparison.
     if (sizes >= ends - starts).any():
         raise _invalid("a field is longer than its record")
 
@@ -258,7 +259,7 @@ def _decode_group(
 
 
 class _Columns:
-    """Builds each column of one group when it is asked for."""
+    """The columns of one group, each built on request."""
 
     def __init__(
         self, decoder: ColumnDecoder, group: _Group, data: Bytes, counts: Integers, fields: _Fields
@@ -272,12 +273,12 @@ class _Columns:
         self.offsets = self._per_batch("base_offset") + fields.offset_deltas
 
     def _per_batch(self, name: str) -> Integers:
-        """Return a number of the batch header, repeated for each record of the batch."""
+        """Return a field of the batch header, repeated for each record of the batch."""
         values = np.array([getattr(header, name) for header in self._headers], np.int64)
         return np.repeat(values, self._counts)
 
     def build(self, name: str) -> pa.Array:
-        """Return the column of that name."""
+        """Return the column with this name."""
         return _BUILDERS[name](self)
 
     def _key(self) -> pa.Array:

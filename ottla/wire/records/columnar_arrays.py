@@ -1,7 +1,7 @@
-"""Arrow arrays cut out of record bytes: keys, values, and headers as lists of structs.
+"""Arrow arrays built from record bytes: keys, values, and headers as lists of structs.
 
-Part of `columnar`: positions come from numpy and have been checked there; what is read here in addition (the
-headers) is checked here. Every array owns its bytes: nothing refers to the source afterwards.
+Part of `columnar`. Positions come from numpy and have been checked there; positions inside the
+headers are checked here. Every array owns its bytes: nothing refers to the source afterwards.
 """
 
 import numpy as np
@@ -12,21 +12,22 @@ from ottla.base.buffers import Buffer
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.wire.records.columnar_varints import Bytes, Integers, read_varint, read_varints
 
-# As Spark's Kafka connector has it; null where a record has no headers.
+# As in Spark's Kafka connector; null if a record has no headers.
 HEADERS_TYPE = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
 
-# Headers are read in rounds, the first of all records, then the second; a record with more than these
-# would make rounds of its own, so that it is read alone.
+# Headers are read in passes: the first header of all records, then the second, and so on. A record
+# with more headers than this would need passes of its own, so it is read separately.
 _ROUNDS_MAX = 32
 
 
 def slices(
     source: Buffer, starts: Integers, ends: Integers, is_null: npt.NDArray[np.bool_]
 ) -> pa.Array:
-    """Return the binary array of the byte ranges [starts, ends) of `source`, which must ascend.
+    """Return the binary array of the byte ranges [starts, ends) of `source`, which must be
+    ascending.
 
     The ranges and the gaps between them are one Arrow array over the source; a single `take` then
-    copies the ranges out.
+    copies the ranges.
     """
     count = len(starts)
     if count == 0:
@@ -42,7 +43,7 @@ def slices(
 
 
 class _HeaderPositions:
-    """Where the names and values of all headers lie, in the order of the records."""
+    """The positions of the names and values of all headers, in the order of the records."""
 
     def __init__(self, total: int) -> None:
         self.name_starts = np.zeros(total, np.int64)
@@ -52,7 +53,7 @@ class _HeaderPositions:
         self.value_is_null = np.zeros(total, bool)
 
     def read(self, data: Bytes, slots: Integers, position: Integers, ends: Integers) -> Integers:
-        """Read one header at each position into its slot; return what follows."""
+        """Read one header at each position into its slot; return the positions after them."""
         name_sizes, name_starts = read_varints(data, position)
         if (name_sizes < 0).any() or (name_sizes >= ends - name_starts).any():
             raise _invalid("a header's name does not fit")
@@ -69,7 +70,7 @@ class _HeaderPositions:
         return value_ends
 
     def read_alone(self, source: Buffer, slots: range, position: int, end: int) -> int:
-        """Read the headers of one record; return what follows."""
+        """Read the headers of one record; return the position after them."""
         for slot in slots:
             name_size, name_start = read_varint(source, position)
             name_end = name_start + name_size
@@ -90,10 +91,10 @@ def _invalid(reason: str) -> ApiError:
 
 
 def decode_headers(source: Buffer, data: Bytes, position: Integers, ends: Integers) -> pa.Array:
-    """Return the headers column for records whose header counts stand at `position`."""
+    """Return the headers column for records whose header counts are at `position`."""
     try:
         counts, position = read_varints(data, position)
-        # Two bytes are the least that a header takes.
+        # A header takes at least two bytes.
         if (counts < 0).any() or (counts > (ends - position) // 2).any():
             raise _invalid("more headers are counted than fit")
         found = _HeaderPositions(int(counts.sum()))

@@ -1,9 +1,9 @@
-"""Arrow columns to record batches: the way back of `columnar`.
+"""Encode Arrow columns as record batches, the inverse of `columnar`.
 
-The rows of one partition become batches of a size limit, each with its own offset and timestamp deltas; all
-rows are put together by one Arrow join over precomputed varint columns. A batch comes out as a header and
-a payload that refers to the joined bytes, ready for a gathering write. Who sends them owns sequence
-numbers and retries.
+The rows of one partition become batches of a limited size, each with its own offset and timestamp
+deltas. One Arrow join over precomputed varint columns encodes all rows. A batch is returned as a
+header and a payload that refers to the joined bytes, ready for a gathering write. The sender
+manages sequence numbers and retries.
 """
 
 import functools
@@ -25,21 +25,21 @@ from ottla.wire.records.spans import varint
 _PREFIX = struct.Struct(">qiibI")
 _REST = struct.Struct(">hiqqqhii")
 _SEQUENCE_MASK = 0x7FFFFFFF
-# Attributes and the varints of a record, with room to spare.
+# Attributes and the varints of a record, rounded up.
 _RECORD_OVERHEAD_BYTES = 24
 _HEADER_OVERHEAD_BYTES = 6
-# Rows that are joined at once: Arrow's binary arrays end at 2 GiB.
+# Rows that are joined at a time: Arrow's binary arrays end at 2 GiB.
 _GROUP_BYTES = 64 * 1024 * 1024
 
 
 @functools.cache
 def _separator() -> pa.Scalar:
-    # Not when this module is imported: pyarrow's first value imports pandas, which takes a second.
+    # Not at import: the first pyarrow value imports pandas, which takes a second.
     return pa.scalar(b"", pa.binary())
 
 
 class _Part(NamedTuple):
-    """A piece of each row's bytes, or of all rows the same; and how long it is."""
+    """A piece of each row's bytes, or the same bytes for all rows; and its length."""
 
     data: pa.Array | bytes
     lengths: Integers | int
@@ -52,9 +52,10 @@ _NULL = _Part(b"\x01", 1)
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows for one partition: equally long arrays; None means null in every row.
+    """The rows for one partition: arrays of equal length; None means null in every row.
 
-    `keys` and `values` are binary, `headers` a list of structs (key, value), `timestamps` milliseconds.
+    `keys` and `values` are binary, `headers` a list of structs (key, value), `timestamps`
+    milliseconds.
     """
 
     values: pa.Array
@@ -74,20 +75,20 @@ class Rows:
 
 
 class Sender(NamedTuple):
-    """Who writes: an idempotent producer's id, epoch and next sequence number, or nobody (-1)."""
+    """An idempotent producer's id, epoch and next sequence number; -1 without idempotence."""
 
     producer_id: int = batch.NO_PRODUCER_ID
     producer_epoch: int = -1
     next_sequence: int = batch.NO_SEQUENCE
 
     def after(self, count: int) -> "Sender":
-        """Return the sender once it has written so many records."""
+        """Return the sender's state after it has written `count` records."""
         if self.next_sequence == batch.NO_SEQUENCE:
             return self
         return self._replace(next_sequence=(self.next_sequence + count) & _SEQUENCE_MASK)
 
     def before(self, count: int) -> "Sender":
-        """Return the sender as it was before it had written so many records."""
+        """Return the sender's state before it had written `count` records."""
         return self.after(-count)
 
 
@@ -100,7 +101,7 @@ class EncodedBatch(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        """Whole size of the batch."""
+        """Size of the whole batch in bytes."""
         return len(self.header) + len(self.payload)
 
 
@@ -112,7 +113,7 @@ def encode_rows(
     sender: Sender | None = None,
     transactional: bool = False,
 ) -> Iterator[EncodedBatch]:
-    """Yield batches of about `batch_bytes` before compression; a row that is larger has its own."""
+    """Yield batches of about `batch_bytes` before compression; a larger row gets its own batch."""
     sender = sender or Sender()
     attributes = compression | (batch.TRANSACTIONAL_BIT if transactional else 0)
     sizes = _estimate_sizes(rows)
@@ -142,7 +143,7 @@ def _lengths(binaries: pa.Array) -> Integers:
 
 
 def _split(sizes: Integers, limit: int) -> Iterator[tuple[int, int]]:
-    """Yield ranges of rows, each as long as its sizes stay within the limit, and at least one row."""
+    """Yield ranges of rows whose total size is within the limit, each with at least one row."""
     sums = np.cumsum(sizes)
     start = 0
     before = 0
@@ -189,8 +190,8 @@ def _offsets_of(binaries: pa.Array) -> Integers:
 
 
 def _encode(rows: Rows, offset_deltas: Integers, timestamp_deltas: Integers) -> pa.Array:
-    """Return the encoded records, their length in front, as one binary array."""
-    # Attributes come first, of which there are none.
+    """Return the encoded records with their length prefix, as one binary array."""
+    # Attributes come first; they are always zero.
     parts = [_ZERO, _varints(timestamp_deltas), _varints(offset_deltas)]
     parts += [_NULL] if rows.keys is None else _sized(rows.keys)
     parts += _sized(rows.values)
@@ -206,7 +207,7 @@ def _encode(rows: Rows, offset_deltas: Integers, timestamp_deltas: Integers) -> 
 
 
 def _join(parts: list[_Part]) -> pa.Array:
-    """Return the parts of each row side by side; at least one part is an array."""
+    """Return the concatenated parts of each row; at least one part is an array."""
     merged: list[pa.Array | bytes] = []
     for part, _ in parts:
         if isinstance(part, bytes) and merged and isinstance(merged[-1], bytes):
@@ -218,7 +219,7 @@ def _join(parts: list[_Part]) -> pa.Array:
 
 
 def _varints(values: Integers) -> _Part:
-    """Return the varint of each number; one for all where they do not differ, which is much less to do."""
+    """Return the varint of each number; only one if all numbers are equal, which is much cheaper."""
     if len(values) and (values == values[0]).all():
         alone = varint(int(values[0]))
         return _Part(alone, len(alone))
@@ -227,7 +228,7 @@ def _varints(values: Integers) -> _Part:
 
 
 def _sized(binaries: pa.Array) -> list[_Part]:
-    """Return the length, -1 for null, and the bytes."""
+    """Return the length of each value (-1 for null) and the bytes."""
     lengths = sizes = _lengths(binaries)
     if binaries.null_count:
         sizes = np.where(pc.is_null(binaries).to_numpy(zero_copy_only=False), -1, lengths)
@@ -236,7 +237,9 @@ def _sized(binaries: pa.Array) -> list[_Part]:
 
 
 def _header_parts(headers: pa.Array) -> tuple[pa.Array, Integers]:
-    """Return the encoded headers of each row as one binary array, and how many each row has."""
+    """Return the encoded headers of each row as one binary array, and the number of headers per
+    row.
+    """
     counts = pc.list_value_length(headers).fill_null(0).to_numpy(zero_copy_only=False)
     counts = counts.astype(np.int64)
     pairs = headers.flatten()
@@ -245,7 +248,7 @@ def _header_parts(headers: pa.Array) -> tuple[pa.Array, Integers]:
         raise ValueError("a header has no name")
     values = pairs.field("value").cast(pa.binary())
     each = _join([*_sized(names), *_sized(values)])
-    # Consecutive headers lie side by side, so that those of a row are one range of bytes.
+    # Consecutive headers are adjacent, so that those of a row are one range of bytes.
     bounds = np.zeros(len(headers) + 1, np.int64)
     np.cumsum(counts, out=bounds[1:])
     offsets = _offsets_of(each)[bounds].astype(np.int32)

@@ -13,7 +13,8 @@ from ottla.wire.records.columnar_varints import Bytes, Integers
 _SEED = 0x9747B28C
 _MULTIPLIER = 0x5BD1E995
 _MASK = 0xFFFFFFFF
-# Keys are hashed word by word, all at once; longer ones alone, lest one of them makes all wait.
+# Keys are hashed word by word, all at once; long keys separately, so that one does not slow down
+# all.
 _WORDS_MAX = 64
 
 Hashes = npt.NDArray[np.uint32]
@@ -41,7 +42,7 @@ def _mix(word: int) -> int:
 
 
 def partitions_of(keys: pa.Array, partition_count: int, partition_of_null: int) -> Integers:
-    """Return the partition of each key of a binary array; rows without a key share one."""
+    """Return the partition of each key of a binary array; all rows without a key have the same one."""
     hashes = murmur2_column(keys) & np.uint32(0x7FFFFFFF)
     partitions = hashes.astype(np.int64) % partition_count
     if keys.null_count:
@@ -50,7 +51,7 @@ def partitions_of(keys: pa.Array, partition_count: int, partition_of_null: int) 
 
 
 def murmur2_column(keys: pa.Array) -> Hashes:
-    """Return the hash of each key; nulls count as empty."""
+    """Return the hash of each key; a null is hashed like an empty key."""
     offsets = np.frombuffer(keys.buffers()[1], np.int32)
     offsets = offsets[keys.offset : keys.offset + len(keys) + 1]
     starts = offsets[:-1].astype(np.int64)
@@ -76,13 +77,13 @@ def murmur2_column(keys: pa.Array) -> Hashes:
 
 
 def _words(data: Bytes, positions: Integers) -> Hashes:
-    """Return the little-endian words at the positions."""
+    """Return the little-endian words at these positions."""
     wide = np.ndarray((len(data) - 3,), "<u4", data, strides=(1,))
     return wide[positions]
 
 
 def _finish(result: Hashes, data: Bytes, positions: Integers, left: Integers) -> Hashes:
-    """Take in the last one to three bytes, and mix."""
+    """Add the last one to three bytes, and do the final mixing."""
     multiplier = np.uint32(_MULTIPLIER)
     rows = np.flatnonzero(left)
     mask = (np.uint64(1) << (8 * left[rows]).astype(np.uint64)) - np.uint64(1)

@@ -1,7 +1,7 @@
-"""Zigzag varints of many records at once: where records start, reading, writing.
+"""Zigzag varints of many records at once: find record starts, decode, encode.
 
-The numpy half of the columnar codec. Numbers are 64-bit; a position outside the data is an IndexError or is
-refused, so that hostile lengths never read other memory.
+The numpy half of the columnar codec. Numbers are 64-bit. A position outside the data raises an
+IndexError or is rejected, so that hostile lengths never read other memory.
 """
 
 import functools
@@ -21,15 +21,16 @@ _CONTINUES = 0x80
 _VARINT_BYTES_MAX = 10
 _SMALL = range(-1, 1 << 16)
 
-# A look for a run of records of equal size costs as much as stepping over a hundred, so only long runs
-# are worth it, and after a look in vain the next one waits for that many records, then twice as many.
+# Checking for a run of records of equal size costs as much as stepping over a hundred, so only long
+# runs pay off. After a check without a run, the next one comes after that many records, then after
+# twice as many.
 _RUN_MIN = 256
 _PATIENCE = (256, 65536)
 _LOOK_AHEAD = 4096
 
 
 def read_varints(data: Bytes, positions: Integers) -> tuple[Integers, Integers]:
-    """Return the numbers at `positions`, and the positions that follow them."""
+    """Return the numbers at `positions`, and the positions after them."""
     byte = data[positions]
     following = positions + 1
     raw = (byte & 0x7F).astype(np.int64)
@@ -44,12 +45,12 @@ def read_varints(data: Bytes, positions: Integers) -> tuple[Integers, Integers]:
         raw[longer] |= (byte & 0x7F).astype(np.int64) << shift
         longer = longer[byte >= _CONTINUES]
         shift += 7
-    # Zigzag shifts without the sign.
+    # The zigzag shift is unsigned.
     return (raw.view(np.uint64) >> np.uint64(1)).view(np.int64) ^ -(raw & 1), following
 
 
 def read_varint(source: Buffer, position: int) -> tuple[int, int]:
-    """Return the number at `position`, and the position that follows it."""
+    """Return the number at `position`, and the position after it."""
     raw = 0
     for shift in range(0, 7 * _VARINT_BYTES_MAX, 7):
         byte = source[position]
@@ -63,10 +64,11 @@ def read_varint(source: Buffer, position: int) -> tuple[int, int]:
 def find_starts(
     source: Buffer, data: Bytes, spans: Sequence[tuple[int, int]], counts: Sequence[int]
 ) -> Integers:
-    """Return where each record starts, its length included.
+    """Return the start of each record, at its length field.
 
-    `spans` are the bytes of each batch's records in `source`; `data` is the same as an array, and `counts`
-    says how many records there must be. INVALID_RECORD where lengths, counts and spans disagree.
+    `spans` are the byte ranges of each batch's records in `source`; `data` is the same bytes as an
+    array, and `counts` are the expected numbers of records. Raises INVALID_RECORD if lengths,
+    counts and spans disagree.
     """
     walk = _Walk(source, data)
     expected = 0
@@ -92,7 +94,7 @@ def _disagreement() -> ApiError:
 
 
 class _Walk:
-    """Goes from record to record, reading nothing of each but its length."""
+    """A walk from record to record that reads only the length of each."""
 
     def __init__(self, source: Buffer, data: Bytes) -> None:
         self.starts: list[int] = []
@@ -110,7 +112,7 @@ class _Walk:
         return position
 
     def _look(self, position: int, end: int) -> int:
-        """Skip a run of records of one size; no harm if there is none."""
+        """Skip a run of records of one size; does nothing if there is none."""
         size, width = _size_at(self._source, position)
         count = min((end - position) // size, _LOOK_AHEAD)
         if count >= _RUN_MIN:
@@ -119,12 +121,12 @@ class _Walk:
             for column in range(1, width):
                 differs |= rows[:, column] != rows[0, column]
             different = int(differs.argmax())
-            # By induction: where one record of the run ends, the next has the same length.
+            # By induction: at the end of each record of the run, the next has the same length.
             count = different or count
             if count >= _RUN_MIN:
                 self.starts.extend(range(position, position + count * size, size))
                 self._patience = _PATIENCE[0]
-                # A run that filled the look-ahead may go on.
+                # A run that filled the look-ahead may continue.
                 self._look_at = len(self.starts) + (0 if not different else 1)
                 return position + count * size
         self._look_at = len(self.starts) + self._patience
@@ -151,7 +153,7 @@ class _Walk:
 
 
 def _size_at(source: Buffer, position: int) -> tuple[int, int]:
-    """Return the whole size of a record and how many bytes of it say so."""
+    """Return the whole size of a record, and the size of its length field in bytes."""
     size, following = read_varint(source, position)
     if size < 0:
         raise _disagreement()
@@ -169,7 +171,7 @@ def encode_varints(values: Integers) -> pa.Array:
 
 @functools.cache
 def _small_varints() -> pa.Array:
-    """The varints of the usual numbers, once for all: taking them is faster than making them."""
+    """Return the varints of common numbers, computed once: a lookup is faster than encoding."""
     return _encode_any(np.arange(_SMALL.start, _SMALL.stop))
 
 

@@ -1,10 +1,10 @@
-"""The four codecs of the record batch format, with output that never grows past a limit.
+"""The four codecs of the record batch format, with a limit on decompressed output.
 
-A few hundred hostile bytes can claim, or really unpack to, gigabytes: every codec here unpacks piece
-by piece and stops at the caller's `max_bytes`; a size that the bytes declare themselves is only ever
-used to refuse early. Who decompresses names the limit. Follows
-org.apache.kafka.common.record.CompressionType and its codecs: lz4 frames have independent blocks (the
-Java client reads no others), snappy has snappy-java's framing on write and both forms on read.
+A few hundred hostile bytes can claim, or really decompress to, gigabytes. Every codec here
+decompresses piece by piece and stops at the caller's `max_bytes`; a declared size is only used to
+reject data early. The caller sets the limit. Follows org.apache.kafka.common.record.CompressionType
+and its codecs: lz4 frames have independent blocks (the Java client reads no others). Snappy is
+written with snappy-java's framing and read with and without it.
 """
 
 import struct
@@ -23,7 +23,7 @@ NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 CODECS = MappingProxyType({"none": NONE, "gzip": GZIP, "snappy": SNAPPY, "lz4": LZ4, "zstd": ZSTD})
 NAMES = MappingProxyType({codec: name for name, codec in CODECS.items()})
 
-# Kafka sets no limit of its own; this one is for callers without a better idea.
+# Kafka has no limit; this one is for callers without a better value.
 DECOMPRESSED_BYTES_MAX = 256 * 1024 * 1024
 
 _FIRST_PIECE_BYTES = 64 * 1024
@@ -38,13 +38,13 @@ _LZ4_SLOW_LEVEL_MIN = 3
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)
 _XERIAL_BLOCK_BYTES = 32 * 1024
-# A snappy element of 3 bytes gives at most 64 bytes: what declares more is lying.
+# A snappy element of 3 bytes decompresses to at most 64 bytes: a larger declared size is false.
 _SNAPPY_RATIO_MAX = 22
 _INT32 = struct.Struct(">i")
 _DAMAGE = (
     zlib.error,
     cramjam.DecompressionError,
-    RuntimeError,  # what lz4.frame raises
+    RuntimeError,  # the exception of lz4.frame
     EOFError,
     zstandard.ZstdError,
     struct.error,
@@ -52,14 +52,16 @@ _DAMAGE = (
 
 
 def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
-    """Compress with the codec of that number; 0 copies. None is the codec's usual level."""
+    """Compress with the codec of this number; 0 copies the data. `level` None is the codec's
+    default.
+    """
     return _COMPRESSORS[codec](data, level)
 
 
 def decompress(codec: int, data: Buffer, *, max_bytes: int) -> bytes:
     """Decompress at most `max_bytes`.
 
-    Raises ApiError: MESSAGE_TOO_LARGE where more would come out, CORRUPT_MESSAGE for damaged or
+    Raises ApiError: MESSAGE_TOO_LARGE if the output would be larger, CORRUPT_MESSAGE for damaged or
     truncated bytes, UNSUPPORTED_COMPRESSION_TYPE for a codec that does not exist.
     """
     decompressor = _DECOMPRESSORS.get(codec)
@@ -98,7 +100,9 @@ def _corrupt(codec: int, reason: str) -> ApiError:
 
 
 def _piece_sizes(compressed_bytes: int, max_bytes: int) -> Iterator[int]:
-    """How much to ask for next: growing, and one byte past the limit, which tells that it is passed."""
+    """Yield the sizes of the next reads: growing, up to one byte past the limit to detect an
+    excess.
+    """
     left = max_bytes + 1
     size = max(_FIRST_PIECE_BYTES, 4 * compressed_bytes)
     while left > 0:
@@ -163,7 +167,7 @@ def _decompress_snappy(data: Buffer, max_bytes: int) -> Iterator[bytes]:
     position = len(_XERIAL_HEADER)
     while position < len(view):
         if view[position : position + len(_XERIAL_MAGIC)] == _XERIAL_MAGIC:
-            # Streams that were joined carry a header each.
+            # Concatenated streams have a header each.
             position += len(_XERIAL_HEADER)
             continue
         (size,) = _INT32.unpack_from(view, position)
@@ -184,7 +188,7 @@ def _snappy_block(block: memoryview, max_bytes: int) -> bytes:
 
 
 def _compress_lz4(data: Buffer, level: int | None) -> bytes:
-    # As in Kafka, its default stands for the fast compressor, and any other number for the slow one.
+    # As in Kafka, the default level selects the fast compressor, any other level the slow one.
     effort = 0 if level in (None, _LZ4_LEVEL) else max(level, _LZ4_SLOW_LEVEL_MIN)
     return bytes(
         lz4.frame.compress(data, compression_level=effort, block_linked=False, store_size=False)
@@ -211,7 +215,8 @@ def _compress_zstd(data: Buffer, level: int | None) -> bytes:
 
 
 def _decompress_zstd(data: Buffer, max_bytes: int) -> Iterator[bytes]:
-    # The reader cannot tell a frame that is cut short from one that has ended: look before.
+    # The decompressor cannot distinguish a truncated frame from a complete one: check the blocks
+    # first.
     _check_zstd_frames(memoryview(data))
     declared = zstandard.frame_content_size(data)
     if declared > max_bytes:
@@ -227,7 +232,7 @@ def _decompress_zstd(data: Buffer, max_bytes: int) -> Iterator[bytes]:
 
 
 def _check_zstd_frames(data: memoryview) -> None:
-    """Follow the block headers (RFC 8878, 3.1.1): the last block must end where the data does."""
+    """Follow the block headers (RFC 8878, 3.1.1): the last block must end where the data ends."""
     position = 0
     while True:
         frame = zstandard.get_frame_parameters(data[position:])

@@ -1,7 +1,7 @@
 """Control records: the markers that end a transaction in each partition it wrote to.
 
-Written by the transaction coordinator, read by the producer state of a log and by consumers that skip
-aborted data. A control batch holds one record, whose key tells its type. Follows
+Written by the transaction coordinator, read by the producer state of a log and by consumers that
+skip aborted data. A control batch contains one record; its key contains the type. Follows
 org.apache.kafka.common.record.ControlRecordType and EndTransactionMarker (KIP-98).
 """
 
@@ -18,7 +18,7 @@ _VERSION = 0
 
 
 class ControlType(IntEnum):
-    """What a control record says; only the first two occur outside Kafka's own metadata log."""
+    """The type of a control record; only the first two occur outside Kafka's own metadata log."""
 
     ABORT = 0
     COMMIT = 1
@@ -65,7 +65,7 @@ def encode_marker(
 
 
 def control_type(key: bytes | None) -> ControlType:
-    """Return the type that a control record's key names; UNKNOWN for those of newer brokers."""
+    """Return the type in a control record's key; UNKNOWN for types of newer brokers."""
     if key is None or len(key) < _KEY.size:
         raise ApiError(ErrorCode.INVALID_RECORD, "The key of a control record is too short.")
     version, number = _KEY.unpack_from(key)
@@ -78,7 +78,7 @@ def control_type(key: bytes | None) -> ControlType:
 
 
 def parse_marker(record: Record) -> EndTransactionMarker | None:
-    """Return the marker that a record of a control batch is; None if it is of another type."""
+    """Return the marker in a record of a control batch; None if the record is of another type."""
     kind = control_type(record.key)
     if kind not in (ControlType.ABORT, ControlType.COMMIT):
         return None

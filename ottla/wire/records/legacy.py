@@ -1,8 +1,9 @@
-"""Record formats v0 and v1, of brokers before Kafka 0.11: read where they still lie, never written.
+"""Record formats v0 and v1, of brokers before Kafka 0.11: read from old logs, never written.
 
-One entry of a file is one record, or, if it is compressed, one record whose value holds others. It is
-told to the rest as a batch of one whose offset is that of its last record: the format says no more.
-Follows org.apache.kafka.common.record.AbstractLegacyRecordBatch and LegacyRecord.
+One entry of a file is one record, or, if it is compressed, one record whose value contains others.
+It is presented as a batch of one record whose offset is that of its last record: the format
+contains no more information. Follows org.apache.kafka.common.record.AbstractLegacyRecordBatch and
+LegacyRecord.
 """
 
 import struct
@@ -24,9 +25,9 @@ from ottla.wire.records.batch import (
 )
 from ottla.wire.records.compression import LZ4, NONE, decompress
 
-# Up to where every entry has the same fields, whatever its format.
+# Up to this position every entry has the same fields in both formats.
 MAGIC_POSITION = 16
-# The smallest entry there is: of v0, without key and value.
+# The smallest possible entry: v0, without key and value.
 SIZE_MIN = LOG_OVERHEAD + 14
 _V0 = struct.Struct(">qiIBB")
 _V1 = struct.Struct(">qiIBBq")
@@ -36,7 +37,7 @@ _NO_EPOCH = -1
 
 
 class LegacyRecord(NamedTuple):
-    """One record with its absolute offset; -1 is the timestamp of those that have none."""
+    """One record with its absolute offset; the timestamp is -1 if the record has none."""
 
     offset: int
     timestamp: int
@@ -45,7 +46,7 @@ class LegacyRecord(NamedTuple):
 
 
 def parse_header(buffer: Buffer, position: int = 0) -> BatchHeader | None:
-    """Read what an entry says of itself; None if these bytes can be none (zeros cannot)."""
+    """Parse the header of an entry; None if these bytes cannot be an entry (zeros cannot)."""
     if len(buffer) - position < SIZE_MIN:
         return None
     offset, length, crc, magic, attributes = _V0.unpack_from(buffer, position)
@@ -83,7 +84,7 @@ def is_crc_valid(buffer: Buffer, position: int, header: BatchHeader) -> bool:
 def decode(
     buffer: Buffer, position: int, header: BatchHeader, *, max_bytes: int
 ) -> list[LegacyRecord]:
-    """Return the records of one entry; ApiError CORRUPT_MESSAGE where it cannot be read."""
+    """Return the records of one entry; raises ApiError CORRUPT_MESSAGE if it cannot be decoded."""
     try:
         outer = _entry(buffer, position)
         if header.compression == NONE:
@@ -94,7 +95,7 @@ def decode(
         raise _damaged(f"at offset {header.base_offset}") from error
     if not inner:
         raise _damaged(f"there is none in the entry at offset {header.base_offset}")
-    # In v1 they count from 0, and the entry has the offset of the last; in v0 they are absolute.
+    # In v1 offsets count from 0, and the entry has the offset of the last; in v0 they are absolute.
     shift = header.base_offset - inner[-1].offset if header.magic == 1 else 0
     time = header.max_timestamp if header.has_log_append_time else None
     return [

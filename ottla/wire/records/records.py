@@ -1,9 +1,10 @@
 """The records inside a batch: encode, decode, walk.
 
-For those who need them: coordinators, compaction, the log dump, tests, lookups by timestamp. The broker's
-append path leaves them closed, and bulk readers use `columnar`. Decoders trust nothing: lengths are held
-against what is left, the count against the header; damage is ApiError CORRUPT_MESSAGE (the batch) or
-INVALID_RECORD (a record in it). Follows org.apache.kafka.common.record.DefaultRecord and DefaultRecordBatch.
+Used by coordinators, compaction, the log dump, tests and lookups by timestamp. The broker's append
+path does not decode records, and bulk readers use `columnar`. Decoders do not trust the bytes:
+lengths are checked against the remaining bytes, the number of records against the header. Damage
+raises ApiError CORRUPT_MESSAGE (the batch) or INVALID_RECORD (a record in it). Follows
+org.apache.kafka.common.record.DefaultRecord and DefaultRecordBatch.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -36,9 +37,9 @@ class Record(NamedTuple):
 
 
 class BatchFields(TypedDict, total=False):
-    """What a new batch's header says; what is left out has the value that means "none".
+    """The header fields of a new batch; the defaults mean "none".
 
-    `timestamp` (ms) goes to the records that have none of their own.
+    `timestamp` (ms) is used for the records that have none of their own.
     """
 
     base_offset: int
@@ -54,14 +55,14 @@ class BatchFields(TypedDict, total=False):
 
 
 class RecordError(NamedTuple):
-    """Why one record of a batch is refused; `batch_index` counts within the batch."""
+    """The reason why one record of a batch is rejected; `batch_index` counts within the batch."""
 
     batch_index: int
     message: str
 
 
 class InvalidRecordsError(ApiError):
-    """A batch refused for some of its records, as Produce v8+ reports them."""
+    """A batch rejected because of some of its records, as Produce v8+ reports them."""
 
     def __init__(self, code: ErrorCode, message: str, record_errors: Sequence[RecordError]) -> None:
         super().__init__(code, message)
@@ -69,12 +70,12 @@ class InvalidRecordsError(ApiError):
 
 
 class RecordsSummary(NamedTuple):
-    """What a full walk over a batch found.
+    """The result of a full walk over a batch.
 
-    Timestamps (ms) are those of the records themselves, also where the header says LogAppendTime; records
-    without one (-1) do not count for `min_timestamp`, which is -1 if none has one. `size_bytes` is that of
-    the records, decompressed. Offsets are consecutive unless compaction or the client left gaps.
-    `headers_count` is that of all records together.
+    Timestamps (ms) are those of the records themselves, even if the header says LogAppendTime.
+    Records without one (-1) do not count for `min_timestamp`, which is -1 if none has one.
+    `size_bytes` is the decompressed size of the records. Offsets are consecutive unless compaction
+    or the client left gaps. `headers_count` is the number of headers of all records together.
     """
 
     max_timestamp: int
@@ -170,7 +171,7 @@ _SMALL = tuple(_encode_varint(value) for value in range(256))
 
 
 def _varint(value: int) -> bytes:
-    """Zigzag varint; lengths and deltas are small most of the time."""
+    """Return a zigzag varint; lengths and deltas are small most of the time."""
     return _SMALL[value] if 0 <= value < 256 else _encode_varint(value)
 
 
@@ -182,9 +183,9 @@ def decode_batch(
     max_bytes: int = DECOMPRESSED_BYTES_MAX,
     max_headers: int = DECOMPRESSED_BYTES_MAX,
 ) -> list[Record]:
-    """Return the records of the batch at `position`; the checksum is the caller's to check.
+    """Return the records of the batch at `position`; the caller checks the checksum.
 
-    One of the formats before v2 is read as well, if the caller gives its header. Raises ApiError
+    Formats before v2 are decoded as well if the caller passes their header. Raises ApiError
     CORRUPT_MESSAGE or INVALID_RECORD for damage, and MESSAGE_TOO_LARGE for more than `max_bytes` or
     `max_headers` (of all records together).
     """
@@ -216,16 +217,19 @@ def decode_batch(
 
 
 def read_body(buffer: Buffer, position: int, header: BatchHeader, *, max_bytes: int) -> bytes:
-    """Return the encoded records of a batch, decompressed; CORRUPT_MESSAGE if it is not all there."""
+    """Return the encoded records of a batch, decompressed; CORRUPT_MESSAGE if it is incomplete."""
     end = position + header.size_bytes
     if header.magic != batch.MAGIC or header.size_bytes < batch.HEADER_SIZE or end > len(buffer):
-        raise ApiError(ErrorCode.CORRUPT_MESSAGE, "The batch is cut short or of an unknown format.")
+        raise ApiError(ErrorCode.CORRUPT_MESSAGE, "The batch is truncated or of an unknown format.")
     payload = memoryview(buffer)[position + batch.HEADER_SIZE : end]
     return decompress(header.compression, payload, max_bytes=max_bytes)
 
 
 def iterate_batches(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:
-    """Yield position and header of each whole batch; a partial tail ends it, its checksum is checked."""
+    """Yield position and header of each whole batch.
+
+    Raises CORRUPT_MESSAGE if a checksum is wrong. A partial batch at the end is ignored.
+    """
     position = 0
     while position + batch.HEADER_SIZE <= len(buffer):
         header = _header(buffer, position)
@@ -255,13 +259,13 @@ def validate_records(
     max_bytes: int = DECOMPRESSED_BYTES_MAX,
     max_headers: int = DECOMPRESSED_BYTES_MAX,
 ) -> RecordsSummary:
-    """Walk all records of a batch as Kafka's LogValidator does, decompressing if need be.
+    """Walk all records of a batch like Kafka's LogValidator, decompressing if necessary.
 
-    Header names may be any bytes, as in Kafka. Raises ApiError CORRUPT_MESSAGE or INVALID_RECORD for
-    damage, MESSAGE_TOO_LARGE for more than `max_bytes` or `max_headers` (of all records together), and
-    InvalidRecordsError with every offending record: INVALID_RECORD for null keys if `require_keys`
-    (compacted topics), INVALID_TIMESTAMP for timestamps (ms) outside `timestamp_bounds`, both ends
-    allowed.
+    Header names may be any bytes, as in Kafka. Raises ApiError CORRUPT_MESSAGE or INVALID_RECORD
+    for damage, MESSAGE_TOO_LARGE for more than `max_bytes` or `max_headers` (of all records
+    together), and InvalidRecordsError with every invalid record: INVALID_RECORD for null keys if
+    `require_keys` (compacted topics), INVALID_TIMESTAMP for timestamps (ms) outside
+    `timestamp_bounds`, both ends inclusive.
     """
     body = read_body(buffer, position, header, max_bytes=max_bytes)
     newest = oldest = batch.NO_TIMESTAMP
@@ -338,7 +342,7 @@ def _too_many_headers(max_headers: int) -> ApiError:
     )
 
 
-# How the headers of a record are read: materialized, or only counted.
+# How the headers of a record are read: decoded, or only counted.
 _H = TypeVar("_H", Sequence[Header], int)
 _ReadHeaders = Callable[[bytes, int], tuple[_H, int]]
 _Walked = tuple[int, int, int, int, int, int, _H]
@@ -347,7 +351,7 @@ _Walked = tuple[int, int, int, int, int, int, _H]
 def _walk(
     body: bytes, count: int, read_headers: _ReadHeaders[_H], no_headers: _H
 ) -> Iterator[_Walked[_H]]:
-    """Yield what `_walk_fields` finds in untrusted bytes, which must end with the last record."""
+    """Yield the results of `_walk_fields` for untrusted bytes, which must end with the last record."""
     if count < 0 or count * _RECORD_BYTES_MIN > len(body):
         raise _invalid(f"{count} records do not fit into {len(body)} bytes")
     try:
@@ -361,8 +365,8 @@ def _walk_fields(
 ) -> Iterator[_Walked[_H]]:
     """Yield (offset delta, timestamp delta, key start, key end, value start, value end, headers).
 
-    A start of -1 is a null. Most varints have one byte: that case stands inline, since a call would
-    cost more than all the rest. Reading past the end is an IndexError, caught once for all by `_walk`.
+    A start of -1 is a null. Most varints have one byte: that case is inlined, since a call would
+    cost more than all the rest. Reading past the end is an IndexError, caught once by `_walk`.
     """
     position = 0
     for _ in range(count):
@@ -410,7 +414,9 @@ def _walk_fields(
 
 
 def _continue_varint(data: bytes, position: int, unsigned: int) -> tuple[int, int]:
-    """Return the raw (not yet zigzag) number whose first byte has been read, and what follows it."""
+    """Return the raw (not yet zigzag-decoded) number whose first byte has been read, and the next
+    position.
+    """
     byte = data[position]
     position += 1
     unsigned = unsigned & 0x7F | (byte & 0x7F) << 7
@@ -453,7 +459,9 @@ def _headers_count(max_count: int, data: bytes, position: int) -> tuple[int, int
 
 
 def _read_headers(max_count: int, data: bytes, position: int) -> tuple[Sequence[Header], int]:
-    """Return the headers at `position`; bytes of a name that are not UTF-8 become U+FFFD, as in Kafka."""
+    """Return the headers at `position`; bytes of a name that are not UTF-8 become U+FFFD, as in
+    Kafka.
+    """
     count, position = _headers_count(max_count, data, position)
     headers: list[Header] = []
     for _ in range(count):
@@ -467,7 +475,7 @@ def _read_headers(max_count: int, data: bytes, position: int) -> tuple[Sequence[
 
 
 def _skip_headers(max_count: int, data: bytes, position: int) -> tuple[int, int]:
-    """Return how many headers there are and what follows them."""
+    """Return the number of headers and the position after them."""
     count, position = _headers_count(max_count, data, position)
     for _ in range(count):
         size = data[position]

@@ -1,8 +1,8 @@
-"""Records as stretches of bytes: for whoever drops some of them and keeps the others as they are.
+"""Records as byte ranges, for callers that drop some records and keep the others unchanged.
 
-A record's offset and timestamp are differences to its batch's, so that it can stay byte for byte where
-the batch's header does not change. The bodies come from the log: they were checked when they came in.
-Follows org.apache.kafka.common.record.DefaultRecord.
+A record's offset and timestamp are relative to its batch's, so the record can be copied byte for
+byte if the batch's header does not change. The bodies come from the log and were checked when they
+were appended. Follows org.apache.kafka.common.record.DefaultRecord.
 """
 
 from collections.abc import Iterable, Iterator
@@ -16,9 +16,9 @@ _DELTA_MASK = 2**64 - 1
 
 
 class Span(NamedTuple):
-    """One record in a body: `start` to `end`, with what is asked of it most.
+    """One record in a body: its range `start` to `end`, and its most used fields.
 
-    `timestamp_end` is behind the timestamp; `key_start` is -1 where the key is null.
+    `timestamp_end` is the position after the timestamp; `key_start` is -1 if the key is null.
     """
 
     start: int
@@ -32,7 +32,7 @@ class Span(NamedTuple):
 
 
 def spans(body: bytes, count: int) -> Iterator[Span]:
-    """Yield the records of a decompressed body; CORRUPT_MESSAGE where it does not hold `count`."""
+    """Yield the records of a decompressed body; CORRUPT_MESSAGE if it does not contain `count`."""
     position = 0
     try:
         for _ in range(count):
@@ -64,7 +64,7 @@ def spans(body: bytes, count: int) -> Iterator[Span]:
 
 
 def join(body: bytes, kept: Iterable[Span]) -> bytes:
-    """Return the bytes of some records, in their order; neighbours are copied together."""
+    """Return the bytes of some records, in order; adjacent records are copied together."""
     runs: list[bytes] = []
     start = end = 0
     for span in kept:
@@ -77,7 +77,7 @@ def join(body: bytes, kept: Iterable[Span]) -> bytes:
 
 
 def join_rebased(body: bytes, kept: Iterable[Span], shift_ms: int) -> bytes:
-    """Like `join`, for a batch whose base timestamp goes forward by `shift_ms`."""
+    """Join records like `join`, for a batch whose base timestamp increases by `shift_ms`."""
     parts: list[bytes] = []
     for span in kept:
         timestamp = varint(span.timestamp_delta - shift_ms)
@@ -87,7 +87,7 @@ def join_rebased(body: bytes, kept: Iterable[Span], shift_ms: int) -> bytes:
 
 
 def varint(value: int) -> bytes:
-    """Return a zigzag number of at most 64 bits."""
+    """Encode a number of at most 64 bits as a zigzag varint."""
     unsigned = (value << 1 ^ value >> 63) & _DELTA_MASK
     out = bytearray()
     while unsigned >= _CONTINUES:
@@ -98,7 +98,7 @@ def varint(value: int) -> bytes:
 
 
 def _read(data: bytes, position: int) -> tuple[int, int]:
-    """Return a number that is not yet zigzag, and the position behind it."""
+    """Return a number that is not yet zigzag-decoded, and the position after it."""
     byte = data[position]
     if byte < _CONTINUES:
         return byte, position + 1
