@@ -1,5 +1,5 @@
 """Layer 3: coordinators of groups, transactions and producer ids: decide, append, replay, respond.
 
-`runtime.py` is the shell with partitions, timers and futures; it runs pure machines. No module here
-uses sockets, files or the replication engine directly; see `ports.py`.
+`runtime.py` is the shell with partitions, timers and futures; it runs pure state machines. No
+module here uses sockets, files or the replication engine directly; see `ports.py`.
 """

@@ -1,6 +1,6 @@
 """One partition of an internal topic on the broker that coordinates it: append, replay, wait.
 
-The runtime makes one for each leadership; a shard uses it to write and to set timers.
+The runtime creates one for each leadership; a shard uses it to write and to set timers.
 """
 
 import asyncio
@@ -22,20 +22,20 @@ _log = logging.getLogger(__name__)
 
 
 class Shard(Replayed, Protocol):
-    """The state of one partition. Made empty, filled by replay, then asked for decisions."""
+    """The state of one partition: created empty, filled by replay, then used for decisions."""
 
     def on_loaded(self) -> None:
         """Start to act: everything in the log has been replayed."""
         ...
 
     def on_unloaded(self) -> None:
-        """Answer whoever waits with NOT_COORDINATOR; the shard is not used again."""
+        """Answer all waiting requests with NOT_COORDINATOR; the shard is not used again."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class RuntimeSettings:
-    """How to write and read: milliseconds until a commit is given up, codec, bytes a read."""
+    """Settings for writing and reading: commit timeout in milliseconds, codec, bytes per read."""
 
     commit_timeout_ms: int = 5000
     compression: int = 0
@@ -43,11 +43,11 @@ class RuntimeSettings:
 
 
 class Status(Enum):
-    """Where a hosted partition is in its life; only an ACTIVE one takes decisions."""
+    """The states of a hosted partition; only an ACTIVE one accepts decisions."""
 
     LOADING = "loading"
     ACTIVE = "active"
-    # An append may be lost; the runtime is about to load the partition again.
+    # An append may be lost; the runtime is about to reload the partition.
     LOST = "lost"
     # The log could not be read; stays until the next leadership.
     FAILED = "failed"
@@ -64,7 +64,7 @@ class _Append:
 
 @dataclass(slots=True, eq=False)
 class HostedPartition:
-    """One partition of the internal topic on this broker; also the shard's way to the log."""
+    """One partition of the internal topic on this broker; the shard writes to the log through it."""
 
     topic: str
     partition: int
@@ -79,23 +79,24 @@ class HostedPartition:
 
     @property
     def shard(self) -> Shard:
-        """The state; set right after this object, which the shard needs to exist."""
+        """The state; set right after this object, because the shard's constructor needs this
+        object.
+        """
         assert self._shard is not None
         return self._shard
 
     def attach(self, shard: Shard) -> None:
-        """Give the partition an empty state, at first and before every new attempt to load it."""
+        """Attach an empty state, initially and before every retry of the load."""
         self._shard = shard
 
     def append(
         self, records: Sequence[Record], producer: TransactionalProducer | None = None
     ) -> asyncio.Future[None]:
-        """Append and replay; ApiError where nothing was written, else a future of the commit.
+        """Append and replay records, and return a future of the commit.
 
-        With `producer` the records count when its transaction is committed.
-
-        The future fails with REQUEST_TIMED_OUT after the commit timeout, with the writer's
-        ApiError or with NOT_COORDINATOR where the records may be lost.
+        With `producer` the records take effect when its transaction is committed. Raises ApiError
+        if nothing was written. The future fails with REQUEST_TIMED_OUT after the commit timeout,
+        with the writer's ApiError, or with NOT_COORDINATOR if the records may be lost.
         """
         assert records
         if self.status is not Status.ACTIVE:
@@ -115,7 +116,7 @@ class HostedPartition:
         return self._await_commit(written, settings)
 
     def append_marker(self, marker: Marker) -> asyncio.Future[None]:
-        """Append the end of a transaction and replay it; as `append`."""
+        """Append the end of a transaction and replay it, with the errors of `append`."""
         if self.status is not Status.ACTIVE:
             raise ApiError(ErrorCode.NOT_COORDINATOR)
         written = self.writer.append_marker(self.topic, self.partition, marker, self.leader_epoch)
@@ -154,7 +155,7 @@ class HostedPartition:
             _log.warning("append lost topic=%s partition=%d error=%s",
                          self.topic, self.partition, error)  # fmt: skip
             self.status = Status.LOST
-            # Not at once: a shard may be in the middle of its effects.
+            # Deferred: a shard may be in the middle of its effects.
             asyncio.get_running_loop().call_soon(self.on_lost, self)
         _fail(pending.committed, error)
 
@@ -163,7 +164,7 @@ class HostedPartition:
         return self._appends[-1].committed if self._appends else None
 
     def close(self, status: Status = Status.CLOSED) -> None:
-        """End timers and waits; whoever waits for a commit or an answer hears NOT_COORDINATOR."""
+        """Cancel timers; pending commits and requests fail with NOT_COORDINATOR."""
         self.status = status
         self.timers.close()
         self.shard.on_unloaded()
@@ -177,5 +178,5 @@ class HostedPartition:
 def _fail(committed: asyncio.Future[None], error: BaseException) -> None:
     if not committed.done():
         committed.set_exception(error)
-        # Nobody may be waiting any more; then it is not worth a complaint of asyncio.
+        # If no caller waits any more, asyncio must not report the error.
         committed.exception()

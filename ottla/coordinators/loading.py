@@ -1,8 +1,9 @@
-"""Reading a coordinator's partition from its start: the same replay that live operation does.
+"""Reading a coordinator's partition from its start, with the same replay as in live operation.
 
-The event loop is given back after every slice of work, so a long log delays other requests by no more
-than that. A record or batch that cannot be read is reported and skipped, where Kafka refuses the whole
-partition: one bad record must not make every group in it unavailable. Follows CoordinatorLoaderImpl.
+Loading yields to the event loop after every slice of work, so a long log delays other requests by
+no more than one slice. A record or batch that cannot be read is reported and skipped, unlike in
+Kafka, which rejects the whole partition: one bad record must not make every group in it
+unavailable. Follows CoordinatorLoaderImpl.
 """
 
 import logging
@@ -19,26 +20,26 @@ from ottla.wire.records.records import Record
 _log = logging.getLogger(__name__)
 
 SLICE_SECONDS = 0.005
-# Several of the largest batches that a slice can take; more only delays other reads of the disk.
+# Several of the largest batches that fit into a slice; more would only delay other disk reads.
 CHUNK_BYTES_MAX = 256 * 1024
 # Skipped records that are reported one by one; of more, the number is.
 _REPORTED_MAX = 10
 
 
 class Replayed(Protocol):
-    """What rebuilds its state from records."""
+    """An object that rebuilds its state from records."""
 
     def replay(self, record: Record, producer_id: int = batch.NO_PRODUCER_ID) -> None:
         """Apply one record; `producer_id` is that of the transaction it belongs to, or -1."""
         ...
 
     def end_transaction(self, producer_id: int, *, is_committed: bool) -> None:
-        """Apply or drop what the producer's transaction has brought."""
+        """Apply or drop the records of the producer's transaction."""
         ...
 
 
 class Loader:
-    """Reads one partition once. `is_wanted` tells after every pause whether to go on.
+    """Reads one partition once; after every pause `is_wanted` returns whether to continue.
 
     `skipped_count` is the number of records that could not be read.
     """
@@ -120,7 +121,7 @@ class Loader:
 
 
 def _whole_header(chunk: Buffer, position: int) -> batch.BatchHeader | None:
-    """Return the header of the batch at `position` if all of the batch is there."""
+    """Return the header of the batch at `position` if the batch is complete."""
     header = legacy.parse_header(chunk, position)
     if header is None and len(chunk) - position >= batch.HEADER_SIZE:
         header = batch.parse_header(chunk, position)

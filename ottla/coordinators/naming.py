@@ -1,10 +1,10 @@
-"""Names of groups and members: which partition a group belongs to, what new members are called."""
+"""The partition of a group and the ids of new members."""
 
 from ottla.base.rng import Rng
 
 
 def partition_of(group_id: str, partition_count: int) -> int:
-    """Return the partition of __consumer_offsets that holds a group; every broker agrees on it."""
+    """Return the partition of __consumer_offsets for a group; it is the same on every broker."""
     return _absolute(java_hash(group_id)) % partition_count
 
 
@@ -19,12 +19,12 @@ def java_hash(text: str) -> int:
 
 
 def _absolute(value: int) -> int:
-    # Kafka's Utils.abs: the one number without a positive twin becomes 0.
+    # Kafka's Utils.abs: the one negative number without a positive counterpart becomes 0.
     return 0 if value == -(2**31) else abs(value)
 
 
 def fresh_text(rng: Rng) -> str:
-    """Return a random UUID in its usual spelling, to make a member id unlike any other."""
+    """Return a random UUID in its usual spelling, as the unique part of a member id."""
     raw = bytearray(rng.random_bytes(16))
     raw[6] = raw[6] & 0x0F | 0x40
     raw[8] = raw[8] & 0x3F | 0x80

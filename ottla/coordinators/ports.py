@@ -1,6 +1,6 @@
-"""What a coordinator needs from the broker around it; `server/node.py` supplies it.
+"""The interfaces that a coordinator requires of its broker; `server/node.py` implements them.
 
-A coordinator keeps its state in a partition of an internal topic that this broker leads. It reads
+A coordinator stores its state in a partition of an internal topic that this broker leads. It reads
 the partition once, when it becomes its coordinator, and from then on only appends.
 """
 
@@ -14,17 +14,17 @@ from ottla.wire.records.records import Record
 
 
 class TransactionalProducer(NamedTuple):
-    """In whose transaction records are written."""
+    """The producer to whose transaction the written records belong."""
 
     producer_id: int
     producer_epoch: int
 
 
 class Marker(NamedTuple):
-    """How a producer's transaction ended; `coordinator_epoch` is that of its coordinator.
+    """The end of a producer's transaction; `coordinator_epoch` is that of its coordinator.
 
-    `transaction_version` is that of the transaction: from 2 on its marker has an epoch that no record
-    of it has (KIP-1228).
+    `transaction_version` is that of the transaction: from 2 on the marker's epoch is one that none
+    of the transaction's records has (KIP-1228).
     """
 
     producer_id: int
@@ -35,14 +35,15 @@ class Marker(NamedTuple):
 
 
 class MarkerWriter(Protocol):
-    """The way to the partitions of a transaction, wherever their leaders are."""
+    """Writes markers to the partitions of a transaction, on whichever brokers lead them."""
 
     def write(
         self, marker: Marker, partitions: Sequence[tuple[str, int]]
     ) -> Reply[Mapping[tuple[str, int], ErrorCode]]:
-        """Write the marker to each (topic, partition) and tell of each whether it is committed.
+        """Write the marker to each (topic, partition) and return an error code for each.
 
-        The future does not fail. A marker that is there already may be written again.
+        The code is NONE if the marker is committed. The future does not fail. A marker that was
+        already written may be written again.
         """
         ...
 
@@ -60,30 +61,31 @@ class PartitionWriter(Protocol):
         compression: int = 0,
         producer: TransactionalProducer | None = None,
     ) -> asyncio.Future[int]:
-        """Write `records` as one batch with acks=all; the future tells of the commit.
+        """Write `records` as one batch with acks=all; the future completes when they are committed.
 
-        With `producer` they belong to its transaction; INVALID_PRODUCER_EPOCH if it is fenced. Raises ApiError where nothing was written: NOT_LEADER_OR_FOLLOWER (also where
-        `leader_epoch` is no longer the partition's), NOT_ENOUGH_REPLICAS, MESSAGE_TOO_LARGE,
-        KAFKA_STORAGE_ERROR. The future completes with the offset of the last record as soon as
-        the high watermark has passed it, at once where this is the only replica; it fails with
-        ApiError where the records were written but may be lost again. It has no deadline.
+        With `producer` they belong to its transaction; INVALID_PRODUCER_EPOCH if it is fenced.
+        Raises ApiError if nothing was written: NOT_LEADER_OR_FOLLOWER (also if `leader_epoch` is no
+        longer the partition's), NOT_ENOUGH_REPLICAS, MESSAGE_TOO_LARGE, KAFKA_STORAGE_ERROR. The
+        future completes with the offset of the last record as soon as the high watermark has passed
+        it, immediately if this is the only replica. It fails with ApiError if the records were
+        written but may be lost again. It has no deadline.
         """
         ...
 
     def append_marker(
         self, topic: str, partition: int, marker: Marker, leader_epoch: int | None = None
     ) -> asyncio.Future[int]:
-        """Write a marker as `append` writes records; also TRANSACTION_COORDINATOR_FENCED."""
+        """Write a marker as `append` writes records; also raises TRANSACTION_COORDINATOR_FENCED."""
         ...
 
     def read(self, topic: str, partition: int, offset: int, max_bytes: int) -> bytes:
-        """Return batches from the one that holds `offset` on, up to the log end offset.
+        """Return batches, beginning with the one that contains `offset`, up to the log end offset.
 
-        At least one whole batch even where it is larger than `max_bytes`; the last may be cut.
-        Empty only at the end of the log. Raises ApiError.
+        Returns at least one whole batch even if it is larger than `max_bytes`; the last one may be
+        incomplete. The result is empty only at the end of the log. Raises ApiError.
         """
         ...
 
     def bounds(self, topic: str, partition: int) -> tuple[int, int]:
-        """Return log start offset and log end offset; ApiError where this broker does not lead."""
+        """Return log start offset and log end offset; raises ApiError if this broker does not lead."""
         ...

@@ -1,7 +1,8 @@
-"""Producer ids of idempotent producers, unlike any other in the cluster's life.
+"""Producer ids of idempotent producers, unique for the lifetime of the cluster.
 
-Blocks of 1000 come from /latest_producer_id_block, one compare-and-set each, so brokers never share
-one; what a broker has not given out when it stops is lost. Follows Kafka's ZkProducerIdManager.
+Blocks of 1000 ids are allocated from /latest_producer_id_block with one compare-and-set each, so
+brokers never share one. Ids that a broker has not used when it stops are lost. Follows Kafka's
+ZkProducerIdManager.
 """
 
 import asyncio
@@ -18,13 +19,13 @@ from ottla.coordinators.replies import Reply
 _log = logging.getLogger(__name__)
 
 BLOCK_SIZE = 1000
-# The next block is asked for when so few ids are left.
+# The next block is requested when this many ids are left.
 PREFETCH_AT = 100
 _LARGEST_ID = 2**63 - 1
 
 
 class ProducerIds:
-    """This broker's supply. Lives on the broker's loop; `session` is asked for each block."""
+    """This broker's supply of ids. Lives on the broker's loop; calls `session` for each block."""
 
     def __init__(self, node_id: int, session: Callable[[], Coordination], tasks: Tasks) -> None:
         self._node_id = node_id
@@ -35,10 +36,10 @@ class ProducerIds:
         self._is_fetching = False
 
     def next_id(self) -> Reply[int]:
-        """Return an id, or a future of it where no block is at hand.
+        """Return an id, or a future of it if no block is available.
 
-        The future fails with ApiError COORDINATOR_LOAD_IN_PROGRESS, which clients try again on,
-        while the cluster's coordination cannot be reached.
+        The future fails with ApiError COORDINATOR_LOAD_IN_PROGRESS, on which clients retry, while
+        the cluster's coordination service is not reachable.
         """
         if self._remaining() <= PREFETCH_AT:
             self._prefetch()
@@ -87,7 +88,7 @@ class ProducerIds:
                 waiting.set_exception(ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
 
     async def _claim(self) -> ProducerIdBlock:
-        """Take the block behind the last one that any broker took."""
+        """Allocate the block after the last one that any broker has allocated."""
         while True:
             session = self._session()
             try:

@@ -1,4 +1,4 @@
-"""Which error a client is told when a coordinator's records could not be stored."""
+"""The error codes for clients when a coordinator's records could not be stored."""
 
 from collections.abc import Mapping
 
@@ -26,10 +26,10 @@ _TOO_LARGE = frozenset(
 
 
 def group_error(code: ErrorCode) -> ErrorCode:
-    """Return what the members of a group are told."""
+    """Return the error code for the members of a group."""
     return _OF_APPEND.get(code, code)
 
 
 def commit_error(code: ErrorCode) -> ErrorCode:
-    """Return what a client that commits offsets is told."""
+    """Return the error code for a client that commits offsets."""
     return ErrorCode.INVALID_COMMIT_OFFSET_SIZE if code in _TOO_LARGE else group_error(code)

@@ -1,4 +1,4 @@
-"""Answers that may have to wait: a response now, or a future of one."""
+"""Responses that may have to wait: a response now, or a future of one."""
 
 import asyncio
 import logging
@@ -15,7 +15,7 @@ Reply: TypeAlias = Union[R, "asyncio.Future[R]"]
 
 
 class Waiter(Generic[R]):
-    """One request's place in a machine; answered at once or later, but only once."""
+    """The pending response of one request; answered immediately or later, but only once."""
 
     __slots__ = ("_future", "_response")
 
@@ -24,7 +24,7 @@ class Waiter(Generic[R]):
         self._future: asyncio.Future[R] | None = None
 
     def answer(self, response: R) -> None:
-        """Send the response; nobody may be there any more to hear it."""
+        """Send the response; the client may be disconnected already."""
         if self._future is None:
             assert self._response is None, "answered twice"
             self._response = response
@@ -44,13 +44,13 @@ def after(
     response: Callable[[], R],
     refuse: Callable[[ErrorCode], R],
 ) -> Reply[R]:
-    """Return `response()` when `committed` is done, `refuse(code)` when it failed."""
+    """Return `response()` when `committed` is done, `refuse(code)` if it failed."""
     if committed.done():
         return _settle(committed, response, refuse)
     answered: asyncio.Future[R] = asyncio.get_running_loop().create_future()
 
     def settle(done: asyncio.Future[None]) -> None:
-        # The client may have gone, which cancels its answer.
+        # The client may have disconnected, which cancels its response.
         if not answered.done():
             answered.set_result(_settle(done, response, refuse))
 
@@ -68,13 +68,13 @@ def _settle(
         return response()
     if isinstance(error, ApiError):
         return refuse(error.code)
-    # Raising here would leave the client without an answer.
+    # Raising here would leave the client without a response.
     _log.error("commit failed", exc_info=error)
     return refuse(ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
 def shaped(reply: Reply[Q], shape: Callable[[Q], R]) -> Reply[R]:
-    """Return `shape` of the answer, as soon as there is one; an error of the future is passed on."""
+    """Apply `shape` to the response when it is available; an error of the future is passed on."""
     if not isinstance(reply, asyncio.Future):
         return shape(reply)
     if reply.done():
@@ -95,7 +95,7 @@ def shaped(reply: Reply[Q], shape: Callable[[Q], R]) -> Reply[R]:
 
 
 def gathered(replies: Sequence[Reply[Q]], shape: Callable[[list[Q]], R]) -> Reply[R]:
-    """Return `shape` of all answers, as soon as the last of them is there."""
+    """Return `shape` of all responses when the last of them is available."""
     waiting = [item for item in replies if isinstance(item, asyncio.Future) and not item.done()]
 
     def collect() -> R:

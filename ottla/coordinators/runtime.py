@@ -1,14 +1,15 @@
-"""Decide, append, replay, answer: the shell around every coordinator.
+"""Decide, append, replay, respond: the shell around every coordinator.
 
-* A decision looks at a shard (the state of one partition of the internal topic) and returns records
+* A decision reads a shard (the state of one partition of the internal topic) and returns records
   and a response. It changes nothing.
-* The records are appended to the partition and replayed into the shard. Replay is the only way in
-  which what a shard keeps changes, and loading the partition runs the same replay.
-* The response leaves when the records are committed. What was replayed and then not committed in
-  time stays: it is in the log. What may be lost again (the writer's future fails) makes the runtime
-  throw the shard away and load the partition anew, so memory never says more than the log.
+* The records are appended to the partition and replayed into the shard. Only replay changes the
+  stored state of a shard, and loading the partition runs the same replay.
+* The response is sent when the records are committed. If the commit times out, the replayed state
+  is kept, because the records are in the log. If the records may be lost again (the writer's future
+  fails), the runtime discards the shard and reloads the partition, so the state in memory never
+  contains more than the log.
 
-Lives on the broker's loop; a partition has a single writer, the loop. Follows Kafka's
+Lives on the broker's event loop; a partition has a single writer, the loop. Follows Kafka's
 CoordinatorRuntime.
 """
 
@@ -36,7 +37,7 @@ S = TypeVar("S", bound=Shard)
 
 @dataclass(frozen=True, slots=True)
 class Decision(Generic[R]):
-    """What is to be written, and what is to be answered once that is committed.
+    """The records to write, and the response to send once they are committed.
 
     With `producer` the records belong to its transaction.
     """
@@ -72,8 +73,8 @@ class CoordinatorRuntime(Generic[S]):
     def load(self, partition: int, leader_epoch: int) -> None:
         """Become the coordinator of a partition that this broker leads since `leader_epoch`.
 
-        A partition without records is ready on return. The next leader epoch of a partition
-        that is already here changes nothing but the epoch: nobody else can have written.
+        A partition without records is ready on return. If the partition is already loaded, a later
+        leader epoch only changes the epoch: no other broker can have written to it.
         """
         found = self._hosted.get(partition)
         if found is not None:
@@ -87,7 +88,9 @@ class CoordinatorRuntime(Generic[S]):
         self._start(partition, leader_epoch)
 
     def unload(self, partition: int, leader_epoch: int | None = None) -> None:
-        """Stop being the coordinator, unless a later epoch than `leader_epoch` made it so."""
+        """Stop coordinating a partition, unless it was loaded with a later epoch than
+        `leader_epoch`.
+        """
         found = self._hosted.get(partition)
         if found is None or (leader_epoch is not None and leader_epoch < found.leader_epoch):
             return
@@ -96,7 +99,7 @@ class CoordinatorRuntime(Generic[S]):
         _log.info("unloaded topic=%s partition=%d", self._topic, partition)
 
     def close(self) -> None:
-        """Unload everything; one line in the log for all partitions."""
+        """Unload all partitions; logs one line for all of them."""
         hosted, self._hosted = self._hosted, {}
         for found in hosted.values():
             found.close()
@@ -109,10 +112,10 @@ class CoordinatorRuntime(Generic[S]):
         decision: Callable[[S], Decision[R]],
         refuse: Callable[[ErrorCode], R],
     ) -> Reply[R]:
-        """Take a decision and return its response, or a future of it where it must wait.
+        """Run a decision and return its response, or a future of it if it must wait.
 
-        What was decided without records may still rest on those before: it waits for them. An
-        ApiError, of the decision or of the append, becomes `refuse(code)`.
+        A decision without records may depend on earlier records: its response waits until they are
+        committed. An ApiError, of the decision or of the append, becomes `refuse(code)`.
         """
         committed: asyncio.Future[None] | None
         try:
@@ -139,7 +142,7 @@ class CoordinatorRuntime(Generic[S]):
     def read(
         self, partition: int, question: Callable[[S], R], refuse: Callable[[ErrorCode], R]
     ) -> Reply[R]:
-        """Answer from what is committed: where the newest records are not yet, wait for them."""
+        """Answer from committed state: if the newest records are not committed yet, wait for them."""
         try:
             hosted = self._active(partition)
             answer = question(hosted.shard)  # type: ignore[arg-type]
@@ -156,11 +159,11 @@ class CoordinatorRuntime(Generic[S]):
             return error.code
 
     def shards(self) -> Iterator[tuple[int, S]]:
-        """Go over the active shards and their partitions."""
+        """Iterate over the active shards and their partitions."""
         return self._shards(Status.ACTIVE)
 
     def every_shard(self) -> Iterator[tuple[int, S]]:
-        """Go over the active shards and those being filled."""
+        """Iterate over the active shards and those being loaded."""
         return self._shards(Status.ACTIVE, Status.LOADING)
 
     def _shards(self, *statuses: Status) -> Iterator[tuple[int, S]]:
@@ -169,7 +172,7 @@ class CoordinatorRuntime(Generic[S]):
                 yield partition, hosted.shard  # type: ignore[misc]
 
     def is_loading(self) -> bool:
-        """Tell whether a partition is being read."""
+        """Return True if any partition is being loaded."""
         return any(hosted.status is Status.LOADING for hosted in self._hosted.values())
 
     def _active(self, partition: int) -> HostedPartition:
@@ -232,7 +235,7 @@ class CoordinatorRuntime(Generic[S]):
         hosted.close(Status.FAILED)
 
     def _lost(self, hosted: HostedPartition) -> None:
-        """Load again: what was replayed may not be in the log any more."""
+        """Reload the partition: replayed records may not be in the log any more."""
         if self._hosted.get(hosted.partition) is hosted:
             self.unload(hosted.partition)
             self._start(hosted.partition, hosted.leader_epoch)

@@ -1,7 +1,8 @@
-"""Named deadlines on the event loop; a coordinator has one `Timers` a partition.
+"""Named deadlines on the event loop; a coordinator has one `Timers` for each partition.
 
-Heartbeats move a deadline thousands of times for each time it passes, so moving one later only
-writes a number down: the loop's timer stays, and looks when it fires whether it came too early.
+Heartbeats move a deadline thousands of times for each time it expires. Moving one to a later time
+therefore only stores the new time: the loop's timer is kept, and when it fires too early it is set
+again.
 """
 
 import asyncio
@@ -20,7 +21,9 @@ class _Deadline:
 
 
 class Timers:
-    """Deadlines by key. Lives on the loop that runs when it is made; `close` ends all of them."""
+    """Deadlines by key, on the event loop that runs when the object is created; `close` cancels
+    all.
+    """
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -30,7 +33,7 @@ class Timers:
         return len(self._deadlines)
 
     def set(self, key: Hashable, delay_ms: int, action: Callable[[], None]) -> None:
-        """Run `action` once, `delay_ms` from now, in the place of what the key stood for."""
+        """Run `action` once in `delay_ms` milliseconds, replacing an earlier deadline of the key."""
         at = self._loop.time() + delay_ms / MS_PER_S
         found = self._deadlines.get(key)
         if found is not None and at >= found.fires_at:
@@ -42,17 +45,17 @@ class Timers:
         deadline.handle = self._loop.call_at(at, self._fire, key, deadline)
 
     def has(self, key: Hashable) -> bool:
-        """Tell whether the deadline is set."""
+        """Return True if the deadline is set."""
         return key in self._deadlines
 
     def cancel(self, key: Hashable) -> None:
-        """Forget the deadline; no error where there is none."""
+        """Cancel the deadline; does nothing if it is not set."""
         found = self._deadlines.pop(key, None)
         if found is not None and found.handle is not None:
             found.handle.cancel()
 
     def close(self) -> None:
-        """Forget every deadline."""
+        """Cancel every deadline."""
         for key in list(self._deadlines):
             self.cancel(key)
 

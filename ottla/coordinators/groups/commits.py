@@ -1,7 +1,7 @@
-"""OffsetCommit and OffsetFetch of one group: who may commit, what is written, what is read.
+"""OffsetCommit and OffsetFetch of one group: checks, stored records, responses.
 
-Topics have their names here; `server/handlers` turns topic ids into names and back. Follows Kafka's
-OffsetMetadataManager and ClassicGroup.validateOffsetCommit.
+Topics are identified by name here; `server/handlers` converts topic ids to names and back. Follows
+Kafka's OffsetMetadataManager and ClassicGroup.validateOffsetCommit.
 """
 
 from collections.abc import Iterable
@@ -35,14 +35,14 @@ from ottla.wire.messages.offset_fetch import (
 )
 
 NO_GENERATION = -1
-# KIP-848: from this version on a group that does not exist has an error of its own.
+# KIP-848: from this version on a group that does not exist has a separate error.
 GROUP_ERROR_VERSION = 9
 
 
 def commit(
     shard: GroupShard, request: OffsetCommitRequest, api_version: int
 ) -> Decision[OffsetCommitResponse]:
-    """Decide an OffsetCommit; ApiError where nothing of it may be stored."""
+    """Decide an OffsetCommit; raises ApiError if no offset may be stored."""
     late = _check(shard, request, api_version)
     changes: list[AnyChange] = []
     response = OffsetCommitResponse()
@@ -68,7 +68,7 @@ def commit(
 def _check(
     shard: GroupShard, request: OffsetCommitRequest, api_version: int
 ) -> ConsumerMember | None:
-    """Raise ApiError where nothing may be stored; return a member that may store only some."""
+    """Raise ApiError if no offset may be stored; return a member that may store only some."""
     consumers = shard.consumers.get(request.group_id)
     if consumers is None:
         check_commit(shard.group(request.group_id), request, api_version)
@@ -92,11 +92,11 @@ def _check_late(
 
 
 def check_commit(group: Group | None, request: OffsetCommitRequest, api_version: int) -> None:
-    """Raise ApiError unless this member, or a client outside any group, may commit."""
+    """Raise ApiError unless this member, or a client without a membership, may commit."""
     generation = request.generation_id_or_member_epoch
     if group is None:
         if generation < 0:
-            # Somebody who only wants offsets kept; the group begins with them.
+            # A client that only stores offsets; its first commit creates the group.
             return
         is_new = api_version >= GROUP_ERROR_VERSION
         raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND if is_new else ErrorCode.ILLEGAL_GENERATION)
@@ -109,7 +109,7 @@ def check_commit(group: Group | None, request: OffsetCommitRequest, api_version:
     if code is ErrorCode.NONE and generation != group.generation:
         code = ErrorCode.ILLEGAL_GENERATION
     if code is ErrorCode.NONE and group.state is GroupState.COMPLETING_REBALANCE:
-        # The member has its generation, but partitions may be moving to another member already.
+        # The member has its generation, but partitions may already be moving to another member.
         code = ErrorCode.REBALANCE_IN_PROGRESS
     if code is not ErrorCode.NONE:
         raise ApiError(code)
@@ -117,7 +117,7 @@ def check_commit(group: Group | None, request: OffsetCommitRequest, api_version:
 
 def _commit_error(shard: GroupShard, partition: OffsetCommitRequestPartition) -> ErrorCode:
     metadata = partition.committed_metadata or ""
-    # Characters, in spite of the option's name: as Kafka counts.
+    # Characters, in spite of the option's name, as in Kafka.
     if len(metadata) > shard.settings.offset_metadata_bytes_max:
         return ErrorCode.OFFSET_METADATA_TOO_LARGE
     return ErrorCode.NONE
@@ -138,7 +138,7 @@ def _committed(
 
 
 def refused_commit(request: OffsetCommitRequest, code: ErrorCode) -> OffsetCommitResponse:
-    """Return the answer that says `code` of every partition."""
+    """Return a response with `code` for every partition."""
     return OffsetCommitResponse(
         topics=[
             OffsetCommitResponseTopic(
@@ -159,9 +159,9 @@ def refused_commit(request: OffsetCommitRequest, code: ErrorCode) -> OffsetCommi
 def fetch(
     shard: GroupShard, request: OffsetFetchRequestGroup, *, require_stable: bool
 ) -> OffsetFetchResponseGroup:
-    """Answer an OffsetFetch of one group; an unknown group simply has no offsets.
+    """Decide an OffsetFetch of one group; an unknown group has no offsets.
 
-    ApiError where a member of the consumer protocol asks in an epoch that is not its own.
+    Raises ApiError if a member of the consumer protocol sends an epoch that is not its own.
     """
     group_id = request.group_id
     consumers = shard.consumers.get(group_id)

@@ -1,7 +1,7 @@
-"""Requests of members that speak the consumer protocol (KIP-848), decided for one shard.
+"""Requests of members that use the consumer protocol (KIP-848), decided for one shard.
 
-A name has one group: an empty group of either protocol gives way to the other, one with members is
-converted where the migration policy allows it.
+Each name has one group. An empty group of either protocol is replaced by one of the other; a group
+with members is converted if the migration policy allows it.
 """
 
 import logging
@@ -41,7 +41,7 @@ _LEAVING = (LEAVING_EPOCH, AWAY_EPOCH)
 def decide(
     shard: GroupShard, request: ConsumerGroupHeartbeatRequest, client: Client
 ) -> Decision[ConsumerGroupHeartbeatResponse]:
-    """Decide a heartbeat that was found valid; its errors have a sentence of their own."""
+    """Decide a valid heartbeat; each error has its own message."""
     try:
         if request.member_epoch in _LEAVING:
             return _leave(shard, request)
@@ -58,7 +58,7 @@ def decide(
 
 
 def refused(error: ApiError) -> ConsumerGroupHeartbeatResponse:
-    """Return the answer that says an error."""
+    """Return a response with the error."""
     return ConsumerGroupHeartbeatResponse(error_code=error.code, error_message=error.message)
 
 
@@ -87,14 +87,14 @@ def _existing(shard: GroupShard, group_id: str) -> ConsumerGroup:
 
 
 def not_a_consumer_group(shard: GroupShard, group_id: str) -> str:
-    """Say why there is no group of the consumer protocol by this name."""
+    """Return the error for a group id that has no group of the consumer protocol."""
     if shard.group(group_id) is None:
         return f"Group {group_id} not found."
     return f"Group {group_id} is not a consumer group."
 
 
 def _turn(shard: GroupShard, request: ConsumerGroupHeartbeatRequest) -> Turn:
-    """Return a decision about the group that the request is for, new or converted if need be."""
+    """Return a transition of the group of the request, created or converted if necessary."""
     group_id = request.group_id
     found = shard.consumers.get(group_id)
     if found is not None:
@@ -142,7 +142,7 @@ def join(
 
 
 def _replace_last(shard: GroupShard, turn: Turn, member: Member) -> None:
-    """Make a group classic whose last member of the consumer protocol came back as a classic one."""
+    """Convert a group to classic when its last consumer-protocol member rejoins as a classic one."""
     group = turn.group
     former = group.static_members[member.instance_id or ""]
     others = [item for name, item in group.members.items() if name != former]
@@ -153,7 +153,7 @@ def _replace_last(shard: GroupShard, turn: Turn, member: Member) -> None:
 
 
 def _epoch_after(turn: Turn) -> int:
-    """Return the group's epoch as the decision makes it."""
+    """Return the group's epoch after the transition."""
     epochs = (
         item.value.epoch
         for item in turn.changes
@@ -184,7 +184,7 @@ def leave(shard: GroupShard, request: LeaveGroupRequest) -> Decision[LeaveGroupR
 
 
 def describe(shard: GroupShard, group_id: str) -> DescribedGroup:
-    """Describe a group of the consumer protocol; others are not found."""
+    """Describe a group of the consumer protocol; other groups are not found."""
     group = shard.consumers.get(group_id)
     if group is None:
         return describing.not_found(group_id, not_a_consumer_group(shard, group_id))

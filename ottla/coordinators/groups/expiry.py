@@ -41,7 +41,7 @@ def expired_in_consumer_group(
     now_ms: int,
     retention_ms: int,
 ) -> list[TopicPartition]:
-    """Return the same of a group of the consumer protocol."""
+    """Return the partitions whose offsets of a consumer-protocol group have expired."""
     read = group.topics_read()
     return [
         place
@@ -59,7 +59,7 @@ def _may_expire(group: Group) -> bool:
 
 
 def _base_ms(group: Group, offset: CommittedOffset) -> int:
-    """Return the moment from which the retention time counts."""
+    """Return the time from which the retention time counts."""
     is_empty = group.protocol_type is not None and group.state is GroupState.EMPTY
     if is_empty and group.state_since_ms != NO_TIMESTAMP:
         return group.state_since_ms

@@ -1,9 +1,9 @@
-"""Groups that change their protocol, with their members (KIP-848): classic to consumer, and back.
+"""Conversion of groups with their members between the classic and the consumer protocol (KIP-848).
 
-A classic group of Kafka consumers becomes one of the consumer protocol with the first member that speaks
-it; what its members have is their target and their assignment. It becomes classic again when only
-classic members are left, and then rebalances. Follows ConsumerGroup.fromClassicGroup and
-ClassicGroup.fromConsumerGroup.
+A classic group of Kafka consumers is converted when the first member that uses the consumer
+protocol joins; the members' partitions become their target and current assignment. The group
+becomes classic again when only classic members are left, and then rebalances. Follows
+ConsumerGroup.fromClassicGroup and ClassicGroup.fromConsumerGroup.
 """
 
 from collections.abc import Iterable, Mapping
@@ -40,7 +40,9 @@ from ottla.wire.group_records import GroupMetadataValue
 
 
 def check_upgrade(group: Group, settings: ConsumerSettings) -> None:
-    """Raise GROUP_ID_NOT_FOUND, with the reason, unless a classic group with members may change."""
+    """Raise GROUP_ID_NOT_FOUND, with the reason, unless a classic group with members may be
+    converted.
+    """
     if not settings.migration_policy.allows_upgrade:
         raise _refusal(group, "online upgrade is disabled")
     if not group.is_consumer_group:
@@ -57,7 +59,7 @@ def _refusal(group: Group, reason: str) -> ApiError:
 
 
 def upgraded(group: Group, image: ClusterImage) -> tuple[ConsumerGroup, list[Change]]:
-    """Return a classic group as one of the consumer protocol, and the changes that make it so."""
+    """Return the consumer-protocol group for a classic group, and the changes that convert it."""
     epoch = max(group.generation, INITIAL_EPOCH)
     made = ConsumerGroup(group.group_id, epoch=epoch, assignment_epoch=epoch)
     protocol = group.protocol_name or group.elected_protocol()
@@ -111,7 +113,9 @@ def _creation(group: ConsumerGroup) -> list[Change]:
 
 
 def tombstones(group: ConsumerGroup, renamed: Mapping[str, str] | None = None) -> list[Change]:
-    """Return what ends a group; `renamed` says under which id a member was written just before."""
+    """Return the changes that delete a group; `renamed` maps members to the id just written for
+    them.
+    """
     group_id = group.group_id
     names = [(renamed or {}).get(name, name) for name in group.members]
     changes: list[Change] = [CurrentChange(group_id, name, None) for name in names]
@@ -160,6 +164,6 @@ def downgraded(
 
 
 def without(group: ConsumerGroup, gone: Iterable[ConsumerMember]) -> list[ConsumerMember]:
-    """Return the members that stay when some go."""
+    """Return the remaining members when some leave."""
     names = {member.member_id for member in gone}
     return [replace(item) for name, item in group.members.items() if name not in names]

@@ -1,9 +1,9 @@
 """The committed offsets of the groups of one partition of __consumer_offsets.
 
-Changed by replay only, in live operation as while loading. Offsets that a transaction brought count
-when its marker commits it; until then they are unstable (KIP-447). Of the offsets that several
-transactions commit for one partition, the one written last wins, whichever transaction ends last.
-Follows Kafka's OffsetMetadataManager.
+Only replay changes them, in live operation as in loading. Offsets of a transaction take effect when
+its marker commits it; until then they are unstable (KIP-447). If several transactions commit
+offsets for one partition, the one written last wins, whichever transaction ends last. Follows
+Kafka's OffsetMetadataManager.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,9 +17,9 @@ TopicPartition: TypeAlias = tuple[str, int]
 
 
 class CommittedOffset(NamedTuple):
-    """What a group stored for a partition; times in milliseconds.
+    """The offset that a group stored for a partition; times in milliseconds.
 
-    `expire_timestamp_ms` is set only by commits of versions 2 to 4 that asked for it.
+    `expire_timestamp_ms` is set only by commits of versions 2 to 4 that requested it.
     """
 
     offset: int
@@ -32,7 +32,7 @@ class CommittedOffset(NamedTuple):
 class _Pending(NamedTuple):
     """An offset of an open transaction; `order` grows with every transactional commit in the log.
 
-    It stands for Kafka's record offset: compaction keeps the order of records.
+    `order` replaces Kafka's record offset: compaction keeps the order of records.
     """
 
     order: int
@@ -61,13 +61,13 @@ class OffsetStore:
     def apply_open(
         self, producer_id: int, group_id: str, place: TopicPartition, offset: CommittedOffset
     ) -> None:
-        """Keep an offset until the transaction of the producer ends."""
+        """Keep an offset until the producer's transaction ends."""
         self._last_order += 1
         groups = self._open.setdefault(producer_id, {})
         groups.setdefault(group_id, {})[place] = _Pending(self._last_order, offset)
 
     def remove(self, group_id: str, place: TopicPartition) -> None:
-        """Forget an offset, and what open transactions have for it."""
+        """Remove an offset, including those in open transactions."""
         places = self._groups.get(group_id)
         if places is not None:
             places.pop(place, None)
@@ -76,9 +76,10 @@ class OffsetStore:
         self._drop_open(group_id, place)
 
     def end_transaction(self, producer_id: int, *, is_committed: bool) -> None:
-        """Store or forget the offsets of the producer's open transaction.
+        """Store or drop the offsets of the producer's open transaction.
 
-        An offset is skipped if the stored one was written later, by a transaction that ended before.
+        An offset is skipped if the stored one was written later, by a transaction that ended
+        before.
         """
         ended = self._open.pop(producer_id, {})
         if is_committed:
@@ -97,14 +98,14 @@ class OffsetStore:
             self._stored_orders[key] = pending.order
 
     def groups(self) -> list[str]:
-        """Return the groups that have offsets, those of open transactions included."""
+        """Return the groups that have offsets, including offsets of open transactions."""
         names = dict.fromkeys(self._groups)
         for groups in self._open.values():
             names.update(dict.fromkeys(groups))
         return list(names)
 
     def has_group(self, group_id: str) -> bool:
-        """Tell whether the group has offsets, stored or in an open transaction."""
+        """Return True if the group has offsets, stored or in an open transaction."""
         return group_id in self._groups or self.has_open(group_id)
 
     def of_group(self, group_id: str) -> Mapping[TopicPartition, CommittedOffset]:
@@ -112,22 +113,22 @@ class OffsetStore:
         return self._groups.get(group_id, _NOTHING)
 
     def has_open(self, group_id: str) -> bool:
-        """Tell whether an open transaction has offsets of the group."""
+        """Return True if an open transaction has offsets of the group."""
         return any(group_id in groups for groups in self._open.values())
 
     def is_unstable(self, group_id: str, place: TopicPartition) -> bool:
-        """Tell whether an open transaction may still change this offset."""
+        """Return True if an open transaction may still change this offset."""
         return any(place in groups.get(group_id, ()) for groups in self._open.values())
 
     def places(self, group_id: str) -> list[TopicPartition]:
-        """Return every partition the group has an offset of, stored or in a transaction."""
+        """Return every partition with an offset of the group, stored or in a transaction."""
         places = dict.fromkeys(self.of_group(group_id))
         for groups in self._open.values():
             places.update(dict.fromkeys(groups.get(group_id, ())))
         return list(places)
 
     def places_of_topics(self, topics: frozenset[str]) -> Iterator[tuple[str, TopicPartition]]:
-        """Go over what any group has stored for these topics."""
+        """Iterate over the stored offsets of all groups for these topics."""
         for group_id in self.groups():
             for place in self.places(group_id):
                 if place[0] in topics:

@@ -1,4 +1,4 @@
-"""Looking at groups and deleting them: DescribeGroups, ListGroups, DeleteGroups, OffsetDelete."""
+"""Describing, listing and deleting groups: DescribeGroups, ListGroups, DeleteGroups, OffsetDelete."""
 
 from collections.abc import Iterable
 
@@ -27,7 +27,7 @@ NOT_FOUND_VERSION = 6
 
 
 def describe(shard: GroupShard, group_id: str, api_version: int) -> DescribedGroup:
-    """Describe a group; subscriptions are told only of a stable one, as in Kafka."""
+    """Describe a group; subscriptions are included only for a stable one, as in Kafka."""
     group = shard.group(group_id)
     if group is None:
         is_other = shard.consumers.get(group_id) is not None
@@ -64,7 +64,7 @@ def _described(group: Group, member: Member) -> DescribedGroupMember:
 
 
 def listed(shard: GroupShard, states: Iterable[str], types: Iterable[str]) -> list[ListedGroup]:
-    """List the groups in these states and of these types; no filter lets everything through."""
+    """List the groups in these states and of these types; an empty filter matches all groups."""
     wanted_states = {state.strip().lower() for state in states}
     wanted_types = {kind.lower() for kind in types}
     found: list[ListedGroup] = []
@@ -115,11 +115,11 @@ def _deleted(group_id: str, code: ErrorCode) -> DeletableGroupResult:
 def delete_offsets(
     shard: GroupShard, request: OffsetDeleteRequest
 ) -> Decision[OffsetDeleteResponse]:
-    """Delete offsets of topics that no member reads; ApiError where the group lets nobody."""
+    """Delete offsets of topics without subscribers; ApiError if the group allows no deletion."""
     group = shard.consumers.get(request.group_id) or shard.group(request.group_id)
     if group is None:
         raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND)
-    # Only of consumers is it known what they read.
+    # Subscriptions are known only of consumers.
     if isinstance(group, Group) and not (group.is_consumer_group or _is_empty(group)):
         raise ApiError(ErrorCode.NON_EMPTY_GROUP)
     stored = set(shard.offsets.places(request.group_id))
@@ -141,7 +141,7 @@ def _is_empty(group: Group) -> bool:
 
 
 def answered_topic(topic: OffsetDeleteRequestTopic, code: ErrorCode) -> OffsetDeleteResponseTopic:
-    """Return the answer that says `code` of every partition of the topic."""
+    """Return a response with `code` for every partition of the topic."""
     return OffsetDeleteResponseTopic(
         name=topic.name,
         partitions=[

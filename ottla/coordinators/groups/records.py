@@ -1,4 +1,4 @@
-"""What groups write to __consumer_offsets and read from it, one record each."""
+"""The records that groups write to and read from __consumer_offsets."""
 
 from typing import NamedTuple, TypeAlias
 
@@ -14,19 +14,19 @@ from ottla.wire.group_records import (
 )
 from ottla.wire.records.records import Record
 
-# The only version of the value that has an expiry; commits of versions 2 to 4 may bring one.
+# The only version of the value with an expiry time; commits of versions 2 to 4 may set one.
 _EXPIRING_VERSION = 1
 
 
 class GroupMetadata(NamedTuple):
-    """A group's metadata; None where the group is gone."""
+    """The metadata of a group; None if the group is deleted."""
 
     group_id: str
     value: GroupMetadataValue | None
 
 
 class OffsetCommit(NamedTuple):
-    """An offset of a group; None where it is gone."""
+    """An offset of a group; None if it is deleted."""
 
     group_id: str
     place: TopicPartition
@@ -37,7 +37,7 @@ Change: TypeAlias = GroupMetadata | OffsetCommit
 
 
 def encode(change: Change, now_ms: int) -> Record:
-    """Return the record of a change; a tombstone where its value is None."""
+    """Return the record of a change; a tombstone if its value is None."""
     if isinstance(change, GroupMetadata):
         key = group_records.encode_key(GroupMetadataKey(group=change.group_id))
         value = None if change.value is None else group_records.encode_value(change.value)
@@ -50,7 +50,7 @@ def encode(change: Change, now_ms: int) -> Record:
 
 
 def decode(record: Record) -> Change | None:
-    """Return what a record changes; None for kinds that classic groups do not have."""
+    """Return the change in a record; None for record types that classic groups do not have."""
     if record.key is None:
         raise ProtocolError("a record of __consumer_offsets has no key")
     key = group_records.decode_key(record.key)

@@ -1,8 +1,8 @@
-"""The door to the groups that this broker coordinates: wire requests in, wire responses out.
+"""The entry point to the groups that this broker coordinates: wire requests in, responses out.
 
-A method returns its response, or a future of it where the request must wait. Errors of a group are in
-the response, never raised. Which partition of __consumer_offsets, and so which broker, coordinates a
-group is decided by its name alone.
+A method returns its response, or a future of it if the request must wait. Errors of a group are in
+the response, never raised. The name of a group determines its partition of __consumer_offsets, and
+thereby the broker that coordinates it.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
@@ -69,8 +69,8 @@ def _no_options(_: str) -> Mapping[str, int]:
 class GroupCoordinator:
     """The groups of every partition of __consumer_offsets that this broker leads.
 
-    `load` and `unload` follow the leadership of the partitions; `options` and `image` are asked
-    anew for each request. Lives on the broker's loop.
+    `load` and `unload` follow the leadership of the partitions; `options` and `image` are called
+    again for each request. Lives on the broker's loop.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class GroupCoordinator:
         )
 
     def settings(self) -> GroupSettings:
-        """Return the options in force, as groups need them."""
+        """Return the current options for groups."""
         snapshot = self._options()
         if self._settings_of[0] is not snapshot:
             self._settings_of = (snapshot, GroupSettings.from_options(snapshot))
@@ -136,17 +136,17 @@ class GroupCoordinator:
     def load(self, partition: int, leader_epoch: int) -> None:
         """Coordinate the groups of a partition that this broker leads since `leader_epoch`.
 
-        Requests are answered COORDINATOR_LOAD_IN_PROGRESS until it is read; a partition without
+        Requests fail with COORDINATOR_LOAD_IN_PROGRESS until it is loaded; a partition without
         records is ready on return.
         """
         self._runtime.load(partition, leader_epoch)
 
     def unload(self, partition: int, leader_epoch: int | None = None) -> None:
-        """Stop coordinating a partition; those who wait hear NOT_COORDINATOR."""
+        """Stop coordinating a partition; waiting requests fail with NOT_COORDINATOR."""
         self._runtime.unload(partition, leader_epoch)
 
     def topics_deleted(self, topics: Iterable[str]) -> None:
-        """Forget the offsets of topics that are gone."""
+        """Remove the offsets of deleted topics."""
         names = frozenset(topics)
         if names:
             for _, shard in self._runtime.every_shard():
@@ -154,7 +154,7 @@ class GroupCoordinator:
 
     @property
     def skipped_count(self) -> int:
-        """Records of __consumer_offsets that loads could not read and skipped."""
+        """Records of __consumer_offsets that could not be read and were skipped while loading."""
         return self._runtime.skipped_count
 
     def close(self) -> None:
@@ -164,13 +164,13 @@ class GroupCoordinator:
     # -- where a group is
 
     def partition_for(self, group_id: str) -> int:
-        """Return the partition of __consumer_offsets that holds a group."""
+        """Return the partition of __consumer_offsets for a group."""
         topic = self._image().topic(OFFSETS_TOPIC)
         count = len(topic.partitions) if topic is not None else 0
         return partition_of(group_id, count or self.settings().offsets_partitions)
 
     def coordinator_for(self, group_id: str) -> int:
-        """Return the broker that coordinates a group; -1 where none does at present."""
+        """Return the broker that coordinates a group; -1 if there is none at present."""
         topic = self._image().topic(OFFSETS_TOPIC)
         if topic is None:
             return NO_LEADER
@@ -182,7 +182,7 @@ class GroupCoordinator:
     def join_group(
         self, request: JoinGroupRequest, *, api_version: int, client_id: str, client_host: str
     ) -> Reply[JoinGroupResponse]:
-        """Join, or join again; answered when the generation has all its members."""
+        """Join or rejoin a group; the response is sent when the generation has all its members."""
 
         def refuse(code: ErrorCode) -> JoinGroupResponse:
             return JoinGroupResponse(error_code=group_error(code), member_id=request.member_id)
@@ -194,7 +194,7 @@ class GroupCoordinator:
         if not shortest <= request.session_timeout_ms <= longest:
             return refuse(ErrorCode.INVALID_SESSION_TIMEOUT)
         if request.rebalance_timeout_ms < 0:
-            # Version 0 has no timeout of its own for this.
+            # Version 0 has no separate rebalance timeout.
             request.rebalance_timeout_ms = request.session_timeout_ms
         if self._speaks_consumer(request.group_id, gives_way=not request.member_id):
             fresh_uuid = uuid_text(random_uuid(self._rng))
@@ -211,7 +211,7 @@ class GroupCoordinator:
         return self._tell(request.group_id, event, waiter, refuse, may_create=may_create)
 
     def sync_group(self, request: SyncGroupRequest) -> Reply[SyncGroupResponse]:
-        """Fetch the assignment; the leader brings everyone's."""
+        """Fetch the member's assignment; the leader sends the assignments of all members."""
 
         def refuse(code: ErrorCode) -> SyncGroupResponse:
             return SyncGroupResponse(error_code=group_error(code))
@@ -224,7 +224,7 @@ class GroupCoordinator:
         return self._tell(request.group_id, Sync(waiter, request), waiter, refuse)
 
     def heartbeat(self, request: HeartbeatRequest) -> Reply[HeartbeatResponse]:
-        """Keep a membership alive; answered at once."""
+        """Keep a membership alive; answered immediately."""
 
         def refuse(code: ErrorCode) -> HeartbeatResponse:
             if code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
@@ -240,7 +240,7 @@ class GroupCoordinator:
         return self._tell(request.group_id, Heartbeat(waiter, request), waiter, refuse)
 
     def leave_group(self, request: LeaveGroupRequest) -> Reply[LeaveGroupResponse]:
-        """Leave; the request names its members as version 3 does."""
+        """Remove members; the request names its members as version 3 does."""
 
         def refuse(code: ErrorCode) -> LeaveGroupResponse:
             if code is not ErrorCode.UNKNOWN_MEMBER_ID:
@@ -264,9 +264,10 @@ class GroupCoordinator:
         return self._tell(request.group_id, Leave(waiter, request), waiter, refuse)
 
     def _speaks_consumer(self, group_id: str, *, gives_way: bool = False) -> bool:
-        """Tell whether a group is one of the consumer protocol.
+        """Return True if a group uses the consumer protocol.
 
-        With `gives_way` one without members is not: it is deleted, so that a classic one can begin.
+        With `gives_way` a group without members does not count: it is deleted, so that a classic
+        one can be created.
         """
         shard = self._runtime.find(self.partition_for(group_id))
         group = None if isinstance(shard, ErrorCode) else shard.consumers.get(group_id)
@@ -305,7 +306,7 @@ class GroupCoordinator:
     def consumer_heartbeat(
         self, request: ConsumerGroupHeartbeatRequest, *, api_version: int, client: Client
     ) -> Reply[ConsumerGroupHeartbeatResponse]:
-        """Join, leave, or tell what one has and hear what one shall have (KIP-848)."""
+        """Join, leave, or report the owned partitions and return the assignment (KIP-848)."""
         settings = self.settings().consumer
         try:
             heartbeat.check(request, api_version, settings.assignors)
@@ -319,7 +320,7 @@ class GroupCoordinator:
         )
 
     def describe_consumer_group(self, group_id: str) -> Reply[ConsumerGroupDescribed]:
-        """Describe a group of the consumer protocol, as soon as what it is now is committed."""
+        """Describe a group of the consumer protocol when its current state is committed."""
 
         def refuse(code: ErrorCode) -> ConsumerGroupDescribed:
             return ConsumerGroupDescribed(group_id=group_id, error_code=group_error(code))
@@ -337,7 +338,7 @@ class GroupCoordinator:
     def commit_offsets(
         self, request: OffsetCommitRequest, *, api_version: int
     ) -> Reply[OffsetCommitResponse]:
-        """Store offsets; topics are given by name."""
+        """Store offsets; topics are identified by name."""
         return self._runtime.decide(
             self.partition_for(request.group_id),
             lambda shard: commits.commit(shard, request, api_version),
@@ -347,7 +348,7 @@ class GroupCoordinator:
     def commit_offsets_in_transaction(
         self, request: TxnOffsetCommitRequest
     ) -> Reply[TxnOffsetCommitResponse]:
-        """Store offsets that count when the producer's transaction is committed."""
+        """Store offsets that take effect when the producer's transaction is committed."""
         if not request.group_id:
             return transactional.refused(request, ErrorCode.INVALID_GROUP_ID)
         return self._runtime.decide(
@@ -357,13 +358,15 @@ class GroupCoordinator:
         )
 
     def end_transaction(self, partition: int, marker: Marker) -> Reply[ErrorCode]:
-        """Write a marker to a partition of __consumer_offsets: its offsets count, or are dropped."""
+        """Write a marker to a partition of __consumer_offsets: its offsets take effect or are
+        dropped.
+        """
         return self._runtime.end_transaction(partition, marker)
 
     def fetch_offsets(
         self, request: OffsetFetchRequestGroup, *, require_stable: bool
     ) -> Reply[OffsetFetchResponseGroup]:
-        """Read the offsets of one group; topics are given by name, None asks for all."""
+        """Return the offsets of one group; topics are identified by name, None means all."""
         return self._runtime.read(
             self.partition_for(request.group_id),
             lambda shard: commits.fetch(shard, request, require_stable=require_stable),
@@ -373,7 +376,7 @@ class GroupCoordinator:
         )
 
     def committed_offsets(self) -> Iterator[tuple[str, Mapping[TopicPartition, CommittedOffset]]]:
-        """Go over the offsets of every group, what is being stored included."""
+        """Iterate over the offsets of every group, including those not yet committed to the log."""
         for _, shard in self._runtime.shards():
             for group_id in shard.offsets.groups():
                 yield group_id, shard.offsets.of_group(group_id)
@@ -383,7 +386,7 @@ class GroupCoordinator:
     def describe_groups(
         self, request: DescribeGroupsRequest, *, api_version: int
     ) -> DescribeGroupsResponse:
-        """Describe groups as they are now, what is being stored included."""
+        """Describe the current state of groups, including changes not yet committed to the log."""
         groups = [self._describe(group_id, api_version) for group_id in request.groups]
         return DescribeGroupsResponse(groups=groups)
 
@@ -394,7 +397,7 @@ class GroupCoordinator:
         return queries.describe(shard, group_id, api_version)
 
     def list_groups(self, request: ListGroupsRequest) -> ListGroupsResponse:
-        """List this broker's groups; those of partitions being loaded are missing, as it says."""
+        """List this broker's groups; an error code reports if partitions are still being loaded."""
         found: list[ListedGroup] = []
         for _, shard in self._runtime.shards():
             found.extend(queries.listed(shard, request.states_filter, request.types_filter))
@@ -415,7 +418,7 @@ class GroupCoordinator:
         )
 
     def delete_offsets(self, request: OffsetDeleteRequest) -> Reply[OffsetDeleteResponse]:
-        """Delete single offsets of a group; topics and partitions are known to exist."""
+        """Delete single offsets of a group; the caller has checked that the partitions exist."""
 
         def refuse(code: ErrorCode) -> OffsetDeleteResponse:
             return OffsetDeleteResponse(error_code=group_error(code))

@@ -1,4 +1,4 @@
-"""The broker options that groups obey, read once for each snapshot of them."""
+"""The broker options for groups, read once for each snapshot of them."""
 
 from dataclasses import dataclass, field
 
@@ -12,7 +12,7 @@ _MS_PER_MINUTE = 60_000
 
 @dataclass(frozen=True, slots=True)
 class GroupSettings:
-    """Limits and times (ms) of groups; Kafka's defaults."""
+    """Limits and times (ms) of groups; the defaults are Kafka's."""
 
     machine: MachineSettings = field(default_factory=MachineSettings)
     runtime: RuntimeSettings = field(default_factory=RuntimeSettings)
@@ -26,7 +26,7 @@ class GroupSettings:
 
     @classmethod
     def from_options(cls, options: Snapshot) -> "GroupSettings":
-        """Read the options by Kafka's names."""
+        """Read the options by their Kafka names."""
         return cls(
             machine=MachineSettings(
                 initial_rebalance_delay_ms=options.integer("group.initial.rebalance.delay.ms"),

@@ -1,8 +1,8 @@
-"""The groups of one partition of __consumer_offsets, and the shell around their machines.
+"""The groups of one partition of __consumer_offsets, and the shell around their state machines.
 
-What a shard keeps is `metadata` and `offsets`; only `replay` changes them. The machines hold what the
-members know anyway, and start again from the metadata after a load: those with members soon, a slice
-of time after the other, the rest when somebody asks for them.
+The stored state of a shard is `metadata` and `offsets`; only `replay` changes them. The state
+machines contain only what the members know anyway, and are created again from the metadata after a
+load: those of groups with members soon, in slices of time, the others on their first request.
 """
 
 import asyncio
@@ -67,7 +67,7 @@ _BECOMING = "becoming classic"
 
 
 class GroupShard:
-    """One partition's groups. Lives as long as this leadership of the partition."""
+    """The groups of one partition, for as long as this broker's leadership of the partition."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class GroupShard:
     # -- replay: the only way in which what the shard keeps changes
 
     def replay(self, record: Record, producer_id: int = batch.NO_PRODUCER_ID) -> None:
-        """Apply one record, just appended or read from the log."""
+        """Apply one record, either just appended or read from the log."""
         change = records.decode(record)
         if isinstance(change, GroupMetadata):
             self._replay_metadata(change)
@@ -138,7 +138,7 @@ class GroupShard:
     # -- life
 
     def on_loaded(self) -> None:
-        """Set the groups going whose members have sessions."""
+        """Start the groups whose members have sessions."""
         self._wake_some([name for name, value in self.metadata.items() if value.members])
         self.consumers.on_loaded()
         self._schedule_expiry()
@@ -153,7 +153,9 @@ class GroupShard:
             self._host.timers.set(_WAKING, 0, partial(self._wake_some, left))
 
     def _machine(self, group_id: str) -> GroupMachine | None:
-        """Return a group's machine, made from what is stored if need be; None if there is none."""
+        """Return a group's state machine, created from the stored state if necessary; None without
+        a group.
+        """
         found = self._machines.get(group_id)
         if found is None and group_id in self.metadata:
             found = GroupMachine(group_from(group_id, self.metadata[group_id]))
@@ -162,14 +164,14 @@ class GroupShard:
         return found
 
     def on_unloaded(self) -> None:
-        """Tell everyone who waits to look for the new coordinator."""
+        """Answer all waiting requests, whose clients then look up the new coordinator."""
         machines, self._machines = list(self._machines.values()), {}
         self._inbox.clear()
         for machine in machines:
             self._answer_waiting(machine, Unloaded())
 
     def _answer_waiting(self, machine: GroupMachine, event: Converted | Unloaded) -> None:
-        """Let a machine that is not used any more answer whoever waits in it."""
+        """Answer the requests that wait in a state machine that is no longer used."""
         for effect in machine.step(event, self._clock.time_ms(), self._settings().machine):
             if isinstance(effect, Answer):
                 _answer(effect)
@@ -178,22 +180,22 @@ class GroupShard:
 
     @property
     def settings(self) -> GroupSettings:
-        """The options in force."""
+        """The current options."""
         return self._settings()
 
     @property
     def image(self) -> ClusterImage:
-        """The cluster as it is now."""
+        """The current cluster image."""
         return self._image()
 
     def now_ms(self) -> int:
-        """Return the wall-clock time."""
+        """Return the wall-clock time in milliseconds."""
         return self._clock.time_ms()
 
     def group(self, group_id: str) -> Group | None:
-        """Return a classic group; one that only stores offsets is an empty one of these.
+        """Return a classic group; a group that only stores offsets is an empty classic group.
 
-        None if there is none, or if the group is one of the consumer protocol.
+        None if there is none, or if the group uses the consumer protocol.
         """
         if self.consumers.get(group_id) is not None:
             return None
@@ -203,7 +205,7 @@ class GroupShard:
         return Group(group_id) if self.offsets.has_group(group_id) else None
 
     def groups(self) -> Iterator[Group]:
-        """Go over all classic groups."""
+        """Iterate over all classic groups."""
         names = [*self.metadata, *self._machines, *self.offsets.groups()]
         for group_id in dict.fromkeys(names):
             group = self.group(group_id)
@@ -223,7 +225,7 @@ class GroupShard:
     # -- events
 
     def feed(self, group_id: str, event: Event, *, may_create: bool = False) -> bool:
-        """Let something happen to a group; False where it does not exist and may not be made."""
+        """Pass an event to a group; False if the group does not exist and must not be created."""
         machine = self._machine(group_id)
         if machine is None:
             if not may_create:
@@ -253,7 +255,7 @@ class GroupShard:
             del self._machines[group.group_id]
 
     def _is_blank(self, machine: GroupMachine) -> bool:
-        """Tell whether nothing has come of a group, for example because its join was refused."""
+        """Return True if a group is new and still empty, for example because its join was rejected."""
         group = machine.group
         return (
             group.state is GroupState.EMPTY
@@ -307,14 +309,18 @@ class GroupShard:
     # -- groups of the consumer protocol that become classic
 
     def _downgrade(self, turn: ConsumerTurn, gone: list[ConsumerMember]) -> None:
-        """Make a group classic as these members go, and rebalance it as soon as that is stored."""
+        """Convert a group to classic when these members leave, and rebalance it once that is
+        stored.
+        """
         self.make_classic(turn, migration.without(turn.group, gone), {})
         self.rebalance_soon(turn.group.group_id, "downgraded: a member has left")
 
     def make_classic(
         self, turn: ConsumerTurn, members: list[ConsumerMember], renamed: dict[str, str]
     ) -> None:
-        """Add what makes a group the classic group of these members; see `migration`."""
+        """Add the changes that convert a group to a classic one with these members; see
+        `migration`.
+        """
         group = turn.group
         value = migration.downgraded(group, members, turn.topics.image, turn.now_ms)
         turn.changes += migration.tombstones(group, renamed)
@@ -322,7 +328,7 @@ class GroupShard:
         turn.note(f"becomes classic members={len(members)}")
 
     def rebalance_soon(self, group_id: str, reason: str) -> None:
-        """Rebalance a group once what makes it classic is appended."""
+        """Rebalance a group after the records that make it classic are appended."""
         self._host.timers.set((group_id, _BECOMING), 0, partial(self._rebalance, group_id, reason))
 
     def _rebalance(self, group_id: str, reason: str) -> None:
@@ -330,13 +336,13 @@ class GroupShard:
             self.feed(group_id, Rebalance(reason))
 
     def end_empty(self, group: ConsumerGroup) -> bool:
-        """Delete a group without members, but not its offsets; False where that failed."""
+        """Delete a group without members, but not its offsets; False if that failed."""
         return self._append_tombstones(migration.tombstones(group))
 
     # -- housekeeping
 
     def forget_topics(self, topics: frozenset[str]) -> None:
-        """Remove the offsets of topics that were deleted, after the load if it still goes on."""
+        """Remove the offsets of deleted topics, after the load if it is still running."""
         if self._host.status is Status.LOADING:
             self._gone_topics |= topics
             return
@@ -351,7 +357,7 @@ class GroupShard:
         self._host.timers.set(_EXPIRY, delay_ms, self.expire)
 
     def expire(self) -> None:
-        """Remove offsets that have expired, and empty groups without any, a slice at a time."""
+        """Remove expired offsets, and empty groups without offsets, in slices of time."""
         consumers = (group.group_id for group in self.consumers)
         self._expire_some(list(dict.fromkeys([*self.metadata, *consumers, *self.offsets.groups()])))
 
@@ -388,7 +394,7 @@ class GroupShard:
             yield from self._end_of_empty(group_id)
 
     def _end_of_empty(self, group_id: str) -> Iterator[AnyChange]:
-        """Return what ends a group without members, if it is one and has records of its own."""
+        """Return the change that deletes a group without members, if it has records of its own."""
         consumers = self.consumers.get(group_id)
         group = self.group(group_id)
         if consumers is not None and not consumers.members:
@@ -401,7 +407,7 @@ class GroupShard:
             yield GroupMetadata(group_id, None)
 
     def _append_tombstones(self, found: Sequence[AnyChange]) -> bool:
-        """Append in pieces; False where that failed, which the next round makes good."""
+        """Append tombstones in chunks; False if that failed, in which case the next pass retries."""
         for start in range(0, len(found), TOMBSTONES_MAX):
             try:
                 self._host.append(self.encode(found[start : start + TOMBSTONES_MAX]))

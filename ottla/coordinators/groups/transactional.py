@@ -1,6 +1,6 @@
-"""TxnOffsetCommit: offsets that count when the transaction they belong to is committed (KIP-447).
+"""TxnOffsetCommit: offsets that take effect when their transaction is committed (KIP-447).
 
-The member and its generation are checked where the client names them, so that a member that lost its
+The member and its generation are checked if the client sends them, so that a member that lost its
 partitions cannot commit for them. Follows OffsetMetadataManager.commitTransactionalOffset.
 """
 
@@ -25,7 +25,7 @@ from ottla.wire.messages.txn_offset_commit import (
 
 
 def commit(shard: GroupShard, request: TxnOffsetCommitRequest) -> Decision[TxnOffsetCommitResponse]:
-    """Decide a TxnOffsetCommit; ApiError where nothing of it may be stored."""
+    """Decide a TxnOffsetCommit; raises ApiError if no offset may be stored."""
     late = _check(shard, request)
     longest = shard.settings.offset_metadata_bytes_max
     now_ms = shard.now_ms()
@@ -57,7 +57,7 @@ def commit(shard: GroupShard, request: TxnOffsetCommitRequest) -> Decision[TxnOf
 
 
 def _check(shard: GroupShard, request: TxnOffsetCommitRequest) -> ConsumerMember | None:
-    """Raise ApiError where nothing may be stored; return a member that may store only some."""
+    """Raise ApiError if no offset may be stored; return a member that may store only some."""
     consumers = shard.consumers.get(request.group_id)
     if consumers is None:
         check_commit(shard.group(request.group_id), request)
@@ -80,7 +80,7 @@ def _check_late(
 
 @contextmanager
 def _as_generation() -> Iterator[None]:
-    """Say of an epoch that is behind what clients of this request understand."""
+    """Convert the error for a stale epoch to one that clients of this request understand."""
     try:
         yield
     except ApiError as error:
@@ -90,7 +90,7 @@ def _as_generation() -> Iterator[None]:
 
 
 def check_commit(group: Group | None, request: TxnOffsetCommitRequest) -> None:
-    """Raise ApiError unless the member, or a client that names none, may commit."""
+    """Raise ApiError unless the member, or a client that sends no member id, may commit."""
     generation = request.generation_id
     if group is None:
         if generation >= 0:
@@ -100,7 +100,7 @@ def check_commit(group: Group | None, request: TxnOffsetCommitRequest) -> None:
         return
     is_member = generation >= 0 or request.member_id or request.group_instance_id is not None
     if not is_member:
-        # A producer of before KIP-447, which fences by transactional id alone.
+        # A producer from before KIP-447, which is fenced by its transactional id alone.
         return
     code = group.identity_error(request.member_id, request.group_instance_id)
     if code is ErrorCode.NONE and generation != group.generation:
@@ -110,7 +110,7 @@ def check_commit(group: Group | None, request: TxnOffsetCommitRequest) -> None:
 
 
 def refused(request: TxnOffsetCommitRequest, code: ErrorCode) -> TxnOffsetCommitResponse:
-    """Return the answer that says `code` of every partition."""
+    """Return a response with `code` for every partition."""
     return TxnOffsetCommitResponse(
         topics=[
             TxnOffsetCommitResponseTopic(
