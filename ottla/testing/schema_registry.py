@@ -4,7 +4,7 @@
         serde = Serdes.avro(schema, registry=registry, subject="users-value")
         other_client = SchemaRegistryClient({"url": registry.url})
 
-Compatibility checks, deletion and modes are not implemented.
+Not done: compatibility checks, deletion, modes.
 """
 
 import json
