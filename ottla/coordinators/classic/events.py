@@ -1,7 +1,7 @@
-"""What happens to a group, and what the group wants done: the language of `machine.py`.
+"""The events and effects of a group: the interface of `machine.py`.
 
-A ticket stands for a waiting request: the machine passes it on and never looks inside. Requests and
-responses are wire messages, so nothing is said twice.
+A ticket identifies a waiting request: the state machine passes it on without reading it. Requests
+and responses are wire messages, so that their fields are not defined a second time.
 """
 
 from collections.abc import Hashable
@@ -23,16 +23,17 @@ Response = JoinGroupResponse | SyncGroupResponse | HeartbeatResponse | LeaveGrou
 class TimerKind(Enum):
     """The deadlines of a group."""
 
-    # The members that have not rejoined by then are left out; one a group.
+    # Members that have not rejoined when it expires are left out; one per group.
     JOIN = "join"
-    # The members that have not synced by then are removed; one a group.
+    # Members that have not synced when it expires are removed; one per group.
     SYNC = "sync"
-    # The member that was not heard of by then is removed; one a member, pending ones included.
+    # A member without a sign of life until it expires is removed; one per member, also pending
+    # ones.
     SESSION = "session"
 
 
 class Timer(NamedTuple):
-    """Identity of a deadline; `member_id` is empty where the group has only one of the kind."""
+    """The key of a deadline; `member_id` is empty if the group has only one of the kind."""
 
     kind: TimerKind
     member_id: str = ""
@@ -44,7 +45,7 @@ SYNC_TIMER = Timer(TimerKind.SYNC)
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """A JoinGroup request. `fresh_id` is random text for the member id, should one be needed."""
+    """A JoinGroup request; `fresh_id` is random text for a new member id if one is needed."""
 
     ticket: Ticket
     request: JoinGroupRequest
@@ -72,7 +73,7 @@ class Heartbeat:
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """A LeaveGroup request; versions 0 to 2 are brought into the form of version 3 before."""
+    """A LeaveGroup request; versions 0 to 2 are converted to version 3 before."""
 
     ticket: Ticket
     request: LeaveGroupRequest
@@ -80,30 +81,30 @@ class Leave:
 
 @dataclass(frozen=True, slots=True)
 class Touch:
-    """A sign of life of a member that came with another request (OffsetCommit)."""
+    """A sign of life of a member from another request (OffsetCommit)."""
 
     member_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class TimerFired:
-    """A deadline has passed that was set and neither moved nor cancelled."""
+    """A deadline has expired."""
 
     timer: Timer
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What `Persist` asked for is committed."""
+    """The value of a `Persist` is committed."""
 
     token: int
 
 
 @dataclass(frozen=True, slots=True)
 class StoreFailed:
-    """What `Persist` asked for was not committed; `code` is what the members are told.
+    """The value of a `Persist` was not committed; `code` is the error for the members.
 
-    Where it `is_written` it is in the log all the same, and may yet be committed.
+    If `is_written`, the value is in the log nevertheless, and may yet be committed.
     """
 
     token: int
@@ -113,7 +114,7 @@ class StoreFailed:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The group has come from the log: its members have a whole session timeout from now on."""
+    """The group was loaded from the log: its members' sessions start with their full timeout."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,12 +124,12 @@ class Unloaded:
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """The group is one of the consumer protocol from now on: who waits has to join again."""
+    """The group uses the consumer protocol from now on: waiting members have to rejoin."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rebalance:
-    """Something that only the coordinator knows calls for a rebalance."""
+    """A condition that only the coordinator knows requires a rebalance."""
 
     reason: str
 
@@ -151,7 +152,7 @@ Event = (
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Send the response of a ticket; each ticket gets exactly one."""
+    """Send the response to a ticket; each ticket gets exactly one."""
 
     ticket: Ticket
     response: Response
@@ -159,7 +160,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Persist:
-    """Append the group's metadata; tell the outcome by `Stored` or `StoreFailed` with the token."""
+    """Append the group's metadata; the caller reports `Stored` or `StoreFailed` with the token."""
 
     token: int
     value: GroupMetadataValue
@@ -175,14 +176,14 @@ class SetTimer:
 
 @dataclass(frozen=True, slots=True)
 class CancelTimer:
-    """Forget a deadline, whether or not it is set."""
+    """Cancel a deadline, whether or not it is set."""
 
     timer: Timer
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A line for the broker's log: one a decision."""
+    """A line for the broker's log, one per decision."""
 
     text: str
 

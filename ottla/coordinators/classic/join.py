@@ -1,6 +1,6 @@
-"""JoinGroup: who may come in, under which id, and whether that makes a rebalance.
+"""JoinGroup: which members may join, under which id, and whether that triggers a rebalance.
 
-Follows GroupMetadataManager.classicGroupJoin and KIP-394 (ids are handed out before the join).
+Follows GroupMetadataManager.classicGroupJoin and KIP-394 (ids are assigned before the join).
 """
 
 from ottla.base.errors import ErrorCode
@@ -16,9 +16,9 @@ from ottla.coordinators.classic.state import Group, GroupState, Member, protocol
 from ottla.coordinators.classic.transition import Turn
 from ottla.wire.messages.join_group import JoinGroupRequest
 
-# KIP-394: from this version on a new member first gets its id and joins with it.
+# KIP-394: from this version on a new member first receives its id and joins with it.
 ID_FIRST_VERSION = 4
-# KIP-800: clients cut their reasons at this length; others are cut here.
+# KIP-800: clients truncate their reasons to this length; others are truncated here.
 REASON_LENGTH_MAX = 255
 
 
@@ -43,7 +43,7 @@ def _has_room(turn: Turn, member_id: str) -> bool:
     if group.state is GroupState.EMPTY:
         return True
     if group.state is GroupState.PREPARING_REBALANCE:
-        # Counting those who wait turns the last ones away if the limit was lowered.
+        # Only waiting members count, so the last ones are rejected if the limit was lowered.
         return member_id in group.awaiting_join or len(group.awaiting_join) < max_size
     return member_id in group.members or len(group.members) < max_size
 
@@ -53,7 +53,7 @@ def _turn_away(turn: Turn, event: Join) -> None:
     if member_id:
         turn.group.remove(member_id)
         turn.end_session(member_id)
-    turn.note(f"full, turned away client={event.client_id}")
+    turn.note(f"full, join rejected client={event.client_id}")
     refuse_join(turn, event.ticket, ErrorCode.GROUP_MAX_SIZE_REACHED, "")
     complete_join_if_all_joined(turn)
 
@@ -73,7 +73,7 @@ def _join_new(turn: Turn, event: Join) -> None:
         add_member(turn, event, member_id)
         return
     if len(group.pending_members) >= turn.settings.max_size:
-        # Ids cost a client nothing, so there must be an end to them.
+        # Requesting ids costs a client nothing, so their number must be limited.
         refuse_join(turn, event.ticket, ErrorCode.GROUP_MAX_SIZE_REACHED, "")
         return
     group.pending_members.add(member_id)
@@ -82,7 +82,7 @@ def _join_new(turn: Turn, event: Join) -> None:
 
 
 def add_member(turn: Turn, event: Join, member_id: str) -> None:
-    """Take a new member in and have it wait for the rebalance that this makes."""
+    """Add a new member; its join waits for the rebalance that it triggers."""
     group, request = turn.group, event.request
     if group.state is GroupState.PREPARING_REBALANCE and group.initial_delay is not None:
         group.is_new_member_added = True
@@ -101,7 +101,7 @@ def add_member(turn: Turn, event: Join, member_id: str) -> None:
         )
     )
     turn.await_join(member_id, event.ticket)
-    # Until its join is answered a new member cannot send heartbeats.
+    # A new member cannot send heartbeats until its join is answered.
     timer = Timer(TimerKind.SESSION, member_id)
     turn.set_timer(timer, turn.settings.new_member_join_timeout_ms)
     rebalance_or_complete_join(turn, f"new member {member_id}{reason_of(request)}")
@@ -123,9 +123,9 @@ def _join_known(turn: Turn, event: Join) -> None:
 
 
 def _has_all_it_needs(group: Group, member: Member, request: JoinGroupRequest) -> bool:
-    """Tell whether a repeated join changes nothing, so that the generation need not end.
+    """Return True if a repeated join changes nothing, so that the generation can continue.
 
-    A leader that joins a stable group again wants a rebalance: the topics may have changed.
+    A leader that rejoins a stable group requests a rebalance: the topics may have changed.
     """
     is_same = member.has_protocols(protocols_of(request.protocols))
     if group.state is GroupState.COMPLETING_REBALANCE:
@@ -134,7 +134,7 @@ def _has_all_it_needs(group: Group, member: Member, request: JoinGroupRequest) -
 
 
 def update_member(turn: Turn, event: Join, member: Member) -> None:
-    """Give a member what its join says, and have it wait for the rebalance."""
+    """Update a member from its join, which then waits for the rebalance."""
     request = event.request
     turn.group.update(
         member,
@@ -146,5 +146,5 @@ def update_member(turn: Turn, event: Join, member: Member) -> None:
 
 
 def reason_of(request: JoinGroupRequest) -> str:
-    """Return the client's own reason (KIP-800) as it is added to the log line."""
+    """Return the client's reason (KIP-800) as it is added to the log line."""
     return f" ({request.reason[:REASON_LENGTH_MAX]})" if request.reason else ""

@@ -1,4 +1,4 @@
-"""LeaveGroup: members that go, or are sent away by an operator (KIP-345), several at once."""
+"""LeaveGroup: members that leave or are removed by an operator (KIP-345), several at once."""
 
 from ottla.base.errors import ErrorCode
 from ottla.coordinators.classic.events import Answer, Leave, Persist
@@ -13,7 +13,7 @@ from ottla.wire.messages.leave_group import LeaveGroupResponse, MemberIdentity, 
 
 
 def leave(turn: Turn, event: Leave) -> None:
-    """Handle a LeaveGroup request; its answer waits until an empty group is stored as such."""
+    """Handle a LeaveGroup request; its response waits until an empty group is stored."""
     before = len(turn.effects)
     members = list(turn.group.members)
     responses = [_leave_one(turn, identity) for identity in event.request.members]
@@ -21,7 +21,7 @@ def leave(turn: Turn, event: Leave) -> None:
     if gone:
         removed_members(turn, f"left: {', '.join(gone)}")
     else:
-        # Somebody may have been waiting for a pending member that now will not come.
+        # A rebalance may have been waiting for a pending member that will not join now.
         complete_join_if_all_joined(turn)
     answer = Answer(event.ticket, LeaveGroupResponse(members=responses))
     for effect in turn.effects[before:]:
@@ -44,7 +44,7 @@ def _remove(turn: Turn, identity: MemberIdentity) -> ErrorCode:
     group = turn.group
     member_id = identity.member_id
     if not member_id:
-        # An operator names the instance only.
+        # An operator sends the instance id only.
         found = group.static_members.get(identity.group_instance_id or "")
         if found is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
@@ -64,15 +64,15 @@ def _remove(turn: Turn, identity: MemberIdentity) -> ErrorCode:
 
 
 def left_stored(turn: Turn, then: AfterEmpty) -> None:
-    """Answer those who have left an empty group."""
+    """Answer the members that have left an empty group."""
     turn.effects.extend(then.answers)
 
 
 def left_failed(turn: Turn, then: AfterEmpty, code: ErrorCode) -> None:
-    """Answer with the error; the group is empty all the same.
+    """Respond with the error; the group in memory is empty nevertheless.
 
-    Should this broker fail now, the generation before comes back from the log, and its members'
-    sessions end it.
+    If this broker fails now, the previous generation is loaded from the log, and the session
+    timeouts of its members end it.
     """
     for answer in then.answers:
         turn.answer(answer.ticket, LeaveGroupResponse(error_code=code))

@@ -1,8 +1,8 @@
-"""The group machine: an event and a moment in, effects out, in the order of their performance.
+"""The state machine of a group: takes an event and a time, returns effects in order.
 
-Pure: no clock, no chance, no waiting. `step` is the only thing that changes a group. Whoever calls it
-performs every effect before the next event, feeds `Stored` or `StoreFailed` for each `Persist`, and
-`TimerFired` for each deadline that passes.
+Pure: no clock, no random numbers, no waiting. Only `step` changes a group. The caller performs
+every effect before the next event, passes `Stored` or `StoreFailed` for each `Persist`, and
+`TimerFired` for each deadline that expires.
 """
 
 from collections.abc import Callable
@@ -55,7 +55,7 @@ from ottla.wire.messages.leave_group import LeaveGroupResponse
 
 
 class GroupMachine:
-    """One group and its transitions. Made for a new group, or from a stored one."""
+    """One group and its transitions, created for a new group or from a stored one."""
 
     def __init__(self, group: Group) -> None:
         self.group = group
@@ -63,11 +63,11 @@ class GroupMachine:
 
     @property
     def is_storing(self) -> bool:
-        """Tell whether the outcome of a `Persist` is still to come."""
+        """True if the result of a `Persist` is pending."""
         return bool(self._stores.waiting)
 
     def step(self, event: Event, now_ms: int, settings: MachineSettings) -> list[Effect]:
-        """Let `event` happen at `now_ms` (wall clock, kept with the group's state)."""
+        """Process `event` at `now_ms` (wall clock, kept with the group's state)."""
         turn = Turn(self.group, now_ms, settings, self._stores)
         _STEPS[type(event)](turn, event)
         return turn.effects

@@ -1,7 +1,7 @@
-"""A rebalance from its reason to its next generation, and what ends it early.
+"""A rebalance from its start to the next generation, and its early termination.
 
     Empty, Stable, CompletingRebalance --prepare--> PreparingRebalance
-    PreparingRebalance --complete_join--> CompletingRebalance, or Empty where nobody is left
+    PreparingRebalance --complete_join--> CompletingRebalance, or Empty if no member is left
 
 Follows the classic-group part of Kafka's GroupMetadataManager.
 """
@@ -16,7 +16,7 @@ from ottla.wire.messages.sync_group import SyncGroupResponse
 
 
 def rebalance_or_complete_join(turn: Turn, reason: str) -> None:
-    """Start a rebalance where that is possible, else end the join phase if nobody is missing."""
+    """Start a rebalance if the state allows it, else end the join phase if all members have joined."""
     if turn.group.can_rebalance:
         prepare(turn, reason)
     else:
@@ -24,7 +24,7 @@ def rebalance_or_complete_join(turn: Turn, reason: str) -> None:
 
 
 def prepare(turn: Turn, reason: str) -> None:
-    """Start a rebalance: everyone has to join again."""
+    """Start a rebalance: all members have to rejoin."""
     group = turn.group
     if group.state is GroupState.COMPLETING_REBALANCE:
         drop_assignments(turn, ErrorCode.REBALANCE_IN_PROGRESS)
@@ -34,7 +34,7 @@ def prepare(turn: Turn, reason: str) -> None:
     turn.note(f"rebalance from={group.state.value} generation={group.generation} reason={reason}")
     group.transition(GroupState.PREPARING_REBALANCE, turn.now_ms)
     if is_initial:
-        # The members of a new group tend to come together.
+        # The members of a new group tend to join at the same time.
         delay_ms = turn.settings.initial_rebalance_delay_ms
         remaining_ms = max(group.rebalance_timeout_ms - delay_ms, 0)
         group.initial_delay = InitialDelay(delay_ms, remaining_ms)
@@ -46,7 +46,7 @@ def prepare(turn: Turn, reason: str) -> None:
 
 
 def complete_join_if_all_joined(turn: Turn) -> None:
-    """End the join phase if nobody is missing; the first one of a group waits for its delay."""
+    """End the join phase if all members have joined; the first one of a group waits for its delay."""
     group = turn.group
     if group.state is not GroupState.PREPARING_REBALANCE or group.initial_delay is not None:
         return
@@ -55,7 +55,7 @@ def complete_join_if_all_joined(turn: Turn) -> None:
 
 
 def join_timer_fired(turn: Turn) -> None:
-    """End the join phase with those who have joined, or wait on while new members keep coming."""
+    """End the join phase without the missing members, or continue to wait while new members join."""
     group = turn.group
     if group.state is not GroupState.PREPARING_REBALANCE:
         return
@@ -72,7 +72,7 @@ def join_timer_fired(turn: Turn) -> None:
 
 
 def complete_join(turn: Turn) -> None:
-    """Go on to the next generation with the members that have joined, and the absent static ones."""
+    """Begin the next generation with the members that have joined, and the absent static ones."""
     group = turn.group
     turn.cancel_timer(JOIN_TIMER)
     group.initial_delay = None
@@ -88,8 +88,8 @@ def complete_join(turn: Turn) -> None:
     if absent:
         turn.note(f"removed members that have not joined: {', '.join(absent)}")
     if group.members and not group.elect_joined_leader():
-        # Only absent static members are left: their sessions decide.
-        turn.note("nobody has joined, waiting on")
+        # Only absent static members are left: their session timeouts decide.
+        turn.note("no member has joined, waiting")
         turn.set_timer(JOIN_TIMER, group.rebalance_timeout_ms)
         return
     group.generation += 1
@@ -127,7 +127,7 @@ def _start_generation(turn: Turn) -> None:
 
 
 def joined(group: Group, member: Member) -> JoinGroupResponse:
-    """Return what a member of the current generation is told; the leader hears of everyone."""
+    """Return the join response for a member; the leader's contains all members."""
     is_leader = member.member_id == group.leader
     return JoinGroupResponse(
         generation_id=group.generation,
@@ -140,7 +140,7 @@ def joined(group: Group, member: Member) -> JoinGroupResponse:
 
 
 def everyone(group: Group) -> list[JoinGroupResponseMember]:
-    """Return the members and their subscriptions, as the leader needs them to assign."""
+    """Return the members and their subscriptions, which the leader needs for the assignment."""
     assert group.protocol_name is not None
     return [
         JoinGroupResponseMember(
@@ -153,7 +153,7 @@ def everyone(group: Group) -> list[JoinGroupResponseMember]:
 
 
 def synced(group: Group, member: Member) -> SyncGroupResponse:
-    """Return a member's assignment."""
+    """Return the sync response with a member's assignment."""
     return SyncGroupResponse(
         protocol_type=group.protocol_type,
         protocol_name=group.protocol_name,
@@ -162,7 +162,7 @@ def synced(group: Group, member: Member) -> SyncGroupResponse:
 
 
 def drop_assignments(turn: Turn, code: ErrorCode) -> None:
-    """Forget the generation's assignments and tell an error to everyone who waits for one."""
+    """Drop the generation's assignments and answer all members that wait for one with an error."""
     assert turn.group.state is GroupState.COMPLETING_REBALANCE
     for member in turn.group.members.values():
         member.assignment = b""
@@ -171,7 +171,7 @@ def drop_assignments(turn: Turn, code: ErrorCode) -> None:
 
 
 def drop_member(turn: Turn, member_id: str) -> None:
-    """Remove a member; what it waits for is answered so that a living client joins anew."""
+    """Remove a member; its waiting requests are answered so that a live client rejoins."""
     turn.answer_join_error(member_id, ErrorCode.UNKNOWN_MEMBER_ID, told_member_id="")
     turn.answer_sync_error(member_id, ErrorCode.UNKNOWN_MEMBER_ID)
     turn.group.remove(member_id)
@@ -179,7 +179,7 @@ def drop_member(turn: Turn, member_id: str) -> None:
 
 
 def session_timer_fired(turn: Turn, member_id: str) -> None:
-    """Remove a member that was not heard of, unless it waits for us."""
+    """Remove a member whose session timed out, unless it waits for the coordinator."""
     group = turn.group
     if member_id in group.pending_members:
         turn.note(f"pending member expired: {member_id}")
@@ -197,7 +197,7 @@ def session_timer_fired(turn: Turn, member_id: str) -> None:
 
 
 def sync_timer_fired(turn: Turn) -> None:
-    """Remove the members that have not asked for their assignment in time."""
+    """Remove the members that have not requested their assignment in time."""
     group = turn.group
     if group.state not in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE):
         return
@@ -210,7 +210,7 @@ def sync_timer_fired(turn: Turn) -> None:
 
 
 def removed_members(turn: Turn, reason: str) -> None:
-    """Go on after members have left: rebalance those who stay."""
+    """Continue after members have left: rebalance the remaining ones."""
     if turn.group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
         prepare(turn, reason)
     else:
@@ -218,5 +218,5 @@ def removed_members(turn: Turn, reason: str) -> None:
 
 
 def refuse_join(turn: Turn, ticket: Ticket, code: ErrorCode, member_id: str) -> None:
-    """Answer a join that never began to wait."""
+    """Reject a join that has not begun to wait."""
     turn.answer(ticket, JoinGroupResponse(error_code=code, member_id=member_id))

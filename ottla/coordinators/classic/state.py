@@ -1,8 +1,8 @@
-"""A group in memory: its members, its state, and the questions that every decision asks of them.
+"""A group in memory: its members, its state, and the queries that every decision needs.
 
-Only the pure functions beside this file change a group, each on behalf of `machine.py`. What a group
-must not lose is in its metadata record (`stored.py`); everything else here may vanish with the
-broker, and the members bring it again. Follows Kafka's ClassicGroup and ClassicGroupMember.
+Only the pure functions in the modules of this package change a group, each called by `machine.py`.
+The durable part of a group is its metadata record (`stored.py`). Everything else here may be lost
+with the broker; the members send it again. Follows Kafka's ClassicGroup and ClassicGroupMember.
 """
 
 from collections import Counter
@@ -29,7 +29,7 @@ class GroupState(Enum):
     DEAD = "Dead"
 
 
-# From which states a group comes into a state; there is no other way.
+# The valid previous states of each state.
 PREVIOUS_STATES: Mapping[GroupState, frozenset[GroupState]] = {
     GroupState.EMPTY: frozenset({GroupState.PREPARING_REBALANCE}),
     GroupState.PREPARING_REBALANCE: frozenset(
@@ -43,7 +43,7 @@ PREVIOUS_STATES: Mapping[GroupState, frozenset[GroupState]] = {
 
 @dataclass(slots=True, kw_only=True)
 class Member:
-    """One member. `protocols` maps the names it can work by, best first, to its subscription.
+    """One member; `protocols` maps its protocol names, in order of preference, to its subscription.
 
     `is_new` until its first join is answered: a new member cannot send heartbeats.
     """
@@ -60,11 +60,11 @@ class Member:
 
     @property
     def is_static(self) -> bool:
-        """Tell whether the member keeps its place while it is away (KIP-345)."""
+        """True if the member keeps its membership while it is away (KIP-345)."""
         return self.group_instance_id is not None
 
     def has_protocols(self, protocols: Mapping[str, bytes]) -> bool:
-        """Tell whether these are the member's protocols, in the same order."""
+        """Return True if these are the member's protocols, in the same order."""
         return list(self.protocols.items()) == list(protocols.items())
 
     def vote(self, candidates: Iterable[str]) -> str:
@@ -73,13 +73,13 @@ class Member:
 
 
 def protocols_of(protocols: Iterable[JoinGroupRequestProtocol]) -> dict[str, bytes]:
-    """Return a request's protocols by name, best first."""
+    """Return a request's protocols by name, in order of preference."""
     return {item.name: bytes(item.metadata) for item in protocols}
 
 
 @dataclass(slots=True)
 class InitialDelay:
-    """How long the first members of a group still wait for others (ms)."""
+    """The time in ms for which the first members of a group still wait for others."""
 
     delay_ms: int
     remaining_ms: int
@@ -100,13 +100,13 @@ class Group:
     members: dict[str, Member] = field(default_factory=dict)
     # Member id by group.instance.id.
     static_members: dict[str, str] = field(default_factory=dict)
-    # Ids that were handed out with MEMBER_ID_REQUIRED and have not joined yet.
+    # Ids that were returned with MEMBER_ID_REQUIRED and have not joined yet.
     pending_members: set[str] = field(default_factory=set)
-    # Members of the generation that have not asked for their assignment yet.
+    # Members of the generation that have not requested their assignment yet.
     pending_sync: set[str] = field(default_factory=set)
     awaiting_join: dict[str, Ticket] = field(default_factory=dict)
     awaiting_sync: dict[str, Ticket] = field(default_factory=dict)
-    # Topics that the members read; None where their subscriptions cannot be understood.
+    # Topics that the members read; None if their subscriptions cannot be parsed.
     subscribed_topics: frozenset[str] | None = None
     initial_delay: InitialDelay | None = None
     is_new_member_added: bool = False
@@ -114,12 +114,12 @@ class Group:
 
     @property
     def is_consumer_group(self) -> bool:
-        """Tell whether the members' blobs are those of Kafka consumers."""
+        """True if the members' metadata are those of Kafka consumers."""
         return self.protocol_type == consumer_protocol.PROTOCOL_TYPE
 
     @property
     def can_rebalance(self) -> bool:
-        """Tell whether a rebalance can start in this state."""
+        """True if a rebalance can start in this state."""
         return self.state in PREVIOUS_STATES[GroupState.PREPARING_REBALANCE]
 
     @property
@@ -129,18 +129,18 @@ class Group:
 
     @property
     def has_all_members_joined(self) -> bool:
-        """Tell whether nobody is missing in the rebalance."""
+        """True if no member is missing in the rebalance."""
         return len(self.awaiting_join) == len(self.members) and not self.pending_members
 
     def transition(self, state: GroupState, now_ms: int) -> None:
-        """Change the state, along `PREVIOUS_STATES` only."""
+        """Change the state, only along `PREVIOUS_STATES`."""
         assert self.state in PREVIOUS_STATES[state], f"{self.group_id}: {self.state} to {state}"
         self.previous_state = self.state
         self.state = state
         self.state_since_ms = now_ms
 
     def add(self, member: Member) -> None:
-        """Take a member in; the first one decides the protocol type and is the leader."""
+        """Add a member; the first one determines the protocol type and is the leader."""
         assert member.member_id not in self.members
         if member.group_instance_id is not None:
             assert member.group_instance_id not in self.static_members
@@ -151,7 +151,7 @@ class Group:
         self.pending_members.discard(member.member_id)
 
     def remove(self, member_id: str) -> Member | None:
-        """Forget a member or a pending one; whoever waits for it must have been answered."""
+        """Remove a member or a pending one; its waiting requests must have been answered."""
         assert member_id not in self.awaiting_join
         assert member_id not in self.awaiting_sync
         member = self.members.pop(member_id, None)
@@ -173,7 +173,7 @@ class Group:
         session_timeout_ms: int,
         rebalance_timeout_ms: int,
     ) -> None:
-        """Give a member the protocols and timeouts of its latest join."""
+        """Update a member with the protocols and timeouts of its latest join."""
         self._supported.subtract(member.protocols.keys())
         member.protocols = protocols
         self._supported.update(protocols.keys())
@@ -181,7 +181,7 @@ class Group:
         member.rebalance_timeout_ms = rebalance_timeout_ms
 
     def supports(self, protocol_type: str, names: Iterable[str]) -> bool:
-        """Tell whether a member of this type and these protocols can join."""
+        """Return True if a member with this protocol type and these protocols can join."""
         if self.state is GroupState.EMPTY:
             return bool(protocol_type) and any(True for _ in names)
         if protocol_type != self.protocol_type:
@@ -189,7 +189,9 @@ class Group:
         return any(self._supported[name] == len(self.members) for name in names)
 
     def elected_protocol(self) -> str:
-        """Return the protocol that all can work by and most prefer; a tie goes to the eldest."""
+        """Return the protocol that all members support and most prefer; a tie goes to the oldest
+        member's.
+        """
         assert self.members
         everyone = len(self.members)
         candidates = {name for name, count in self._supported.items() if count == everyone}
@@ -197,7 +199,7 @@ class Group:
         return max(votes, key=votes.__getitem__)
 
     def elect_joined_leader(self) -> bool:
-        """Have a leader that has joined this rebalance; False if nobody has."""
+        """Elect a leader that has joined this rebalance; False if no member has joined."""
         if self.leader is None:
             return False
         if self.leader not in self.awaiting_join:
@@ -209,7 +211,7 @@ class Group:
         return True
 
     def identity_error(self, member_id: str, group_instance_id: str | None) -> ErrorCode:
-        """Check who asks: NONE, UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID for a replaced member."""
+        """Check the identity: NONE, UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID for a replaced member."""
         if group_instance_id is not None:
             current = self.static_members.get(group_instance_id)
             if current is None:
@@ -219,13 +221,13 @@ class Group:
         return ErrorCode.NONE if member_id in self.members else ErrorCode.UNKNOWN_MEMBER_ID
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Tell whether offsets of the topic are in use; a consumer group not understood uses all."""
+        """Return True if the topic's offsets are in use; always True for unparsed subscriptions."""
         if self.subscribed_topics is None:
             return self.is_consumer_group
         return topic in self.subscribed_topics
 
     def learn_subscribed_topics(self) -> None:
-        """Read the members' subscriptions, as far as they are those of Kafka consumers."""
+        """Parse the members' subscriptions if they are those of Kafka consumers."""
         self.subscribed_topics = self._read_subscribed_topics()
 
     def _read_subscribed_topics(self) -> frozenset[str] | None:
@@ -245,7 +247,7 @@ class Group:
 
 
 def _topics_of(subscription: bytes) -> list[str] | None:
-    """Read the topics, which every version of a subscription begins with; None if it does not."""
+    """Parse the topics at the beginning of every version of a subscription; None if invalid."""
     cls = consumer_protocol.ConsumerProtocolSubscription
     try:
         return schema.decode(cls, 0, subscription, _SUBSCRIPTION_START)[0].topics

@@ -1,7 +1,7 @@
-"""Static members that come back: a new member id takes the place of the old one (KIP-345, KIP-814).
+"""Static members that rejoin: a new member id replaces the old one (KIP-345, KIP-814).
 
-In a stable group that makes no rebalance, as long as the group would still elect the same protocol;
-the member only learns its new id, once that is stored.
+In a stable group this causes no rebalance, as long as the group would still elect the same
+protocol: the member only receives its new id, once that is stored.
 """
 
 from dataclasses import replace as copy_of
@@ -19,12 +19,12 @@ from ottla.coordinators.classic.state import Group, GroupState, Member, protocol
 from ottla.coordinators.classic.stored import metadata_value
 from ottla.coordinators.classic.transition import AfterReplacement, Turn
 
-# KIP-814: from this version on a leader can be told that the assignments stand.
+# KIP-814: from this version on the response can make a leader skip the assignment.
 SKIP_ASSIGNMENT_VERSION = 9
 
 
 def replace(turn: Turn, event: Join, old_member_id: str, new_member_id: str) -> None:
-    """Give the static member `old_member_id` its new id, and rebalance only where that must be."""
+    """Replace the id of the static member `old_member_id`, and rebalance only if necessary."""
     group = turn.group
     old_leader = group.leader
     turn.note(f"static member {old_member_id} is replaced by {new_member_id}")
@@ -49,20 +49,20 @@ def replace(turn: Turn, event: Join, old_member_id: str, new_member_id: str) -> 
         else:
             prepare(turn, f"static member {new_member_id} changes the protocol")
     elif group.state is GroupState.COMPLETING_REBALANCE:
-        # The leader may be assigning to the old id at this moment.
+        # The leader may currently be computing an assignment for the old id.
         prepare(turn, f"static member {new_member_id} has come back")
     else:
         complete_join_if_all_joined(turn)
 
 
 def _fence(turn: Turn, old_member_id: str) -> None:
-    """Tell whoever still waits under the old id that it has been replaced."""
+    """Answer requests that still wait under the old id: the member has been fenced."""
     turn.answer_join_error(old_member_id, ErrorCode.FENCED_INSTANCE_ID)
     turn.answer_sync_error(old_member_id, ErrorCode.FENCED_INSTANCE_ID)
 
 
 def _put(group: Group, old_member_id: str, member: Member) -> None:
-    """Let `member` take the place of the old one, the leader's included."""
+    """Replace the old member by `member`, as leader too if the old one was the leader."""
     was_leader = group.leader == old_member_id
     was_pending_sync = old_member_id in group.pending_sync
     group.remove(old_member_id)
@@ -85,7 +85,7 @@ def _update(turn: Turn, event: Join, member: Member) -> None:
 
 
 def replacement_stored(turn: Turn, then: AfterReplacement) -> None:
-    """Answer the join of the member that has come back; a rebalance meanwhile answers it later."""
+    """Answer the join of the returned member; if a rebalance has begun, it answers the join later."""
     group = turn.group
     if group.state is not GroupState.STABLE or not _is_waiting(group, then):
         return
@@ -96,17 +96,19 @@ def replacement_stored(turn: Turn, then: AfterReplacement) -> None:
         response.skip_assignment = is_leader
         response.members = everyone(group) if is_leader else []
     else:
-        # A leader of an older version must not assign again: it is told of its own old id.
+        # A leader of an older version must not assign again: the response names its old id as the
+        # leader.
         response.leader = then.old_leader or ""
         response.members = []
     turn.answer_join(then.new_member_id, response)
 
 
 def replacement_failed(turn: Turn, then: AfterReplacement, event: StoreFailed) -> None:
-    """Undo the replacement that could not be stored.
+    """Undo a replacement that could not be stored.
 
-    One that is in the log stays, or memory would say otherwise than the log; the client joins again
-    and replaces it once more. So it does in a rebalance, which stores a record of its own.
+    A replacement that is in the log is kept, because memory must not differ from the log; the
+    client joins again and replaces it once more. It is also kept during a rebalance, which stores a
+    record of its own.
     """
     group = turn.group
     if group.state is not GroupState.STABLE or not _is_waiting(group, then):

@@ -1,7 +1,7 @@
-"""A group as its metadata record has it: what survives the broker.
+"""The metadata record of a group, which survives the broker.
 
-One record at each end of a rebalance: generation, leader, members, their subscriptions and
-assignments. Follows GroupMetadataValue, which Kafka writes in version 3 unless told otherwise.
+One record is written at each end of a rebalance: generation, leader, members, their subscriptions
+and assignments. Follows GroupMetadataValue, which Kafka writes in version 3 by default.
 """
 
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ def metadata_value(group: Group, assignments: Mapping[str, bytes]) -> GroupMetad
 
 
 def group_from(group_id: str, value: GroupMetadataValue) -> Group:
-    """Return the group that a record describes: Stable with its members, or Empty without."""
+    """Return the group in a record: Stable with its members, or Empty without members."""
     group = Group(
         group_id=group_id,
         state=GroupState.STABLE if value.members else GroupState.EMPTY,

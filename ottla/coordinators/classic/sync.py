@@ -1,4 +1,4 @@
-"""SyncGroup and Heartbeat: from the leader's assignments to a stable group, and its members' pulse."""
+"""SyncGroup and Heartbeat: from the leader's assignments to a stable group, and session renewal."""
 
 from ottla.base.errors import ErrorCode
 from ottla.coordinators.classic.events import SYNC_TIMER, Heartbeat, Sync, Touch
@@ -11,7 +11,7 @@ from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 
 def sync(turn: Turn, event: Sync) -> None:
-    """Handle a SyncGroup request: wait for the leader's assignments, or get those that stand."""
+    """Handle a SyncGroup request: wait for the leader's assignments, or return the current one."""
     group, request = turn.group, event.request
     code = _sync_error(group, request)
     if code is not ErrorCode.NONE:
@@ -32,7 +32,7 @@ def _sync_error(group: Group, request: SyncGroupRequest) -> ErrorCode:
         return code
     if request.generation_id != group.generation:
         return ErrorCode.ILLEGAL_GENERATION
-    # KIP-559; older versions leave both out.
+    # KIP-559; older versions omit both fields.
     if request.protocol_type not in (None, group.protocol_type):
         return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     if request.protocol_name not in (None, group.protocol_name):
@@ -58,7 +58,7 @@ def _store_assignments(turn: Turn, request: SyncGroupRequest) -> None:
 
 
 def assignments_stored(turn: Turn, then: AfterSync) -> None:
-    """Become stable and give every waiting member its assignment, unless a rebalance began."""
+    """Become stable and send every waiting member its assignment, unless a rebalance has begun."""
     group = turn.group
     if not _is_current(group, then):
         return
@@ -71,7 +71,7 @@ def assignments_stored(turn: Turn, then: AfterSync) -> None:
 
 
 def assignments_failed(turn: Turn, then: AfterSync, code: ErrorCode) -> None:
-    """Tell the error to everyone who waits, and start over."""
+    """Send the error to all waiting members, and rebalance again."""
     if _is_current(turn.group, then):
         drop_assignments(turn, code)
         prepare(turn, f"assignments could not be stored: {code.name}")
@@ -83,7 +83,7 @@ def _is_current(group: Group, then: AfterSync) -> bool:
 
 
 def heartbeat(turn: Turn, event: Heartbeat) -> None:
-    """Handle a Heartbeat request; it also tells the member of a rebalance."""
+    """Handle a Heartbeat request; its response also reports a rebalance to the member."""
     group, request = turn.group, event.request
     code = group.identity_error(request.member_id, request.group_instance_id)
     if code is ErrorCode.NONE and request.generation_id != group.generation:
@@ -96,7 +96,7 @@ def heartbeat(turn: Turn, event: Heartbeat) -> None:
 
 
 def touch(turn: Turn, event: Touch) -> None:
-    """Take an offset commit for a sign of life."""
+    """Renew the member's session after an offset commit."""
     member = turn.group.members.get(event.member_id)
     alive_in = (GroupState.STABLE, GroupState.PREPARING_REBALANCE)
     if member is not None and turn.group.state in alive_in:

@@ -1,4 +1,4 @@
-"""One step of a group: the group, the moment, the settings, and the effects it collects."""
+"""One step of a group: the group, the time, the settings, and the effects that it collects."""
 
 from dataclasses import dataclass, field
 
@@ -23,10 +23,10 @@ from ottla.wire.messages.sync_group import SyncGroupResponse
 
 @dataclass(frozen=True, slots=True)
 class MachineSettings:
-    """What a group needs of the broker's options; times in milliseconds.
+    """The broker options that a group requires; times in milliseconds.
 
-    A new member's join is given up after `new_member_join_timeout_ms`: the coordinator cannot
-    see that a client which waits has gone.
+    A new member's join is cancelled after `new_member_join_timeout_ms`: the coordinator cannot
+    detect that a waiting client has disconnected.
     """
 
     initial_rebalance_delay_ms: int = 0
@@ -36,7 +36,7 @@ class MachineSettings:
 
 @dataclass(frozen=True, slots=True)
 class AfterSync:
-    """The leader's assignment is being stored; then everyone is answered."""
+    """The leader's assignment is being stored; then all members are answered."""
 
     generation: int
     assignments: dict[str, bytes]
@@ -44,7 +44,9 @@ class AfterSync:
 
 @dataclass(frozen=True, slots=True)
 class AfterReplacement:
-    """A static member's new id is being stored; then its join is answered, or undone."""
+    """A static member's new id is being stored; then its join is answered, or the replacement is
+    undone.
+    """
 
     ticket: Ticket
     new_member_id: str
@@ -55,7 +57,7 @@ class AfterReplacement:
 
 @dataclass(frozen=True, slots=True)
 class AfterEmpty:
-    """The empty generation is being stored; then those who left are answered."""
+    """The empty generation is being stored; then the members that left are answered."""
 
     answers: tuple[Answer, ...] = ()
 
@@ -65,7 +67,7 @@ Store = AfterSync | AfterReplacement | AfterEmpty
 
 @dataclass(slots=True)
 class Stores:
-    """What has been given to be stored and is not yet decided, by token."""
+    """The pending `Persist` effects, by token."""
 
     waiting: dict[int, Store] = field(default_factory=dict)
     next_token: int = 1
@@ -90,7 +92,7 @@ class Turn:
         self.effects.append(Answer(ticket, response))
 
     def persist(self, value: GroupMetadataValue, then: Store) -> int:
-        """Store the group's metadata and remember what follows; return the token."""
+        """Store the group's metadata, remember the continuation, and return the token."""
         token = self.stores.next_token
         self.stores.next_token += 1
         self.stores.waiting[token] = then
@@ -102,36 +104,40 @@ class Turn:
         self.effects.append(SetTimer(timer, delay_ms))
 
     def cancel_timer(self, timer: Timer) -> None:
-        """Forget a deadline."""
+        """Cancel a deadline."""
         self.effects.append(CancelTimer(timer))
 
     def restart_session(self, member: Member) -> None:
-        """Give a member a whole session timeout from now on."""
+        """Restart a member's session with its full timeout."""
         self.set_timer(Timer(TimerKind.SESSION, member.member_id), member.session_timeout_ms)
 
     def end_session(self, member_id: str) -> None:
-        """Expect nothing of a member any more."""
+        """End a member's session."""
         self.cancel_timer(Timer(TimerKind.SESSION, member_id))
 
     def await_join(self, member_id: str, ticket: Ticket) -> None:
-        """Have a join wait for the rebalance; one that it supersedes is told to join again."""
+        """Make a join wait for the rebalance; a join that it replaces is answered with an error to
+        retry.
+        """
         self.answer_join_error(member_id, ErrorCode.REBALANCE_IN_PROGRESS)
         self.group.awaiting_join[member_id] = ticket
 
     def await_sync(self, member_id: str, ticket: Ticket) -> None:
-        """Have a sync wait for the leader; one that it supersedes is told to join again."""
+        """Make a sync wait for the leader; a sync that it replaces is answered with an error to
+        rejoin.
+        """
         self.answer_sync_error(member_id, ErrorCode.REBALANCE_IN_PROGRESS)
         self.group.awaiting_sync[member_id] = ticket
 
     def answer_join(self, member_id: str, response: JoinGroupResponse) -> bool:
-        """Answer a member's join if it waits for one."""
+        """Answer a member's waiting join, if there is one."""
         ticket = self.group.awaiting_join.pop(member_id, None)
         if ticket is not None:
             self.answer(ticket, response)
         return ticket is not None
 
     def answer_sync(self, member_id: str, response: SyncGroupResponse) -> bool:
-        """Answer a member's sync if it waits for one."""
+        """Answer a member's waiting sync, if there is one."""
         ticket = self.group.awaiting_sync.pop(member_id, None)
         if ticket is not None:
             self.answer(ticket, response)
@@ -140,7 +146,7 @@ class Turn:
     def answer_join_error(
         self, member_id: str, code: ErrorCode, *, told_member_id: str | None = None
     ) -> None:
-        """Answer a waiting join with an error; the member is told its own id unless another."""
+        """Answer a waiting join with an error; `told_member_id` defaults to the member's own id."""
         told = member_id if told_member_id is None else told_member_id
         self.answer_join(member_id, JoinGroupResponse(error_code=code, member_id=told))
 

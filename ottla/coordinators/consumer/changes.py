@@ -1,7 +1,7 @@
-"""What a group writes to __consumer_offsets and reads from it, one record each.
+"""The records that a group writes to and reads from __consumer_offsets.
 
-A change is said in the group's own values; here it becomes Kafka's record and comes back from it. None
-in the place of a value is a tombstone. Follows GroupCoordinatorRecordHelpers.
+A change consists of the group's own values; this module converts it to Kafka's record and back. A
+value of None is a tombstone. Follows GroupCoordinatorRecordHelpers.
 """
 
 from collections.abc import Mapping
@@ -29,28 +29,28 @@ class GroupEpoch(NamedTuple):
 
 
 class TargetEpoch(NamedTuple):
-    """For which group epoch the target was made, and when (ms since 1970)."""
+    """The group epoch for which the target was computed, and the time (ms since 1970)."""
 
     epoch: int
     timestamp_ms: int
 
 
 class GroupChange(NamedTuple):
-    """The group has another epoch, or is gone."""
+    """The group has a new epoch, or is deleted."""
 
     group_id: str
     value: GroupEpoch | None
 
 
 class PartitionMetadataChange(NamedTuple):
-    """The record that brokers before 4.1 kept of a group's topics is there, or is gone."""
+    """The record that brokers before 4.1 kept of a group's topics is stored, or deleted."""
 
     group_id: str
     is_there: bool
 
 
 class MemberChange(NamedTuple):
-    """A member's subscription is another one, or the member is gone."""
+    """A member's subscription has changed, or the member is deleted."""
 
     group_id: str
     member_id: str
@@ -58,14 +58,14 @@ class MemberChange(NamedTuple):
 
 
 class TargetEpochChange(NamedTuple):
-    """The target was made anew, or the group has none."""
+    """The target was computed, or is deleted."""
 
     group_id: str
     value: TargetEpoch | None
 
 
 class TargetChange(NamedTuple):
-    """A member shall have other partitions than before."""
+    """A member's target has changed."""
 
     group_id: str
     member_id: str
@@ -73,7 +73,7 @@ class TargetChange(NamedTuple):
 
 
 class CurrentChange(NamedTuple):
-    """A member has another epoch, state or other partitions."""
+    """A member has a new epoch, state or assignment."""
 
     group_id: str
     member_id: str
@@ -81,7 +81,7 @@ class CurrentChange(NamedTuple):
 
 
 class RegexChange(NamedTuple):
-    """A regular expression stands for other topics, or nobody uses it."""
+    """A regular expression matches other topics, or is no longer used."""
 
     group_id: str
     regex: str
@@ -199,7 +199,7 @@ def _topics(assignment: CurrentAssignment) -> list[stored.CurrentTopicPartitions
 
 
 def decode(record: Record) -> Change | None:
-    """Return what a record changes; None for kinds that these groups do not have."""
+    """Return the change in a record; None for record types that these groups do not have."""
     if record.key is None:
         raise ProtocolError("a record of __consumer_offsets has no key")
     key = stored.decode_key(record.key)
@@ -289,7 +289,7 @@ def _assignment(
 ) -> Mapping[bytes, Mapping[int, int]]:
     found = {}
     for topic in topics:
-        # Brokers before 4.3 do not say it; then no older epoch may commit.
+        # Brokers before 4.3 do not store it; then no older epoch may commit.
         epochs = topic.assignment_epochs
         if epochs is None or len(epochs) != len(topic.partitions):
             epochs = [member_epoch] * len(topic.partitions)

@@ -1,8 +1,8 @@
 """The consumer-protocol groups of one partition of __consumer_offsets, and the shell around them.
 
-`replay` is the only way in which groups change. A decision is taken by the pure modules beside this
-one; here its deadlines are set, its lines logged, and its changes made records. What a passed deadline
-or a finished lookup decides is appended here, without anybody who waits for it.
+Only `replay` changes groups. The pure modules of this package decide; this module sets the
+deadlines of a decision, logs its lines and converts its changes to records. Decisions after an
+expired deadline or a finished lookup are appended here without a waiting request.
 """
 
 import logging
@@ -43,19 +43,19 @@ _REASONS: Mapping[Deadline, str] = {
 }
 
 Downgrade = Callable[[Turn, list[Member]], None]
-# Does work, perhaps in another thread, and hands what comes out to who is to have it, on the loop.
+# Runs work, perhaps in another thread, and passes the result to a callback on the event loop.
 Background = Callable[[Callable[[], Assignments], Callable[[Assignments], None]], None]
 
 
 def at_once(work: Callable[[], Assignments], then: Callable[[Assignments], None]) -> None:
-    """Do work here and now."""
+    """Run the work immediately in this thread."""
     then(work())
 
 
 class ConsumerGroups:
-    """Groups by id. Lives as long as its shard; `settings` is asked anew for each group.
+    """Groups by id, for as long as their shard; `settings` is called again for each group.
 
-    `downgrade` makes a group classic as the members given to it go; see `groups/migration.py`.
+    `downgrade` makes a group classic when the given members leave; see `groups/migration.py`.
     `background` runs the assignors of large groups.
     """
 
@@ -78,7 +78,7 @@ class ConsumerGroups:
         self._background = background
         self._is_loaded = False
         self._seen: Topics | None = None
-        # The image and the epoch at which a group's topics were looked at last.
+        # The image and the epoch of the latest check of a group's topics.
         self._checked: dict[str, tuple[ClusterImage, int]] = {}
         self._lookups: set[str] = set()
         # The groups whose targets are being computed.
@@ -90,11 +90,11 @@ class ConsumerGroups:
         return iter(list(self._groups.values()))
 
     def get(self, group_id: str) -> ConsumerGroup | None:
-        """Return a group; None where there is none of this protocol."""
+        """Return a group; None if this protocol has no such group."""
         return self._groups.get(group_id)
 
     def replay(self, change: Change) -> None:
-        """Apply one change, just appended or read from the log."""
+        """Apply one change, either just appended or read from the log."""
         replay.apply(self._groups, change)
         if self._is_loaded and isinstance(change, MemberChange) and change.member is None:
             # Not before: a member whose removal could not be stored has its deadlines yet.
@@ -104,7 +104,7 @@ class ConsumerGroups:
             self._checked.pop(change.group_id, None)
 
     def on_loaded(self) -> None:
-        """Give every member a whole session from now on."""
+        """Start the sessions of all members with their full timeout."""
         self._is_loaded = True
         members = [(group.group_id, member) for group in self for member in group.members.values()]
         self._start_some(members)
@@ -126,7 +126,7 @@ class ConsumerGroups:
     # -- decisions
 
     def turn(self, group: ConsumerGroup) -> Turn:
-        """Return a decision that is to be taken about a group, which may be a new one."""
+        """Return a transition of a group, which may be a new one."""
         topics = self._topics()
         group_id = group.group_id
         image, epoch = self._checked.get(group_id, (None, 0))
@@ -134,11 +134,11 @@ class ConsumerGroups:
         return Turn(group, topics, self._settings(group_id), self._clock.time_ms(), is_due)
 
     def is_looking_up(self, group_id: str) -> bool:
-        """Tell whether the group's regular expressions are being looked up."""
+        """Return True if a lookup of the group's regular expressions is running."""
         return group_id in self._lookups
 
     def records(self, turn: Turn) -> list[Record]:
-        """Set the deadlines of a decision, log it, and return the records of its changes."""
+        """Set the deadlines of a transition, log it, and return the records of its changes."""
         group_id = turn.group.group_id
         for timer in turn.timers:
             if isinstance(timer, CancelTimer):
@@ -161,7 +161,7 @@ class ConsumerGroups:
         return [*turn.before, *made, *turn.after]
 
     def _topics(self) -> Topics:
-        """Return the topics; their version grows only where there are new ones."""
+        """Return the topics; their version increases only if there are new topics."""
         image, seen = self._image(), self._seen
         if seen is None:
             self._seen = Topics(image, self._clock.time_ms())
@@ -198,7 +198,7 @@ class ConsumerGroups:
             self._set_timer(group_id, timer._replace(delay_ms=_RETRY_MS))
 
     def fence(self, turn: Turn, members: list[Member]) -> None:
-        """Remove members from a group, which becomes classic where only classic ones are left."""
+        """Remove members from a group, which becomes classic if only classic members are left."""
         if fencing.becomes_classic(turn, members):
             self._downgrade(turn, members)
         else:
@@ -231,7 +231,9 @@ class ConsumerGroups:
         self._background(job.run, partial(self._assigned, group_id, job))
 
     def _assigned(self, group_id: str, job: target.Job, computed: Assignments) -> None:
-        """Write a target, be it of an epoch that is no longer the group's: the next one follows."""
+        """Write a target, even one of an epoch before the group's current one: the next one
+        follows.
+        """
         self._assigning.discard(group_id)
         group = self._groups.get(group_id)
         if group is None or self._host.status is not Status.ACTIVE:
@@ -266,12 +268,12 @@ class ConsumerGroups:
 
 
 class _Waking:
-    """Key of the timer that starts sessions, a slice at a time."""
+    """The key of the timer that starts sessions in slices."""
 
 
 class _Assigning:
-    """Key of the timers that begin to compute a target, with the group."""
+    """The key of the timer that begins to compute a group's target."""
 
 
 class _LookingUp:
-    """Key of the timers that go on with a lookup, with the group."""
+    """The key of the timer that continues a group's lookup."""

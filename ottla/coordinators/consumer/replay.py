@@ -1,7 +1,8 @@
-"""The only way in which groups change: apply what was appended, or is read from the log.
+"""Applies changes to groups after they were appended, or read from the log; nothing else changes
+groups.
 
-Tombstones of groups and members that are not there change nothing: compaction may have taken what they
-end. Follows the replay methods of Kafka's GroupMetadataManager.
+Tombstones of groups and members that do not exist change nothing: compaction may have removed the
+records that they delete. Follows the replay methods of Kafka's GroupMetadataManager.
 """
 
 from dataclasses import replace
@@ -101,7 +102,7 @@ def _apply_current(group: ConsumerGroup, change: CurrentChange) -> None:
 
 
 def _with_current_of(member: Member, other: Member) -> Member:
-    """Return the member with epochs, state and partitions of the other."""
+    """Return the member with the epochs, state and partitions of the other."""
     return replace(
         member,
         epoch=other.epoch,

@@ -1,4 +1,4 @@
-"""The options that groups of the consumer protocol obey, the broker's and those of a single group.
+"""The options for groups of the consumer protocol, the broker's and those of a single group.
 
 Follows Kafka's GroupCoordinatorConfig and GroupConfig.
 """
@@ -13,7 +13,7 @@ PROTOCOL = "consumer"
 
 
 class MigrationPolicy(Enum):
-    """Which way a living group may change its protocol."""
+    """The directions in which a group with members may change its protocol."""
 
     BIDIRECTIONAL = "bidirectional"
     UPGRADE = "upgrade"
@@ -22,21 +22,21 @@ class MigrationPolicy(Enum):
 
     @property
     def allows_upgrade(self) -> bool:
-        """Tell whether a classic group with members may become one of the consumer protocol."""
+        """True if a classic group with members may be converted to the consumer protocol."""
         return self in (MigrationPolicy.BIDIRECTIONAL, MigrationPolicy.UPGRADE)
 
     @property
     def allows_downgrade(self) -> bool:
-        """Tell whether a group becomes classic when only classic members are left."""
+        """True if a group becomes classic when only classic members are left."""
         return self in (MigrationPolicy.BIDIRECTIONAL, MigrationPolicy.DOWNGRADE)
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerSettings:
-    """Limits and times (ms) of groups; Kafka's defaults, but that it assigns at most once a second.
+    """Limits and times (ms) of groups; Kafka's defaults, except at most one assignment per second.
 
-    The first of `assignors` serves groups that ask for none. `is_enabled` is whether
-    group.coordinator.rebalance.protocols names the consumer protocol.
+    The first of `assignors` is the default for groups that request none. `is_enabled` is True if
+    group.coordinator.rebalance.protocols contains the consumer protocol.
     """
 
     is_enabled: bool = True
@@ -51,7 +51,7 @@ class ConsumerSettings:
 
     @classmethod
     def from_options(cls, options: Snapshot) -> "ConsumerSettings":
-        """Read the broker's options by Kafka's names."""
+        """Read the broker's options by their Kafka names."""
         return cls(
             is_enabled=PROTOCOL in options.strings("group.coordinator.rebalance.protocols"),
             session_timeout_ms=options.integer("group.consumer.session.timeout.ms"),
@@ -67,7 +67,7 @@ class ConsumerSettings:
         )
 
     def of_group(self, own: Mapping[str, int]) -> "ConsumerSettings":
-        """Return the settings of one group; `own` has its dynamic options by their names."""
+        """Return the settings of one group; `own` contains its dynamic options by name."""
         if not own:
             return self
         return replace(

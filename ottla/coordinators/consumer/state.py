@@ -1,6 +1,6 @@
-"""A group of the consumer protocol in memory: its epochs, its members, what they have and shall have.
+"""A group of the consumer protocol in memory: epochs, members, current and target assignments.
 
-Only `replay.py` changes a group; members are values, replaced and never changed. Follows Kafka's
+Only `replay.py` changes a group; members are immutable values that are replaced. Follows Kafka's
 ConsumerGroup, ModernGroup and ConsumerGroupMember.
 """
 
@@ -10,16 +10,16 @@ from dataclasses import dataclass, field, replace
 from enum import Enum, IntEnum
 from typing import NamedTuple, TypeAlias
 
-# Partitions by topic id, and for each the epoch with which its owner got it.
+# Partitions by topic id, each with the epoch in which its owner was assigned it.
 CurrentAssignment: TypeAlias = Mapping[bytes, Mapping[int, int]]
 TargetAssignment: TypeAlias = Mapping[bytes, frozenset[int]]
 TopicPartition: TypeAlias = tuple[bytes, int]
 
 JOINING_EPOCH = 0
 LEAVING_EPOCH = -1
-# A static member that means to come back.
+# A static member that intends to return.
 AWAY_EPOCH = -2
-# What a new group begins with; its first member makes it 2.
+# The epoch of a new group; its first member makes it 2.
 INITIAL_EPOCH = 1
 NO_EPOCH = -1
 
@@ -35,12 +35,12 @@ class GroupState(Enum):
 
 
 class MemberState(IntEnum):
-    """Where a member is on its way to its target, by the numbers of the record."""
+    """The states of a member on the way to its target, by the numbers of the record."""
 
     STABLE = 0
-    # It has not confirmed yet that it gave up what it must.
+    # It has not confirmed yet that it revoked partitions.
     UNREVOKED_PARTITIONS = 1
-    # It waits for partitions that others still have.
+    # It waits for partitions that other members still own.
     UNRELEASED_PARTITIONS = 2
     # A state of a later version of Kafka.
     UNKNOWN = 127
@@ -48,14 +48,14 @@ class MemberState(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ClassicMembership:
-    """What a member has that speaks the classic protocol: protocols by name, timeout in ms."""
+    """The protocols by name and the timeout in ms of a member that uses the classic protocol."""
 
     session_timeout_ms: int
     protocols: tuple[tuple[str, bytes], ...]
 
 
 class ResolvedRegex(NamedTuple):
-    """The topics that a regular expression matched, and when that was looked up (ms)."""
+    """The topics that a regular expression matched, and the time of the lookup (ms)."""
 
     topics: frozenset[str]
     version: int
@@ -64,7 +64,7 @@ class ResolvedRegex(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """One member. `subscribed_regex` is empty, or null, where it has none."""
+    """One member; `subscribed_regex` is empty or null if it has none."""
 
     member_id: str
     instance_id: str | None = None
@@ -84,19 +84,21 @@ class Member:
 
     @property
     def is_classic(self) -> bool:
-        """Tell whether the member speaks the classic protocol."""
+        """True if the member uses the classic protocol."""
         return self.classic is not None
 
     def is_reconciled_to(self, epoch: int) -> bool:
-        """Tell whether the member has all that the target of this epoch gives it."""
+        """Return True if the member has all partitions of the target of this epoch."""
         return self.state is MemberState.STABLE and self.epoch == epoch
 
     def at_epoch(self, epoch: int) -> "Member":
-        """Return the member in another epoch; the one before is remembered."""
+        """Return the member in another epoch, with its current one as the previous epoch."""
         return replace(self, epoch=epoch, previous_epoch=self.epoch)
 
     def assignment_epoch(self, place: TopicPartition) -> int | None:
-        """Return with which epoch the member got a partition; None where it does not have it."""
+        """Return the epoch in which the member was assigned a partition; None if it does not own
+        it.
+        """
         topic_id, partition = place
         for assignment in (self.assigned, self.pending_revocation):
             epoch = assignment.get(topic_id, {}).get(partition)
@@ -106,7 +108,7 @@ class Member:
 
 
 def places_of(member: Member) -> list[TopicPartition]:
-    """Return every partition that nobody else may have while the member is in this state."""
+    """Return every partition that other members must not own while the member is in this state."""
     return [
         (topic_id, partition)
         for assignment in (member.assigned, member.pending_revocation)
@@ -116,7 +118,7 @@ def places_of(member: Member) -> list[TopicPartition]:
 
 
 def _count(member: Member, topics: Counter[str], regexes: Counter[str], by: int) -> None:
-    """Count a member's subscription in or out; what nobody reads any more is forgotten."""
+    """Add or subtract a member's subscription; topics and expressions without readers are removed."""
     regex = [member.subscribed_regex] if member.subscribed_regex else ()
     for uses, names in ((topics, member.subscribed_topics), (regexes, regex)):
         for name in names:
@@ -126,7 +128,7 @@ def _count(member: Member, topics: Counter[str], regexes: Counter[str], by: int)
 
 
 class Subscriptions(NamedTuple):
-    """What a group reads: how many members name each topic, and how many use each expression."""
+    """A group's subscriptions: the number of members by topic name, and by regular expression."""
 
     topics: Counter[str]
     regexes: Counter[str]
@@ -134,7 +136,7 @@ class Subscriptions(NamedTuple):
 
 @dataclass(slots=True)
 class ConsumerGroup:
-    """A group. `assignment_epoch` is that of the group epoch for which the target was made."""
+    """A group; `assignment_epoch` is the group epoch for which the target was computed."""
 
     group_id: str
     epoch: int = INITIAL_EPOCH
@@ -146,17 +148,17 @@ class ConsumerGroup:
     regexes: dict[str, ResolvedRegex] = field(default_factory=dict)
     # Member id by group.instance.id.
     static_members: dict[str, str] = field(default_factory=dict)
-    # Who has a partition, or has not given it back yet.
+    # The members that own each partition, or have not revoked it yet.
     owners: dict[TopicPartition, str] = field(default_factory=dict)
-    # How many members name a topic, and use an expression.
+    # The number of members that subscribe to a topic, and to an expression.
     topic_uses: Counter[str] = field(default_factory=Counter)
     regex_uses: Counter[str] = field(default_factory=Counter)
-    # From before KIP-1101; goes with the next change of what the group reads.
+    # From before KIP-1101; removed with the next change of the subscriptions.
     has_partition_metadata: bool = False
 
     @property
     def state(self) -> GroupState:
-        """The group's state, which follows from its epochs and members."""
+        """The group's state, derived from its epochs and members."""
         if not self.members:
             return GroupState.EMPTY
         if self.epoch > self.assignment_epoch:
@@ -166,16 +168,16 @@ class ConsumerGroup:
         return GroupState.RECONCILING
 
     def static_member(self, instance_id: str | None) -> Member | None:
-        """Return who has an instance id; None where nobody has."""
+        """Return the member with an instance id; None if there is none."""
         member_id = None if instance_id is None else self.static_members.get(instance_id)
         return None if member_id is None else self.members.get(member_id)
 
     def target_of(self, member_id: str) -> TargetAssignment:
-        """Return what a member shall have."""
+        """Return a member's target."""
         return self.targets.get(member_id, {})
 
     def put(self, member: Member) -> None:
-        """Take a member in, or put it in the place of what it was."""
+        """Add a member, or replace its previous state."""
         self._forget(member.member_id)
         self.members[member.member_id] = member
         if member.instance_id is not None:
@@ -184,7 +186,7 @@ class ConsumerGroup:
         _count(member, self.topic_uses, self.regex_uses, 1)
 
     def remove(self, member_id: str) -> None:
-        """Forget a member; no error where there is none."""
+        """Remove a member; does nothing if it does not exist."""
         self._forget(member_id)
         self.members.pop(member_id, None)
 
@@ -200,7 +202,7 @@ class ConsumerGroup:
         _count(old, self.topic_uses, self.regex_uses, -1)
 
     def members_with(self, member: Member | None) -> list[Member]:
-        """Return the members as they are with one that was changed, or that replaces a static one."""
+        """Return the members with a changed one, or one that replaces a static member."""
         found = dict(self.members)
         if member is not None:
             replaced = self.static_members.get(member.instance_id or "")
@@ -210,7 +212,7 @@ class ConsumerGroup:
         return list(found.values())
 
     def subscriptions(self, members: Iterable[Member] | None = None) -> Subscriptions:
-        """Return how much is read by these members, by the group's own unless any are given."""
+        """Return the subscriptions of these members, by default of the group's own."""
         if members is None:
             return Subscriptions(self.topic_uses, self.regex_uses)
         found = Subscriptions(Counter(), Counter())
@@ -219,7 +221,7 @@ class ConsumerGroup:
         return found
 
     def topics_read(self, subscriptions: Subscriptions | None = None) -> set[str]:
-        """Return the names of all topics that members read, also those that do not exist."""
+        """Return the names of all topics that members read, including those that do not exist."""
         found = self.subscriptions() if subscriptions is None else subscriptions
         names = set(found.topics)
         for regex in found.regexes:
@@ -229,7 +231,7 @@ class ConsumerGroup:
         return names
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Tell whether a member reads the topic."""
+        """Return True if a member reads the topic."""
         return topic in self.topics_read()
 
     def topics_of(self, member: Member) -> set[str]:
@@ -238,22 +240,22 @@ class ConsumerGroup:
         return set(member.subscribed_topics) | (resolved.topics if resolved else frozenset())
 
     def preferred_assignor(self, members: list[Member] | None = None) -> str | None:
-        """Return the assignor that most members ask for; None where nobody asks for one."""
+        """Return the assignor that most members request; None if no member requests one."""
         asked: Counter[str] = Counter(
             item.server_assignor
             for item in (self.members.values() if members is None else members)
             if item.server_assignor is not None
         )
-        # Where as many ask for one as for the other: uniform rather than range.
+        # If two are requested equally often, uniform is preferred to range.
         return max(asked, key=lambda name: (asked[name], name)) if asked else None
 
     @property
     def classic_member_count(self) -> int:
-        """How many members speak the classic protocol."""
+        """The number of members that use the classic protocol."""
         return sum(item.is_classic for item in self.members.values())
 
     def supports_classic(self, names: list[str]) -> bool:
-        """Tell whether a protocol of these is one that every classic member can work by."""
+        """Return True if every classic member supports one of these protocols."""
         if not self.members:
             return bool(names)
         known: Counter[str] = Counter(

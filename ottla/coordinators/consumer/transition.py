@@ -1,4 +1,4 @@
-"""One decision about a group: what it looks at, and the changes and deadlines it collects."""
+"""One decision about a group: its inputs, and the changes and deadlines that it collects."""
 
 from dataclasses import dataclass, field
 from enum import Enum
@@ -12,21 +12,21 @@ from ottla.wire.records.records import Record
 
 
 class Deadline(Enum):
-    """What a member is given time for."""
+    """The deadlines of a member."""
 
-    # To be heard of again.
+    # For the next heartbeat.
     SESSION = "session"
-    # To give back its partitions.
+    # For revoking its partitions.
     REBALANCE = "rebalance"
-    # Classic members: to join again, and to ask for the assignment after that.
+    # Classic members: for rejoining, and for the sync after that.
     JOIN = "join"
     SYNC = "sync"
 
 
 class SetTimer(NamedTuple):
-    """Start or move a deadline of a member, or leave it where it is set and `is_kept`.
+    """Start or move a deadline of a member; with `is_kept` a deadline that is set is not moved.
 
-    The rebalance deadline is of no consequence once the member has left `epoch`.
+    The rebalance deadline has no effect after the member has left `epoch`.
     """
 
     deadline: Deadline
@@ -37,21 +37,21 @@ class SetTimer(NamedTuple):
 
 
 class CancelTimer(NamedTuple):
-    """Forget a deadline, whether or not it is set."""
+    """Cancel a deadline, whether or not it is set."""
 
     deadline: Deadline
     member_id: str
 
 
 class Client(NamedTuple):
-    """Who sends a request: the name it gives itself, and its address as Java prints it."""
+    """The client of a request: its client id, and its address in Java's format."""
 
     client_id: str
     client_host: str
 
 
 class Topics(NamedTuple):
-    """The topics that exist. `version` grows with every topic that comes to them (ms)."""
+    """The topics that exist; `version` (ms) increases with every new topic."""
 
     image: ClusterImage
     version: int
@@ -59,29 +59,29 @@ class Topics(NamedTuple):
 
 @dataclass(slots=True)
 class Turn:
-    """Collects what a decision makes: changes in the order in which they are written."""
+    """Collects the results of a decision: changes in the order in which they are written."""
 
     group: ConsumerGroup
     topics: Topics
     settings: ConsumerSettings
     now_ms: int
-    # The topics were not looked at since they have changed.
+    # The topics were not checked since they have changed.
     is_metadata_due: bool = True
     changes: list[Change] = field(default_factory=list)
-    # Records of the classic group that this one was, or becomes.
+    # Records of the classic group that is converted to this one, or the other way round.
     before: list[Record] = field(default_factory=list)
     after: list[Record] = field(default_factory=list)
     timers: list[SetTimer | CancelTimer] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    # Set to the group's epoch that follows where the topics have been looked at.
+    # Set to the group's new epoch if the topics have been checked.
     checked_at_epoch: int | None = None
-    # The group has an epoch for which a target is to be computed, later.
+    # The target of the group's new epoch is to be computed later.
     is_target_wanted: bool = False
-    # The regular expressions that are to be looked up now.
+    # The regular expressions to look up now.
     regexes_wanted: frozenset[str] = frozenset()
 
     def note(self, text: str) -> None:
-        """Write a line to the broker's log: one a decision."""
+        """Write a line to the broker's log, one per decision."""
         self.notes.append(text)
 
     def set_timer(self, deadline: Deadline, member_id: str, delay_ms: int) -> None:
@@ -89,5 +89,5 @@ class Turn:
         self.timers.append(SetTimer(deadline, member_id, delay_ms))
 
     def cancel_timer(self, deadline: Deadline, member_id: str) -> None:
-        """Forget a deadline."""
+        """Cancel a deadline."""
         self.timers.append(CancelTimer(deadline, member_id))

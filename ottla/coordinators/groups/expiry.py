@@ -1,4 +1,4 @@
-"""When a committed offset is old enough to go (KIP-186, KIP-211). Pure.
+"""The expiration of committed offsets (KIP-186, KIP-211). Pure.
 
 * a group without members: after the retention time since it became empty
 * a stable consumer group: offsets of topics that no member reads any more, after the retention time

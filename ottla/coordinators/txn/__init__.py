@@ -1,5 +1,6 @@
-"""Transactions (KIP-98, KIP-360, KIP-447): who may write in which transaction, and how it ends.
+"""Transactions (KIP-98, KIP-360, KIP-447): which producer may write in a transaction, and how it
+ends.
 
-`machine` decides, `shard` keeps one partition of __transaction_state, `sending` carries the markers
-to the partitions, `service` is the door.
+`machine` decides, `shard` stores one partition of __transaction_state, `sending` sends the markers
+to the partitions, `service` is the entry point.
 """

@@ -1,11 +1,12 @@
-"""What may happen to a transactional id, and what comes of it. Pure.
+"""The state machine of a transactional id. Pure.
 
-Each decision takes the id as it is and returns an `Outcome`: what has to be stored, if anything, and
-what the client is told once it is. Follows TransactionCoordinator and TransactionMetadata.
+Each decision takes the current state of the id and returns an `Outcome`: the state to store, if
+any, and the response that is sent once it is stored. Follows TransactionCoordinator and
+TransactionMetadata.
 
-With transaction.version 2 (KIP-890) each end of a transaction raises the epoch, so that nothing of it
-that comes late can be taken for a part of the next one. Older clients, who would not hear of the new
-epoch, go on beside it as before.
+With transaction.version 2 (KIP-890) each end of a transaction bumps the epoch, so that its late
+messages cannot be taken for part of the next one. Older clients would not receive the new epoch;
+for them the epoch does not change.
 """
 
 from collections.abc import Collection
@@ -28,7 +29,7 @@ from ottla.coordinators.txn.state import (
 
 
 class Producer(NamedTuple):
-    """A producer id and epoch as a request names them; -1 and -1 where it names none."""
+    """A producer id and epoch as in a request; -1 and -1 if the request has none."""
 
     producer_id: int = NO_PRODUCER_ID
     producer_epoch: int = NO_PRODUCER_EPOCH
@@ -36,14 +37,14 @@ class Producer(NamedTuple):
 
 NO_PRODUCER = Producer()
 
-# The first transaction.version whose clients hear of a new epoch with every end of a transaction.
+# The first transaction.version whose clients receive a new epoch with every end of a transaction.
 BUMPING_VERSION = 2
 
 
 class Outcome(NamedTuple):
-    """The next state, to be stored; None where nothing changes. `code` is told when it is.
+    """The next state, to be stored; None if nothing changes. `code` is sent when it is stored.
 
-    `producer` is what a client of `BUMPING_VERSION` goes on as.
+    A client of `BUMPING_VERSION` continues as `producer`.
     """
 
     code: ErrorCode
@@ -52,7 +53,7 @@ class Outcome(NamedTuple):
 
 
 def needs_producer_id(transaction: Transaction | None, expected: Producer, version: int) -> bool:
-    """Tell whether `init_producer_id` will want a producer id that nobody has had."""
+    """Return True if `init_producer_id` will need a producer id that was never used."""
     if transaction is None:
         return True
     if transaction.state is TransactionState.ONGOING:
@@ -64,20 +65,21 @@ def needs_producer_id(transaction: Transaction | None, expected: Producer, versi
 
 
 def needs_next_id(transaction: Transaction | None, version: int) -> bool:
-    """Tell whether the end of the transaction uses up the last epoch of its producer id."""
+    """Return True if the end of the transaction uses up the last epoch of its producer id."""
     is_bumping = version >= BUMPING_VERSION
     return is_bumping and transaction is not None and transaction.is_epoch_exhausted
 
 
 def new_transaction(transactional_id: str, producer_id: int, timeout_ms: int) -> Transaction:
-    """Return an id that is used for the first time; its epoch comes with `init_producer_id`."""
+    """Return a new transactional id; `init_producer_id` sets its epoch."""
     return Transaction(transactional_id, producer_id, timeout_ms=timeout_ms)
 
 
 class Claim(NamedTuple):
-    """What InitProducerId asks for; `expected` is the producer that goes on, if any (KIP-360).
+    """The parameters of InitProducerId; `expected` is the producer that continues, if any
+    (KIP-360).
 
-    `fresh_id` is for the case of `needs_producer_id`, `version` the cluster's transaction.version.
+    `fresh_id` is set if `needs_producer_id`, `version` is the cluster's transaction.version.
     """
 
     expected: Producer
@@ -89,8 +91,8 @@ class Claim(NamedTuple):
 def init_producer_id(transaction: Transaction, claim: Claim, now_ms: int) -> Outcome:
     """Make the caller the only producer of the id.
 
-    An ongoing transaction is aborted first, under an epoch that nobody gets: the caller hears
-    CONCURRENT_TRANSACTIONS and comes again.
+    An ongoing transaction is aborted first, under an epoch that no producer gets: the caller
+    receives CONCURRENT_TRANSACTIONS and retries.
     """
     if transaction.state in PREPARED:
         return Outcome(ErrorCode.CONCURRENT_TRANSACTIONS)
@@ -106,12 +108,12 @@ def init_producer_id(transaction: Transaction, claim: Claim, now_ms: int) -> Out
 
 
 def _may_follow(transaction: Transaction, expected: Producer) -> bool:
-    """Tell whether the producer that the request names is, or just was, the id's own (KIP-360)."""
+    """Return True if the request's producer is, or was last, that of the id (KIP-360)."""
     if expected == NO_PRODUCER or transaction.producer_epoch == NO_PRODUCER_EPOCH:
         return True
     if expected.producer_id == transaction.producer_id:
         return True
-    # It did not hear of its new producer id.
+    # The response with its new producer id was lost.
     is_former = expected.producer_id == transaction.previous_producer_id
     return is_former and is_exhausted(expected.producer_epoch)
 
@@ -140,7 +142,7 @@ def _with_next_epoch(transaction: Transaction, claim: Claim, now_ms: int) -> Out
         epoch, last_epoch = epoch + 1, epoch
     elif expected.producer_epoch != last_epoch:
         return Outcome(ErrorCode.PRODUCER_FENCED)
-    # Else the producer asks again for the bump whose answer it did not get.
+    # Otherwise the producer retries the bump whose response was lost.
     moved = transaction.moved(
         TransactionState.EMPTY,
         now_ms,
@@ -156,9 +158,9 @@ def _with_next_epoch(transaction: Transaction, claim: Claim, now_ms: int) -> Out
 def fenced(
     transaction: Transaction, now_ms: int, *, version: int, fresh_id: int = NO_PRODUCER_ID
 ) -> Transaction:
-    """Abort an ongoing transaction under a higher epoch, so that its producer can do no more.
+    """Abort an ongoing transaction under a higher epoch, so that its producer is fenced.
 
-    `fresh_id` is for the case of `needs_next_id`.
+    `fresh_id` is set if `needs_next_id`.
     """
     assert transaction.state is TransactionState.ONGOING
     if version >= BUMPING_VERSION:
@@ -190,9 +192,9 @@ def add_partitions(
     *,
     version: int = 0,
 ) -> Outcome:
-    """Make partitions part of the transaction; the first begin it. `version` is the client's."""
+    """Add partitions to the transaction; the first ones begin it. `version` is the client's."""
     if transaction is not None and transaction.state in PREPARED:
-        # Before its identity is looked at: it may be the producer that comes with the end.
+        # Checked before the producer's identity: it may be the producer that follows the end.
         return Outcome(ErrorCode.CONCURRENT_TRANSACTIONS)
     code = _identity_error(transaction, producer)
     if code is not ErrorCode.NONE or transaction is None:
@@ -213,9 +215,9 @@ def add_partitions(
 def verify_partition(
     transaction: Transaction | None, producer: Producer, partition: TopicPartition
 ) -> ErrorCode:
-    """Tell whether the producer may write to the partition now (KIP-890).
+    """Return the error code for a write of the producer to the partition (KIP-890).
 
-    TRANSACTION_ABORTABLE where the partition is not part of the transaction.
+    TRANSACTION_ABORTABLE if the partition is not part of the transaction.
     """
     code = _identity_error(transaction, producer)
     if code is not ErrorCode.NONE or transaction is None:
@@ -242,13 +244,13 @@ def end(
                 _prepared(is_commit), now_ms, next_producer_id=NO_PRODUCER_ID, client_version=0
             ),
         )
-    # Asked for again it must be the same outcome.
+    # A retry must request the same outcome.
     is_repeated = transaction.state is _completed(is_commit)
     return Outcome(ErrorCode.NONE if is_repeated else ErrorCode.INVALID_TXN_STATE)
 
 
 class Ending(NamedTuple):
-    """What EndTxn asks for from version 5 on; `fresh_id` is for the case of `needs_next_id`."""
+    """The parameters of EndTxn from version 5 on; `fresh_id` is set if `needs_next_id`."""
 
     producer: Producer
     is_commit: bool
@@ -256,10 +258,11 @@ class Ending(NamedTuple):
 
 
 def end_with_bump(transaction: Transaction | None, ending: Ending, now_ms: int) -> Outcome:
-    """Decide the outcome of a client's transaction, and give it another epoch for the next.
+    """Decide the outcome of a client's transaction, and bump its epoch for the next one.
 
-    The same epoch stands for the next end, the one before for a repetition. An abort need not have
-    begun: the client cannot know whether its records have arrived.
+    A request with the current epoch ends the transaction, one with the epoch before is a retry. A
+    transaction may be aborted before it begins: the client cannot know whether its records have
+    arrived.
     """
     if transaction is None:
         return Outcome(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
@@ -323,7 +326,9 @@ def _completed(is_commit: bool) -> TransactionState:
 
 
 def complete(transaction: Transaction, now_ms: int) -> Transaction:
-    """Return the transaction whose markers are all written; the next producer id takes over."""
+    """Return the transaction after all markers are written, with the next producer id if there is
+    one.
+    """
     assert transaction.state in PREPARED
     is_commit = transaction.state is TransactionState.PREPARE_COMMIT
     has_next = transaction.next_producer_id != NO_PRODUCER_ID

@@ -1,4 +1,4 @@
-"""What transactions write to __transaction_state and read from it, one record each."""
+"""The records that transactions write to and read from __transaction_state."""
 
 from typing import NamedTuple
 
@@ -16,17 +16,17 @@ from ottla.wire.txn_records import PartitionsSchema, TransactionLogValue
 
 
 class Change(NamedTuple):
-    """A transactional id as it is from now on; None where it is gone."""
+    """The new state of a transactional id; None if it is deleted."""
 
     transactional_id: str
     transaction: Transaction | None
 
 
 def encode(change: Change, now_ms: int, transaction_version: int) -> Record:
-    """Return the record of a change; a tombstone where the id is gone.
+    """Return the record of a change; a tombstone if the id is deleted.
 
-    `transaction_version` is the cluster's: from 1 on records are flexible (KIP-890). One with a next
-    producer id always is, where Kafka would lose that id.
+    `transaction_version` is the cluster's: from 1 on records are flexible (KIP-890). A record with
+    a next producer id is always flexible, whereas Kafka would lose that id.
     """
     key = txn_records.encode_key(change.transactional_id)
     transaction = change.transaction
@@ -39,7 +39,7 @@ def encode(change: Change, now_ms: int, transaction_version: int) -> Record:
 
 
 def decode(record: Record) -> Change | None:
-    """Return what a record changes; None for kinds of newer brokers. Raises ProtocolError."""
+    """Return the change in a record; None for types of newer brokers. Raises ProtocolError."""
     if record.key is None:
         raise ProtocolError("a record of __transaction_state has no key")
     transactional_id = txn_records.decode_key(record.key)
@@ -83,7 +83,7 @@ def _value(transaction: Transaction) -> TransactionLogValue:
 def _transaction(transactional_id: str, value: TransactionLogValue) -> Transaction:
     state = STATE_OF_CODE.get(value.transaction_status)
     if state is None:
-        raise ProtocolError(f"there is no transaction state {value.transaction_status}")
+        raise ProtocolError(f"unknown transaction state {value.transaction_status}")
     return Transaction(
         transactional_id,
         value.producer_id,

@@ -1,7 +1,7 @@
-"""Carrying the outcome of one transaction to every partition it wrote to.
+"""Sends the outcome of one transaction to every partition that it wrote to.
 
-Until all have the marker, those that have not are tried again; nothing else ends it but the loss of the
-coordinator's partition, whose next coordinator begins anew: a marker may be written twice. Follows
+Markers are retried until every partition has one. Retries end only if the coordinator loses its
+partition; the next coordinator starts again, so a marker may be written twice. Follows
 TransactionMarkerChannelManager.
 """
 
@@ -18,7 +18,7 @@ from ottla.coordinators.txn.state import TopicPartition, Transaction, Transactio
 
 _log = logging.getLogger(__name__)
 
-# Other requests are served between so many markers and the next.
+# After this many markers other requests are served.
 MARKERS_AT_ONCE = 100
 RETRY_MS = 100
 
@@ -30,7 +30,7 @@ _DONE = frozenset({ErrorCode.NONE, ErrorCode.INVALID_PRODUCER_EPOCH})
 class Sending:
     """The markers of one prepared transaction; `on_done` is called once, when all are written.
 
-    `is_gone` tells whether a partition no longer exists in the cluster.
+    `is_gone` returns whether a partition no longer exists in the cluster.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Sending:
         self._is_stopped = True
 
     def advance(self) -> None:
-        """Write markers that are missing, as many as may be written at once."""
+        """Write missing markers, as many as may be written at once."""
         if self._is_stopped:
             return
         for place in [place for place in self.left if self._is_gone(place)]:

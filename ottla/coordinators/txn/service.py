@@ -1,8 +1,8 @@
-"""The door to the transactions that this broker coordinates.
+"""The entry point to the transactions that this broker coordinates.
 
-A method returns its answer, or a future of it where it must wait. Errors are in the answer, never
-raised. Which partition of __transaction_state, and so which broker, coordinates a transactional id is
-decided by its name alone. Codes are those of the newest versions: handlers turn them into what
+A method returns its result, or a future of it if it must wait. Errors are in the result, never
+raised. The transactional id determines its partition of __transaction_state, and thereby the broker
+that coordinates it. Codes are those of the newest versions: handlers convert them to codes that
 older clients know.
 """
 
@@ -31,7 +31,7 @@ STATE_TOPIC = names.TRANSACTION_STATE_TOPIC
 
 
 class Environment(NamedTuple):
-    """What is asked anew for each request; `version` is the finalized transaction.version."""
+    """Values that are read again for each request; `version` is the finalized transaction.version."""
 
     options: Callable[[], Snapshot]
     image: Callable[[], ClusterImage]
@@ -75,14 +75,16 @@ class TransactionCoordinator:
         )
 
     def settings(self) -> TransactionSettings:
-        """Return the options in force, as transactions need them."""
+        """Return the current options for transactions."""
         snapshot = self._options()
         if self._settings_of[0] is not snapshot:
             self._settings_of = (snapshot, TransactionSettings.from_options(snapshot))
         return self._settings_of[1]
 
     def _is_gone(self, place: TopicPartition) -> bool:
-        """Tell whether a partition was deleted; an image without our own topic is too young to say."""
+        """Return True if a partition was deleted; False if the image is too old to contain our own
+        topic.
+        """
         image = self._image()
         return image.topic(STATE_TOPIC) is not None and image.partition(*place) is None
 
@@ -91,8 +93,8 @@ class TransactionCoordinator:
     def load(self, partition: int, leader_epoch: int) -> None:
         """Coordinate the ids of a partition that this broker leads since `leader_epoch`.
 
-        Requests are answered COORDINATOR_LOAD_IN_PROGRESS until it is read; transactions whose
-        outcome was decided are then brought to their end.
+        Requests fail with COORDINATOR_LOAD_IN_PROGRESS until it is loaded. Transactions with a
+        decided outcome are then completed.
         """
         self._runtime.load(partition, leader_epoch)
 
@@ -102,7 +104,7 @@ class TransactionCoordinator:
 
     @property
     def skipped_count(self) -> int:
-        """Records of __transaction_state that loads could not read and skipped."""
+        """Records of __transaction_state that could not be read and were skipped while loading."""
         return self._runtime.skipped_count
 
     def close(self) -> None:
@@ -112,13 +114,13 @@ class TransactionCoordinator:
     # -- where an id is
 
     def partition_for(self, transactional_id: str) -> int:
-        """Return the partition of __transaction_state that holds an id."""
+        """Return the partition of __transaction_state for an id."""
         topic = self._image().topic(STATE_TOPIC)
         count = len(topic.partitions) if topic is not None else 0
         return partition_of(transactional_id, count or self.settings().state_partitions)
 
     def coordinator_for(self, transactional_id: str) -> int:
-        """Return the broker that coordinates an id; -1 where none does at present."""
+        """Return the broker that coordinates an id; -1 if there is none at present."""
         topic = self._image().topic(STATE_TOPIC)
         if topic is None:
             return NO_LEADER
@@ -132,7 +134,7 @@ class TransactionCoordinator:
     ) -> Outcome:
         """Make the caller the id's only producer; `next` of the outcome has its id and epoch.
 
-        `expected` is the producer id and epoch of a caller that goes on (KIP-360).
+        `expected` is the producer id and epoch of a caller that continues (KIP-360).
         """
         if not 0 < timeout_ms <= self.settings().max_timeout_ms:
             return Outcome(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
@@ -167,7 +169,9 @@ class TransactionCoordinator:
         *,
         version: int = 0,
     ) -> Reply[ErrorCode]:
-        """Make partitions part of the producer's transaction; `version` is what its client speaks."""
+        """Add partitions to the producer's transaction; `version` is the client's transaction
+        version.
+        """
         if not transactional_id:
             return ErrorCode.INVALID_REQUEST
 
@@ -181,7 +185,7 @@ class TransactionCoordinator:
     def end(
         self, transactional_id: str, producer: Producer, *, is_commit: bool
     ) -> Reply[ErrorCode]:
-        """Commit or abort; answered when that is decided for good, the markers follow."""
+        """Commit or abort; answered when the decision is committed, the markers follow."""
         if not transactional_id:
             return ErrorCode.INVALID_REQUEST
 
@@ -193,7 +197,9 @@ class TransactionCoordinator:
     def end_with_bump(
         self, transactional_id: str, producer: Producer, *, is_commit: bool
     ) -> Reply[Outcome]:
-        """Commit or abort as `end` does; `producer` of the outcome goes on (KIP-890)."""
+        """Commit or abort as `end` does; `producer` of the outcome is the one to continue with
+        (KIP-890).
+        """
         if not transactional_id:
             return Outcome(ErrorCode.INVALID_REQUEST)
         found = self.find(transactional_id)
@@ -221,7 +227,9 @@ class TransactionCoordinator:
         return await reply if isinstance(reply, asyncio.Future) else reply
 
     def ended(self, transactional_id: str) -> asyncio.Future[None] | None:
-        """Return when a transaction whose outcome is decided will be complete; None if there is none."""
+        """Return a future of the completion of a transaction with a decided outcome; None without
+        one.
+        """
         shard = self._runtime.find(self.partition_for(transactional_id))
         return None if isinstance(shard, ErrorCode) else shard.ended(transactional_id)
 
@@ -233,9 +241,10 @@ class TransactionCoordinator:
         *,
         is_committed: bool = False,
     ) -> ErrorCode:
-        """Tell whether a producer may write to a partition now (KIP-890), as `machine` says it.
+        """Return the error code for a write of a producer to a partition (KIP-890), as `machine`
+        decides.
 
-        `is_committed`: the addition of the partition is known to be.
+        `is_committed`: the addition of the partition is known to be committed.
         """
         shard = self._runtime.find(self.partition_for(transactional_id))
         if isinstance(shard, ErrorCode):
@@ -255,21 +264,21 @@ class TransactionCoordinator:
     # -- looking
 
     def find(self, transactional_id: str) -> Transaction | ErrorCode | None:
-        """Return what is known of an id; a code where this broker cannot say."""
+        """Return the state of an id; an error code if this broker does not have it."""
         shard = self._runtime.find(self.partition_for(transactional_id))
         return shard if isinstance(shard, ErrorCode) else shard.transactions.get(transactional_id)
 
     def transactions(self) -> Iterator[Transaction]:
-        """Go over all ids; those of partitions being loaded are missing."""
+        """Iterate over all ids; those of partitions being loaded are missing."""
         for _, shard in self._runtime.shards():
             yield from shard.transactions.values()
 
     def is_loading(self) -> bool:
-        """Tell whether a partition is being read."""
+        """Return True if any partition is being loaded."""
         return self._runtime.is_loading()
 
     def is_long(self, transaction: Transaction, duration_ms: int) -> bool:
-        """Tell whether a transaction began more than `duration_ms` ago."""
+        """Return True if a transaction began more than `duration_ms` ago."""
         return self._clock.time_ms() - transaction.started_ms > duration_ms
 
 

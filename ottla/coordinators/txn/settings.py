@@ -1,17 +1,17 @@
-"""The broker options that transactions obey, read once for each snapshot of them."""
+"""The broker options for transactions, read once for each snapshot of them."""
 
 from dataclasses import dataclass, field
 
 from ottla.base.options import Snapshot
 from ottla.coordinators.hosted import RuntimeSettings
 
-# Longer than a request of a client waits.
+# Longer than the request timeout of a client.
 _COMMIT_TIMEOUT_MS = 30_000
 
 
 @dataclass(frozen=True, slots=True)
 class TransactionSettings:
-    """Limits and times (ms) of transactions; Kafka's defaults."""
+    """Limits and times (ms) of transactions; the defaults are Kafka's."""
 
     runtime: RuntimeSettings = field(default_factory=RuntimeSettings)
     max_timeout_ms: int = 900_000
@@ -22,7 +22,7 @@ class TransactionSettings:
 
     @classmethod
     def from_options(cls, options: Snapshot) -> "TransactionSettings":
-        """Read the options by Kafka's names."""
+        """Read the options by their Kafka names."""
         return cls(
             runtime=RuntimeSettings(
                 commit_timeout_ms=_COMMIT_TIMEOUT_MS,

@@ -1,8 +1,9 @@
 """The transactional ids of one partition of __transaction_state, and the shell around `machine`.
 
-`transactions` changes by replay of what is in the log. A prepared transaction is carried to its end
-from here: markers when the decision is committed, then the record that it is complete. After a load
-the decision is written again before its markers go, since what was read may not be committed.
+Only replay of the log changes `transactions`. The shard completes prepared transactions: it sends
+the markers when the decision is committed, then writes the record of completion. After a load the
+decision is written again before its markers are sent, since the loaded records may not be
+committed.
 """
 
 import asyncio
@@ -46,10 +47,10 @@ Question = Callable[[Transaction | None, int], Outcome]
 
 
 class Dependencies(NamedTuple):
-    """What the ids of every partition share.
+    """The dependencies that the ids of all partitions share.
 
-    `is_gone` tells whether a partition was deleted, `version` is the cluster's transaction.version,
-    `fresh_id` gives out producer ids that nobody has had.
+    `is_gone` returns whether a partition was deleted, `version` returns the cluster's
+    transaction.version, `fresh_id` returns producer ids that were never used.
     """
 
     markers: MarkerWriter
@@ -59,7 +60,7 @@ class Dependencies(NamedTuple):
 
 
 class TransactionShard:
-    """One partition's transactional ids. Lives as long as this leadership of the partition."""
+    """The transactional ids of one partition, for as long as this broker leads the partition."""
 
     def __init__(
         self,
@@ -69,10 +70,10 @@ class TransactionShard:
         dependencies: Dependencies,
     ) -> None:
         self.transactions: dict[str, Transaction] = {}
-        # When each began by the wall clock, and when its time is up by the monotonic one (ms): a
-        # wall clock that leaps ends nobody's transaction.
+        # Start of each transaction by the wall clock, and its deadline by the monotonic clock (ms):
+        # a jump of the wall clock must not end a transaction.
         self._ongoing: dict[str, tuple[int, int]] = {}
-        # Ids with records that may yet be lost, and how many of them.
+        # Ids with records that may still be lost, and how many of them.
         self._uncommitted: Counter[str] = Counter()
         self._sendings: dict[str, Sending] = {}
         self._host = host
@@ -86,7 +87,7 @@ class TransactionShard:
     # -- replay
 
     def replay(self, record: Record, producer_id: int = batch.NO_PRODUCER_ID) -> None:
-        """Apply one record, just appended or read from the log."""
+        """Apply one record, either just appended or read from the log."""
         change = records.decode(record)
         if change is None:
             return
@@ -105,12 +106,12 @@ class TransactionShard:
         self._ongoing[transactional_id] = known
 
     def end_transaction(self, producer_id: int, *, is_committed: bool) -> None:
-        """Nothing: this topic is not written in transactions."""
+        """Do nothing: this topic is not written in transactions."""
 
     # -- life
 
     def on_loaded(self) -> None:
-        """Carry on with what the last coordinator left undone."""
+        """Complete the transactions that the last coordinator left prepared."""
         for transaction in list(self.transactions.values()):
             if transaction.state in PREPARED:
                 self._resume(transaction.transactional_id)
@@ -119,7 +120,7 @@ class TransactionShard:
         self._schedule_expiry()
 
     def on_unloaded(self) -> None:
-        """Send no more markers: they are the next coordinator's."""
+        """Stop sending markers: the next coordinator sends them."""
         for sending in self._sendings.values():
             sending.stop()
         self._sendings.clear()
@@ -129,7 +130,7 @@ class TransactionShard:
     # -- decisions
 
     def decide(self, transactional_id: str, question: Question) -> Reply[Outcome]:
-        """Put a question of `machine`, store what comes of it, and answer when that is committed."""
+        """Run a query of `machine`, store its result, and respond when that is committed."""
         transaction = self.transactions.get(transactional_id)
         outcome = question(transaction, self._clock.time_ms())
         committed = self._host.last_append()
@@ -143,11 +144,11 @@ class TransactionShard:
         return after(committed, lambda: outcome, lambda code: Outcome(group_error(code)))
 
     def is_uncommitted(self, transactional_id: str) -> bool:
-        """Tell whether the state of the id may yet be lost."""
+        """Return True if the state of the id may still be lost."""
         return transactional_id in self._uncommitted
 
     def ended(self, transactional_id: str) -> asyncio.Future[None] | None:
-        """Return when the prepared transaction of the id will be complete; None if it has none."""
+        """Return a future of the completion of the id's prepared transaction; None if it has none."""
         transaction = self.transactions.get(transactional_id)
         if transaction is None or transaction.state not in PREPARED:
             return None
@@ -161,7 +162,7 @@ class TransactionShard:
                 waiting.set_result(None)
 
     def _store(self, transaction: Transaction) -> asyncio.Future[None]:
-        """Append and replay; ApiError where nothing was written."""
+        """Append and replay; raises ApiError if nothing was written."""
         transactional_id = transaction.transactional_id
         change = Change(transactional_id, transaction)
         record = records.encode(change, self._clock.time_ms(), self._around.version())
@@ -202,7 +203,7 @@ class TransactionShard:
         self._host.timers.set(("prepared", transactional_id), RETRY_MS, action)
 
     def _resume(self, transactional_id: str) -> None:
-        """Write the decision again; its markers follow when it is committed."""
+        """Write the decision again; its markers are sent when it is committed."""
         transaction = self.transactions.get(transactional_id)
         if transaction is None or transaction.state not in PREPARED:
             return
@@ -239,13 +240,13 @@ class TransactionShard:
     # -- time
 
     def _watch(self) -> None:
-        """Look for transactions whose time is up, as long as there are any."""
+        """Check for timed-out transactions, as long as there are any transactions."""
         if not self._host.timers.has(_TIMEOUTS):
             delay_ms = self._settings().timeout_check_interval_ms
             self._host.timers.set(_TIMEOUTS, delay_ms, self.abort_timed_out)
 
     def abort_timed_out(self) -> None:
-        """Abort transactions whose time is up, and fence their producers."""
+        """Abort timed-out transactions, and fence their producers."""
         now_ms = steady_ms(self._clock)
         for transactional_id, (_, due_ms) in list(self._ongoing.items()):
             if due_ms < now_ms:
@@ -254,7 +255,7 @@ class TransactionShard:
             self._watch()
 
     def _abort(self, transaction: Transaction) -> None:
-        """Abort for the producer; not before there is another producer id, where that is needed."""
+        """Abort for the producer; if a new producer id is needed, wait for it first."""
         version = self._around.version()
         fresh: Reply[int] = NO_PRODUCER_ID
         if machine.needs_next_id(transaction, version):
@@ -290,7 +291,7 @@ class TransactionShard:
         self._host.timers.set(_EXPIRY, delay_ms, self.expire)
 
     def expire(self) -> None:
-        """Forget ids that nobody has used for long, a slice of time after the other."""
+        """Delete ids that have not been used for the expiration time, in slices of time."""
         self._expire_some(list(self.transactions))
 
     def _expire_some(self, left: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""What is known of a transactional id: its producer, and the transaction it is in. A plain value.
+"""The state of a transactional id: its producer and its current transaction. A plain value.
 
 Follows org.apache.kafka.coordinator.transaction.TransactionMetadata and TransactionState.
 """
@@ -16,9 +16,9 @@ TopicPartition: TypeAlias = tuple[str, int]
 
 
 class TransactionState(Enum):
-    """States by the names that tools show; `code` is what the log holds."""
+    """States by the names that tools show; `code` is the value in the log."""
 
-    # No transaction since the producer came.
+    # No transaction since the producer was initialized.
     EMPTY = ("Empty", 0)
     # Partitions have been added; the producer writes.
     ONGOING = ("Ongoing", 1)
@@ -30,7 +30,7 @@ class TransactionState(Enum):
     COMPLETE_ABORT = ("CompleteAbort", 5)
     # The id has expired.
     DEAD = ("Dead", 6)
-    # Between the bump of the epoch and the abort that follows it at once; never in the log.
+    # Between the bump of the epoch and the abort right after it; never in the log.
     PREPARE_EPOCH_FENCE = ("PrepareEpochFence", 7)
 
     def __init__(self, shown: str, code: int) -> None:
@@ -47,7 +47,7 @@ PREVIOUS_STATES: dict[TransactionState, frozenset[TransactionState]] = {
     _S.EMPTY: frozenset({_S.EMPTY, _S.COMPLETE_COMMIT, _S.COMPLETE_ABORT}),
     _S.ONGOING: frozenset({_S.ONGOING, _S.EMPTY, _S.COMPLETE_COMMIT, _S.COMPLETE_ABORT}),
     _S.PREPARE_COMMIT: frozenset({_S.ONGOING}),
-    # A client of KIP-890 level 2 may abort what it has not begun: it does not know.
+    # A client of KIP-890 level 2 may abort a transaction that it has not begun: it cannot know.
     _S.PREPARE_ABORT: frozenset(
         {_S.ONGOING, _S.PREPARE_EPOCH_FENCE, _S.EMPTY, _S.COMPLETE_COMMIT, _S.COMPLETE_ABORT}
     ),
@@ -56,7 +56,7 @@ PREVIOUS_STATES: dict[TransactionState, frozenset[TransactionState]] = {
     _S.DEAD: frozenset({_S.EMPTY, _S.COMPLETE_COMMIT, _S.COMPLETE_ABORT}),
     _S.PREPARE_EPOCH_FENCE: frozenset({_S.ONGOING}),
 }
-# Nothing is under way: a new producer may begin, or the id expire.
+# No transaction is open: a new producer may begin, or the id may expire.
 AT_REST = frozenset({_S.EMPTY, _S.COMPLETE_COMMIT, _S.COMPLETE_ABORT})
 PREPARED = frozenset({_S.PREPARE_COMMIT, _S.PREPARE_ABORT})
 COMPLETED = frozenset({_S.COMPLETE_COMMIT, _S.COMPLETE_ABORT})
@@ -66,11 +66,12 @@ COMPLETED = frozenset({_S.COMPLETE_COMMIT, _S.COMPLETE_ABORT})
 class Transaction:
     """A transactional id; times in ms since 1970.
 
-    `previous_producer_id` is the one before the latest change of any kind, `next_producer_id` the one
-    that begins when the markers are written, because the epochs of this one are used up. Both are in
-    records of version 1. `last_producer_epoch` is the epoch before the latest bump that the producer
-    knows of: what a retry of that request names; the log does not keep it. `client_version` is the
-    transaction.version that the latest client to begin or end a transaction spoke.
+    `previous_producer_id` is the one before the latest change of any kind. `next_producer_id`
+    becomes the producer id when the markers are written, because the epochs of the current one are
+    used up. Both are in records of version 1. `last_producer_epoch` is the epoch before the latest
+    bump that the producer knows of, which a retry of that request contains; it is not stored in the
+    log. `client_version` is the transaction.version of the latest client that began or ended a
+    transaction.
     """
 
     transactional_id: str
@@ -88,11 +89,11 @@ class Transaction:
 
     @property
     def is_epoch_exhausted(self) -> bool:
-        """Tell whether the producer id has no epoch left but the one that fences it."""
+        """True if the producer id has no epoch left except the one for fencing."""
         return is_exhausted(self.producer_epoch)
 
     def moved(self, state: TransactionState, now_ms: int, **changes: Any) -> "Transaction":
-        """Return the transaction in another state, along `PREVIOUS_STATES` only."""
+        """Return the transaction in another state, only along `PREVIOUS_STATES`."""
         assert self.state in PREVIOUS_STATES[state], (
             f"{self.transactional_id}: {self.state} to {state}"
         )
@@ -105,14 +106,14 @@ class Transaction:
         )
 
     def left_ms(self, now_ms: int) -> int:
-        """Return how much of its time for an ongoing transaction the producer has left."""
+        """Return the time in ms that the producer has left for its ongoing transaction."""
         return min(max(self.started_ms + self.timeout_ms - now_ms, 0), self.timeout_ms)
 
     def has_expired(self, now_ms: int, expiration_ms: int) -> bool:
-        """Tell whether nobody has used the id for as long as it is kept."""
+        """Return True if the id was not used for `expiration_ms`."""
         return self.state in AT_REST and self.updated_ms + expiration_ms <= now_ms
 
 
 def is_exhausted(epoch: int) -> bool:
-    """Tell whether no producer may get a higher epoch; the highest is kept for fencing."""
+    """Return True if no producer may get a higher epoch; the highest is reserved for fencing."""
     return epoch >= EPOCH_MAX - 1

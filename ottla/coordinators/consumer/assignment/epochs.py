@@ -1,7 +1,7 @@
-"""What every change of a member entails: the group's next epoch, its target, the member's next step.
+"""The results of every change of a member: the group's epoch, its target, the member's next step.
 
-Follows the middle part of GroupMetadataManager.consumerGroupHeartbeat, which joins of classic members
-share.
+Follows the middle part of GroupMetadataManager.consumerGroupHeartbeat, which joins of classic
+members share.
 """
 
 from ottla.cluster.image import ClusterImage
@@ -21,7 +21,7 @@ from ottla.wire.messages.consumer_group_heartbeat import TopicPartitions
 
 
 def store_member(turn: Turn, old: Member, member: Member) -> bool:
-    """Write a member that has changed; tell whether it names other topics than before."""
+    """Write a member that has changed; return True if it subscribes to other topics than before."""
     if member == old:
         return False
     turn.changes.append(MemberChange(turn.group.group_id, member.member_id, member))
@@ -29,7 +29,7 @@ def store_member(turn: Turn, old: Member, member: Member) -> bool:
 
 
 def update_epoch(turn: Turn, member: Member, *, must_bump: bool) -> int:
-    """Look at the topics where they or the members have changed; return the group's epoch."""
+    """Check the topics if they or the members have changed; return the group's epoch."""
     group = turn.group
     if not must_bump and not turn.is_metadata_due:
         return group.epoch
@@ -48,12 +48,12 @@ def update_epoch(turn: Turn, member: Member, *, must_bump: bool) -> int:
 
 
 def update_target(turn: Turn, member: Member, group_epoch: int) -> Target:
-    """Return the target of a member; made anew where it is of an older epoch than the group."""
+    """Return the target of a member, computed again if it is of an older epoch than the group."""
     group, settings = turn.group, turn.settings
     if group.assignment_epoch >= group_epoch or not _is_time(turn):
         return target.target_for(group, member)
     members = group.members_with(member)
-    # The first target is that of one member, who is told it at once.
+    # The first target is that of one member, which receives it immediately.
     if group.assignment_timestamp_ms and target.is_large(group, members, turn.topics.image):
         turn.is_target_wanted = True
         return target.target_for(group, member)
@@ -71,7 +71,7 @@ def update_target(turn: Turn, member: Member, group_epoch: int) -> Target:
 
 
 def _is_time(turn: Turn) -> bool:
-    """Tell whether the last target is old enough (KIP-1263)."""
+    """Return True if the last target is old enough (KIP-1263)."""
     last_ms, interval_ms = turn.group.assignment_timestamp_ms, turn.settings.assignment_interval_ms
     return not last_ms or not interval_ms or turn.now_ms >= last_ms + interval_ms
 
@@ -84,7 +84,7 @@ def reconcile(
     *,
     has_new_subscription: bool,
 ) -> Member:
-    """Take the member's next step towards its target and return it as it is then."""
+    """Move the member one step towards its target and return its new state."""
     if not has_new_subscription and member.is_reconciled_to(goal.epoch):
         return member
     group = turn.group
@@ -102,13 +102,13 @@ def reconcile(
 
 
 def topic_ids(group: ConsumerGroup, member: Member, image: ClusterImage) -> frozenset[bytes]:
-    """Return the ids of the topics that a member reads and that exist."""
+    """Return the ids of the existing topics that a member reads."""
     found = (image.topic(name) for name in group.topics_of(member))
     return frozenset(topic.topic_id for topic in found if topic is not None)
 
 
 def rebalance_timer(member: Member) -> SetTimer:
-    """Return the deadline by which a member must have given back what it shall not have."""
+    """Return the deadline for the member to revoke the partitions it should no longer own."""
     return SetTimer(
         Deadline.REBALANCE, member.member_id, member.rebalance_timeout_ms, epoch=member.epoch
     )

@@ -1,8 +1,9 @@
-"""From what a member has to what it shall have: first it gives back, then it gets.
+"""From a member's current partitions to its target: first it revokes, then it is assigned.
 
-A member stays in its epoch until it has confirmed that it gave back what it must (UNREVOKED_PARTITIONS),
-then it goes to the epoch of the target with whatever is free, and waits for what others still have
-(UNRELEASED_PARTITIONS). So no partition ever has two owners. Follows Kafka's CurrentAssignmentBuilder.
+A member stays in its epoch until it has confirmed that it revoked its partitions
+(UNREVOKED_PARTITIONS). Then it moves to the epoch of the target with all partitions that are free,
+and waits for those that other members still own (UNRELEASED_PARTITIONS). So no partition ever has
+two owners. Follows Kafka's CurrentAssignmentBuilder.
 """
 
 from collections.abc import Mapping
@@ -23,10 +24,10 @@ _Assignment = dict[bytes, dict[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class Reconciliation:
-    """What decides over a member's next step.
+    """The inputs of a member's next step.
 
-    `owned` is what the member says that it has, None where it does not say. `topic_ids` are those it
-    reads; `has_new_subscription` that it reads others than before.
+    `owned` are the partitions that the member reports, None if it reports none. `topic_ids` are
+    those that it reads. `has_new_subscription` is True if they have changed.
     """
 
     group: ConsumerGroup
@@ -36,7 +37,7 @@ class Reconciliation:
     has_new_subscription: bool
 
     def step(self, member: Member) -> Member:
-        """Return the member after its next step; the same one where it can make none."""
+        """Return the member after its next step; the same member if no step is possible."""
         if member.state is MemberState.STABLE:
             if member.epoch != self.target.epoch:
                 return self._next(member, member.epoch)
@@ -56,7 +57,7 @@ class Reconciliation:
         return self._next(member, self.target.epoch)
 
     def _owns(self, assignment: CurrentAssignment) -> bool:
-        """Tell whether the member may still have some of it; it may where it does not say."""
+        """Return True if the member may still own part of it; also if it reports no partitions."""
         if self.owned is None:
             return True
         return any(
@@ -66,7 +67,7 @@ class Reconciliation:
         )
 
     def _shrunk(self, member: Member) -> Member:
-        """Take the topics away that the member does not read any more, and nothing else."""
+        """Remove the topics that the member no longer reads, and nothing else."""
         kept = {
             topic_id: epochs
             for topic_id, epochs in member.assigned.items()
@@ -111,7 +112,7 @@ class Reconciliation:
         )
 
     def _is_free(self, member: Member, topic_id: bytes, partition: int) -> bool:
-        # What the member itself gives back is its own to take again.
+        # A member may take its own revoked partitions again.
         owner = self.group.owners.get((topic_id, partition))
         return owner is None or partition in member.pending_revocation.get(topic_id, {})
 

@@ -1,7 +1,8 @@
-"""The target assignment: what each member shall have from a group epoch on.
+"""The target assignment: the partitions that each member should own from a group epoch on.
 
-That of a large group is computed beside the coordinator (`Job`), and written when it is done: until then
-members go on with the target that they have. Follows Kafka's TargetAssignmentBuilder.
+The target of a large group is computed outside of the event loop (`Job`), and written when it is
+finished. Until then members continue with the current target. Follows Kafka's
+TargetAssignmentBuilder.
 """
 
 from typing import NamedTuple
@@ -18,37 +19,37 @@ from ottla.coordinators.consumer.changes import (
 )
 from ottla.coordinators.consumer.state import ConsumerGroup, Member, TargetAssignment
 
-# Members and partitions together, from where on an assignor is not run on the event loop.
+# The sum of members and partitions from which an assignor does not run on the event loop.
 LARGE = 2000
 
 
 class Job(NamedTuple):
-    """A target that is to be computed: for whom, from which epoch of the group on, and how."""
+    """A target to be computed: its members, the group epoch and the assignor."""
 
     epoch: int
     assignor: str
     plan: GroupPlan
 
     def run(self) -> Assignments:
-        """Assign; may be done in another thread, since nothing here ever changes."""
+        """Run the assignor; safe in another thread, since a job is immutable."""
         return ASSIGNORS[self.assignor](self.plan)
 
 
 class Target(NamedTuple):
-    """The epoch of the target, and what one member shall have in it."""
+    """The epoch of the target, and one member's partitions in it."""
 
     epoch: int
     assignment: TargetAssignment
 
 
 def target_for(group: ConsumerGroup, member: Member) -> Target:
-    """Return the target as it stands; a static member that comes back has that of its former life."""
+    """Return the current target; a static member that returns inherits that of its old member id."""
     held_by = group.static_members.get(member.instance_id or "", member.member_id)
     return Target(group.assignment_epoch, group.target_of(held_by))
 
 
 def is_large(group: ConsumerGroup, members: list[Member], image: ClusterImage) -> bool:
-    """Tell whether an assignor would take so long that others had to wait for it."""
+    """Return True if an assignor would delay other requests for too long."""
     return len(members) + sum(_counts(group, members, image).values()) >= LARGE
 
 
@@ -60,7 +61,7 @@ def job(
     default_assignor: str,
     epoch: int,
 ) -> Job:
-    """Return what is to be computed for these members."""
+    """Return the job that computes the target of these members."""
     ids: dict[str, bytes | None] = {}
     plans = {item.member_id: _plan(group, item, image, ids) for item in members}
     assignor = group.preferred_assignor(members) or default_assignor
@@ -72,8 +73,8 @@ def changes_of(
 ) -> list[Change]:
     """Return the changes that make `computed` the target.
 
-    Where it `is_later` than the job was made, members may have gone, and static ones have come back
-    under other ids.
+    If `is_later`, time has passed since the job was created: members may have left, and static ones
+    may have returned under other ids.
     """
     named = _still_there(group, computed, job) if is_later else computed
     changes: list[Change] = [

@@ -1,4 +1,4 @@
-"""What a group knows of the topics it reads: ids, partition counts, and one number for all of it."""
+"""The topics that a group reads: ids, partition counts, and a hash of these."""
 
 import hashlib
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ _HASH_BYTES = 8
 
 
 def partition_counts(image: ClusterImage, names: Iterable[str]) -> dict[bytes, int]:
-    """Return the partition count by topic id of those topics that exist, in the order of names."""
+    """Return the partition count by topic id of the topics that exist, in the order of names."""
     found = {}
     for name in sorted(names):
         topic = image.topic(name)
@@ -21,8 +21,8 @@ def partition_counts(image: ClusterImage, names: Iterable[str]) -> dict[bytes, i
 def metadata_hash(image: ClusterImage, names: Iterable[str]) -> int:
     """Return a number that changes with the topics: their ids, partitions and racks; 0 for none.
 
-    Any broker comes to the same one. Apache Kafka hashes the same facts in another way: a group that
-    it takes over has one new epoch, and no other consequence.
+    It is the same on every broker. Apache Kafka hashes the same data differently: a group that it
+    takes over gets one new epoch, which has no other effect.
     """
     digest = hashlib.blake2b(digest_size=_HASH_BYTES)
     is_empty = True

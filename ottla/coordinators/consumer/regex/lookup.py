@@ -1,4 +1,4 @@
-"""A lookup of regular expressions under way: which topics each of them stands for.
+"""A running lookup of regular expressions: the topics that match each of them.
 
 Follows Kafka's TopicRegexResolver, in slices: there may be ten thousand topics.
 """
@@ -17,7 +17,7 @@ _NAMES_AT_ONCE = 64
 
 
 class Lookup:
-    """The names that are left, and what was found among the others; begun at `started_ms`."""
+    """The remaining names, and the matches among the others; started at `started_ms`."""
 
     def __init__(self, topics: Topics, started_ms: int, wanted: Iterable[str]) -> None:
         self._version = topics.version
@@ -28,18 +28,18 @@ class Lookup:
 
     @property
     def has_more(self) -> bool:
-        """Tell whether names are left."""
+        """True if names remain."""
         return bool(self._names)
 
     def look_at_some(self) -> None:
-        """Match some of the names that are left."""
+        """Match some of the remaining names."""
         names = self._names[-_NAMES_AT_ONCE:]
         del self._names[-_NAMES_AT_ONCE:]
         for regex, pattern in self._patterns.items():
             self._found[regex].update(name for name in names if pattern.matches(name))
 
     def result(self) -> dict[str, ResolvedRegex]:
-        """Return what each expression stands for."""
+        """Return the topics that match each expression."""
         return {
             regex: ResolvedRegex(frozenset(names), self._version, self._started_ms)
             for regex, names in self._found.items()
@@ -52,6 +52,6 @@ def _compiled(wanted: Iterable[str]) -> dict[str, Pattern]:
         try:
             found[regex] = Pattern(regex)
         except ApiError as error:
-            # It was valid when it came: another version of RE2 must have taken it.
+            # It was valid when it was stored: another version of RE2 must have accepted it.
             _log.error("regular expression ignored error=%s", error)
     return found

@@ -1,14 +1,14 @@
-"""The one door to RE2: regular expressions from clients, matched in time linear in the name.
+"""The only module that uses RE2: clients' regular expressions, matched in linear time.
 
-Apache Kafka uses RE2/J, whose syntax is RE2's. Python's own engine would let a client stop the broker
-with one expression.
+Apache Kafka uses RE2/J, whose syntax is RE2's. With Python's own engine a client could stop the
+broker with one expression.
 """
 
 import re2
 
 from ottla.base.errors import ApiError, ErrorCode
 
-# A compiled expression may take as much memory; RE2's own default is eight times this.
+# Memory limit of a compiled expression; RE2's default is eight times this.
 _MEMORY_BYTES = 1 << 20
 
 _REASONS = {
@@ -31,7 +31,9 @@ class Pattern:
     """A compiled expression."""
 
     def __init__(self, text: str) -> None:
-        """Compile; INVALID_REGULAR_EXPRESSION with RE2's reason where that cannot be."""
+        """Compile; raises INVALID_REGULAR_EXPRESSION with RE2's reason if the expression is
+        invalid.
+        """
         try:
             self._compiled = re2.compile(text, _OPTIONS)
         except re2.error as error:
@@ -42,12 +44,12 @@ class Pattern:
             ) from error
 
     def matches(self, name: str) -> bool:
-        """Tell whether the whole name matches."""
+        """Return True if the whole name matches."""
         return self._compiled.fullmatch(name) is not None
 
 
 def _reason(error: Exception) -> str:
-    """Return the reason in RE2/J's words, where they differ."""
+    """Return the reason in the wording of RE2/J, if it differs."""
     reason = error.args[0] if error.args else ""
     said = reason.decode() if isinstance(reason, bytes) else str(reason)
     kind = said.partition(":")[0]
@@ -55,5 +57,5 @@ def _reason(error: Exception) -> str:
 
 
 def check(text: str) -> None:
-    """Raise INVALID_REGULAR_EXPRESSION unless the text is a regular expression."""
+    """Raise INVALID_REGULAR_EXPRESSION unless the text is a valid regular expression."""
     Pattern(text)

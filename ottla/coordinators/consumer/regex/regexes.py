@@ -1,8 +1,9 @@
-"""Subscriptions by regular expression: when they are looked up, and what comes of it.
+"""Subscriptions by regular expression: the scheduling of lookups, and their results.
 
-The lookup is not part of a heartbeat: it goes over all topics. Its result is a decision of its own, so
-the heartbeat after it brings the assignment. All expressions of a group are looked up together, at most
-every ten seconds. Follows maybeUpdateRegularExpressions and handleRegularExpressionsResult.
+The lookup is not part of a heartbeat, because it iterates over all topics. Its result is a separate
+decision, so the next heartbeat returns the assignment. All expressions of a group are looked up
+together, at most every ten seconds. Follows maybeUpdateRegularExpressions and
+handleRegularExpressionsResult.
 """
 
 from collections import Counter
@@ -19,7 +20,7 @@ LOOKUP_INTERVAL_MS = 10_000
 
 
 class RegexUpdate(Enum):
-    """What a member's request did to its expression."""
+    """The effect of a member's request on its expression."""
 
     NONE = "none"
     # The topics of the new one are not known yet.
@@ -28,9 +29,9 @@ class RegexUpdate(Enum):
 
 
 def update(turn: Turn, old: Member, member: Member, *, is_looking_up: bool) -> RegexUpdate:
-    """Take up a member's expression, and ask for a lookup where one is due.
+    """Store a member's expression, and request a lookup if one is due.
 
-    INVALID_REGULAR_EXPRESSION where it is none.
+    Raises INVALID_REGULAR_EXPRESSION if the expression is invalid.
     """
     result, is_new = _change(turn, old, member)
     group = turn.group
@@ -58,7 +59,7 @@ def update(turn: Turn, old: Member, member: Member, *, is_looking_up: bool) -> R
 
 
 def _change(turn: Turn, old: Member, member: Member) -> tuple[RegexUpdate, bool]:
-    """Return what became of the expression, and whether the group did not know it before."""
+    """Return the effect on the expression, and whether it is new to the group."""
     before, now = old.subscribed_regex, member.subscribed_regex
     if before == now:
         return RegexUpdate.NONE, False
@@ -76,7 +77,7 @@ def _change(turn: Turn, old: Member, member: Member) -> tuple[RegexUpdate, bool]
 
 
 def looked_up(turn: Turn, found: Mapping[str, ResolvedRegex]) -> None:
-    """Store what was found, and begin another epoch where members read other topics by it."""
+    """Store the matched topics, and begin a new epoch if members read other topics than before."""
     group = turn.group
     uses = group.subscriptions()
     must_bump = False
@@ -93,4 +94,4 @@ def looked_up(turn: Turn, found: Mapping[str, ResolvedRegex]) -> None:
         epoch = group.epoch + 1
         turn.changes.append(GroupChange(group.group_id, GroupEpoch(epoch, metadata_hash)))
         turn.checked_at_epoch = epoch
-        turn.note(f"epoch={epoch}: regular expressions stand for other topics")
+        turn.note(f"epoch={epoch}: regular expressions match other topics")

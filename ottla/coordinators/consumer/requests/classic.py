@@ -1,8 +1,8 @@
-"""Members that speak the classic protocol, in a group of the consumer protocol (KIP-848).
+"""Members that use the classic protocol, in a group of the consumer protocol (KIP-848).
 
-Their join is a heartbeat that says everything, their sync fetches what they have. There is no barrier:
-each is answered at once, and a heartbeat tells a member to join again whenever its next step is due.
-Follows classicGroupJoinToConsumerGroup and its siblings.
+A join is treated like a full heartbeat, a sync returns the member's partitions. There is no
+barrier: each request is answered immediately, and a heartbeat response makes a member rejoin
+whenever its next step is due. Follows classicGroupJoinToConsumerGroup and related methods.
 """
 
 from collections.abc import Callable
@@ -40,7 +40,7 @@ from ottla.wire.messages.leave_group import (
 )
 from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
-# KIP-394: from this version on a new member first gets its id and joins with it.
+# KIP-394: from this version on a new member first receives its id and joins with it.
 ID_FIRST_VERSION = 4
 
 Downgrade = Callable[[Turn, Member], None]
@@ -48,7 +48,7 @@ Downgrade = Callable[[Turn, Member], None]
 
 @dataclass(frozen=True, slots=True)
 class Joiner:
-    """Who joins: the client, the version it speaks, and an id in case that it has none."""
+    """The client of a join, its API version, and a fresh member id in case it has none."""
 
     client: Client
     api_version: int
@@ -63,7 +63,7 @@ def join(
     downgrade: Downgrade,
     is_looking_up: bool,
 ) -> JoinGroupResponse:
-    """Handle a JoinGroup; `downgrade` makes the group classic where nobody else is left."""
+    """Handle a JoinGroup; `downgrade` makes the group classic if only classic members are left."""
     group = turn.group
     is_new = not request.member_id
     member_id = request.member_id or joiner.fresh_id
@@ -135,7 +135,7 @@ def _updated(
 
 
 def _is_last_of_consumers(turn: Turn, instance_id: str | None) -> bool:
-    """Tell whether a static member comes back as a classic one, and all others are that already."""
+    """Return True if a static member rejoins as a classic one, and all others are classic already."""
     group, settings = turn.group, turn.settings
     current = group.static_member(instance_id)
     if current is None or current.is_classic:
@@ -155,14 +155,14 @@ def _step(
     becomes_classic: bool,
     is_looking_up: bool,
 ) -> Member:
-    """Bring the member nearer to its target, and return it as it is then."""
+    """Move the member towards its target, and return its new state."""
     has_new_names = epochs.store_member(turn, old, member)
     regex = regexes.update(turn, old, member, is_looking_up=is_looking_up)
     must_bump = has_new_names or regex is not RegexUpdate.NONE
     epoch = epochs.update_epoch(turn, member, must_bump=must_bump)
     group = turn.group
     if becomes_classic and group.assignment_epoch < epoch:
-        # The rebalance that follows makes another assignment.
+        # The rebalance that follows computes a new assignment.
         return member
     if becomes_classic:
         held_by = group.static_members[member.instance_id or ""]
@@ -178,7 +178,7 @@ def _step(
 
 
 def sync(turn: Turn, request: SyncGroupRequest) -> SyncGroupResponse:
-    """Handle a SyncGroup: what the member has, unless it has to join again first."""
+    """Handle a SyncGroup: return the member's partitions, unless it has to rejoin first."""
     group = turn.group
     member, classic = _classic_member(group, request.member_id, request.group_instance_id)
     _check_generation(member, request.generation_id)
@@ -202,7 +202,7 @@ def sync(turn: Turn, request: SyncGroupRequest) -> SyncGroupResponse:
 
 
 def heartbeat(turn: Turn, request: HeartbeatRequest) -> HeartbeatResponse:
-    """Handle a Heartbeat; it tells the member to join again where that brings it further."""
+    """Handle a Heartbeat; the response makes the member rejoin if its next step is due."""
     group = turn.group
     member, classic = _classic_member(group, request.member_id, request.group_instance_id)
     _check_generation(member, request.generation_id)
@@ -248,7 +248,7 @@ def _check_generation(member: Member, generation: int) -> None:
 def leave(
     turn: Turn, request: LeaveGroupRequest, fence: Callable[[Turn, list[Member]], None]
 ) -> LeaveGroupResponse:
-    """Handle a LeaveGroup, which may name members of either protocol; `fence` removes them."""
+    """Handle a LeaveGroup, which may contain members of either protocol; `fence` removes them."""
     gone: dict[str, Member] = {}
     responses = []
     for identity in request.members:
@@ -277,7 +277,7 @@ def _leaving(group: ConsumerGroup, identity: MemberIdentity) -> Member:
     if instance_id is None:
         return known_member(group, identity.member_id)
     member = group.static_member(instance_id)
-    # An operator names the instance only.
+    # An operator sends the instance id only.
     if member is not None and not identity.member_id:
         return member
     return known_static_member(group, instance_id, identity.member_id)

@@ -1,8 +1,9 @@
-"""Who may commit and read offsets of a group of the consumer protocol: members in their own epoch.
+"""Checks of commits and fetches of offsets in a group of the consumer protocol.
 
-A member that is an epoch behind may still commit for what it got in that epoch or before, and has not
-given back: nobody else can have read it meanwhile (KIP-1251). Follows ConsumerGroup.validateOffsetCommit
-and validateOffsetFetch.
+Members may commit and read offsets in their own epoch. A member of an older epoch may still commit
+for partitions that it was assigned in that epoch or before and has not revoked: no other member can
+have read them in the meantime (KIP-1251). Follows ConsumerGroup.validateOffsetCommit and
+validateOffsetFetch.
 """
 
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ EPOCH_VERSION = 9
 
 @dataclass(frozen=True, slots=True)
 class Committer:
-    """Who commits: a member in an epoch, or a client outside of any group.
+    """The sender of a commit: a member in an epoch, or a client without a membership.
 
     `api_version` is that of OffsetCommit, None for TxnOffsetCommit.
     """
@@ -29,20 +30,20 @@ class Committer:
 
     @property
     def is_transactional(self) -> bool:
-        """Tell whether the offsets belong to a transaction."""
+        """True if the offsets belong to a transaction."""
         return self.api_version is None
 
     @property
     def is_nameless(self) -> bool:
-        """Tell whether nothing is said of the member, as producers of before KIP-447 do."""
+        """True if the request contains no member, as from producers before KIP-447."""
         has_name = bool(self.member_id) or self.instance_id is not None
         return self.epoch == NO_EPOCH and not has_name
 
 
 def check_commit(group: ConsumerGroup, committer: Committer) -> Member | None:
-    """Raise ApiError where nothing may be committed.
+    """Raise ApiError if no offset may be committed.
 
-    Return a member that is behind, which may commit what `check_place` allows; None for others.
+    Return a member of an older epoch, which may commit what `check_place` allows; None otherwise.
     """
     if committer.epoch < 0 and not group.members:
         return None
@@ -62,14 +63,16 @@ def check_commit(group: ConsumerGroup, committer: Committer) -> Member | None:
 
 
 def check_place(member: Member, epoch: int, place: TopicPartition) -> None:
-    """Raise ApiError unless a member that is behind has had the partition since this epoch."""
+    """Raise ApiError unless a member of an older epoch has owned the partition since this epoch."""
     assigned_at = member.assignment_epoch(place)
     if assigned_at is None or epoch < assigned_at:
         raise _behind(member)
 
 
 def check_fetch(group: ConsumerGroup, member_id: str | None, epoch: int) -> None:
-    """Raise ApiError where a member asks in another epoch than its own; others may always ask."""
+    """Raise ApiError if a member sends another epoch than its own; clients without one may always
+    fetch.
+    """
     if member_id is None and epoch < 0:
         return
     member = known_member(group, member_id or "")

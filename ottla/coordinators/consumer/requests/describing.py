@@ -1,4 +1,4 @@
-"""ConsumerGroupDescribe: a group of the consumer protocol as it is committed."""
+"""ConsumerGroupDescribe: the committed state of a group of the consumer protocol."""
 
 from collections.abc import Iterable, Mapping
 
@@ -17,7 +17,7 @@ _CLASSIC, _CONSUMER = 0, 1
 
 
 def describe(group: ConsumerGroup, image: ClusterImage, default_assignor: str) -> DescribedGroup:
-    """Describe a group; topics that are gone are left out of its assignments."""
+    """Describe a group; deleted topics are left out of its assignments."""
     return DescribedGroup(
         group_id=group.group_id,
         group_state=group.state.value,
@@ -29,7 +29,7 @@ def describe(group: ConsumerGroup, image: ClusterImage, default_assignor: str) -
 
 
 def not_found(group_id: str, message: str) -> DescribedGroup:
-    """Return the answer for a group that does not exist, or is of another protocol."""
+    """Return the response for a group that does not exist, or uses another protocol."""
     return DescribedGroup(
         group_id=group_id, error_code=ErrorCode.GROUP_ID_NOT_FOUND, error_message=message
     )

@@ -1,4 +1,4 @@
-"""Between ids and names: the consumer protocol that classic members embed in their requests."""
+"""Conversion of the consumer protocol that classic members embed in their requests: ids and names."""
 
 import struct
 from collections.abc import Iterable, Mapping
@@ -12,9 +12,9 @@ _VERSION = struct.Struct(">h")
 
 
 def by_id(topics: Iterable[TopicPartition], image: ClusterImage) -> dict[bytes, list[int]]:
-    """Return partitions by topic id; what does not exist is left out.
+    """Return partitions by topic id; nonexistent ones are left out.
 
-    A name may stand for another topic than when it was written, with fewer partitions.
+    A name may belong to a newer topic than when it was written, with fewer partitions.
     """
     found = ((image.topic(item.topic), item.partitions) for item in topics)
     return {
@@ -27,7 +27,7 @@ def by_id(topics: Iterable[TopicPartition], image: ClusterImage) -> dict[bytes, 
 def assignment(
     partitions: Mapping[bytes, Iterable[int]], image: ClusterImage, subscription: bytes
 ) -> bytes:
-    """Return an assignment in the version in which its member has subscribed."""
+    """Return an assignment in the version of the member's subscription."""
     named = []
     for topic_id, numbers in partitions.items():
         topic = image.topic_by_id(topic_id)

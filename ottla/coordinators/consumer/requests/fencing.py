@@ -1,8 +1,8 @@
-"""Members that go: by their own will, or because they were not heard of in time.
+"""Members that leave, and members whose session has timed out.
 
-Every one that goes makes a new group epoch, so that the others share what it had. Where only members
-of the classic protocol are left the group becomes classic, which the caller does; here it is only said
-when. Follows consumerGroupLeave and consumerGroupFenceMembers.
+Every removal creates a new group epoch, so that the others share the member's partitions. If only
+members of the classic protocol are left, the group becomes classic; this module only decides that,
+the caller converts it. Follows consumerGroupLeave and consumerGroupFenceMembers.
 """
 
 from collections import Counter
@@ -23,24 +23,24 @@ from ottla.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatR
 
 
 def leaving(group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest) -> Member:
-    """Return the member that wants to leave; ApiError where it is none."""
+    """Return the member that leaves; raises ApiError if it is not in the group."""
     if request.instance_id is None:
         return known_member(group, request.member_id)
     return known_static_member(group, request.instance_id, request.member_id)
 
 
 def go_away(turn: Turn, member: Member) -> None:
-    """Let a static member go that means to come back within its session: it keeps its partitions."""
+    """Release a static member that will return within its session: it keeps its partitions."""
     assigned = {
         topic_id: dict.fromkeys(partitions, 0) for topic_id, partitions in member.assigned.items()
     }
     away = replace(member, epoch=AWAY_EPOCH, assigned=assigned, pending_revocation={})
     turn.changes.append(CurrentChange(turn.group.group_id, member.member_id, away))
-    turn.note(f"static member is away for some time: {member.member_id}")
+    turn.note(f"static member is temporarily absent: {member.member_id}")
 
 
 def becomes_classic(turn: Turn, gone: Sequence[Member]) -> bool:
-    """Tell whether the group is to become classic when these members have gone."""
+    """Return True if the group must become classic when these members have left."""
     group, settings = turn.group, turn.settings
     names = {member.member_id for member in gone}
     left = [member for name, member in group.members.items() if name not in names]
@@ -53,7 +53,7 @@ def becomes_classic(turn: Turn, gone: Sequence[Member]) -> bool:
 
 
 def fence(turn: Turn, gone: Sequence[Member]) -> None:
-    """Remove members and begin another epoch; the last one leaves an empty group behind."""
+    """Remove members and begin a new epoch; after the last one the group is empty."""
     if not gone:
         return
     group = turn.group

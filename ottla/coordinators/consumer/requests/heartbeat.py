@@ -1,4 +1,4 @@
-"""ConsumerGroupHeartbeat: join, leave, say what one has, and hear what one shall have.
+"""ConsumerGroupHeartbeat: join, leave, report owned partitions, and receive the assignment.
 
 Follows GroupCoordinatorService.throwIfConsumerGroupHeartbeatRequestIsInvalid and
 GroupMetadataManager.consumerGroupHeartbeat.
@@ -26,14 +26,14 @@ from ottla.wire.messages.consumer_group_heartbeat import (
     TopicPartitions,
 )
 
-# KIP-1082: from this version on the member makes its own id.
+# KIP-1082: from this version on the member generates its own id.
 OWN_ID_VERSION = 1
 
 
 def check(
     request: ConsumerGroupHeartbeatRequest, api_version: int, assignors: tuple[str, ...]
 ) -> None:
-    """Raise ApiError for a request that no group can answer."""
+    """Raise ApiError for a request that is invalid for every group."""
     needs_id = api_version >= OWN_ID_VERSION or request.member_epoch > 0
     if needs_id or request.member_epoch == LEAVING_EPOCH:
         _check_text(request.member_id, "MemberId")
@@ -56,7 +56,7 @@ def check(
 
 
 def _check_text(text: str | None, name: str) -> None:
-    # As Java trims: blank is empty.
+    # Trimmed as in Java: blank counts as empty.
     if text is not None and not text.strip():
         raise ApiError(ErrorCode.INVALID_REQUEST, f"{name} can't be empty.")
 
@@ -80,9 +80,9 @@ def heartbeat(
     *,
     is_looking_up: bool,
 ) -> ConsumerGroupHeartbeatResponse:
-    """Handle a heartbeat of a member that is there or joins; `request` has a member id.
+    """Handle a heartbeat of a known or joining member; `request` contains a member id.
 
-    `is_looking_up` tells that the group's regular expressions are being looked up already.
+    `is_looking_up` is True if a lookup of the group's regular expressions is already running.
     """
     check_room(turn, request.member_id, request.instance_id)
     old = member_of(turn, request)
@@ -111,7 +111,7 @@ def heartbeat(
 
 
 def _updated(member: Member, request: ConsumerGroupHeartbeatRequest, client: Client) -> Member:
-    """Return the member with what the request says; what it leaves out stays as it is."""
+    """Return the member updated from the request; absent fields keep their values."""
     names = request.subscribed_topic_names
     regex = request.subscribed_topic_regex
     has_timeout = request.rebalance_timeout_ms != -1
@@ -132,7 +132,7 @@ def _updated(member: Member, request: ConsumerGroupHeartbeatRequest, client: Cli
 
 
 def _is_full(request: ConsumerGroupHeartbeatRequest) -> bool:
-    """Tell whether the member says everything, as it does when it is not sure of its state."""
+    """Return True if the request is full, as sent by a member that is unsure of its state."""
     names, regex = request.subscribed_topic_names, request.subscribed_topic_regex
     has_subscription = names is not None or regex is not None
     has_owned = request.topic_partitions is not None

@@ -1,6 +1,6 @@
-"""Which member a request is of: an old one, a new one, or a static one that has come back.
+"""The member of a request: an existing one, a new one, or a static one that rejoins.
 
-Follows getOrMaybeSubscribeDynamicConsumerGroupMember and its static sibling.
+Follows getOrMaybeSubscribeDynamicConsumerGroupMember and its static counterpart.
 """
 
 from dataclasses import replace
@@ -16,7 +16,7 @@ from ottla.wire.messages.consumer_group_heartbeat import (
 
 
 def check_room(turn: Turn, member_id: str, instance_id: str | None) -> None:
-    """Raise GROUP_MAX_SIZE_REACHED for one member more than there may be."""
+    """Raise GROUP_MAX_SIZE_REACHED if the group has no room for another member."""
     group, limit = turn.group, turn.settings.max_size
     if instance_id in group.static_members or member_id in group.members:
         return
@@ -28,7 +28,7 @@ def check_room(turn: Turn, member_id: str, instance_id: str | None) -> None:
 
 
 def member_of(turn: Turn, request: ConsumerGroupHeartbeatRequest) -> Member:
-    """Return the member that a heartbeat is of, new where it joins; ApiError where it may not."""
+    """Return the member of a heartbeat, a new one if it joins; raises ApiError if it must not join."""
     joins = request.member_epoch == JOINING_EPOCH
     if request.instance_id is not None:
         return _static_member(turn, request, joins=joins)
@@ -42,7 +42,7 @@ def member_of(turn: Turn, request: ConsumerGroupHeartbeatRequest) -> Member:
 
 
 def known_member(group: ConsumerGroup, member_id: str) -> Member:
-    """Return a member; UNKNOWN_MEMBER_ID where the group has no such one."""
+    """Return a member; raises UNKNOWN_MEMBER_ID if it is not in the group."""
     member = group.members.get(member_id)
     if member is None:
         raise ApiError(
@@ -53,7 +53,7 @@ def known_member(group: ConsumerGroup, member_id: str) -> Member:
 
 
 def known_static_member(group: ConsumerGroup, instance_id: str, member_id: str) -> Member:
-    """Return who has an instance id; ApiError where that is nobody, or somebody else."""
+    """Return the member with an instance id; ApiError if there is none, or its member id differs."""
     member = group.static_member(instance_id)
     if member is None:
         raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
@@ -86,7 +86,7 @@ def _static_member(turn: Turn, request: ConsumerGroupHeartbeatRequest, *, joins:
 
 
 def replaced(turn: Turn, current: Member, member_id: str) -> Member:
-    """Let a static member go on under another member id, with all that it had."""
+    """Replace the member id of a static member; its subscription and partitions are kept."""
     group_id = turn.group.group_id
     member = replace(
         current, member_id=member_id, epoch=JOINING_EPOCH, previous_epoch=JOINING_EPOCH
@@ -102,7 +102,7 @@ def replaced(turn: Turn, current: Member, member_id: str) -> Member:
 
 
 def remove(turn: Turn, member_id: str) -> None:
-    """Write that a member is gone, in Kafka's order: what it had, what it should have, itself."""
+    """Write the removal of a member, in Kafka's order: current assignment, target, member."""
     group_id = turn.group.group_id
     turn.changes += (
         CurrentChange(group_id, member_id, None),
@@ -114,8 +114,8 @@ def remove(turn: Turn, member_id: str) -> None:
 def check_epoch(member: Member, epoch: int, owned: list[TopicPartitions] | None) -> None:
     """Raise FENCED_MEMBER_EPOCH unless the member is in this epoch, or joins.
 
-    One behind is taken from a member that has nothing it should not have: it may not have heard of
-    its new epoch.
+    The previous epoch is accepted from a member that owns no partitions beyond its assignment: the
+    response with its new epoch may have been lost.
     """
     if epoch in (JOINING_EPOCH, member.epoch):
         return

@@ -1,1 +1,1 @@
-"""Who reads which partition: the assignors that the coordinator offers, by name. Pure."""
+"""The assignors of the coordinator, which map partitions to members, by name. Pure."""

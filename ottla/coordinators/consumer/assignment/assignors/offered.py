@@ -1,4 +1,4 @@
-"""The assignors by name, in the order in which Kafka offers them."""
+"""The assignors by name, in Kafka's order."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""What an assignor is asked, and what it answers.
+"""The input and output of an assignor.
 
 Follows Kafka's GroupSpec and GroupAssignment.
 """
@@ -11,7 +11,7 @@ from ottla.coordinators.consumer.state import TargetAssignment
 
 
 class MemberPlan(NamedTuple):
-    """One member: the ids of the topics it reads, and what it shall have so far."""
+    """One member: the ids of the topics it reads, and its current target."""
 
     topics: frozenset[bytes]
     target: TargetAssignment
@@ -20,14 +20,14 @@ class MemberPlan(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GroupPlan:
-    """The members in the order in which they are served, and the partition count of each topic."""
+    """The members in the order of assignment, and the partition count of each topic."""
 
     members: Mapping[str, MemberPlan]
     partition_counts: Mapping[bytes, int]
 
     @property
     def is_homogeneous(self) -> bool:
-        """Tell whether all members read the same topics."""
+        """True if all members read the same topics."""
         return len({member.topics for member in self.members.values()}) <= 1
 
 
@@ -36,5 +36,5 @@ Assignor: TypeAlias = Callable[[GroupPlan], Assignments]
 
 
 def frozen(assignment: Mapping[bytes, set[int]]) -> TargetAssignment:
-    """Return an assignment as it is kept: without topics that have nothing."""
+    """Return an assignment as it is stored: without topics that have no partitions."""
     return {topic: frozenset(places) for topic, places in assignment.items() if places}

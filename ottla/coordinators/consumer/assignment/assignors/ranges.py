@@ -1,8 +1,8 @@
-"""The assignor `range`: of each topic a run of partitions for each member.
+"""The assignor `range`: a range of consecutive partitions of each topic for each member.
 
-Topics with as many partitions fall to members alike, so that what has one key meets in one member.
-Static members come first, by their instance id, so that their runs stay when others come and go.
-Follows Kafka's RangeAssignor.
+Topics with equal partition counts are split equally, so that records with the same key go to one
+member. Static members come first, ordered by instance id, so that their ranges are stable when
+others join and leave. Follows Kafka's RangeAssignor.
 """
 
 from ottla.coordinators.consumer.assignment.assignors.plan import Assignments, GroupPlan, frozen
@@ -11,7 +11,7 @@ NAME = "range"
 
 
 def assign(plan: GroupPlan) -> Assignments:
-    """Cut every topic into one run for each of its readers; the first ones get what is left over."""
+    """Split every topic into one range for each reader; the first readers get the remainder."""
     order = sorted(plan.members, key=lambda member_id: _rank(plan, member_id))
     found: dict[str, dict[bytes, set[int]]] = {member_id: {} for member_id in order}
     for topic, count in plan.partition_counts.items():

@@ -1,7 +1,7 @@
-"""The assignor `uniform`: as many partitions for every member, and as few moves as that allows.
+"""The assignor `uniform`: an equal number of partitions for every member, with the fewest moves.
 
-Where all read the same topics nobody has two more than another. Where they do not, no reader of a topic
-can hand over a partition of it to another reader who has at least two fewer. Follows Kafka's
+If all members read the same topics, the numbers differ by at most one. If not, no reader of a topic
+could hand over a partition of it to another reader that has at least two fewer. Follows Kafka's
 UniformAssignor.
 """
 
@@ -14,14 +14,14 @@ from ottla.coordinators.consumer.assignment.assignors.plan import Assignments, G
 
 NAME = "uniform"
 
-# Rounds over all topics; each brings members closer, and few need more than two or three.
+# Passes over all topics; each improves the balance, and few plans need more than two or three.
 ROUNDS_MAX = 16
 
 _Place = tuple[bytes, int]
 
 
 def assign(plan: GroupPlan) -> Assignments:
-    """Share the partitions out."""
+    """Assign all partitions."""
     if not plan.members:
         return {}
     return _assign_alike(plan) if plan.is_homogeneous else _Balance(plan).result()
@@ -33,9 +33,10 @@ class _Room(NamedTuple):
 
 
 def _assign_alike(plan: GroupPlan) -> Assignments:
-    """Everybody keeps what a fair share allows; who has less gets what is free.
+    """Let every member keep its fair share, and assign free partitions to members that have less.
 
-    What a member keeps whole is not looked into: in a large group that is nearly everybody.
+    The partitions of a member that keeps all of them are not examined: in a large group that is
+    nearly every member.
     """
     topics = next(iter(plan.members.values())).topics
     free = _unowned(plan, topics)
@@ -55,7 +56,8 @@ def _assign_alike(plan: GroupPlan) -> Assignments:
             free += places[quota:]
         room = max(quota - load, 0)
         takes_extra = longer > 0
-        # Whoever does not need the extra place leaves it to others, while enough others are left.
+        # A member that does not need an extra partition leaves it to others, while enough others
+        # are left.
         if room and takes_extra and len(plan.members) - position > longer:
             room -= 1
             takes_extra = False
@@ -73,7 +75,7 @@ def _assign_alike(plan: GroupPlan) -> Assignments:
 
 
 def _unowned(plan: GroupPlan, topics: Iterable[bytes]) -> list[_Place]:
-    """Return what nobody has, in order."""
+    """Return the partitions without an owner, in order."""
     taken: dict[bytes, set[int]] = {topic: set() for topic in topics}
     for member in plan.members.values():
         for topic, partitions in member.target.items():
@@ -102,7 +104,7 @@ def _by_topic(places: Iterable[_Place]) -> dict[bytes, set[int]]:
 
 
 class _Balance:
-    """Members by number, and who has which partition, while the members' topics differ."""
+    """Members by number, and the owner of each partition, for members with different subscriptions."""
 
     def __init__(self, plan: GroupPlan) -> None:
         self._plan = plan
@@ -115,7 +117,7 @@ class _Balance:
         self._owners: dict[bytes, dict[int, int]] = {topic: {} for topic in self._readers}
 
     def result(self) -> Assignments:
-        """Keep what may be kept, give out the rest, and move what brings members closer."""
+        """Keep valid partitions, assign the free ones, and move partitions to improve the balance."""
         self._keep()
         topics = sorted(self._readers, key=self._rank)
         for topic in topics:
@@ -145,7 +147,7 @@ class _Balance:
         self._loads[number] += 1
 
     def _fill(self, topic: bytes) -> None:
-        """Give each free partition to the reader who has the fewest."""
+        """Assign each free partition to the reader with the fewest partitions."""
         owners = self._owners[topic]
         lightest = [(self._loads[number], number) for number in self._readers[topic]]
         heapq.heapify(lightest)
@@ -156,7 +158,7 @@ class _Balance:
                 heapq.heappush(lightest, (self._loads[number], number))
 
     def _even_out(self, topic: bytes) -> bool:
-        """Move partitions of a topic from who has the most to who has the fewest; tell if any."""
+        """Move partitions of a topic from the fullest to the emptiest reader; True if any moved."""
         readers = self._readers[topic]
         loads = [self._loads[number] for number in readers]
         if max(loads) - min(loads) <= 1:
@@ -187,7 +189,7 @@ class _Balance:
         return has_moved
 
     def _lightest(self, loads: list[tuple[int, int]]) -> int:
-        """Return who has the fewest; entries of a load that has changed are thrown away."""
+        """Return the member with the fewest partitions; outdated heap entries are discarded."""
         while loads[0][0] != self._loads[loads[0][1]]:
             heapq.heappop(loads)
         return loads[0][1]
