@@ -1,4 +1,4 @@
-"""Topics as PySpark data frames: `format("ottla")`, in batches and in streams, without a jar.
+"""Topics as PySpark data frames: `format("ottla")`, for batch and streaming queries, without a JAR.
 
     from ottla.streams.spark import register, session
 
@@ -7,20 +7,22 @@
                .option("kafka.bootstrap.servers", "127.0.0.1:9092")
                .option("subscribe", "flights").load())
 
-Columns and options are those of Spark's own Kafka connector (`options.py` lists them). Records become
-Arrow columns without a Python object each.
+Columns and options are those of Spark's own Kafka connector (`connector/options.py` lists them).
+Records become Arrow columns without creating a Python object for each record.
 
-A topology of `ottla.streams` runs here as it runs in the test driver, record for record:
+A topology of `ottla.streams` gives the same results here as in the test driver, record for record:
 
     from ottla.streams.spark import start
 
     with start(topology, spark, application_id="app", bootstrap="127.0.0.1:9092", checkpoint="state") as query:
         query.await_termination()
 
-What it writes is written exactly once with `sink_options={"processingGuarantee": "exactly_once"}` among the query's
-settings; without, a micro-batch that is run again is written again.
+Output is written exactly once if the query's settings contain `sink_options={"processingGuarantee":
+"exactly_once"}`. By default it is written at least once: a micro-batch that Spark repeats writes
+its records again.
 
-Column expressions run in the JVM where they give what they give in Python (`column_steps.py`).
+Column expressions run in the JVM if the result is guaranteed to be the same as in Python
+(`catalyst/steps.py`).
 """
 
 from ottla.streams.spark.connector.source import OttlaSource
@@ -28,7 +30,7 @@ from ottla.streams.spark.connector.workers import settle
 from ottla.streams.spark.query.query import StreamsQuery, start
 from ottla.streams.spark.session.session import register, session
 
-# All of it is loaded now, in whatever process this is.
+# Load all modules of the connector now, whichever process this is.
 settle()
 
 __all__ = ["OttlaSource", "StreamsQuery", "register", "session", "start"]

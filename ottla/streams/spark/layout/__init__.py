@@ -1,1 +1,1 @@
-"""How a topology is laid out over tasks, stages and internal topics."""
+"""The layout of a topology: tasks, stages and internal topics."""

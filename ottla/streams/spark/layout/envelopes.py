@@ -1,9 +1,10 @@
-"""Envelopes: what flows between the stages of a query, many records in one row of Spark's.
+"""Envelopes: the rows that flow between the stages of a query, each with many records.
 
-Spark moves rows one by one through the JVM, and hands them to a stage in Python one by one again; a row that holds
-some thousand records as one Arrow batch costs as much. An envelope holds records of one topic that go to one task, or to
-the sink (task -1). `slot` says where Spark sends it next: to its task or, if that is in a later stage, to a carrier
-that hands it on. `origin` and `sequence` put envelopes back in order: Spark's sort does not keep it once it spills.
+Spark moves rows one at a time through the JVM and passes them one at a time to a stage in Python. A
+row with thousands of records as one Arrow batch costs as much as a row with one record. An envelope
+has records of one topic for one task, or for the sink (task -1). `slot` is the key of Spark's next
+shuffle: the task, or, if the task is in a later stage, a carrier that forwards the envelope.
+`origin` and `sequence` restore the order of envelopes: Spark's sort is not stable once it spills.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -43,11 +44,13 @@ SCHEMA = pa.schema(
 DDL = "slot int, task int, topic string, origin int, sequence bigint, records binary"
 
 SINK = -1
-# The topic of envelopes without records, which count what a task dropped: no topic can have a space in its name.
+# The topic of envelopes without records, which count the records a task dropped. The name of a real
+# topic cannot contain a space.
 DROPPED_TOPIC = "dropped records"
-# A slot is a task's number and, above these bits, what makes Spark's hash spread tasks evenly.
+# The low bits of a slot are a task's number. The bits above are chosen so that Spark's hash
+# distributes tasks evenly.
 _TASK_BITS = 20
-# The records of one envelope at most; a task's output may be large.
+# The maximum number of records in an envelope; a task's output may be larger.
 _RECORDS_MAX = 20_000
 
 
@@ -63,7 +66,7 @@ class Envelope(NamedTuple):
 
 
 class Slots:
-    """The numbers that Spark groups rows by; spread so that task n is in shuffle partition n mod S."""
+    """The numbers that Spark groups rows by; task n is in shuffle partition n mod S."""
 
     def __init__(self, task_count: int, shuffle_partitions: int) -> None:
         self._task_count = task_count
@@ -85,7 +88,9 @@ class Slots:
 
 
 def _spread(number: int, shuffle_partitions: int) -> int:
-    """Return the least slot of a number that Spark puts into the partition we want."""
+    """Return the smallest slot of a number that Spark's hash puts into the partition `number` mod
+    S.
+    """
     slot = number
     while _spark_hash(slot) % shuffle_partitions != number % shuffle_partitions:
         slot += 1 << _TASK_BITS
@@ -93,7 +98,9 @@ def _spread(number: int, shuffle_partitions: int) -> int:
 
 
 def _spark_hash(value: int) -> int:
-    """Return Spark's hash of an int (Murmur3 with seed 42), by which it chooses the shuffle partition."""
+    """Return Spark's hash of an int (Murmur3 with seed 42), by which it chooses the shuffle
+    partition.
+    """
     mask = 0xFFFFFFFF
     word = value * 0xCC9E2D51 & mask
     word = (word << 15 | word >> 17) & mask
@@ -124,7 +131,7 @@ def open_sealed(sealed: bytes) -> pa.Table:
 
 
 def topic_records(sealed: bytes | pa.RecordBatch) -> Iterator[TopicRecord]:
-    """Return the records of an envelope, or of a batch, as a task takes them."""
+    """Yield the records of an envelope, or of a batch, as a task takes them."""
     table = open_sealed(sealed) if isinstance(sealed, bytes) else sealed
     names = ("key", "value", "timestamp", "headers", "partition", "offset")
     columns = {name: table.column(name) for name in names}
@@ -141,7 +148,7 @@ def _headers(entries: Sequence[dict[str, Any]] | None) -> tuple[Header, ...]:
 
 
 def as_arrow(envelopes: Iterable[Envelope]) -> pa.RecordBatch:
-    """Return envelopes as Spark takes them from a source."""
+    """Return envelopes in the form in which Spark reads them from a source."""
     rows = list(envelopes)
     arrays = [
         pa.array([each[index] for each in rows], field.type) for index, field in enumerate(SCHEMA)
@@ -150,7 +157,7 @@ def as_arrow(envelopes: Iterable[Envelope]) -> pa.RecordBatch:
 
 
 class Outbox:
-    """Puts what a task wrote into envelopes: for the task that reads the topic, or for the sink."""
+    """Packs the output of a task into envelopes, for the task that reads the topic or for the sink."""
 
     def __init__(self, layout: Layout, slots: Slots, level: int) -> None:
         self._layout = layout
@@ -160,7 +167,9 @@ class Outbox:
     def envelopes(
         self, origin: int, produced: Sequence[ProducedRecord], first: int = 0
     ) -> Iterator[Envelope]:
-        """Return a task's records by topic and task, in their order; `first`: where sequences begin."""
+        """Yield the envelopes of a task's records by topic and task, in order; sequences start at
+        `first`.
+        """
         by_topic: dict[str, list[ProducedRecord]] = {}
         for each in produced:
             by_topic.setdefault(each.topic, []).append(each)
@@ -170,7 +179,9 @@ class Outbox:
     def of_batch(
         self, origin: int, topic: str, records: pa.RecordBatch, first: int = 0
     ) -> Iterator[Envelope]:
-        """Return records (RECORDS) of one topic, in their order; their offsets count from `first`."""
+        """Yield the envelopes of records (RECORDS) of one topic, in order; offsets start at
+        `first`.
+        """
         for start in range(0, records.num_rows, _RECORDS_MAX):
             part = records.slice(start, _RECORDS_MAX)
             offsets = np.arange(first + start, first + start + part.num_rows, dtype=np.int64)
@@ -205,19 +216,19 @@ class Outbox:
         return Envelope(slot, task, topic, origin, sequence, seal(records))
 
     def dropped(self, task: int, count: int) -> Iterator[Envelope]:
-        """Return the envelope that counts the records that a task dropped, if there are any."""
+        """Yield an envelope with the number of records that a task dropped, unless it is 0."""
         if count:
             yield Envelope(self._slots.carrier(task), SINK, DROPPED_TOPIC, task, count, b"")
 
     def forward(self, envelope: Envelope) -> Envelope:
-        """Return an envelope that a carrier hands on."""
+        """Return an envelope for the next stage, after a carrier."""
         if envelope.task == SINK or self._layout.kind_of(envelope.task).level > self._next_level:
             return envelope
         return envelope._replace(slot=int(self._slots.of_task[envelope.task]))
 
 
 def batch_of(records: Sequence[ProducedRecord]) -> pa.RecordBatch:
-    """Return what was written as RECORDS; partition -1 where the key says it."""
+    """Return produced records as RECORDS; partition -1 if the key determines the partition."""
     partitions = [-1 if each.partition is None else each.partition for each in records]
     headers: Any = None
     if any(each.headers for each in records):

@@ -1,7 +1,9 @@
-"""The topics of an application's own: their names, their settings and their partitions are those of Kafka Streams.
+"""The internal topics of an application, with the names, settings and partition counts of Kafka
+Streams.
 
-Repartition topics are shuffles of Spark's and need no topic, unless they lead back to where they come from. Changelogs
-are topics where an application asks for them: a partition a task, and of a key only what it has at the end of a micro-batch.
+Repartition topics are shuffles in Spark and need no topic, unless they form a cycle. Changelogs are
+topics only if an application enables them: one partition for each task, and for each key only its
+last value of a micro-batch.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,7 +31,7 @@ _BY_TIME = ("window", "timestamped_window", "session")
 
 @dataclass(frozen=True)
 class InternalTopic:
-    """A topic that has to be there before a query starts."""
+    """A topic that must exist before a query starts."""
 
     name: str
     partitions: int
@@ -37,7 +39,11 @@ class InternalTopic:
 
 
 def changelog_config(store: StoreBuilder) -> dict[str, str]:
-    """Return the settings of a store's changelog: compacted; windows also go with their time; then its own."""
+    """Return the configuration of a store's changelog.
+
+    Changelogs are compacted; changelogs of windows also delete by retention time. The store's own
+    settings override both.
+    """
     return _kept(store) | dict(store.log_config)
 
 
@@ -52,7 +58,7 @@ def _kept(store: StoreBuilder) -> dict[str, str]:
 
 
 def changelogs_of(application: Application, stores: Mapping[str, StoreBuilder]) -> dict[str, str]:
-    """Return the stores that are logged, by the names of their changelogs."""
+    """Return the stores with a changelog, by the name of the changelog."""
     if not application.settings.writes_changelogs:
         return {}
     owner = application.settings.application_id
@@ -82,7 +88,9 @@ def create_internal_topics(
     counts: Mapping[str, int],
     replication_factor: int,
 ) -> None:
-    """Create the topics that are not there; TopologyError for one with another number of partitions."""
+    """Create the topics that do not exist; raise TopologyError if one has another number of
+    partitions.
+    """
     for topic in topics:
         found = counts.get(topic.name, topic.partitions)
         if found != topic.partitions:
@@ -101,7 +109,7 @@ def create_internal_topics(
                 config=topic.config,
             )
         except ApiError as error:
-            # Another instance was faster.
+            # Another instance created it first.
             if error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
                 raise
 
@@ -109,7 +117,9 @@ def create_internal_topics(
 def latest_changes(
     produced: list[ProducedRecord], changelogs: Iterable[str], partition: int
 ) -> list[ProducedRecord]:
-    """Return what a task wrote with one change a key and changelog, the last; in the task's own partition."""
+    """Return a task's output with only the last change of each key of a changelog, in the task's
+    partition.
+    """
     logged = frozenset(changelogs)
     last: dict[tuple[str, bytes | None], int] = {}
     for number, each in enumerate(produced):

@@ -1,9 +1,10 @@
-"""How applications are laid out over tasks and stages; pure, no Spark in here.
+"""The layout of applications over tasks and stages; this module does not use Spark.
 
-As in Kafka, each sub-topology has a task a partition, numbered here over all. Sub-topologies that keep nothing run where
-the source is read (level 0). The others run in stages, one transformWithState each, by level: a repartition topic leads
-from a stage to a later one as a shuffle. Only where topics lead in a circle (the answers of a foreign-key join)
-one of them is a topic on the broker.
+As in Kafka, each sub-topology has one task for each partition; tasks are numbered across all
+sub-topologies. Stateless sub-topologies run where the source is read (level 0). The others run in
+stages, one transformWithState each, by level: a repartition topic is a shuffle from a stage to a
+later one. Only if topics form a cycle (the responses of a foreign-key join), one of them is a topic
+on the broker.
 """
 
 import re
@@ -25,7 +26,7 @@ from ottla.streams.operators.tables import (
 from ottla.streams.task.task import TaskSettings
 from ottla.streams.topology.topology import ProcessorNode, Sink, Source, Topology, TopologyNode
 
-# The operators that keep nothing, if they have no store.
+# The operators that are stateless unless they are connected to a store.
 _KEEP_NOTHING = (
     stateless.Branch,
     stateless.Filter,
@@ -47,7 +48,7 @@ _KEEP_NOTHING = (
 
 @dataclass(frozen=True)
 class Application:
-    """A topology and what its tasks are told."""
+    """A topology and the settings of its tasks."""
 
     topology: Topology
     settings: TaskSettings
@@ -55,13 +56,13 @@ class Application:
     """Whether its changelogs are its own: topics that are created for it, with the last change of a micro-batch."""
 
     def topic_name(self, topic: str) -> str:
-        """Return the name of a topic; internal ones carry the application's name."""
+        """Return the name of a topic; internal topics have the application's id as a prefix."""
         internal = topic in self.topology.internal_topics
         return f"{self.settings.application_id}-{topic}" if internal else topic
 
 
 class Feed(Enum):
-    """How the records of a topic find their task."""
+    """The rule that maps the records of a topic to tasks."""
 
     BY_PARTITION = "the task of the record's partition"
     BY_KEY = "the task of the key, where topics of different partition counts meet"
@@ -70,7 +71,10 @@ class Feed(Enum):
 
 @dataclass(frozen=True)
 class Kind:
-    """A sub-topology: what all its tasks are alike in. `first_task` is the number of partition 0's."""
+    """A sub-topology: the properties that all its tasks share.
+
+    `first_task` is the number of the task of partition 0.
+    """
 
     application: Application
     topology: Topology
@@ -86,7 +90,7 @@ class Kind:
 
 @dataclass(frozen=True)
 class Route:
-    """Where the records of a topic go."""
+    """A sub-topology that reads a topic, and the rule that maps records to its tasks."""
 
     kind: int
     feed: Feed
@@ -94,7 +98,7 @@ class Route:
 
 @dataclass(frozen=True)
 class Layout:
-    """All tasks of a query, and the ways of records between them."""
+    """All tasks of a query, and the routes of records between them."""
 
     kinds: tuple[Kind, ...]
     routes: Mapping[str, tuple[Route, ...]]
@@ -127,17 +131,18 @@ class Layout:
             for node in nodes
             if isinstance(node, Sink) and isinstance(node.topic, str) and node.partitioner
         }
-        # The answers of a foreign-key join go to the partition that asked, whatever their keys are.
+        # The responses of a foreign-key join go to the partition that sent the subscription,
+        # whatever their keys are.
         topics -= {topic for topic, chosen in placed.items() if chosen is to_asking_partition}
         if topics & placed.keys():
-            # The application has a partitioner of its own for what meets there.
+            # The application has its own partitioner for one of the topics.
             return False
         count = len(topics) + sum(2 for each in sources if each.pattern)
         return count > 1 and kind.level > 0 and kind.partitions > 1
 
     @property
     def levels(self) -> int:
-        """The number of stages that keep state."""
+        """The number of stateful stages."""
         return max(each.level for each in self.kinds)
 
     @property
@@ -146,11 +151,11 @@ class Layout:
         return self.kinds[-1].tasks.stop
 
     def kind_of(self, task: int) -> Kind:
-        """Return the kind of a task."""
+        """Return the sub-topology of a task."""
         return self.kinds[bisect_right(self._first_tasks, task) - 1]
 
     def routes_of(self, topic: str) -> tuple[Route, ...]:
-        """Return where the records of a topic go."""
+        """Return the routes of a topic's records."""
         found = self.routes.get(topic)
         if found is None:
             found = tuple(route for pattern, route in self.patterns if re.fullmatch(pattern, topic))
@@ -159,7 +164,7 @@ class Layout:
 
 @dataclass(eq=False)
 class _Part:
-    """A sub-topology while the layout is made."""
+    """A sub-topology while the layout is computed."""
 
     application: Application
     nodes: list[TopologyNode]
@@ -197,7 +202,7 @@ class _Part:
 
     @property
     def reads_external(self) -> bool:
-        """Whether it reads topics that are not the application's own."""
+        """True if it reads topics that are not internal to the application."""
         return bool(set(self.reads) - self.internal) or any(each.pattern for each in self.sources)
 
     @property
@@ -206,14 +211,14 @@ class _Part:
 
     @property
     def reads_globals(self) -> bool:
-        """Whether it may read global stores: a join by a mapper does, any processor may."""
+        """True if it may read global stores: joins with a key mapper and custom processors may."""
         if not self.application.topology.global_stores:
             return False
         return any(_may_read_globals(each) for each in self.suppliers)
 
     @property
     def keeps_nothing(self) -> bool:
-        """Whether records can be taken anywhere, in any order."""
+        """True if it is stateless, so that records can be processed anywhere and in any order."""
         stores = any(self.application.topology.connected.get(each.name) for each in self.nodes)
         return not stores and all(isinstance(each, _KEEP_NOTHING) for each in self.suppliers)
 
@@ -221,7 +226,7 @@ class _Part:
 def _may_read_globals(supplier: object) -> bool:
     if isinstance(supplier, StreamTableJoin):
         return supplier.key_mapper is not None
-    # Operators of the DSL reach their own stores and no others, unless they run what users wrote.
+    # Operators of the DSL access only their own stores, unless they run the user's own transformer.
     is_ours = type(supplier).__module__.startswith("ottla.streams.operators.")
     return not is_ours or isinstance(supplier, TableTransform)
 
@@ -248,7 +253,7 @@ def _parts(application: Application) -> list[_Part]:
 def _cut(
     topology: Topology, nodes: Iterable[TopologyNode], global_stores: Iterable[str]
 ) -> Topology:
-    """Return a topology of some nodes, with their stores, in the order of the whole one."""
+    """Return a topology with only some nodes and their stores, in the original order."""
     names = {each.name for each in nodes}
     connected = {name: stores for name, stores in topology.connected.items() if name in names}
     used = {store for stores in connected.values() for store in stores}
@@ -262,7 +267,9 @@ def _cut(
 
 
 def components(application: Application) -> list[Application]:
-    """Return the parts of a topology that no internal topic connects, as topologies of their own."""
+    """Return the parts of a topology that no internal topic connects, each as a topology of its
+    own.
+    """
     parts = _parts(application)
     groups: list[list[_Part]] = []
     for part in parts:
@@ -291,8 +298,9 @@ def lay_out(
 ) -> Layout:
     """Return the layout; `partition_counts` are those of the topics on the broker.
 
-    `claimed` are the partitions of the kinds that a checkpoint has state of: topics may have gained some since, and
-    more topics may match a pattern. TopologyError for a topic that is read and is not there.
+    `claimed` are the partition counts of the sub-topologies that a checkpoint has state of: topics
+    may have gained partitions since, and more topics may match a pattern. Raises TopologyError if a
+    source topic does not exist.
     """
     parts = [part for each in applications for part in _parts(each)]
     if not parts:
@@ -312,7 +320,7 @@ def _internal_counts(readers: Mapping[str, _Part]) -> dict[str, int]:
 
 
 def _set_levels(parts: list[_Part], readers: Mapping[str, _Part]) -> set[str]:
-    """Set the levels; return the internal topics that lead back to where they come from."""
+    """Set the levels; return the internal topics that close a cycle."""
     order: list[_Part] = []
     looped: set[str] = set()
     entered: list[_Part] = []
@@ -355,7 +363,7 @@ def _set_partitions(part: _Part, parts: list[_Part], counts: Mapping[str, int]) 
     asked = part.application.topology.internal_topics
     given = [asked[topic] for each in part.sources for topic in each.topics if topic in asked]
     found += [count for count in given if count is not None]
-    # As Kafka does: as many as whoever writes the repartition topic has.
+    # As in Kafka: the partition count of the sub-topology that writes the repartition topic.
     writers = [each.partitions for each in parts if set(each.writes) & set(part.reads)]
     part.partitions = max(found or writers or [1])
 

@@ -1,1 +1,1 @@
-"""Streaming queries: compiled, started, explained, watched."""
+"""Compile, start, explain and monitor streaming queries."""

@@ -1,8 +1,9 @@
-"""The folder in which a query keeps its progress and state, and what stands beside it: whose it is.
+"""The checkpoint folder of a query, and the file in it that records which topology owns it.
 
-Spark's checkpoint holds pages by store and task, and offsets by topic; they mean nothing to another topology. So the shape
-of the topology is written beside it when a query starts for the first time, and compared whenever it starts again. What
-functions do may change; which nodes, topics, stores, windows and partitions there are may not.
+Spark's checkpoint contains state pages by store and task, and offsets by topic. Another topology
+cannot use them. The first start of a query therefore writes the shape of the topology to the
+folder, and every later start compares the shapes. Functions may change between starts; nodes,
+topics, stores, windows and partition counts may not.
 """
 
 import difflib
@@ -30,7 +31,7 @@ _SHOWN = 8
 
 
 def shape_of(layout: Layout) -> list[str]:
-    """Return what a checkpoint depends on, as lines for people."""
+    """Return the properties of a layout that a checkpoint depends on, as readable lines."""
     lines: list[str] = []
     for number, kind in enumerate(layout.kinds):
         name = kind.application.settings.application_id
@@ -39,7 +40,7 @@ def shape_of(layout: Layout) -> list[str]:
         )
         lines += [f"  {_node(kind, node)}" for node in kind.topology.nodes.values()]
         stores = {**kind.topology.stores, **kind.topology.global_stores}
-        # A checkpoint without a hidden store is read as one whose hidden store is empty.
+        # Hidden stores are left out: a checkpoint without one is read as if that store were empty.
         lines += [f"  {_store(stores[name])}" for name in visible_stores(kind.topology)]
     lines += [f"shuffle {topic} to {kind}" for topic, kind in sorted(layout.shuffled.items())]
     return lines
@@ -65,32 +66,39 @@ def _store(store: StoreBuilder) -> str:
 
 @dataclass(frozen=True)
 class Claim:
-    """What a checkpoint was made with: shuffle partitions, and where what does not begin at its beginning began."""
+    """The settings a checkpoint was created with: shuffle partitions, and explicit starting
+    offsets.
+
+    `starts` has only the partitions that the query did not read from their beginning.
+    """
 
     shuffle_partitions: int
     starts: Offsets
 
 
 class Checkpoint:
-    """A checkpoint folder, on whatever file system Spark reaches."""
+    """A checkpoint folder, on any file system that Spark can access."""
 
     def __init__(self, spark: SparkSession, location: str) -> None:
         self.location = location
-        # Hadoop's file systems, which Spark brings along: the folder may be anywhere.
+        # Use Hadoop's file systems, which are part of Spark: the folder may be on any of them.
         self._jvm: Any = spark._jvm
         self._configuration = spark.sparkContext._jsc.hadoopConfiguration()
 
     def partitions(self) -> list[int]:
-        """Return the partitions of each sub-topology that it holds state of; none where it is new."""
+        """Return the number of partitions of each sub-topology with state here; empty for a new
+        checkpoint.
+        """
         known = self._read()
         return [] if known is None else [int(each) for each in known.get("partitions", ())]
 
     def claim(
         self, layout: Layout, shuffle_partitions: int, find_starts: Callable[[], Offsets]
     ) -> Claim:
-        """Make it the topology's own; return what it was made with, which may be what is said here.
+        """Claim the checkpoint for a topology, and return the settings it was created with.
 
-        ConfigError if another topology has it.
+        These may differ from the arguments, which only a new checkpoint stores. Raises ConfigError
+        if the checkpoint belongs to another topology.
         """
         shape = shape_of(layout)
         known = self._read()

@@ -1,14 +1,17 @@
-"""Compiles topologies to Spark: one streaming query for what hangs together.
+"""Compiles topologies to Spark: one streaming query for each connected part of a topology.
 
-A query is read → (stage → …) → write: the first steps run where topics are read, each stage is one transformWithState
-that runs the tasks of a level, the sink takes what is left. DESIGN: layout.py says what a stage is, tasks.py what happens
-in it. A topology runs here as it runs in the TopologyTestDriver, record for record.
+A query is read → (stage → …) → write. The first steps run where topics are read. Each stage is one
+transformWithState that runs the tasks of one level. The sink runs the remaining steps. See
+layout.py for stages and tasks.py for the tasks in them. A topology gives the same results here as
+in the TopologyTestDriver, record for record.
 
-Refused, with what to do: topics that are not there; topics that are joined by key and differ in their number of
-partitions; an internal topic with other partitions; a checkpoint of another
-topology; state that is not in RocksDB; sessions of Spark Connect; Columns of pyspark where Python runs.
+The following are rejected, with a message that says what to do: topics that do not exist; topics
+that are joined by key but differ in their number of partitions; an existing internal topic with
+another number of partitions; a checkpoint of another topology; a state store provider other than
+RocksDB; sessions of Spark Connect; Columns of pyspark in steps that run in Python.
 
-A query without state whose steps are Column expressions has another shape: column_steps.py says when, column_frame.py which.
+A stateless query whose steps are Column expressions has another form: catalyst/steps.py decides
+when, catalyst/frame.py builds it.
 """
 
 import itertools
@@ -54,7 +57,7 @@ Trigger = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class QuerySettings:
-    """Where a query reads, writes and keeps its progress, and how it goes."""
+    """The bootstrap servers, the checkpoint and the options of a query."""
 
     bootstrap: str
     checkpoint: str
@@ -85,7 +88,7 @@ class Compiled:
 
 
 def plan_queries(applications: Sequence[Application]) -> list[list[Application]]:
-    """Return what runs in one query each: the parts of topologies that hang together."""
+    """Return the applications of each query: one query for each connected part of a topology."""
     return [[part] for each in applications for part in components(each)]
 
 
@@ -94,8 +97,8 @@ def compile_query(
 ) -> Compiled:
     """Lay out a query, and create the internal topics that it needs on the broker.
 
-    `claimed` are the partitions that its checkpoint has.
-    TopologyError for topics that are not there or cannot be joined, and for what a processor says to its first task.
+    `claimed` are the partition counts stored in its checkpoint. Raises TopologyError if topics do
+    not exist or cannot be joined, and if a processor raises when its first task is created.
     """
     with Brokers(settings.bootstrap, client_id="ottla-streams") as brokers:
         counts = {each.name: len(each.partitions) for each in list_topics(brokers)}
@@ -119,7 +122,7 @@ def compile_query(
 
 
 def _asks_clock(application: Application) -> bool:
-    """Tell whether a processor schedules on the wall clock when it starts: one is started to see."""
+    """Return True if a processor schedules on the wall clock when it starts; starts a task to see."""
     settings = replace(application.settings, writes_changelogs=False)
     with UsersErrors("A processor or a store of the topology cannot begin.", TopologyError):
         task = Task(application.topology, settings, lambda _: None, lambda: 0)
@@ -131,7 +134,7 @@ def _asks_clock(application: Application) -> bool:
 def start_query(
     spark: SparkSession, compiled: Compiled, settings: QuerySettings, name: str
 ) -> StreamingQuery:
-    """Start a query; ConfigError where its checkpoint belongs to another topology."""
+    """Start a query; raise ConfigError if its checkpoint belongs to another topology."""
     if not isinstance(spark, SparkSession):
         raise ConfigError(
             "Topologies run in the process of Spark's driver: give a session of pyspark.sql, not one of "

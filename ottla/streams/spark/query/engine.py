@@ -1,4 +1,6 @@
-"""Spark as the engine of an application (streams/application/instance.py): a session, the queries, how they get on."""
+"""Runs an application (streams/application/instance.py) on Spark: the session, its queries, their
+progress.
+"""
 
 import contextlib
 import threading
@@ -26,10 +28,10 @@ from ottla.streams.topology.topology import Topology
 
 @dataclass(frozen=True)
 class SparkSettings:
-    """Which Spark: a session that is there, or one that is made and stopped again.
+    """The Spark session to use: an existing one, or a new one that the engine stops again.
 
-    `master` is a cluster's URL, or local[N]; executors get the package `ottla` and the `py_files`. `settings` are
-    Spark's own.
+    `master` is the URL of a cluster or `local[N]`. Executors receive the package `ottla` and the
+    `py_files`. `settings` are Spark's own.
     """
 
     spark: SparkSession | None = None
@@ -58,7 +60,7 @@ class SparkEngine:
         self._files = PackageFiles()
 
     def open(self) -> None:
-        """Make the session, or take the one that was given."""
+        """Create the session, or use the one in the settings."""
         settings = self._settings
         with _told():
             if settings.spark is None:
@@ -67,7 +69,7 @@ class SparkEngine:
                 if settings.master is not None:
                     words["spark.master"] = settings.master
                 if is_cluster(settings.master or ""):
-                    # The folders of this machine mean nothing there: the package is shipped.
+                    # Paths of this machine do not exist on the cluster: the package is shipped.
                     words.setdefault("spark.executorEnv.PYTHONPATH", "")
                 name = self._tasks.application_id
                 self._spark = session(name, cores=settings.cores, settings=words)
@@ -104,7 +106,7 @@ class SparkEngine:
             )
 
     def close(self) -> None:
-        """Stop the session, if it was made here."""
+        """Stop the session if this engine created it."""
         if self._spark is not None and self._is_ours:
             with contextlib.suppress(PySparkException, Py4JError, OSError):
                 self._spark.stop()
@@ -113,7 +115,7 @@ class SparkEngine:
 
 
 class SparkQuery:
-    """Queries that run; a Query of streams/application/instance.py."""
+    """The running queries of an application; a Query of streams/application/instance.py."""
 
     def __init__(self, query: StreamsQuery) -> None:
         self.query = query
@@ -123,7 +125,7 @@ class SparkQuery:
 
     @property
     def is_active(self) -> bool:
-        """Whether all run; a JVM that is gone runs none."""
+        """True if all queries are running; False if the JVM has exited."""
         try:
             return self.query.is_active
         except (Py4JError, OSError):
@@ -131,14 +133,14 @@ class SparkQuery:
 
     @property
     def error(self) -> Exception | None:
-        """What stopped one."""
+        """The error that stopped a query; None if none has failed."""
         try:
             return self.query.error
         except (Py4JError, OSError) as error:
             return QueryError(f"Spark's driver is gone: {error}")
 
     def progress(self) -> Progress:
-        """Return what all queries have done."""
+        """Return the total progress of all queries."""
         found: list[Progress] = []
         with self._lock, contextlib.suppress(PySparkException, Py4JError, OSError):
             for each in self.query.queries:
@@ -149,20 +151,22 @@ class SparkQuery:
         return replace(total(found), dropped=self._dropped)
 
     def stop(self) -> None:
-        """Stop them."""
+        """Stop all queries."""
         with contextlib.suppress(PySparkException, Py4JError, OSError):
             self.query.stop()
 
 
 def _make_active(spark: SparkSession) -> None:
-    """Let Spark find in this thread what is registered with a session: it looks at the thread's own."""
+    """Make the session active in this thread: Spark finds registered data sources through the
+    thread's session.
+    """
     classes: Any = SparkSession
     classes._get_j_spark_session_class(spark._jvm).setActiveSession(spark._jsparkSession)
 
 
 @contextlib.contextmanager
 def _told() -> Iterator[None]:
-    """Let Spark's exceptions be told in words for users."""
+    """Raise Spark's exceptions as QueryError, with a message for users."""
     try:
         yield
     except Py4JJavaError as error:

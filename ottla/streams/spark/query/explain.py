@@ -1,4 +1,6 @@
-"""What a topology becomes on Spark: where each node runs, what is shuffled, what is a topic on the broker."""
+"""Explains how a topology runs on Spark: where each node runs, the shuffles, the topics on the
+broker.
+"""
 
 from collections.abc import Iterator, Mapping
 
@@ -23,12 +25,14 @@ def explain(
     partitions: Mapping[str, int] | None = None,
     settings: TaskSettings | None = None,
 ) -> str:
-    """Return the explanation; topics that `partitions` does not name are taken to have one.
+    """Return the explanation; topics that are not in `partitions` are assumed to have one
+    partition.
 
-    `settings` are those of the application, where it has default serdes of its own.
+    `settings` are those of the application, in case it has default serdes of its own.
 
-    Each node is marked Python or JVM: stores and every function of the pipeline are in Python, Spark's shuffles, its
-    state store and the Column expressions that Spark evaluates as Python does in the JVM; of the others it is told why not.
+    Each node is marked Python or JVM. Stores and all functions of the topology run in Python.
+    Spark's shuffles, its state store, and the Column expressions that Spark evaluates as Python
+    does run in the JVM. Expressions that run in Python are listed with the reason.
     """
     application = Application(topology, settings or TaskSettings(application_id))
     known = dict.fromkeys(_read(topology), 1) | dict(partitions or {})
@@ -74,7 +78,7 @@ def _arrivals(layout: Layout, number: int) -> Iterator[str]:
 
 
 def _marks(application: Application, known: Mapping[str, int]) -> dict[str, str]:
-    """Return where each node runs: JVM, or Python and why."""
+    """Return for each node whether it runs in the JVM, or in Python and why."""
     found: dict[str, str] = {}
     for component in components(application):
         layout = lay_out([component], known)
@@ -82,7 +86,7 @@ def _marks(application: Application, known: Mapping[str, int]) -> dict[str, str]
             found |= {name: "JVM" for name in each.nodes if name not in found}
             found |= {name: f"Python ({why})" for name, why in each.reasons.items()}
             if each.types is not None:
-                # Records are fetched and decoded by columns in Python.
+                # Records are fetched and decoded to columns in Python.
                 found.setdefault(each.source.name, "Python, its records go to the JVM")
         if layout.levels:
             held = "Python (it stands in a query that keeps state)"

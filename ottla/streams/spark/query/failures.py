@@ -1,7 +1,9 @@
-"""What went wrong in a query, in words for its user: the error's own, and the frames of the user's functions.
+"""Turns the errors of queries into messages for users: the error itself, and the frames of the
+user's functions.
 
-Spark reports a failed task as a Java stack trace around a Python one, most of both Spark's and ours. What a user can do
-something about is the last line of the Python one and where in the user's own files it happened.
+Spark reports a failed task as a Java stack trace around a Python one; most frames are Spark's or
+ours. The user needs the last line of the Python trace, and the line in the user's own files that
+raised it.
 """
 
 import re
@@ -15,11 +17,13 @@ _JAVA_FRAME = re.compile(r"\s*at [\w.$]+\(")
 
 
 class QueryError(StreamsError):
-    """A query stopped; the message is the error that stopped it, and where in the user's functions."""
+    """A query stopped; the message has the error that stopped it, and its place in the user's
+    functions.
+    """
 
 
 def explain(text: str) -> str:
-    """Return what a user needs of the text of Spark's exception."""
+    """Return the part of the text of Spark's exception that users need."""
     start = text.rfind(_TRACEBACK)
     if start < 0:
         first = next((line for line in text.splitlines() if line.strip()), "unknown error")
@@ -42,8 +46,8 @@ def explain(text: str) -> str:
 
 
 def _without_tags(line: str) -> str:
-    """Return a line without the names that Spark puts before and the Java classes in it."""
-    # What the client and the brokers say are sentences already.
+    """Return a line without the prefixes that Spark adds and without Java class names."""
+    # The messages of the client and the brokers are complete sentences already.
     line = re.sub(r"^ottla\.(?:client|base)\.errors\.\w+: ", "", line)
     line = re.sub(r"^(?:[\w$]+\.)+(?=\w+(?:Error|Exception)\b)", "", line)
     return re.sub(r"\s*SQLSTATE: \w+\s*$", "", line)

@@ -1,8 +1,7 @@
-"""A topology that runs on Spark: started, waited for, stopped.
+"""Start, wait for and stop a topology on Spark.
 
-query = start(topology, spark, application_id="app", bootstrap="127.0.0.1:9092", checkpoint="state/app")
-query.process_all_available()
-query.stop()
+query = start(topology, spark, application_id="app", bootstrap="127.0.0.1:9092",
+checkpoint="state/app") query.process_all_available() query.stop()
 """
 
 import contextlib
@@ -41,7 +40,7 @@ _POLL_S = 0.02
 
 @dataclass
 class _Running:
-    """One of Spark's queries, and what it was made of."""
+    """One of Spark's queries, what it was compiled from, and its counts."""
 
     compiled: Compiled
     query: StreamingQuery
@@ -49,20 +48,20 @@ class _Running:
 
 
 class StreamsQuery:
-    """Topologies that run; a context manager that stops them."""
+    """The running queries of topologies; a context manager that stops them."""
 
     def __init__(self, settings: QuerySettings) -> None:
         self._running: list[_Running] = []
         self._settings = settings
 
     def add(self, compiled: Compiled, query: StreamingQuery) -> None:
-        """Take in a query that was started."""
+        """Add a query that has been started."""
         first = sum(len(each.compiled.layout.kinds) for each in self._running)
         counts = DroppedCounts(compiled.layout, first)
         self._running.append(_Running(compiled, query, counts))
 
     def __enter__(self) -> "StreamsQuery":
-        """Return itself: it runs already."""
+        """Return this object: its queries are running already."""
         return self
 
     def __exit__(
@@ -71,18 +70,19 @@ class StreamsQuery:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Stop."""
+        """Stop all queries."""
         self.stop()
 
     @property
     def queries(self) -> list[StreamingQuery]:
-        """Spark's own queries, one for each part of the topology that hangs together."""
+        """Spark's own queries, one for each connected part of the topology."""
         return [each.query for each in self._running]
 
     def dropped(self) -> dict[str, int]:
-        """Return how many records each task dropped since the start, by Kafka's ids of tasks, such as 0_1.
+        """Return the number of records that each task has dropped since the start, by Kafka's task
+        ids, such as 0_1.
 
-        To be called once a second at least: Spark keeps the reports of 100 micro-batches.
+        Call it at least once a second: Spark keeps the reports of the last 100 micro-batches.
         """
         found: dict[str, int] = {}
         for each in self._running:
@@ -91,21 +91,23 @@ class StreamsQuery:
 
     @property
     def is_active(self) -> bool:
-        """Whether all parts run."""
+        """True if all queries are running."""
         return all(query.isActive for query in self.queries)
 
     @property
     def error(self) -> QueryError | None:
-        """What stopped it, if something did."""
+        """The error that stopped a query; None if none has failed."""
         found = (query.exception() for query in self.queries)
         text = next((str(each) for each in found if each is not None), None)
         return None if text is None else QueryError(explain(text))
 
     def process_all_available(self, timeout_s: float = 120.0) -> None:
-        """Wait until all records that are there now, and all that come of them, have been taken.
+        """Wait until all records that exist now, and all records that result from them, are
+        processed.
 
-        QueryError if it stops instead. With punctuators on the wall clock, which never end: TimeoutError
-        after so many seconds.
+        Raises QueryError if a query stops instead. Queries with wall-clock punctuators never run
+        out of input: for them the wait ends when the topics' ends are reached, and raises
+        TimeoutError after `timeout_s` seconds.
         """
         deadline = time.monotonic() + timeout_s
         for each in self._running:
@@ -116,7 +118,8 @@ class StreamsQuery:
                     each.query.processAllAvailable()
 
     def _await_ends(self, running: _Running, deadline: float) -> None:
-        # A clock never stops: what counts is that a micro-batch ended where the topics end.
+        # A clock always has new input: wait until a micro-batch has ended at the ends of the
+        # topics.
         options = {
             "bootstrap": self._settings.bootstrap,
             "subscribe": ",".join(running.compiled.topics),
@@ -138,14 +141,20 @@ class StreamsQuery:
         return all(reached.get(key, 0) >= end for key, end in ends.items())
 
     def await_termination(self, timeout_s: float | None = None) -> bool:
-        """Wait until it stops; return whether it did. QueryError if an error stopped it."""
+        """Wait until all queries stop, and return True if they did; raise QueryError if an error
+        stopped one.
+
+        `timeout_s` is in seconds for each query; without it there is no limit.
+        """
         with _told():
             return all(
                 [bool(query.awaitTermination(cast(Any, timeout_s))) for query in self.queries]
             )
 
     def stop(self) -> None:
-        """Stop all parts; idempotent. A micro-batch that runs is run again after the next start."""
+        """Stop all queries; idempotent. A micro-batch that is interrupted is repeated after the
+        next start.
+        """
         for query in self.queries:
             with contextlib.suppress(PySparkException):
                 query.stop()
@@ -153,7 +162,7 @@ class StreamsQuery:
 
 @contextlib.contextmanager
 def _told() -> Iterator[None]:
-    """Let Spark's exceptions tell users what is theirs."""
+    """Raise Spark's exceptions as QueryError, with a message for users."""
     try:
         yield
     except PySparkException as error:
@@ -161,7 +170,9 @@ def _told() -> Iterator[None]:
 
 
 def end_offsets(progress: StreamingQueryProgress) -> Offsets:
-    """Return where a micro-batch ended, by topic and partition; Spark counts envelopes, not records."""
+    """Return the end offset of each partition in a micro-batch; Spark itself counts envelopes, not
+    records.
+    """
     told: Any = progress.sources[0].endOffset
     offsets = from_json(json.loads(told) if isinstance(told, str) else told)
     offsets.pop((CLOCK_TOPIC, 0), None)
@@ -178,17 +189,17 @@ def start(
     task_settings: TaskSettings | None = None,
     query_settings: QuerySettings | None = None,
 ) -> StreamsQuery:
-    """Start a topology; `task_settings` and `query_settings` say more, without the names given here.
+    """Start a topology; the named arguments override `task_settings` and `query_settings`.
 
-    Stores are kept in the checkpoint; their changelogs are written only where `task_settings` say so, and created
-    where `query_settings` ask for it.
-    TopologyError or ConfigError where it cannot run, before anything starts.
+    Stores are kept in the checkpoint. Changelogs are written only if `task_settings` enable them,
+    and created only if `query_settings` enable that. Raises TopologyError or ConfigError if the
+    topology cannot run, before anything starts.
     """
     told = task_settings or TaskSettings(application_id, writes_changelogs=False)
     settings = replace(
         query_settings or QuerySettings("", ""), bootstrap=bootstrap, checkpoint=checkpoint
     )
-    # As with Kafka Streams, every tool sees the lag in the group that is named like the application.
+    # As in Kafka Streams, the group is named like the application, so every tool can show its lag.
     options = {"kafka.group.id": application_id, **settings.options}
     settings = replace(settings, options=options)
     told = replace(told, application_id=application_id)
@@ -203,7 +214,7 @@ def start(
 def start_together(
     applications: Sequence[Application], spark: SparkSession, settings: QuerySettings
 ) -> StreamsQuery:
-    """Start several applications in one query: they share its micro-batches and nothing else."""
+    """Start several applications in one query; they share its micro-batches and nothing else."""
     return _start(spark, [("together", list(applications))], settings)
 
 
@@ -227,5 +238,5 @@ def _start(
 
 
 def _claimed(spark: SparkSession, place: str) -> list[int]:
-    # Other sessions have no file system here; they are refused later, with what to do.
+    # A Spark Connect session has no file system here; start_query rejects it with a message.
     return Checkpoint(spark, place).partitions() if isinstance(spark, SparkSession) else []

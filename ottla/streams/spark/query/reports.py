@@ -1,4 +1,4 @@
-"""What Spark reports of a query's last micro-batch, as Progress."""
+"""Converts Spark's report of a query's last micro-batch to Progress."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -10,12 +10,15 @@ from ottla.streams.application.progress import Progress
 from ottla.streams.spark.connector.ranges import Offsets, from_json
 from ottla.streams.spark.stages.topology_source import CLOCK_TOPIC
 
-# Before the first record has come.
+# Until the first record arrives.
 _NO_WATERMARK = "1970-01-01T00:00:00.000"
 
 
 def progress_of(told: StreamingQueryProgress, firsts: list[Offsets]) -> Progress:
-    """Return the progress of one query; `firsts` keeps where each source began, from its first report on."""
+    """Return the progress of one query.
+
+    `firsts` keeps the starting offsets of each source, from the first report on.
+    """
     if not firsts:
         firsts += [_offsets(each.startOffset) for each in told.sources]
     records = lag = 0
@@ -36,7 +39,7 @@ def progress_of(told: StreamingQueryProgress, firsts: list[Offsets]) -> Progress
 
 
 def total(parts: Iterable[Progress]) -> Progress:
-    """Return what several queries have done together; of their watermarks the one that is behind the others."""
+    """Return the total progress of several queries; the watermark is the earliest of theirs."""
     found = Progress()
     for each in parts:
         marks = [mark for mark in (found.watermark, each.watermark) if mark]
@@ -56,7 +59,7 @@ def _on_disk(operators: Sequence[Any]) -> int:
 
 
 def _offsets(told: Any) -> Offsets:
-    """Return offsets as Spark's progress tells them; none of a source that is not ours."""
+    """Return offsets from Spark's progress report; empty for a source that is not Ottla's."""
     try:
         known = json.loads(told) if isinstance(told, str) else told
         offsets = from_json(known)

@@ -1,9 +1,11 @@
-"""Where a query starts that has no progress yet: what its group was reset to, else as each source says.
+"""Chooses the starting offsets of a query without progress: the group's committed offsets, else the
+sources' reset policy.
 
-That is Kafka's order: what the group has committed counts before `auto.offset.reset`. Here the checkpoint holds the
-progress and the group only shows it, with a mark (shadow_group.py); so what is committed there without the mark is
-what somebody wants: `ottla streams reset`, or Kafka's own tools. It is noted in the checkpoint when the query starts for
-the first time, so that a first micro-batch that is run again begins where it began.
+This is Kafka's order: committed offsets take precedence over `auto.offset.reset`. Here the
+checkpoint holds the progress, and the group only shows it, marked in the commit's metadata
+(shadow_group.py). A commit without the mark was therefore made on purpose, by `ottla streams reset`
+or Kafka's own tools. The first start of a query stores the offsets in the checkpoint, so that a
+repeated first micro-batch begins at the same offsets.
 """
 
 import json
@@ -29,7 +31,9 @@ _CLIENT_ID = "ottla-streams"
 def first_positions(
     layout: Layout, topics: tuple[str, ...], bootstrap: str, group_id: str | None
 ) -> Offsets:
-    """Return the offsets at which partitions start now that do not start at their beginning."""
+    """Return the starting offsets of the partitions that a query does not read from their
+    beginning.
+    """
     latest, whole = _latest_topics(layout, topics), global_topics(layout)
     wanted = set(topics) - whole
     with Brokers(bootstrap, client_id=_CLIENT_ID) as brokers:
@@ -51,7 +55,12 @@ def first_positions(
 def starting_offsets(
     layout: Layout, topics: tuple[str, ...], bootstrap: str, positions: Offsets
 ) -> str:
-    """Return the option `startingOffsets`: the positions, as far as they are held; the beginning of all others."""
+    """Return the option `startingOffsets`: the positions, within the offsets that exist, else the
+    reset policy.
+
+    A partition without a position starts at its beginning, or at its end if its source has
+    `offset_reset="latest"`.
+    """
     latest = _latest_topics(layout, topics)
     if not positions and not latest:
         return "earliest"
@@ -72,7 +81,7 @@ def starting_offsets(
 
 
 def global_topics(layout: Layout) -> set[str]:
-    """Return the topics of global tables and stores, which are always read whole."""
+    """Return the topics of global tables and stores, which are always read completely."""
     return {
         topic
         for kind in layout.kinds
@@ -83,7 +92,7 @@ def global_topics(layout: Layout) -> set[str]:
 
 
 def _latest_topics(layout: Layout, topics: tuple[str, ...]) -> set[str]:
-    """Return the topics whose source wants to start at their end."""
+    """Return the topics whose source has `offset_reset="latest"`."""
     found: set[str] = set()
     for kind in layout.kinds:
         for node in kind.topology.nodes.values():

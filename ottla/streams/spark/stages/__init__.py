@@ -1,1 +1,1 @@
-"""The code that runs in the Python workers of Spark."""
+"""The code that runs in Spark's Python workers."""

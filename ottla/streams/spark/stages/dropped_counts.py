@@ -1,10 +1,12 @@
-"""How many records the tasks of a query dropped: from its workers to the driver, with each micro-batch.
+"""Counts of the records that a query's tasks dropped, sent from its workers to the driver with each
+micro-batch.
 
-A task puts an envelope without records among its output (envelopes.py). Spark observes these before the sink, and
-reports what it observed with the progress of the micro-batch; so a micro-batch that is run again counts once.
+A task adds an envelope without records to its output (envelopes.py). Spark observes these envelopes
+before the sink and reports them with the progress of the micro-batch, so a repeated micro-batch is
+counted once.
 
-Not done: what is dropped where a query without state runs in the JVM (column_frame.py) is logged by the workers and not
-counted: its rows are no envelopes.
+Records that a stateless query drops in the JVM (catalyst/frame.py) are logged by the workers but
+not counted, because the rows of such a query are not envelopes.
 """
 
 import json
@@ -23,16 +25,17 @@ _COUNTS = "dropped"
 
 
 def count_dropped(rows: DataFrame) -> DataFrame:
-    """Observe the counts among the envelopes of a query, and take them out of what goes to the sink."""
+    """Observe the counts among a query's envelopes, and filter them out before the sink."""
     is_count = F.col("topic") == DROPPED_TOPIC
     count = F.when(is_count, F.struct("origin", "sequence"))
     return rows.observe(_OBSERVED, F.collect_list(count).alias(_COUNTS)).where(~is_count)
 
 
 class DroppedCounts:
-    """Adds up the counts of one query, by task; to be asked while Spark still has the progress of all micro-batches.
+    """Adds up the counts of one query, by task.
 
-    `first` is the number of the query's first sub-topology.
+    Call `take` often enough that Spark still has the progress of every micro-batch. `first` is the
+    number of the query's first sub-topology.
     """
 
     def __init__(self, layout: Layout, first: int = 0) -> None:
@@ -42,7 +45,9 @@ class DroppedCounts:
         self._counts: Counter[int] = Counter()
 
     def take(self, query: StreamingQuery) -> dict[str, int]:
-        """Return how many records each task dropped so far, by Kafka's ids of tasks, such as 0_1."""
+        """Return the number of records that each task has dropped so far, by Kafka's task ids, such
+        as 0_1.
+        """
         recent: Any = query._jsq.recentProgress()
         newest = self._batch
         for place in range(len(recent) - 1, -1, -1):

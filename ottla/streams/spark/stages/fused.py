@@ -1,12 +1,15 @@
-"""Sub-topologies that keep nothing, fused: the functions of their steps called one inside the other, batch by batch.
+"""Fused stateless sub-topologies: each step's function calls the next one's directly, batch by
+batch.
 
-A task (runtime.py) makes a record of what it reads and hands it from node to node, with its clocks and handlers. Where all
-steps are functions of key and value none of that is seen: here keys and values go from function to function, and
-times and headers stay in the columns that they came in. A record that a source's serde does not read goes to a task
-after all, and one that a sink's does not write to its handlers, at its place; no function is called twice for a record.
+A task (streams/task/task.py) makes an object of each record and passes it from node to node, with
+its clocks and handlers. If all steps are functions of key and value, none of that is visible to
+them. Fused steps pass only keys and values from function to function; timestamps and headers stay
+in their Arrow columns. A record that a source's serde cannot deserialize is processed by a task
+instead. One that a sink's serde cannot serialize goes to the exception handlers, in its place in
+the order. No function is called twice for a record.
 
-Each step has a code object of its own, named as its node: an error's traceback says where it was raised, and the
-interpreter specializes each step by itself.
+Each step has a code object of its own, named like its node: the traceback of an error shows the
+node, and the interpreter specializes each step separately.
 """
 
 from collections.abc import Callable, Iterator
@@ -37,14 +40,14 @@ Deliver = Callable[[Any, Any], Any]
 
 @dataclass
 class _Written:
-    """What was written to a topic: keys, values and the places of the records that they came of."""
+    """Output for one topic: keys, values, and the row numbers of the source records."""
 
     keys: list[bytes | None] = field(default_factory=list)
     values: list[bytes | None] = field(default_factory=list)
     places: list[int] = field(default_factory=list)
 
     def clear(self) -> None:
-        """Forget it, in place: steps hold these very lists."""
+        """Clear the lists in place: steps have references to them."""
         self.keys.clear()
         self.values.clear()
         self.places.clear()
@@ -52,7 +55,7 @@ class _Written:
 
 @dataclass(frozen=True)
 class _Chain:
-    """What a topic's records go through: its source, the serdes of key and value, and the steps."""
+    """The processing of a topic: its source node, the serdes of key and value, and the first step."""
 
     source: str
     key: Serde[Any]
@@ -61,12 +64,12 @@ class _Chain:
 
 
 class _Unfused(Exception):
-    """A step that needs a task."""
+    """The step needs a task."""
 
 
 @dataclass(frozen=True)
 class Made:
-    """What came of a batch, of one topic: RECORDS, and the places of the records that each came of."""
+    """Output of a batch for one topic: RECORDS, and the row number of each record's source record."""
 
     topic: str
     places: Integers
@@ -74,14 +77,14 @@ class Made:
 
 
 class PlainTask:
-    """Runs a sub-topology that keeps nothing."""
+    """Runs a stateless sub-topology."""
 
     def __init__(
         self, kind: Kind, clock: Callable[[], int], dropped: DroppedRecords | None = None
     ) -> None:
         self._kind = kind
         self._produced: list[ProducedRecord] = []
-        # Of which records they came, as far as that is known.
+        # The row numbers of the source records of `_produced`, as far as they are noted.
         self._places: list[int] = []
         settings = kind.application.settings
         self._task = Task(kind.topology, settings, self._produced.append, clock, dropped=dropped)
@@ -97,13 +100,13 @@ class PlainTask:
 
     @property
     def dropped_count(self) -> int:
-        """How many records were dropped so far."""
+        """The number of records dropped so far."""
         return self._task.dropped.total
 
     def run(self, topic: str, records: pa.RecordBatch) -> Iterator[Made]:
-        """Return what comes of records (RECORDS) of a topic, in their order.
+        """Yield the output for records (RECORDS) of a topic, in their order.
 
-        What a function raises is raised, with a note of where.
+        Errors of functions are raised with a note of the record and the node.
         """
         self._produced.clear()
         self._places.clear()
@@ -121,13 +124,13 @@ class PlainTask:
         yield from self._gathered(records)
 
     def _row(self) -> TopicRecord:
-        """Return the record at the place; they are made when the first one is asked for."""
+        """Return the current record; records are made when the first one is needed."""
         if self._rows is None:
             self._rows = list(topic_records(self._records))
         return self._rows[self._place]
 
     def _take(self) -> None:
-        """Let the task take the record at the place."""
+        """Process the current record in the task."""
         self._task.add(self._topic, self._row())
         self._task.process_next()
         self._note_places()
@@ -136,7 +139,7 @@ class PlainTask:
         self._places += [self._place] * (len(self._produced) - len(self._places))
 
     def _fused(self, chain: _Chain, records: pa.RecordBatch) -> None:
-        """Run records through functions."""
+        """Run records through the fused functions."""
         read_key, keys = _reading(chain.key, records.column("key"))
         read_value, values = _reading(chain.value, records.column("value"))
         deliver, count = chain.deliver, records.num_rows
@@ -165,14 +168,16 @@ class PlainTask:
         return RecordMetadata(self._topic, row.partition, row.offset)
 
     def _node_of(self, error: Exception, source: str) -> str:
-        """Return the innermost of the nodes through whose code an error came."""
+        """Return the name of the innermost node in an error's traceback."""
         found = [self._nodes.get(frame.f_code) for frame in frames_of(error)]
         return next((each for each in reversed(found) if each is not None), source)
 
     def _unwritten(
         self, sink: Sink, topic: str, record: tuple[Any, Any], error: Exception, is_key: bool
     ) -> None:
-        """Let the handlers see what a sink's serde does not take; SerializationError where they do not go on."""
+        """Pass a record that cannot be serialized to the exception handler; raise
+        SerializationError if it says FAIL.
+        """
         row = self._row()
         with self._task.at((self._metadata(), row, row.timestamp, row.headers)):
             self._task.take_unwritten(
@@ -185,7 +190,9 @@ class PlainTask:
         self._note_places()
 
     def _gathered(self, records: pa.RecordBatch | None = None) -> Iterator[Made]:
-        """Return by topic what functions wrote of `records`, and what the task wrote."""
+        """Yield the output by topic: that of the fused functions for `records`, and that of the
+        task.
+        """
         by_topic: dict[str, tuple[list[int], list[ProducedRecord]]] = {}
         for place, each in zip(self._places, self._produced, strict=True):
             held = by_topic.setdefault(each.topic, ([], []))
@@ -226,7 +233,7 @@ class PlainTask:
                 self._chains[self._kind.application.topic_name(topic)] = chain
 
     def _step(self, node: TopologyNode, children: dict[str, list[TopologyNode]]) -> Deliver:
-        """Return what takes a key and a value at a node."""
+        """Return the function that processes a key and a value at a node."""
         if isinstance(node, Sink):
             return self._named(node.name, self._sink(node))
         assert isinstance(node, ProcessorNode)
@@ -254,10 +261,10 @@ class PlainTask:
         return step
 
     def _named(self, node: str, step: Deliver) -> Deliver:
-        """Return a step with a code object of its own, by which the node is known."""
+        """Return a step with a code object of its own, by which its node is found."""
         assert isinstance(step, FunctionType), "steps are functions of this module"
         if step.__code__ in self._nodes:
-            # What passes records on is the step below itself.
+            # A step that only forwards is the next step itself.
             return step
         code = step.__code__.replace(co_name=node)
         self._nodes[code] = node
@@ -272,7 +279,7 @@ class PlainTask:
         value_serde = resolve(sink.value, settings.defaults.value).of(topic, is_key=False)
         written = self._written.setdefault(topic, _Written())
         write_key, write_value = key_serde.serialize, value_serde.serialize
-        # What was written is forgotten in place: these stay the lists' own.
+        # The lists are cleared in place, so these methods remain valid.
         add_key, add_value = written.keys.append, written.values.append
         add_place = written.places.append
 
@@ -296,12 +303,14 @@ class PlainTask:
 def _reading(
     serde: Serde[Any], column: pa.Array
 ) -> tuple[Callable[[bytes], Any] | None, list[Any]]:
-    """Return what reads a column's values one by one, None where they are read, and the values."""
+    """Return the column's values, and the function that deserializes them; None if they are
+    deserialized already.
+    """
     if serde is STRING:
         try:
             return None, column.cast(pa.string()).to_pylist()
         except pa.ArrowInvalid:
-            # One of them is no text.
+            # One of the values is not valid UTF-8.
             pass
     return serde.deserialize, column.to_pylist()
 
@@ -325,7 +334,7 @@ def _columns(topic: str, written: _Written, records: pa.RecordBatch) -> Made:
 
 
 def _merged(parts: list[Made]) -> Made:
-    """Return what functions and the task wrote, in the order of what it came of."""
+    """Merge the output of functions and task in the order of the source records."""
     if len(parts) == 1:
         return parts[0]
     places = np.concatenate([each.places for each in parts])
@@ -423,7 +432,7 @@ def _flat_map_values(operator: stateless.FlatMapValues, forward: Deliver) -> Del
 def _peek(operator: stateless.Peek, forward: Deliver) -> Deliver:
     action = operator.action
     if operator.ends:
-        # A frame to be known by: the action may be a builtin.
+        # The lambda has a Python frame that identifies the node; the action may be a builtin.
         return lambda key, value: action(key, value)
 
     def step(key: Any, value: Any) -> None:

@@ -1,10 +1,13 @@
-"""State pages: the ordered maps behind a task's stores, as pages that a state of Spark's keeps.
+"""State pages: the ordered maps of a task's stores, split into pages that one of Spark's states
+stores.
 
-A call of Spark's state from Python costs as much as ten records do. So a map is cut, in the order of its keys, into
-pages of some hundred entries; a page is read when it is first needed in a micro-batch, changed in memory, and
-written once at the end. No Spark in here: `PageStore` is the port.
+Each call of Spark's state from Python costs as much as ten records. A map is therefore split, in
+key order, into pages of some hundred entries. A page is read when a micro-batch first needs it,
+changed in memory, and written once at the end. This module does not use Spark: `PageStore` is the
+port.
 
-A map of one page has no directory; a larger one keeps where its pages begin in an entry of its own.
+A map of one page has no directory. A larger map stores the first key of each page in an entry of
+its own.
 """
 
 from bisect import bisect_left, bisect_right, insort
@@ -14,31 +17,31 @@ from typing import Protocol
 from ottla.streams.stores.ordered import OrderedBytes
 from ottla.streams.stores.packing import pack, unpack
 
-# A page with more entries is cut in two; one of more bytes when it is written.
+# A page with more entries is split in two. A page with more bytes is split when it is written.
 MAX_ENTRIES = 512
 MAX_BYTES = 64 * 1024
 
 
 class PageStore(Protocol):
-    """Keeps pages by name, for one task; what is put is there in the next micro-batch."""
+    """Stores pages by name, for one task; a page that is put can be read in the next micro-batch."""
 
     def get(self, name: str) -> bytes | None:
-        """Return a page."""
+        """Return a page; None if it does not exist."""
 
     def put(self, name: str, page: bytes) -> None:
-        """Set a page."""
+        """Store a page."""
 
     def remove(self, name: str) -> None:
-        """Remove a page, if it is there."""
+        """Remove a page if it exists."""
 
 
 class _Page:
-    """Some hundred entries in the order of their keys."""
+    """Some hundred entries in key order."""
 
     __slots__ = ("in_order", "is_changed", "keys", "values")
 
     def __init__(self, values: dict[bytes, bytes]) -> None:
-        # A stored page is in the order of its keys, until a key comes in between.
+        # A stored page is in key order. Later insertions may break the order of `values`.
         self.values = values
         self.keys = list(values)
         self.in_order = True
@@ -47,19 +50,19 @@ class _Page:
     def entries(self, low: bytes | None, high: bytes | None) -> list[tuple[bytes, bytes]]:
         keys, values = self.keys, self.values
         first = 0 if low is None else bisect_left(keys, low)
-        # No key lies between a key and itself with a zero byte behind it.
+        # `key + b"\0"` is the immediate successor of a key.
         last = len(keys) if high is None else bisect_left(keys, high + b"\0", first)
         return [(key, values[key]) for key in keys[first:last]]
 
     def cut(self, at: int) -> "_Page":
-        """Take the entries from a place on out, into a page of their own."""
+        """Remove the entries from an index on, and return them as a new page."""
         taken = _Page({key: self.values.pop(key) for key in self.keys[at:]})
         del self.keys[at:]
         self.is_changed = taken.is_changed = True
         return taken
 
     def cut_by_bytes(self) -> Iterator["_Page"]:
-        """Take out what is over MAX_BYTES, as pages that are not."""
+        """Remove the entries beyond MAX_BYTES, and return them as pages within the limit."""
         if sum(map(len, self.keys)) + sum(map(len, self.values.values())) <= MAX_BYTES:
             return
         sizes = [len(key) + len(self.values[key]) for key in self.keys]
@@ -78,14 +81,15 @@ class _Page:
 
 
 class PagedBytes:
-    """An ordered map of bytes over pages; `flush` writes what changed."""
+    """An ordered map of bytes, stored in pages; `flush` writes the changed ones."""
 
     def __init__(self, name: str, pages: PageStore, count: int, is_cut: bool) -> None:
         self._name = name
         self._pages = pages
         self._count = count
         self._directory_changed = False
-        # Where each page begins, the first one before all keys; its number; and itself, once it is read.
+        # For each page: its first possible key (the first page has no lower bound), its number, and
+        # the page itself once it is read.
         self._lows: list[bytes] = [b""]
         self._numbers: list[int] = [0]
         if is_cut:
@@ -97,7 +101,7 @@ class PagedBytes:
 
     @property
     def size(self) -> tuple[int, bool]:
-        """The number of entries, and whether they are on more than one page."""
+        """The number of entries, and True if they are on more than one page."""
         return self._count, self._numbers != [0]
 
     def _page_name(self, number: int | None) -> str:
@@ -117,7 +121,7 @@ class PagedBytes:
         return bisect_right(self._lows, key) - 1
 
     def get(self, key: bytes) -> bytes | None:
-        """Return the value of a key."""
+        """Return the value of a key; None if there is none."""
         index = bisect_right(self._lows, key) - 1
         page = self._read[index]
         if page is None:
@@ -144,7 +148,7 @@ class PagedBytes:
             insort(page.keys, key)
             page.in_order = page.in_order and page.keys[-1] == key
             if len(page.keys) > MAX_ENTRIES:
-                # Keys that come in their order fill the pages that they leave behind.
+                # Keys that arrive in order leave full pages behind.
                 last = len(page.keys) - 1
                 self._insert(index + 1, page.cut(last if page.keys[last] == key else last // 2))
 
@@ -158,7 +162,7 @@ class PagedBytes:
     def scan(
         self, low: bytes | None = None, high: bytes | None = None, *, reverse: bool = False
     ) -> Iterator[tuple[bytes, bytes]]:
-        """Walk the keys from `low` to `high`, both included, as they are when the walk starts."""
+        """Iterate over the keys from `low` to `high`, both included, as of the call."""
         first = 0 if low is None else self._index_of(low)
         last = len(self._lows) if high is None else self._index_of(high) + 1
         found: list[tuple[bytes, bytes]] = []
@@ -167,7 +171,7 @@ class PagedBytes:
         return reversed(found) if reverse else iter(found)
 
     def walk(self) -> Iterator[tuple[bytes, bytes]]:
-        """Walk all keys; what changes on the way may be seen or not."""
+        """Iterate over all keys; changes made meanwhile may or may not be seen."""
         index = 0
         while index < len(self._lows):
             yield from self._page(index).entries(None, None)
@@ -194,8 +198,8 @@ class PagedBytes:
         return self._count
 
     def flush(self) -> None:
-        """Write the pages that changed; those of too many bytes are cut, empty ones go."""
-        # From the last one on: what is put in or taken out moves only what was written.
+        """Write the changed pages; split those with too many bytes, and remove empty ones."""
+        # Backwards, so that insertions and removals only move pages that are written already.
         for index in range(len(self._read) - 1, -1, -1):
             page = self._read[index]
             if page is None or not page.is_changed:
@@ -219,7 +223,7 @@ class PagedBytes:
             return
         self._pages.remove(name)
         if index:
-            # The page before now also stands for the keys of this one.
+            # The page before now covers the key range of this one.
             del self._lows[index], self._numbers[index], self._read[index]
             self._directory_changed = True
 
@@ -228,9 +232,9 @@ Sizes = dict[str, tuple[int, bool]]
 
 
 class PagedMaps:
-    """The maps of one task: opens them by name and writes them all at the end of a micro-batch.
+    """The maps of one task: opens them by name, and writes all of them at the end of a micro-batch.
 
-    `sizes` is what `flush` returned last; an empty map has no pages to ask for.
+    `sizes` is the last result of `flush`; a map that is not in it is empty and has no pages.
     """
 
     def __init__(self, pages: PageStore, sizes: Sizes) -> None:
@@ -246,7 +250,7 @@ class PagedMaps:
         return self._open[name]
 
     def flush(self) -> Sizes:
-        """Write what changed; return the sizes, for the next time."""
+        """Write the changed pages; return the sizes for the next micro-batch."""
         for each in self._open.values():
             each.flush()
         sizes = self._sizes | {name: each.size for name, each in self._open.items()}

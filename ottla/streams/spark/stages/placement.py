@@ -1,9 +1,10 @@
 """Finds keys in partitions that Kafka's default partitioner would not choose.
 
-Topics that are read together must be partitioned alike. The producers of Ottla and the Java client place a key by its
-murmur2 hash. librdkafka (confluent-kafka, and most clients that are not Java's) places it by CRC-32, unless it is
-configured with `partitioner=murmur2_random`. Then a join misses rows, and nothing fails. So the first keys of each
-batch of such topics are compared with where murmur2 puts them, and each process reports a topic with other keys once.
+Topics that are read together must be partitioned alike. The producers of Ottla and the Java client
+choose a key's partition by its murmur2 hash. librdkafka (confluent-kafka and most clients other
+than Java's) uses CRC-32, unless it is configured with `partitioner=murmur2_random`. A join of such
+topics misses rows without an error. Therefore the first keys of each batch are compared with the
+partition that murmur2 chooses, and each process reports each misplaced topic once.
 """
 
 import logging
@@ -16,8 +17,9 @@ from ottla.wire.records.columnar_partitioner import murmur2
 
 _log = logging.getLogger(__name__)
 
-# Hashed one by one: 13 microseconds a batch. Another partitioner puts all of them where murmur2 does in one batch of 256
-# if there are two partitions, and more rarely if there are more.
+# Keys are hashed one by one: 13 microseconds a batch. With another partitioner and two partitions,
+# one batch of 256 has all sampled keys in their murmur2 partitions by chance; with more partitions
+# it is rarer.
 SAMPLE = 8
 # Longer keys are not hashed.
 _KEY_BYTES_MAX = 1024
@@ -25,7 +27,7 @@ _KEY_BYTES_MAX = 1024
 
 @dataclass
 class KeyPlacement:
-    """The keys that were checked in one process, and those that are misplaced."""
+    """The number of keys that one process has checked, and the number of misplaced ones."""
 
     checked: Counter[str] = field(default_factory=Counter)
     """How many keys were compared, by topic."""
@@ -33,7 +35,9 @@ class KeyPlacement:
     """How many of them are in another partition than murmur2 chooses, by topic."""
 
     def check(self, topic: str, partition: int, keys: pa.Array, partition_count: int) -> None:
-        """Compare the first keys of a batch of one partition; warn at the first one of a topic that is misplaced."""
+        """Compare the first keys of a partition's batch; log a warning for the first misplaced key
+        of a topic.
+        """
         head = [key for key in keys.slice(0, SAMPLE).to_pylist() if key is not None]
         for key in head:
             if len(key) > _KEY_BYTES_MAX:
@@ -61,5 +65,5 @@ def _warn(topic: str, partition: int, key: bytes, expected: int) -> None:
     )
 
 
-# A worker process makes an Entry for each of its tasks.
+# Shared by the process: a worker makes an Entry for each of its tasks.
 PROCESS_PLACEMENT = KeyPlacement()

@@ -1,4 +1,6 @@
-"""Ships a layout, with the users' functions in it, to Spark's workers: pickled once, unpickled once a worker."""
+"""Ships a layout, with the users' functions in it, to Spark's workers: pickled once, unpickled once
+in each worker.
+"""
 
 import copyreg
 import functools
@@ -18,13 +20,13 @@ def _reduce_struct(value: struct.Struct) -> tuple[type[struct.Struct], tuple[str
     return struct.Struct, (value.format,)
 
 
-# Serdes hold such; Python itself does not say how they are pickled.
+# Serdes contain such objects, and Python itself cannot pickle them.
 copyreg.pickle(struct.Struct, _reduce_struct)
 
 
 @dataclass(frozen=True)
 class Shipment:
-    """A layout as bytes; `slots` are made anew where they are needed."""
+    """A pickled layout; the workers compute `slots` themselves."""
 
     layout: bytes
     shuffle_partitions: int
@@ -34,23 +36,25 @@ class Shipment:
         return _unpacked(self.layout, self.shuffle_partitions)[0]
 
     def entry(self) -> Entry:
-        """Return what takes batches of the source."""
+        """Return the object that takes batches of the source."""
         layout, slots = _unpacked(self.layout, self.shuffle_partitions)
         return Entry(layout, slots)
 
     def exception_handlers(self) -> ExceptionHandlers:
-        """Return the application's; where several run together, those of the first."""
+        """Return the application's exception handlers; those of the first application if there are
+        several.
+        """
         layout, _ = _unpacked(self.layout, self.shuffle_partitions)
         return layout.kinds[0].application.settings.exception_handlers
 
     def stage(self, level: int) -> Stage:
-        """Return what runs the tasks of a level."""
+        """Return the object that runs the tasks of a level."""
         layout, slots = _unpacked(self.layout, self.shuffle_partitions)
         return Stage(layout, slots, level)
 
 
 def ship(layout: Layout, shuffle_partitions: int) -> Shipment:
-    """Return a layout as it travels."""
+    """Return a layout in the form that is sent to workers."""
     return Shipment(cast(Any, cloudpickle).dumps(layout), shuffle_partitions)
 
 

@@ -1,4 +1,6 @@
-"""One stage of a pipeline as Spark's transformWithState runs it: a slot's rows in, rows out, pages in its state."""
+"""A stage of a topology as Spark's transformWithState runs it: a slot's rows in, rows out, pages in
+its state.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -18,18 +20,18 @@ _ROW = Row(*SCHEMA.names)
 
 
 class StatePages:
-    """A PageStore in a map state of Spark's: of the slot whose rows are handled."""
+    """A PageStore in a map state of Spark, for the slot whose rows are being handled."""
 
     def __init__(self, state: MapState) -> None:
         self._state = state
 
     def get(self, name: str) -> bytes | None:
-        """Return a page."""
+        """Return a page; None if it does not exist."""
         found = self._state.getValue((name,))
         return None if found is None else bytes(found[0])
 
     def put(self, name: str, page: bytes) -> None:
-        """Set a page."""
+        """Store a page."""
         self._state.updateValue((name,), (page,))
 
     def remove(self, name: str) -> None:
@@ -38,7 +40,7 @@ class StatePages:
 
 
 class StageProcessor(StatefulProcessor):
-    """Runs the tasks of one level. Spark hands arguments over by their names."""
+    """Runs the tasks of one level. Spark passes arguments by name."""
 
     def __init__(self, shipment: Shipment, level: int) -> None:
         self._shipment = shipment
@@ -49,7 +51,7 @@ class StageProcessor(StatefulProcessor):
         self._pages = StatePages(handle.getMapState("pages", "name string", "page binary"))
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
-        """Handle the envelopes of one slot."""
+        """Yield the output for the envelopes of one slot."""
         slot = int(key[0])
         arrived = (
             Envelope(slot, int(row[1]), str(row[2]), int(row[3]), int(row[4]), bytes(row[5]))
@@ -59,5 +61,5 @@ class StageProcessor(StatefulProcessor):
             yield _ROW(*each)
 
     def close(self) -> None:
-        """Let go of nothing: Spark closes the state."""
+        """Do nothing: Spark closes the state."""
         settle_after_work()

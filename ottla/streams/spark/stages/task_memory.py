@@ -1,9 +1,10 @@
-"""What a task remembers from one micro-batch to the next besides the maps of its stores.
+"""The state of a task that is kept between micro-batches in addition to the maps of its stores.
 
-A task lives as long as a micro-batch. Its stream time, its punctuators, what stores know of time and the fields of
-processors that changed since `init` are kept for the next one, so that a pipeline cannot tell. A field that
-cannot be pickled is made anew: a connection, for example; so is one of more than a megabyte that changes in
-place. Whoever wants to be sure keeps it in a store.
+A task lives for one micro-batch. Its stream time, its punctuators, the stores' knowledge of time,
+and the fields of processors that changed since `init` are stored for the next one, so that
+processors behave as in one long-lived task. A field that cannot be pickled, such as a connection,
+is created again by `init`. So is a field of more than a megabyte that is changed in place. State
+that must not be lost belongs in a store.
 """
 
 import io
@@ -16,7 +17,7 @@ from ottla.streams.processor.api import PunctuationType
 from ottla.streams.stores.packing import pack, unpack
 from ottla.streams.task.task import Schedule, Task
 
-# What pickling raises for what it cannot do, from whatever class it comes to.
+# The exceptions that pickling raises for objects it cannot pickle; classes may raise any of them.
 _NOT_PICKLED = (pickle.PicklingError, TypeError, AttributeError, ValueError, RecursionError)
 
 _Field = tuple[str, str]
@@ -26,7 +27,7 @@ _COMPARED_BYTES = 1 << 20
 
 
 class _Bounded(io.BytesIO):
-    """Takes so much and no more (ValueError)."""
+    """A file of limited size; writing more raises ValueError."""
 
     def write(self, data: Any) -> int:
         if self.tell() + len(data) > _COMPARED_BYTES:
@@ -35,7 +36,10 @@ class _Bounded(io.BytesIO):
 
 
 class TaskMemory:
-    """The memory of one task; made of a task whose processors have been initialised and nothing else."""
+    """The memory of one task.
+
+    Make it of a task whose processors have just been initialised.
+    """
 
     def __init__(self, task: Task) -> None:
         self._task = task
@@ -62,7 +66,7 @@ class TaskMemory:
         return target.getvalue()
 
     def remember(self) -> bytes:
-        """Return all that is remembered."""
+        """Return the memory as bytes."""
         task = self._task
         later = self._schedules_later()
         return pack(
@@ -86,7 +90,7 @@ class TaskMemory:
         return found
 
     def _pickled_by_value(self, value: Any) -> bytes | None:
-        """Pickle what plain pickling cannot: functions and classes of the user's main program."""
+        """Pickle functions and classes of the user's main program, which plain pickling cannot."""
         target = io.BytesIO()
         try:
             _ByValuePickler(target, self._names).dump(value)  # type: ignore[no-untyped-call]
@@ -95,7 +99,9 @@ class TaskMemory:
         return target.getvalue()
 
     def _schedules_later(self) -> dict[tuple[Any, ...], bytes]:
-        """Name the punctuators that were added since `init`, for fields that hold one; return their functions."""
+        """Name the punctuators that were added since `init`, for fields that refer to one; return
+        their functions.
+        """
         # Anew each time: one that was cancelled since then has no name, and is kept by value.
         for name in [each for each in self._parts if each[0] == "later"]:
             del self._names[id(self._parts.pop(name))]
@@ -119,7 +125,7 @@ class TaskMemory:
         return found
 
     def recall(self, remembered: bytes) -> None:
-        """Let the task go on where `remember` was asked."""
+        """Restore the state that `remember` returned."""
         task, known = self._task, unpack(remembered)
         task.stream_time = known["stream_time"]
         for name, store in known["stores"].items():
@@ -145,7 +151,7 @@ class TaskMemory:
 
 
 def _parts(task: Task) -> dict[tuple[Any, ...], Any]:
-    """Return what a task is made of, by names that another task of the same topology has, too."""
+    """Return the parts of a task, by names that are the same in every task of a topology."""
     found: dict[tuple[Any, ...], Any] = {("task",): task}
     for name, processor in task.processors.items():
         found["processor", name] = processor
@@ -162,31 +168,31 @@ def _parts(task: Task) -> dict[tuple[Any, ...], Any]:
 
 
 class _Pickler(pickle.Pickler):
-    """Names the parts of a task instead of pickling them."""
+    """Pickles references to the parts of a task by name."""
 
     def __init__(self, target: io.BytesIO, names: dict[int, tuple[Any, ...]]) -> None:
         super().__init__(target, 5)
         self._names = names
 
     def persistent_id(self, value: Any) -> tuple[Any, ...] | None:
-        """Return the name of a part."""
+        """Return the name of a part; None for other objects."""
         return self._names.get(id(value))
 
 
 class _ByValuePickler(cloudpickle.CloudPickler):
-    """The same, for functions and classes that no module holds."""
+    """The same, for functions and classes that no module defines."""
 
     def __init__(self, target: io.BytesIO, names: dict[int, tuple[Any, ...]]) -> None:
         super().__init__(target, 5)  # type: ignore[no-untyped-call]
         self._names = names
 
     def persistent_id(self, value: Any) -> tuple[Any, ...] | None:
-        """Return the name of a part."""
+        """Return the name of a part; None for other objects."""
         return self._names.get(id(value))
 
 
 class _Unpickler(pickle.Unpickler):
-    """Puts in the parts of the task that is there now."""
+    """Replaces names by the parts of the current task."""
 
     def __init__(self, source: io.BytesIO, parts: dict[tuple[Any, ...], Any]) -> None:
         super().__init__(source)

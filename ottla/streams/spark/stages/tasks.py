@@ -1,8 +1,10 @@
-"""Runs tasks inside Spark's workers: a micro-batch of envelopes in, envelopes out. No Spark in here.
+"""Runs tasks inside Spark's workers: a micro-batch of envelopes in, envelopes out. This module does
+not use Spark.
 
-`Entry` stands where the source is read: it runs what keeps nothing and addresses the rest. `Stage` runs the tasks
-of one level, each with its stores over state pages: what was remembered is recalled, the records are taken as Kafka
-takes them (of the records that wait in the topics the one that is first in time), what changed is written.
+`Entry` runs where the source is read: it runs stateless sub-topologies and addresses all other
+records to tasks. `Stage` runs the tasks of one level, with their stores over state pages. A task
+restores its memory, processes the records in Kafka's order (of the topics' next records the one
+with the earliest timestamp), and writes its changes.
 """
 
 import heapq
@@ -27,28 +29,29 @@ from ottla.streams.task.task import ProducedRecord, Task, TopicRecord
 from ottla.streams.topology.topology import Source
 from ottla.wire.records.columnar_partitioner import partitions_of
 
-# What a task keeps besides the pages of its maps.
+# The name of the page with a task's state besides its maps.
 _MEMORY = "task"
-# The sequence of what comes of a batch that begins at some offset; no batch has more records.
+# The sequence of a batch's output is the batch's first offset, shifted. No batch has more records
+# than these bits count.
 _SEQUENCE_BITS = 20
 
 
 def wall_clock_ms() -> int:
-    """Return the time on the wall."""
+    """Return the current time in milliseconds."""
     return time.time_ns() // 1_000_000
 
 
-# What this process has logged of dropped records: its tasks live as long as a micro-batch.
+# Shared by the process, as its tasks only live for a micro-batch: limits the rate of logging.
 _LOGGED: Lines = {}
 
 
 def dropped_records() -> DroppedRecords:
-    """Return a counter of dropped records that logs at a limited rate, together with all others in this process."""
+    """Return a counter of dropped records; all counters of this process share one limit of logging."""
     return DroppedRecords(wall_clock_ms, _LOGGED)
 
 
 class Entry:
-    """Takes batches of source topics; lives as long as a task of Spark's that reads."""
+    """Takes batches of source topics; lives as long as one of Spark's reading tasks."""
 
     def __init__(
         self, layout: Layout, slots: Slots, placement: KeyPlacement = PROCESS_PLACEMENT
@@ -62,10 +65,10 @@ class Entry:
     def take(
         self, topic: str, partition: int, records: pa.RecordBatch, partition_count: int = 0
     ) -> Iterator[Envelope]:
-        """Return the envelopes that come of a batch (RECORDS) of one partition.
+        """Yield the envelopes for a batch (RECORDS) of one partition.
 
-        Where the topic's partitions are not as many as its tasks are, because it has gained some or came later than the
-        tasks, its records go where their keys belong.
+        If the topic has another number of partitions than tasks, because partitions were added or
+        the topic was created later than the tasks, records go to the tasks of their keys.
         """
         if not records.num_rows:
             return
@@ -92,7 +95,9 @@ class Entry:
         batch: tuple[int, pa.RecordBatch],
         partition_count: int,
     ) -> None:
-        """Check where keys are, of a topic that meets others partition by partition."""
+        """Check the partitions of keys if the topic is read by partition together with other
+        topics.
+        """
         partition, records = batch
         for route in routes:
             count = self._layout.kinds[route.kind].partitions
@@ -124,13 +129,13 @@ class Entry:
     def _run(
         self, number: int, topic: str, partition: int, records: pa.RecordBatch
     ) -> Iterator[Envelope]:
-        """Run a sub-topology that keeps nothing."""
+        """Run a stateless sub-topology."""
         kind = self._layout.kinds[number]
         if number not in self._tasks:
             self._tasks[number] = PlainTask(kind, wall_clock_ms, dropped_records())
         plain = self._tasks[number]
         before = plain.dropped_count
-        # Each source topic is an origin of its own: what comes of it is put in order by itself.
+        # Each source topic is an origin of its own: the order of its output is restored separately.
         place = self._topics.index(topic) if topic in self._topics else len(self._topics)
         origin = kind.first_task + partition % kind.partitions + place * self._layout.task_count
         first = records.column("offset")[0].as_py() << _SEQUENCE_BITS
@@ -158,7 +163,7 @@ class Stage:
     def handle(
         self, slot: int, envelopes: Iterable[Envelope], pages: PageStore
     ) -> Iterator[Envelope]:
-        """Return what comes of all envelopes of a slot; for a carrier, the same in order."""
+        """Yield the output for all envelopes of a slot; a carrier forwards the envelopes in order."""
         ordered = sorted(envelopes, key=lambda each: (each.topic, each.origin, each.sequence))
         task = self._slots.task(slot)
         if task is None:
@@ -182,14 +187,15 @@ class _Run:
         stored = pages.get(_MEMORY)
         known: dict[str, Any] = {} if stored is None else unpack(stored)
         self._remembered: bytes | None = known.get("remembered")
-        # How many records of each internal topic came: the next one's offset.
+        # The number of records received from each internal topic, which is the next record's
+        # offset.
         self._arrived: dict[str, int] = known.get("arrived", {})
         self._maps = PagedMaps(pages, known.get("maps", {}))
         self._told: int | None = known.get("told")
         self._now = now if self._told is None else self._told
 
     def take(self, envelopes: list[Envelope]) -> list[ProducedRecord]:
-        """Take all records of a micro-batch; return what was written."""
+        """Process all records of a micro-batch; return the task's output."""
         by_topic: dict[str, dict[int, list[Envelope]]] = {}
         for each in envelopes:
             by_topic.setdefault(each.topic, {}).setdefault(each.origin, []).append(each)
@@ -230,7 +236,7 @@ class _Run:
             for record in self._records(topic, by_topic[topic]):
                 task.add(topic, record)
         if len(rest) == 1 and (rest[0] in self._layout.shuffled or len(by_topic[rest[0]]) == 1):
-            # One partition alone is in order.
+            # A single partition is in order already.
             task.process_alone(rest[0], self._records(rest[0], by_topic[rest[0]]))
             return
         for topic in rest:
@@ -270,7 +276,7 @@ def _times(ticks: dict[int, list[Envelope]]) -> Iterator[int]:
 
 
 def _by_time(queues: list[Iterator[TopicRecord]]) -> Iterator[TopicRecord]:
-    """Return the records of several queues: of those that are next the one that is first in time."""
+    """Merge queues of records: of their next records yield the one with the earliest timestamp."""
     if len(queues) == 1:
         yield from queues[0]
         return

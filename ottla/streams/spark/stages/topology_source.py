@@ -1,8 +1,10 @@
-"""The Data Source of a pipeline: reads topics as envelopes for its tasks, and writes envelopes to topics.
+"""The Data Source of a topology's query: reads topics as envelopes for its tasks, and writes
+envelopes to topics.
 
-The first steps of a pipeline run in the worker that fetched the records, the last in the one that sends them: nothing
-passes through the JVM one by one. A pipeline with punctuators on the wall clock also reads the clock: a topic of
-its own that no broker has, whose offsets count intervals, so that a micro-batch that is run again sees the same time.
+The first steps of a topology run in the worker that fetches the records, the last ones in the
+worker that sends them, so records do not pass through the JVM one by one. A topology with
+wall-clock punctuators also reads the clock: an internal topic that exists on no broker and whose
+offsets count intervals, so that a repeated micro-batch sees the same time.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -48,7 +50,7 @@ from ottla.streams.spark.stages.tasks import wall_clock_ms
 from ottla.wire.records.columnar import ColumnDecoder
 from ottla.wire.records.columnar_arrays import HEADERS_TYPE
 
-# No topic of a broker can have a space in its name.
+# The name of a real topic cannot contain a space.
 CLOCK_TOPIC = "wall clock"
 
 _ENVELOPES = StructType(
@@ -81,7 +83,7 @@ WRITTEN = StructType(
 
 @dataclass(frozen=True)
 class Reading:
-    """What a pipeline's source is told besides its options."""
+    """The settings of a topology's source besides its options."""
 
     shipment: Shipment
     whole_topics: frozenset[str] = frozenset()
@@ -91,14 +93,14 @@ class Reading:
 
 @dataclass
 class BundleTask(InputPartition):
-    """One task's ranges of offsets, and how many partitions the topics have in this micro-batch."""
+    """The offset ranges of one task, and the topics' partition counts in this micro-batch."""
 
     ranges: tuple[OffsetRange, ...]
     counts: Mapping[str, int]
 
 
 def pipeline_source(format_name: str, reading: Reading) -> type[OttlaSource]:
-    """Return the Data Source of one pipeline; what it is told travels with the class."""
+    """Return the Data Source of one query; the settings are pickled with the class."""
 
     class PipelineSource(OttlaSource):
         @classmethod
@@ -158,7 +160,7 @@ class PipelineReader(StreamReader):
         return pa.RecordBatch.from_pylist([{**row, **empty}], schema=RECORDS)
 
     def initialOffset(self) -> JsonOffsets:
-        """Return where the options say to start."""
+        """Return the starting offsets according to the options."""
         return to_json(from_json(super().initialOffset()) | self._clock(-1))
 
     def _clock(self, shift: int = 0) -> Offsets:
@@ -192,7 +194,9 @@ class PipelineReader(StreamReader):
     def partitions(
         self, start: Mapping[str, Mapping[str, int]], end: Mapping[str, Mapping[str, int]]
     ) -> Sequence[InputPartition]:
-        """Return the tasks of one micro-batch: as many as stages have, each with some ranges."""
+        """Return the tasks of one micro-batch: at most as many as a stage has, each with some
+        ranges.
+        """
         rest = [
             {topic: each[topic] for topic in each if topic != CLOCK_TOPIC} for each in (start, end)
         ]
@@ -207,13 +211,15 @@ class PipelineReader(StreamReader):
 
 
 def bundle(ranges: Sequence[OffsetRange], count: int) -> list[tuple[OffsetRange, ...]]:
-    """Return ranges in so many bundles at most, of about the same size; those of a partition stay in order."""
+    """Distribute ranges over at most `count` bundles of about the same size, with each partition's
+    ranges in order.
+    """
     sizes = [0] * count
     found: list[list[OffsetRange]] = [[] for _ in range(count)]
     for each in sorted(ranges, key=lambda each: (-each.size, each.topic, each.partition)):
         index = sizes.index(min(sizes))
         found[index].append(each)
-        # An empty answer costs something, too.
+        # An empty fetch has a cost, too.
         sizes[index] += each.size + 1
     in_order = (
         sorted(each, key=lambda one: (one.topic, one.partition, one.start)) for each in found
@@ -235,7 +241,9 @@ def _records(partition: int, batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 class PipelineSink(StreamSink):
-    """Writes the records of envelopes; what brokers refuse is shown to the application's handlers."""
+    """Writes the records of envelopes; the application's handlers see the records that brokers
+    reject.
+    """
 
     def __init__(self, options: SparkOptions, shipment: Shipment) -> None:
         super().__init__(options, WRITTEN)
@@ -249,7 +257,7 @@ class PipelineSink(StreamSink):
         return super().write(self._opened(iterator))
 
     def _opened(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Return the records in what Spark hands over."""
+        """Yield the records in the batches that Spark passes."""
         for batch in batches:
             yield from _records_in(batch)
 
