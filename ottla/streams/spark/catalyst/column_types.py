@@ -1,7 +1,8 @@
-"""What is known of a Column expression before any record is: its type, or why it has none. Pure, no Spark in here.
+"""The types of Column expressions, known before any record is read. This module does not use Spark.
 
-An expression that always works on values of one type can run in Spark's JVM; one whose operands may be anything
-(`col("value.a") + 1` of JSON without a class) is Python's, and so is one that Python answers and Spark refuses (1 == "a").
+An expression with operands of known types can run in Spark's JVM. An expression whose operands may
+have any type (`col("value.a") + 1` of JSON without a class) runs in Python, and so does one that
+Python evaluates but Spark rejects (1 == "a").
 """
 
 import dataclasses
@@ -18,7 +19,7 @@ from ottla.streams.serdes.serde import BYTES, DOUBLE, INTEGER, LONG, STRING
 
 
 class Unlike(Exception):
-    """An expression or a serde that stays in Python; the message is why."""
+    """An expression or a serde runs in Python; the message is the reason."""
 
 
 class Scalar(Enum):
@@ -71,7 +72,8 @@ _INT_BITS = 31
 
 
 def type_read(serde: Serde[Any]) -> ColumnType:
-    """Return the type of what a serde reads; Unlike where the JVM does not read it."""
+    """Return the type of the values that a serde reads; raise Unlike if the JVM cannot read them.
+    """
     for known, kind in _SERDES:
         if serde is known:
             return kind
@@ -103,7 +105,9 @@ def _object(kind: Any) -> Structure:
 
 
 def _check_names(names: list[str], owner: str) -> None:
-    """Refuse names that Spark reads otherwise: it may not tell capital letters from small ones."""
+    """Raise Unlike for names that Spark reads differently: it may not distinguish upper and lower
+    case.
+    """
     if not names:
         raise Unlike(f"{owner} has no fields")
     if not all(each.isascii() and each.isidentifier() for each in names):
@@ -113,7 +117,7 @@ def _check_names(names: list[str], owner: str) -> None:
 
 
 def _field_type(owner: str, name: str, hint: Any) -> tuple[ColumnType, bool]:
-    """Return a field's type, and whether it may be None."""
+    """Return a field's type, and True if it may be None."""
     optional = False
     if typing.get_origin(hint) in (typing.Union, UnionType):
         kinds = [each for each in typing.get_args(hint) if each is not type(None)]
@@ -132,7 +136,7 @@ def _field_type(owner: str, name: str, hint: Any) -> tuple[ColumnType, bool]:
 
 
 def type_of(expression: Column, key: ColumnType, value: ColumnType) -> ColumnType:
-    """Return an expression's type over a key and a value; Unlike where it stays in Python."""
+    """Return an expression's type over a key and a value; raise Unlike if it must run in Python."""
     operands = expression.operands
     match expression.operation:
         case "literal":
@@ -176,7 +180,7 @@ def _field(expression: Column, kind: ColumnType) -> ColumnType:
         if not isinstance(kind, Structure):
             raise Unlike(f"{expression} is a field of {_named(kind)}")
         if name not in kind.fields:
-            # A property or a method of the class, or a field that no struct has.
+            # A property or method of the class, or a field that does not exist.
             raise Unlike(f"{expression} is no field that is read")
         kind = kind.fields[name]
     if kind in UNUSED:
@@ -199,7 +203,7 @@ def _comparison(_: Column, found: list[ColumnType]) -> ColumnType | None:
 
 
 def _alike(found: list[ColumnType]) -> ColumnType | None:
-    """Return the one type that all have that are not None."""
+    """Return the common type of all that are not None; None if there is none."""
     known = {each for each in found if isinstance(each, Scalar)} - {Scalar.NOTHING}
     if len(known) > 1 or not all(isinstance(each, Scalar) for each in found):
         return None

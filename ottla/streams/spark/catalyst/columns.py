@@ -1,8 +1,9 @@
-"""Column expressions as Spark's: they give what `ottla.streams.expressions.columns` gives record by record, or say that they may not.
+"""Converts Column expressions to Spark's, with the results of `ottla.streams.expressions.columns`.
 
-Where Python and the JVM may part for some records (numbers beyond 64 bits, capital letters beyond ASCII), the
-expression comes with *doubts*: columns that are true for such records, which Python then evaluates. Without a doubt
-both give the same, and Spark raises nothing.
+Python and the JVM may differ for some records (integers beyond 64 bits, case conversion of
+non-ASCII letters). For these, a converted expression adds *doubts*: columns that are true for such
+records, which Python then evaluates. If no doubt is true, both give the same result, and Spark
+raises no error.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,7 +19,9 @@ from ottla.streams.spark.catalyst.column_types import UNUSED, ColumnType, Scalar
 
 @dataclass(frozen=True)
 class Value:
-    """A value in the JVM: a column, or a structure of fields of which `column` says where it is not None."""
+    """A value in the JVM: a column; or a structure of fields, whose `column` is true if it is not
+    None.
+    """
 
     kind: ColumnType
     column: SparkColumn
@@ -28,7 +31,7 @@ class Value:
 
     @property
     def whole(self) -> SparkColumn:
-        """The value in one column."""
+        """The value as one column."""
         if not isinstance(self.kind, Structure):
             return self.column
         seen = {name: each for name, each in self.fields.items() if each.kind not in UNUSED}
@@ -83,7 +86,7 @@ _CASES: dict[str, Callable[..., SparkColumn]] = {"upper": F.upper, "lower": F.lo
 
 
 def emit(expression: Column, key: Value, value: Value, doubts: list[SparkColumn]) -> Value:
-    """Return an expression over a key and a value; what is doubtful is added to `doubts`."""
+    """Convert an expression over a key and a value; add its doubts to `doubts`."""
     operands = expression.operands
     kind = type_of(expression, key.kind, value.kind)
     match expression.operation:
@@ -107,7 +110,7 @@ def emit(expression: Column, key: Value, value: Value, doubts: list[SparkColumn]
 
 
 def _plain(inner: list[Value]) -> SparkColumn | None:
-    """Return where a text is surely ASCII: where all that it is made of are."""
+    """Return the condition under which a text is certainly ASCII: all texts it is made of are."""
     found = None
     for each in inner:
         if each.kind is Scalar.TEXT:
@@ -134,12 +137,13 @@ def _applied(
 ) -> SparkColumn:
     columns = [each.column for each in inner]
     if len({each.kind for each in inner if each.kind in (Scalar.INT, Scalar.FLOAT)}) > 1:
-        # One is a floating-point number: both are.
+        # If one operand is a floating-point number, convert both.
         columns = [each.cast("double") for each in columns]
     if operation in _PLAIN:
         return _PLAIN[operation](*columns)
     if operation in _CASES:
-        # The tables of Python and Java differ, and so do their rules for words.
+        # Python and Java have different case tables, and different rules that depend on
+        # neighbouring letters.
         odd = F.octet_length(columns[0]) != F.length(columns[0])
         doubts.append(odd if inner[0].plain is None else ~inner[0].plain & odd)
         return _CASES[operation](columns[0])

@@ -1,8 +1,10 @@
-"""The data frame of a query whose steps run in the JVM: records in, what is to be written out.
+"""The data frame of a query whose steps run in the JVM: from the records read to the rows to be
+written.
 
-Every step adds columns: whether its records go on, and what their key and value are then. Doubts (columns.py) add up to
-one more, `python`: such a record leaves the frame as it was read, and who writes runs it through the sub-topology in
-Python. So each record is taken once, by the JVM or by Python, and stays in its place among the others.
+Every step adds columns: a condition for its records, and their new key and value. All doubts
+(columns.py) are combined in one more column, `python`. A record for which it is true leaves the
+frame as it was read, and the writing task processes it with the sub-topology in Python. Each record
+is thus processed once, by the JVM or by Python, and keeps its position among the others.
 """
 
 import functools
@@ -43,7 +45,7 @@ _DDL = {
     Scalar.BYTES: "binary",
     Scalar.NOTHING: "void",
 }
-# What Spark's own expressions may give, and what it is here.
+# Ottla's types for the result types of Spark's own expressions.
 _SPARKS = {
     "tinyint": Scalar.INT,
     "smallint": Scalar.INT,
@@ -61,7 +63,7 @@ _RAW = {"_key": "key", "_value": "value"}
 
 @dataclass(frozen=True)
 class _State:
-    """Key and value at a step, and which records come to it."""
+    """Key and value at a step, and the condition of the records that reach it."""
 
     key: Value
     value: Value
@@ -69,7 +71,7 @@ class _State:
 
 
 def spark_types(spark: SparkSession) -> SparkType:
-    """Return what asks Spark for the types of its own expressions."""
+    """Return a function that asks Spark for the types of its own expressions."""
 
     def ask(expression: OfSpark, key: ColumnType, value: ColumnType) -> ColumnType:
         empty = spark.createDataFrame([], f"key {_ddl(key)}, value {_ddl(value)}")
@@ -88,7 +90,8 @@ def spark_types(spark: SparkSession) -> SparkType:
 
 
 def active_spark_types() -> SparkType:
-    """Return what asks the session that expressions of pyspark were made in."""
+    """Return such a function for the session in which the user created the expressions of pyspark.
+    """
     return spark_types(SparkSession.builder.getOrCreate())
 
 
@@ -101,7 +104,8 @@ def _ddl(kind: ColumnType) -> str:
 
 
 def columns_frame(records: DataFrame, lowered: Sequence[LoweredSource]) -> DataFrame:
-    """Return what is to be written of records (column_rows.py says which columns both have)."""
+    """Return the rows to be written for the records (row_source.py documents the columns of both).
+    """
     builder = _Builder(records.withColumnsRenamed({new: old for old, new in _RAW.items()}))
     for number, each in enumerate(lowered):
         builder.add(number, each, len(lowered) > 1)
@@ -113,19 +117,20 @@ def _any(columns: Iterable[SparkColumn]) -> SparkColumn:
 
 
 def _sure(column: SparkColumn) -> SparkColumn:
-    """Return a condition that is false where it is not known."""
+    """Return a condition in which null counts as false."""
     return F.coalesce(column.cast("boolean"), F.lit(False))
 
 
 class _Builder:
-    """Adds up the columns of all sources."""
+    """Adds the columns of all sources."""
 
     def __init__(self, records: DataFrame) -> None:
         self._frame = records
         self._python: list[SparkColumn] = []
         self._outputs: list[tuple[_State, Output]] = []
         self._prefix = ""
-        # No record can hold it: what stands before it is one value of JSON, and all of the record.
+        # Random, so that no record contains it: it follows a record's JSON to prove that the parser
+        # read all of the text as one value.
         self._end = uuid.uuid4().hex
 
     def _named(self, name: str, column: SparkColumn) -> SparkColumn:
@@ -211,7 +216,7 @@ class _Builder:
         return _State(key, value, keep)
 
     def _kept(self, name: str, value: Value) -> Value:
-        """Return a value whose columns are the frame's, so that expressions do not grow."""
+        """Return a value with the frame's columns, so that expressions do not grow."""
         if isinstance(value.kind, Structure):
             fields = {each: self._kept(f"{name}-{each}", one) for each, one in value.fields.items()}
             return Value(value.kind, value.column, fields)
@@ -222,7 +227,8 @@ class _Builder:
     ) -> Value:
         if isinstance(expression, Column):
             return emit(expression, state.key, state.value, doubts)
-        # What Spark evaluates as it likes may fail: it sees the records that come here and no others.
+        # A user's expression of pyspark may fail: evaluate it only for the records that reach this
+        # step.
         for side, held in (("key", state.key), ("value", state.value)):
             self._frame = self._frame.withColumn(side, held.whole)
         reached = state.keep & ~_any(self._python)
@@ -232,7 +238,7 @@ class _Builder:
         return Value(kind, found if kind is Scalar.NOTHING else found.cast(_DDL[kind]))
 
     def finish(self) -> DataFrame:
-        """Return what is left of each record."""
+        """Return the rows of all records that are to be written or left to Python."""
         rows = []
         names: dict[str, str] = {}
         for number, (state, output) in enumerate(self._outputs):
@@ -267,7 +273,7 @@ class _Builder:
 
 
 def _row(row: dict[str, SparkColumn], names: dict[str, str]) -> SparkColumn:
-    """Return a row as a struct that has all columns."""
+    """Return a row as a struct with all columns."""
     empty = F.lit(None)
     return F.struct(*[row.get(name, empty).cast(kind).alias(name) for name, kind in names.items()])
 
@@ -275,13 +281,13 @@ def _row(row: dict[str, SparkColumn], names: dict[str, str]) -> SparkColumn:
 def _written(
     number: int, state: _State, output: Output, doubts: list[SparkColumn]
 ) -> dict[str, SparkColumn]:
-    """Return what a sink is given: bytes, or values for its serde."""
+    """Return the columns of a sink's row: bytes, or values for its serde."""
     row = {"target": F.lit(number)}
     for name, way, value in (("key", output.key, state.key), ("value", output.value, state.value)):
         nothing = F.lit(None).cast("binary")
         if way is Way.SERDE:
             if value.kind is Scalar.FLOAT:
-                # There are many, and the JVM knows one.
+                # There are many NaN values, and the JVM has only one.
                 doubts.append(F.isnan(value.column))
             row |= {name: nothing, f"{name}{number}": value.whole}
         elif value.kind is Scalar.NOTHING:

@@ -1,8 +1,10 @@
-"""JSON read into the fields of a dataclass in the JVM, as Python reads it; what it may read otherwise is doubtful.
+"""Reads JSON into the fields of a dataclass in the JVM as Python does; possible differences are
+doubts.
 
-Spark reads a whole number as text where text is wanted, ignores what stands behind a value, and knows no class that has a
-default. So the text is read without a schema, and every field is asked for its type: a field that is missing, or of
-another type than its class says, is Python's, and so is what Spark does not read at all.
+Spark converts numbers to text if text is wanted, ignores text after a value, and does not know
+default values of classes. The text is therefore parsed without a schema, and the type of every
+field is checked. Records with a field that is missing or has another type than in the class are
+left to Python, and so are records that Spark cannot parse.
 """
 
 from collections.abc import Callable
@@ -15,7 +17,7 @@ from ottla.streams.spark.catalyst.columns import Value
 
 _Name = Callable[[str, SparkColumn], SparkColumn]
 
-# Spark's type of a field, by how it begins, and what it is read as.
+# The prefixes of the types that Spark reports for a field, and the type to read it as.
 _READ = {
     Scalar.INT: (("BIGINT",), "bigint"),
     Scalar.FLOAT: (("DECIMAL", "DOUBLE"), "double"),
@@ -28,7 +30,7 @@ _READ = {
 
 
 def parse_json(text: SparkColumn, end: str) -> SparkColumn:
-    """Return a record's JSON in an array, before `end`, which is in no record."""
+    """Return a record's JSON, parsed in an array, followed by `end`, which no record contains."""
     return F.try_parse_json(F.concat(F.lit("["), text, F.lit(f',"{end}"]')))
 
 
@@ -39,16 +41,20 @@ def read_json(
     doubts: list[SparkColumn],
     named: _Name,
 ) -> Value:
-    """Return a record's JSON, its text and as it was parsed, as a structure; `named` names a column of the frame."""
+    """Return a record's JSON as a structure, from its text and its parsed form.
+
+    `named` adds a column to the frame.
+    """
     read, parsed = sides
     text, plain = read.column, read.plain
     assert plain is not None, "bytes are looked at when they are read"
     is_there = text.isNotNull()
-    # That it never is keeps Spark from reading the text once for the records' choice and once for the rest.
+    # This is always false; it keeps Spark from parsing the text twice, for the filter and for the
+    # other columns.
     doubts.append(F.spark_partition_id() < 0)
     whole = F.try_variant_get(parsed, "$[1]", "string")
     unread = (~plain & ~F.is_valid_utf8(text)) | (F.coalesce(whole, F.lit("")) != end)
-    # Half a character that is written as \uD800, which no text of Java's keeps.
+    # Half of a surrogate pair, such as \uD800, which Java's strings cannot keep.
     unread |= _holds(text, ("\\ud", "\\uD"), r"(?i)\\ud[89a-f]")
     if _has_floats(kind):
         # Spark's decimals have no -0.0.
@@ -58,7 +64,7 @@ def read_json(
 
 
 def _holds(text: SparkColumn, parts: tuple[str, ...], pattern: str) -> SparkColumn:
-    """Whether a pattern is in a text; looked for where one of its parts is."""
+    """Return a condition: the text contains one of the parts and matches the pattern."""
     found = F.lit(False)
     for each in parts:
         found |= F.contains(text, F.lit(each))
@@ -93,7 +99,7 @@ def _structure(
         else:
             optional = name in kind.optional or each not in (Scalar.LIST, Scalar.DICT)
             fields[name], allowed = _leaf(parsed, place, each, found)
-            # A class takes None for whatever it does not look into.
+            # A dataclass accepts None for fields whose values it does not convert.
             allowed |= (found == "VOID") & F.lit(optional)
             fields[name] = Value(each, named(spelled, fields[name].column))
         doubts.append(is_there & ~allowed)

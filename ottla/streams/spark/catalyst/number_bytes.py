@@ -1,4 +1,5 @@
-"""Numbers as Kafka's serializers write them, big-endian, read and written by Spark's own functions."""
+"""Numbers as Kafka's serializers write them, big-endian, read and written by Spark's own functions.
+"""
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import functions as F
@@ -12,9 +13,9 @@ _INT = 1 << 31
 
 
 def read_whole(raw: SparkColumn, size: int) -> SparkColumn:
-    """Return the number of so many bytes."""
+    """Return the signed integer in `size` bytes; null for another length."""
     fitting = F.when(F.length(raw) == size, raw)
-    # To a negative base: with a sign.
+    # A negative base makes the result signed.
     found = F.conv(F.hex(fitting), 16, -10).cast("bigint")
     if size == 8:
         return found
@@ -22,7 +23,7 @@ def read_whole(raw: SparkColumn, size: int) -> SparkColumn:
 
 
 def read_double(bits: SparkColumn, doubts: list[SparkColumn]) -> SparkColumn:
-    """Return the floating-point number of 64 bits; infinities and what is no number are doubtful."""
+    """Return the floating-point number of 64 bits; infinities and NaN are doubts."""
     exponent = F.shiftrightunsigned(bits, _FRACTION_BITS).bitwiseAND(F.lit(_EXPONENT))
     fraction = bits.bitwiseAND(F.lit(_FRACTION))
     doubts.append(exponent == _EXPONENT)
@@ -37,11 +38,11 @@ def read_double(bits: SparkColumn, doubts: list[SparkColumn]) -> SparkColumn:
 
 
 def long_bytes(value: SparkColumn) -> SparkColumn:
-    """Return a number in eight bytes."""
+    """Return an integer in eight bytes."""
     return F.unhex(F.lpad(F.hex(value), 16, "0"))
 
 
 def int_bytes(value: SparkColumn, doubts: list[SparkColumn]) -> SparkColumn:
-    """Return a number in four bytes; one that needs more is doubtful."""
+    """Return an integer in four bytes; a doubt if it needs more."""
     doubts.append((value < -_INT) | (value >= _INT))
     return F.unhex(F.substring(F.lpad(F.hex(value), 16, "0"), 9, 8))

@@ -1,9 +1,11 @@
-"""The Data Source of a query whose steps run in the JVM: a row a record in, a row a record to be written out.
+"""The Data Source of a query whose steps run in the JVM: one row for each record read and for each
+record to be written.
 
-Rows in: ROWS. Rows out: `target` is the number of an output, `key` and `value` are its bytes, or stand as values in
-`key<n>` and `value<n>` for the serde of output n. A record that is Python's comes as it was read, with `partition` and `offset`;
-its target is the number of its source, counted down from -1. It runs through its sub-topology here, where its results are
-put among the others in the order of what was read.
+Input rows: ROWS. Output rows: `target` is the number of an output; `key` and `value` are bytes, or
+values in `key<n>` and `value<n>` for the serde of output n. A record left to Python has its
+original key and value, with `partition` and `offset`; its target is the number of its source,
+counted down from -1. The sub-topology processes it here, and its results are put among the others
+in the order in which records were read.
 """
 
 import functools
@@ -79,7 +81,9 @@ _OUT = pa.schema(
 
 @dataclass(frozen=True)
 class Target:
-    """Where an output goes; a serde where key or value come as what they are."""
+    """An output's topic, and the serdes of key and value if these arrive as values instead of
+    bytes.
+    """
 
     topic: str
     key: Serde[Any] | None
@@ -88,7 +92,8 @@ class Target:
 
 @dataclass(frozen=True)
 class Columns:
-    """What source and sink are told: where topics are read, and where outputs go (pickled)."""
+    """The settings of source and sink: the sources of topics, and the targets of outputs (pickled).
+    """
 
     reading: Reading
     sources: Mapping[str, int]
@@ -100,7 +105,7 @@ class Columns:
 def columns_source(
     format_name: str, reading: Reading, lowered: Sequence[LoweredSource]
 ) -> type[OttlaSource]:
-    """Return the Data Source of one query; what it is told travels with the class."""
+    """Return the Data Source of one query; the settings are pickled with the class."""
     outputs = [output for each in lowered for output in each.outputs]
     targets = [
         Target(
@@ -135,7 +140,7 @@ def columns_source(
 
 
 class ColumnsReader(PipelineReader):
-    """Plans micro-batches as a pipeline does, and reads their records."""
+    """Plans micro-batches as in PipelineReader, and reads their records."""
 
     def __init__(self, options: SparkOptions, told: Columns) -> None:
         super().__init__(options, told.reading)
@@ -151,7 +156,7 @@ class ColumnsReader(PipelineReader):
         ):
             for wanted in partition.ranges:
                 if wanted.topic not in self._sources:
-                    # There is nothing to read, and a task must be.
+                    # There is nothing to read, but Spark requires a task.
                     continue
                 decoder = ColumnDecoder(wanted.topic, wanted.partition, self._names)
                 for batch in fetcher.fetch(decoder, wanted.start, wanted.end):
@@ -175,7 +180,9 @@ def _rows(source: int, partition: int, batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def plain_bits(keys: pa.Array, values: pa.Array) -> pa.Array:
-    """Return which keys (PLAIN["key"]) and values are ASCII and nothing else: the JVM need not look at them again."""
+    """Return for each record if its key (PLAIN["key"]) and value are pure ASCII, so that the JVM
+    need not check.
+    """
     found = _are_plain(keys) * PLAIN["key"] + _are_plain(values) * PLAIN["value"]
     return pa.array(found.astype(np.int32))
 
@@ -199,7 +206,7 @@ def _packed(headers: list[dict[str, Any]] | None) -> bytes | None:
 
 
 class ColumnsSink(PipelineSink):
-    """Writes what came through the JVM, and what Python makes of the rest."""
+    """Writes the records from the JVM, and processes the others in Python."""
 
     def __init__(self, options: SparkOptions, told: Columns) -> None:
         super().__init__(options, told.reading.shipment)
@@ -216,7 +223,8 @@ def _unpickled(targets: bytes) -> list[Target]:
 
 
 class Finishing:
-    """Makes rows of a frame what the sink writes; lives as long as a task of Spark's that writes."""
+    """Converts a frame's rows to the sink's records; lives as long as one of Spark's writing tasks.
+    """
 
     def __init__(self, told: Columns) -> None:
         self._told = told
@@ -240,7 +248,7 @@ class Finishing:
         return table.combine_chunks().take(pa.array(order)).to_batches()[0]
 
     def _ready(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the records that the JVM made."""
+        """Return the records that the JVM processed."""
         numbers = rows.column("target")
         topics = pa.array([each.topic for each in self._targets], pa.string())
         columns = [
@@ -272,7 +280,9 @@ class Finishing:
         return found
 
     def _run(self, rows: pa.RecordBatch, places: Integers) -> list[tuple[Integers, pa.RecordBatch]]:
-        """Run rows through their sub-topologies; return what that makes, and of which rows."""
+        """Process rows with their sub-topologies; return the output, with the row number of each
+        record's source.
+        """
         taken = rows.take(pa.array(places))
         sources = -1 - np.asarray(taken.column("target"))
         found = []
@@ -292,7 +302,7 @@ class Finishing:
 
 
 def _read(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return rows as they were read."""
+    """Return rows as records (RECORDS) as they were read."""
     times = pc.divide(rows.column("timestamp").cast(pa.int64()), 1000)
     read = {name: rows.column(name) for name in ("partition", "offset", "key", "value")}
     columns = [read["partition"], read["offset"], times, read["key"], read["value"]]
@@ -300,7 +310,7 @@ def _read(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _written(topic: str, records: pa.RecordBatch) -> pa.RecordBatch:
-    """Return records of a topic as the sink writes them."""
+    """Return records of a topic in the sink's form."""
     count = records.num_rows
     partitions = records.column("partition")
     columns = [

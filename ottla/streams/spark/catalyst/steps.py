@@ -1,9 +1,11 @@
-"""What of a sub-topology runs in Spark's JVM: the steps from its sources on that are Column expressions. Pure, no Spark in here.
+"""Finds the steps of a sub-topology that run in Spark's JVM: Column expressions from its sources
+on.
 
-A sub-topology that keeps nothing is walked from each source. A step is lowered if it is an expression with a type, or
-hands records on; so is a sink whose serdes Spark, or who writes the records, can apply to what comes. A record that
-reaches a step that is Python's goes through the whole sub-topology in Python, as does one that Spark may not read as
-Python does: nobody can tell who took which.
+This module does not use Spark. A stateless sub-topology is walked from each source. A step is
+lowered if it is an expression with a type, or only forwards records. A sink is lowered if Spark, or
+the task that writes the records, can apply its serdes to their types. A record that reaches a step
+in Python is processed by the whole sub-topology in Python, and so is a record that Spark may read
+differently. The output is identical either way.
 """
 
 from collections.abc import Callable, Sequence
@@ -41,7 +43,7 @@ _FUNCTION = "a function"
 
 
 class Way(Enum):
-    """How a value becomes bytes."""
+    """The way in which a value is converted to bytes."""
 
     AS_READ = "as it was read"
     TEXT = "text in UTF-8, or bytes as they are"
@@ -52,7 +54,7 @@ class Way(Enum):
 
 @dataclass(frozen=True)
 class Step:
-    """A step in the JVM: records go on for which every condition is true or, if it says so, is not."""
+    """A step in the JVM, for records for which each condition has the given result."""
 
     parent: int
     node: str
@@ -63,7 +65,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Output:
-    """What a sink is given; `step` is the one above it."""
+    """The rows of a sink; `step` is the step above it."""
 
     step: int
     sink: Sink
@@ -94,14 +96,17 @@ class LoweredSource:
 
     @property
     def is_worth_it(self) -> bool:
-        """Whether records end in the JVM: they are written from there, or left out."""
+        """True if processing of some records ends in the JVM: they are written from there, or
+        filtered out.
+        """
         return bool(self.outputs) or any(each.conditions for each in self.steps)
 
 
 def lower_layout(layout: Layout, spark_type: SparkType | None = None) -> list[LoweredSource] | None:
-    """Return what runs in the JVM, source by source; None if the query runs in Python altogether.
+    """Return the steps that run in the JVM, by source; None if the whole query runs in Python.
 
-    TopologyError where a Column of pyspark would be Python's, and nothing there means the same.
+    Raises TopologyError if a Column of pyspark is in a step that runs in Python and has no
+    equivalent there.
     """
     found: list[LoweredSource] = []
     is_possible = not (layout.levels or layout.patterns or layout.created or layout.clock_topic)
@@ -131,7 +136,7 @@ def _refuse_sparks(kind: Kind, reasons: dict[str, str], otherwise: str | None) -
 
 
 def expressions_of(node: TopologyNode) -> list[Expression]:
-    """Return the Column expressions that a node is made of."""
+    """Return the Column expressions of a node."""
     supplier = node.supplier if isinstance(node, ProcessorNode) else None
     held = list(vars(supplier).values()) if hasattr(supplier, "__dict__") else []
     held += [one for each in held if isinstance(each, tuple) for one in each]
@@ -175,7 +180,9 @@ class _Walk:
         self._below(source.name, SOURCE, types, (True, True))
 
     def _below(self, name: str, step: int, types: Types, as_read: tuple[bool, bool]) -> None:
-        """Lower what stands below a step; `as_read` tells whether key and value are the source's still."""
+        """Lower the nodes below a step; `as_read` is True for key or value if it is still the
+        source's.
+        """
         for node in self._children.get(name, []):
             try:
                 if isinstance(node, Sink):
@@ -189,7 +196,7 @@ class _Walk:
                 self._leave(step, [node])
 
     def _leave(self, step: int, nodes: Sequence[TopologyNode]) -> None:
-        """Leave steps and all below them to Python."""
+        """Leave nodes and all nodes below them to Python."""
         self.found.to_python.add(step)
         pending = list(nodes)
         while pending:
@@ -304,13 +311,13 @@ def _expression(function: Any) -> Expression:
 
 
 def _is_plain(kind: Structure) -> bool:
-    """Return whether an expression made all that is in a structure."""
+    """Return True if all structures in a structure were made by expressions."""
     inner = [each for each in kind.fields.values() if isinstance(each, Structure)]
     return all(each.made and _is_plain(each) for each in inner)
 
 
 def _way(serde: Serde[Any], kind: ColumnType, as_read: bool) -> Way:
-    """Return how a serde writes values of a type; Unlike where it may not take them."""
+    """Return how a serde writes values of a type; raise Unlike if it may reject them."""
     if as_read and isinstance(kind, Scalar):
         return Way.AS_READ
     if isinstance(kind, Structure) and not kind.made:

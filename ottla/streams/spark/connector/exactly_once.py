@@ -1,16 +1,19 @@
-"""Writes every micro-batch of a query once, whatever is killed: the protocol of the transactional sink.
+"""The protocol of the transactional sink: every micro-batch is written once, whichever processes
+fail.
 
-Each task writes its rows in a transaction of its own and leaves it open. When all have, the driver *decides*: it
-writes the number of the batch and the list of its transactions into the ledger, and then commits them. Where
-something dies, Spark runs the batch again, and what is decided tells what to do:
+Each task writes its rows in a transaction of its own and leaves it open. When all tasks are done,
+the driver *decides* the batch: it writes the batch number and the list of its transactions to the
+ledger, and then commits them. After a failure Spark repeats the batch, and the ledger determines
+what happens:
 
-* not decided: the tasks begin their transactions anew, which aborts what was left of them, and write;
-* decided: nothing is written; each task commits the transaction that is in the list, and drops its rows;
-* decided, but a transaction has been aborted since (its time-out passed while the query was down): that task alone
-  writes its rows again. This needs the tasks of before, which a source of the same offsets gives.
+* not decided: the tasks begin their transactions again, which aborts the old ones, and write their rows;
+* decided: nothing is written; each task commits its transaction from the list, and discards its rows;
+* decided, but a transaction has been aborted since (it timed out while the query was down): only that task
+  writes its rows again. This requires the same tasks as before; a source that reads the same offsets provides them.
 
-Zombies: a run of the query takes over the ledger before it reads it, so that an earlier run decides nothing more;
-a task that begins a transaction fences those who wrote under that name. No Spark in here.
+Zombies: a run of the query takes over the ledger before it reads it, so that earlier runs can no
+longer decide. A task that begins a transaction fences earlier producers with the same transactional
+id. This module does not use Spark.
 """
 
 import contextlib
@@ -29,7 +32,7 @@ Write = Callable[[Transaction], int]
 
 
 class Attempt(NamedTuple):
-    """Which attempt at what: a task of a batch, in one run of a query."""
+    """An attempt of one task of a batch, in one run of a query."""
 
     query_id: str
     run_id: str
@@ -39,10 +42,12 @@ class Attempt(NamedTuple):
 
 @dataclass(frozen=True)
 class Share:
-    """What a task leaves to the driver: a transaction to commit, and what the task found in the ledger.
+    """The result of a task that the driver needs: the transaction to commit, and the ledger's entry
+    as the task read it.
 
-    `is_recovered` tells that the transaction was decided before, and is committed already; `is_first`
-    that the task was the first of its run. `begun_at` is in seconds of the wall clock.
+    `is_recovered` is True if the transaction was decided earlier and is committed already;
+    `is_first` is True if the task was the first of its run. `begun_at` is in seconds of the wall
+    clock.
     """
 
     attempt: Attempt
@@ -55,9 +60,10 @@ class Share:
 
 
 def write_share(brokers: Brokers, attempt: Attempt, write: Write | None, timeout_ms: int) -> Share:
-    """Write a task's share of a batch with `write`, None where it has no rows, unless it is written already.
+    """Write a task's share of a batch with `write` (None if it has no rows), unless it is written
+    already.
 
-    The transaction is left open; it is aborted when `write` raises.
+    The transaction is left open; it is aborted if `write` raises.
     """
     ledger = Ledger(brokers, attempt.query_id)
     begun_at = time.time()
@@ -82,9 +88,10 @@ def write_share(brokers: Brokers, attempt: Attempt, write: Write | None, timeout
 
 
 def commit_shares(brokers: Brokers, shares: Sequence[Share], timeout_ms: int) -> None:
-    """Make a batch visible: decide, then commit the transactions of all tasks.
+    """Make a batch visible: decide it, then commit the transactions of all tasks.
 
-    An error before the decision leaves nothing; after it, the batch is completed when it is run again.
+    If this fails before the decision, nothing of the batch becomes visible. If it fails afterwards,
+    the repeated batch completes it.
     """
     shares = sorted(shares, key=lambda share: share.attempt.task)
     if not shares:
@@ -108,12 +115,15 @@ def commit_shares(brokers: Brokers, shares: Sequence[Share], timeout_ms: int) ->
 
 
 def abort_shares(brokers: Brokers, shares: Sequence[Share]) -> None:
-    """Abort what the tasks have written, unless it is decided: a failure may have come after that."""
+    """Abort the tasks' transactions unless the batch is decided: the failure may have come after
+    the decision.
+    """
     if not shares:
         return
     attempt = shares[0].attempt
     ledger = Ledger(brokers, attempt.query_id)
-    # A decision that is half written would be waited for; one that is written cannot be aborted.
+    # Abort the committer's transaction first: a read waits for an unfinished decision, and a
+    # finished one cannot be aborted.
     for committer in dict.fromkeys(share.entry.committer for share in shares):
         _give_up(brokers, [Transaction(ledger.name, committer)])
     if ledger.read().batch_id < attempt.batch_id:
@@ -122,10 +132,10 @@ def abort_shares(brokers: Brokers, shares: Sequence[Share]) -> None:
 
 
 def _agreed(ledger: Ledger, shares: Sequence[Share]) -> Entry:
-    """Return what the tasks have found in the ledger; ApiError where they are not of one run.
+    """Return the ledger entry the tasks agree on; raise ApiError if they are of different runs.
 
-    Tasks of one run that come late, or together, may have taken the ledger over one after the other: what each has
-    found then differs in nothing but the committer, and the last of them counts.
+    Tasks of one run that come late or at the same time may have taken over the ledger one after the
+    other. Their entries then differ only in the committer, and the last one is valid.
     """
     entry = shares[0].entry
     found = [share.entry for share in shares if share.entry != entry]
@@ -146,7 +156,7 @@ def _transaction(ledger: Ledger, share: Share) -> Transaction:
 
 
 def _is_committed(brokers: Brokers, transaction: Transaction) -> bool:
-    """Commit a transaction that is decided, or was committed already; False if it is lost."""
+    """Commit a decided transaction, which may be committed already; return False if it is lost."""
     try:
         transaction.commit(brokers)
     except ApiError as error:
@@ -159,11 +169,11 @@ def _is_committed(brokers: Brokers, transaction: Transaction) -> bool:
 def _check_alive(
     brokers: Brokers, ledger: Ledger, shares: Sequence[Share], timeout_ms: int
 ) -> None:
-    """Raise unless all transactions are open and stay so for a while: the decision cannot be taken back."""
+    """Raise unless all transactions are open and have enough time left: a decision is final."""
     seconds = time.time() - min((share.begun_at for share in shares), default=time.time())
     transactions = [_transaction(ledger, share) for share in shares]
     lost: list[Transaction] = []
-    # Brokers before 3.0 do not tell.
+    # Brokers before 3.0 cannot list transactions.
     with contextlib.suppress(Unsupported):
         lost = find_lost(brokers, transactions)
     if lost or seconds * 1000 > timeout_ms / 2:
@@ -178,7 +188,8 @@ def _check_alive(
 def _complete(
     brokers: Brokers, ledger: Ledger, entry: Entry, shares: Sequence[Share]
 ) -> tuple[Producer | None, ...]:
-    """Commit what is decided and has no task now; return the batch's transactions."""
+    """Commit decided transactions of tasks that no longer exist; return the batch's transactions.
+    """
     rest = entry.transactions[len(shares) :]
     again = [share for share in shares if not share.is_recovered]
     decided = [
@@ -199,7 +210,9 @@ def _complete(
 
 
 def _give_up(brokers: Brokers, transactions: Sequence[Transaction]) -> None:
-    """Abort; what cannot be reached is aborted by whoever begins it anew, or by its time-out."""
+    """Abort transactions; an unreachable one is aborted when its id is used again, or when it times
+    out.
+    """
     with contextlib.suppress(OttlaError):
         for transaction in transactions:
             transaction.abort(brokers)
@@ -208,7 +221,7 @@ def _give_up(brokers: Brokers, transactions: Sequence[Transaction]) -> None:
 def _sweep(
     brokers: Brokers, ledger: Ledger, known: Sequence[Producer | None], timeout_ms: int
 ) -> None:
-    """Abort what earlier runs left open under the names of tasks that the batch does not have."""
+    """Abort open transactions of earlier runs, of tasks that wrote nothing in this batch."""
     names = {ledger.transactional_id(task) for task, each in enumerate(known) if each is not None}
     with contextlib.suppress(OttlaError):
         for name in list_open(brokers, f"{ledger.name}-"):

@@ -1,11 +1,14 @@
-"""What a query's sink has decided, where every driver and worker finds it: in the offsets of a group of its own.
+"""The decisions of a query's sink, stored where every driver and worker can read them: in the
+offsets of a group.
 
-The group `ottla-sink-<query id>` has one offset: its number is the last batch that was decided, its metadata says
-which transactions that batch is made of, and which run of the query may decide the next one. Offsets are the one
-thing that a Kafka cluster keeps by name and changes in transactions: a run takes the ledger over by beginning the
-transaction of the query's own transactional id, after which earlier runs can write here no more.
+The group `ottla-sink-<query id>` has one offset. Its number is the last decided batch. Its metadata
+lists the transactions of that batch, and the run of the query that may decide the next one. Offsets
+are the only data that a Kafka cluster stores by name and changes in transactions. A run takes over
+the ledger by beginning a transaction with the query's own transactional id, after which earlier
+runs cannot write to it.
 
-The broker forgets offsets after offsets.retention.minutes (seven days) without a query that writes.
+The broker deletes the offsets after offsets.retention.minutes (seven days) in which the query
+writes nothing.
 """
 
 import base64
@@ -19,12 +22,13 @@ from ottla.client.admin.offsets import CommittedOffset, committed_offsets
 from ottla.client.brokers import Brokers
 from ottla.client.transaction import LOST, Producer, Transaction, begin
 
-# A partition that is always there.
+# A partition that always exists.
 _PLACE = ("__consumer_offsets", 0)
-# What offset.metadata.max.bytes allows by default.
+# The default of offset.metadata.max.bytes.
 _METADATA_MAX = 4096
 _PACKED = "z:"
-# The first task of a run takes the ledger over; the others wait so long for it, each a little longer.
+# The first task of a run takes over the ledger; the other tasks wait this long for it, each a
+# little longer.
 _PATIENCE_S = 0.2
 _PATIENCE_S_MAX = 3.0
 _POLL_S = 0.02
@@ -35,10 +39,10 @@ NOBODY = Producer(-1, -1)
 
 @dataclass(frozen=True)
 class Entry:
-    """What the ledger says: who may decide, and what was decided last (-1: nothing yet).
+    """An entry of the ledger: the run that may decide, and the batch decided last (-1: none yet).
 
-    `transactions` has one producer a task, in the order of tasks; None where a task wrote nothing. `earlier` are
-    the runs before: they shall not come back.
+    `transactions` has one producer for each task, in the order of tasks; None if the task wrote
+    nothing. `earlier` has previous runs, which are rejected if they come back.
     """
 
     run_id: str = ""
@@ -48,14 +52,16 @@ class Entry:
     earlier: tuple[str, ...] = ()
 
     def taken_over(self, run_id: str, committer: Producer) -> "Entry":
-        """Return it as it is once a run has taken it over; two tasks of one run may both do so."""
+        """Return the entry after a take-over by a run; two tasks of one run may both take over."""
         if run_id == self.run_id:
             return replace(self, committer=committer)
         earlier = (self.run_id, *self.earlier)[:_RUNS_KEPT] if self.run_id else ()
         return replace(self, run_id=run_id, committer=committer, earlier=earlier)
 
     def encode(self) -> str:
-        """Return it as the metadata of an offset; ConfigError where there are too many tasks."""
+        """Return the entry as the metadata of an offset; raise ConfigError if there are too many
+        tasks.
+        """
         producers = [each or 0 for each in self.transactions]
         known = [self.run_id, self.committer, producers, *self.earlier]
         text = json.dumps(known, separators=(",", ":"))
@@ -70,7 +76,7 @@ class Entry:
 
     @classmethod
     def decode(cls, batch_id: int, text: str) -> "Entry":
-        """Return what `encode` was given."""
+        """Return the entry that `encode` encoded."""
         if text.startswith(_PACKED):
             text = zlib.decompress(base64.b85decode(text.removeprefix(_PACKED))).decode()
         run_id, committer, transactions, *earlier = json.loads(text)
@@ -90,15 +96,18 @@ class Ledger:
         return f"{self.name}-{task}"
 
     def read(self, *, require_stable: bool = True) -> Entry:
-        """Return what stands there, once nobody is writing; what stood there, if that is not required."""
+        """Return the entry once no write is pending; or the last committed one unless
+        `require_stable`.
+        """
         offsets = committed_offsets(self._brokers, self.name, require_stable=require_stable)
         found = offsets.get(_PLACE)
         return Entry() if found is None else Entry.decode(found.offset - 1, found.metadata)
 
     def enter(self, run_id: str, turn: int, timeout_ms: int) -> tuple[Entry, bool]:
-        """Return what stands there for a run, and whether it was this call that took it over.
+        """Return the entry as of this run, and True if this call took over the ledger.
 
-        A task's `turn` is its number: the tasks of a run come at the same time.
+        `turn` is the number of the task: the tasks of a run start at the same time, and later ones
+        wait longer.
         """
         patience_s = min(turn * _PATIENCE_S, _PATIENCE_S_MAX)
         for _ in range(_ATTEMPTS_MAX):
@@ -109,7 +118,7 @@ class Ledger:
             except ApiError as error:
                 if error.code not in LOST:
                     raise
-                # Another task was faster, or an earlier run still lives.
+                # Another task was faster, or an earlier run is still alive.
                 patience_s = _PATIENCE_S_MAX
         raise ApiError(
             ErrorCode.PRODUCER_FENCED,
@@ -118,7 +127,8 @@ class Ledger:
 
     def _is_taken_over(self, run_id: str, patience_s: float) -> bool:
         deadline = time.monotonic() + patience_s
-        # Not what is being written: an earlier run may have died over that, and would be waited for.
+        # Ignore pending writes: an earlier run may have died in one, and a stable read would wait
+        # for it.
         while (entry := self.read(require_stable=False)).run_id != run_id:
             if run_id in entry.earlier:
                 raise ApiError(
@@ -132,17 +142,19 @@ class Ledger:
 
     def _take_over(self, run_id: str, timeout_ms: int) -> Entry:
         transaction = begin(self._brokers, self.name, timeout_ms)
-        # Read again: only now can nobody else write.
+        # Read again: only from now on is every other writer fenced.
         entry = self.read().taken_over(run_id, transaction.producer)
         self._write(transaction, entry)
         return entry
 
     def write(self, entry: Entry) -> None:
-        """Write it in the name of its committer; ApiError with a code in LOST if another run took over."""
+        """Write an entry as its committer; raise ApiError with a code in LOST if another run took
+        over.
+        """
         self._write(Transaction(self.name, entry.committer), entry)
 
     def _write(self, transaction: Transaction, entry: Entry) -> None:
-        # Offsets begin at 0, batches at -1: none yet.
+        # Offsets start at 0, batch numbers at -1 (none yet).
         committed = CommittedOffset(entry.batch_id + 1, metadata=entry.encode())
         transaction.add_offsets(self._brokers, self.name, {_PLACE: committed})
         transaction.commit(self._brokers)

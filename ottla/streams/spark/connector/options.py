@@ -1,8 +1,9 @@
-"""The options of the Spark source and sink: Kafka connector names, checked, each a typed value.
+"""The options of the Spark source and sink, by the names of Spark's Kafka connector, checked and
+typed.
 
-One table of rows says which options there are and where they apply; what is not in it is refused by name,
-with the nearest known one. Spark hands option names over in lower case, so that rows are found by that
-and named to people as they are written in the documentation. No Spark in here.
+One table lists the options and where they apply. Other options are rejected by name, with the most
+similar known one. Spark passes option names in lower case, so rows are found by the lower-case
+name, and messages use the documented name. This module does not use Spark.
 """
 
 import difflib
@@ -25,7 +26,7 @@ Offsets = dict[TopicPartition, int]
 
 
 class Use(Enum):
-    """What the options were given to."""
+    """The operation that the options are for."""
 
     BATCH_READ = "reading a batch"
     STREAM_READ = "reading a stream"
@@ -41,7 +42,9 @@ _ALL = _READ | _WRITE
 
 @dataclass(frozen=True)
 class OptionRow:
-    """One option: its name as documented, where it may stand, how its text is read, what it is for."""
+    """One option: its documented name, the operations it applies to, its parser, and its
+    description.
+    """
 
     name: str
     uses: frozenset[Use]
@@ -254,13 +257,13 @@ OPTIONS = (
     OptionRow("kafka.delivery.timeout.ms", _WRITE, _positive, "How long a batch may take; 120000."),
     OptionRow("kafka.acks", _WRITE, _acks, "Always all."),
     OptionRow("kafka.enable.idempotence", _WRITE, _always(True), "Always true."),
-    # What Spark itself is told through options of the same call.
+    # Options of the same call that Spark itself uses.
     OptionRow("checkpointLocation", _ALL, _text, "Where Spark keeps a query's progress."),
     OptionRow("queryName", _ALL, _text, "What Spark calls the query."),
 )
 _ROWS = {row.name.lower(): row for row in OPTIONS}
 
-# Options of Spark's Kafka connector that this source does without, and why.
+# Options of Spark's Kafka connector that this source does not need, and why.
 _NOT_OURS = {
     "groupidprefix": "kafka.group.id names the group that shows the progress of a stream",
     "fetchoffset.numretries": "offsets are asked for until the time-out",
@@ -269,7 +272,8 @@ _NOT_OURS = {
 
 
 class SparkOptions:
-    """The options of one source or sink; ConfigError for what is unknown, misplaced or unusable."""
+    """The options of one source or sink; raises ConfigError for unknown, misplaced or invalid ones.
+    """
 
     def __init__(self, given: Mapping[str, str], use: Use) -> None:
         self.use = use
@@ -293,7 +297,7 @@ class SparkOptions:
 
     @property
     def bootstrap(self) -> str:
-        """Return the brokers to begin with."""
+        """The bootstrap servers."""
         found: str | None = self.get("kafka.bootstrap.servers", self.get("bootstrap"))
         if found is None:
             raise ConfigError(
@@ -304,18 +308,18 @@ class SparkOptions:
 
     @property
     def group_id(self) -> str | None:
-        """Return the group that shows the progress, if one is wanted."""
+        """The consumer group that shows the progress; None if none is named."""
         found: str | None = self.get("kafka.group.id", self.get("group.id"))
         return found
 
     @property
     def client_id(self) -> str:
-        """Return what the brokers are told."""
+        """The client id that the brokers see."""
         return str(self.get("kafka.client.id", "ottla-spark"))
 
     @property
     def timeout_s(self) -> float:
-        """Return how long nothing may happen, in seconds."""
+        """The time without progress after which an operation fails, in seconds."""
         name = (
             "kafka.delivery.timeout.ms" if self.use is Use.WRITE else "kafkaConsumer.pollTimeoutMs"
         )
@@ -323,7 +327,7 @@ class SparkOptions:
 
     @property
     def fetch_settings(self) -> FetchSettings:
-        """Return how to fetch."""
+        """The settings of fetches."""
         return FetchSettings(
             fetch_bytes=self.get("kafka.max.partition.fetch.bytes", FetchSettings.fetch_bytes),
             max_wait_ms=self.get("kafka.fetch.max.wait.ms", FetchSettings.max_wait_ms),
@@ -334,22 +338,22 @@ class SparkOptions:
 
     @property
     def reads_committed(self) -> bool:
-        """Tell whether open and aborted transactions are left out."""
+        """True if records of open and aborted transactions are left out."""
         return bool(self.get("kafka.isolation.level") == "read_committed")
 
     @property
     def is_exactly_once(self) -> bool:
-        """Tell whether batches are written in transactions."""
+        """True if batches are written in transactions."""
         return bool(self.get("processingGuarantee") == "exactly_once")
 
     @property
     def transaction_ms(self) -> int:
-        """Return after how many milliseconds the brokers abort a transaction."""
+        """The time after which the brokers abort a transaction, in milliseconds."""
         return int(self.get("kafka.transaction.timeout.ms", 900_000))
 
     @property
     def send_settings(self) -> SendSettings:
-        """Return how to send."""
+        """The settings of produce requests."""
         return SendSettings(
             batch_bytes=self.get("kafka.batch.size", SendSettings.batch_bytes),
             compression=self.get("kafka.compression.type", CODECS["none"]),
@@ -362,7 +366,7 @@ class SparkOptions:
         if len(given) != 1:
             what = "none of them is" if not given else f"{' and '.join(given)} are"
             raise ConfigError(f"Give one of subscribe, subscribePattern and assign: {what} given.")
-        # As Kafka's connector has it: a batch cannot begin where everything ends.
+        # As in Spark's Kafka connector: a batch cannot start at the end of its topics.
         starting = self.get("startingOffsets")
         numbers = starting.values() if isinstance(starting, dict) else (starting,)
         if self.use is Use.BATCH_READ and LATEST in numbers:

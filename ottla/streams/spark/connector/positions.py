@@ -1,8 +1,10 @@
-"""Asks the cluster what the source's options mean: which partitions, from which offset, up to which.
+"""Resolves the source's options against the cluster: the partitions, and the offsets to start and
+end at.
 
-Used where Spark plans (the driver's planner process); tasks never come here. Errors name the topic and say what
-to change. Semantics are those of Spark's Kafka connector (KafkaOffsetReaderAdmin): a timestamp stands before
-JSON by timestamp, and that before offsets; JSON names every partition.
+Used where Spark plans (the driver's planner process), never in tasks. Errors name the topic and say
+what to change. Semantics are those of Spark's Kafka connector (KafkaOffsetReaderAdmin): a timestamp
+takes precedence over JSON by timestamp, which takes precedence over offsets; JSON must name every
+partition.
 """
 
 from collections import defaultdict
@@ -33,12 +35,13 @@ _PATIENCE_S = 15.0
 
 
 class Positions:
-    """The partitions a source reads, and offsets in them; a context manager that keeps connections."""
+    """The partitions of a source and their offsets; a context manager that keeps connections."""
 
     def __init__(self, options: SparkOptions) -> None:
         self._options = options
         self._isolation_level = READ_COMMITTED if options.reads_committed else READ_UNCOMMITTED
-        # A batch tells at once what is wrong; a stream outlives brokers that are gone for a while.
+        # A batch fails soon if brokers are unreachable; a stream retries for as long as its options
+        # allow.
         patience_s = options.timeout_s if options.use is Use.STREAM_READ else _PATIENCE_S
         self._brokers = Brokers(
             options.bootstrap, client_id=options.client_id, timeout_s=patience_s
@@ -47,7 +50,7 @@ class Positions:
         """What `partitions` found last."""
 
     def __enter__(self) -> "Positions":
-        """Return itself; connections are made when they are needed."""
+        """Return this object; connections are opened when they are needed."""
         return self
 
     def __exit__(
@@ -64,20 +67,21 @@ class Positions:
         self._brokers.close()
 
     def partitions(self) -> list[TopicPartition]:
-        """Return the partitions as they are now: topics and partitions may come later."""
+        """Return the partitions that exist now: topics and partitions may be created later."""
         found = self._brokers.retry(self._partitions)
         self.known = frozenset(found)
         return found
 
     def sizes(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Return how many bytes the partitions hold, as they are stored (DescribeLogDirs)."""
+        """Return the size of each partition in bytes, as stored (DescribeLogDirs)."""
         wanted = list(partitions)
         return self._brokers.retry(lambda: self._sizes(wanted))
 
     def rows_of(self, max_bytes: int, new: Offsets) -> int:
-        """Return how many of the new records are about so many bytes, at least one.
+        """Return the number of new records that have about `max_bytes` bytes in total, at least
+        one.
 
-        A record is taken for as large as those of its partition are on average.
+        Assumes that each record has the average size of its partition's records.
         """
         filled = {key: count for key, count in new.items() if count > 0}
         if not filled:
@@ -133,15 +137,19 @@ class Positions:
         return sorted(found)
 
     def earliest(self, partitions: Iterable[TopicPartition]) -> Offsets:
-        """Return where the partitions begin."""
+        """Return the first offset of each partition."""
         return self._list(dict.fromkeys(partitions, EARLIEST))
 
     def latest(self, partitions: Iterable[TopicPartition]) -> Offsets:
-        """Return where they end, for this source: before open transactions if it reads committed."""
+        """Return the end offset of each partition: the last stable offset if the source reads
+        committed.
+        """
         return self._list(dict.fromkeys(partitions, LATEST))
 
     def at(self, partitions: Iterable[TopicPartition], time_ms: int) -> Offsets:
-        """Return where the first record of a time or later is; -1 where there is none."""
+        """Return the offset of each partition's first record at or after a time; -1 if there is
+        none.
+        """
         return self._list(dict.fromkeys(partitions, time_ms))
 
     def _list(self, timestamps: Offsets) -> Offsets:
@@ -149,12 +157,12 @@ class Positions:
         return {key: answer.offset for key, answer in found.items()}
 
     def starting(self, partitions: Sequence[TopicPartition]) -> Offsets:
-        """Return where the options say to start."""
+        """Return the starting offsets that the options specify."""
         default = EARLIEST if self._options.use is Use.BATCH_READ else LATEST
         return self._resolve("starting", partitions, default)
 
     def ending(self, partitions: Sequence[TopicPartition]) -> Offsets:
-        """Return where the options say to end."""
+        """Return the ending offsets that the options specify."""
         return self._resolve("ending", partitions, LATEST)
 
     def _resolve(self, which: str, partitions: Sequence[TopicPartition], default: int) -> Offsets:
@@ -186,10 +194,11 @@ class Positions:
         return found | self.latest(late)
 
     def ranges(self, starts: Offsets, ends: Offsets) -> list[OffsetRange]:
-        """Return what a batch reads, held against what the partitions hold.
+        """Return the ranges that a batch reads, checked against the offsets that the partitions
+        have.
 
-        Where the options ask for what is not there: ApiError OFFSET_OUT_OF_RANGE, or with
-        failOnDataLoss=false what there is of it.
+        Raises ApiError OFFSET_OUT_OF_RANGE if the partitions do not have all of these offsets. With
+        failOnDataLoss=false, returns the part that exists.
         """
         earliest, latest = self.earliest(ends), self.latest(ends)
         found = []
@@ -205,7 +214,7 @@ class Positions:
         return found
 
     def tell_data_loss(self, reason: str) -> None:
-        """Raise ApiError OFFSET_OUT_OF_RANGE unless the options say to go on."""
+        """Raise ApiError OFFSET_OUT_OF_RANGE unless failOnDataLoss is false."""
         if self._options.get("failOnDataLoss", True):
             advice = "Give the option failOnDataLoss=false to read what there is."
             if self._options.use is Use.STREAM_READ:

@@ -1,7 +1,8 @@
-"""Which offsets a batch reads: limits, splits, and the JSON form that Spark keeps in its checkpoint.
+"""The offset ranges that a batch reads: limits, splits, and the JSON form in Spark's checkpoint.
 
-Pure: offsets in, offsets out. The JSON is that of Spark's Kafka connector, {"topic": {"0": 23}}. Limits follow
-its KafkaOffsetReader: each partition gets its share of what it has.
+Pure functions from offsets to offsets. The JSON is that of Spark's Kafka connector, {"topic": {"0":
+23}}. Limits follow its KafkaOffsetReader: each partition gets a share in proportion to its new
+records.
 """
 
 import itertools
@@ -17,7 +18,7 @@ JsonOffsets = dict[str, dict[str, int]]
 
 @dataclass(frozen=True)
 class OffsetRange:
-    """The offsets of one partition from `start` up to and without `end`."""
+    """The offsets of one partition from `start` up to but not including `end`."""
 
     topic: str
     partition: int
@@ -26,7 +27,7 @@ class OffsetRange:
 
     @property
     def size(self) -> int:
-        """How many offsets; there may be fewer records."""
+        """The number of offsets; there may be fewer records."""
         return self.end - self.start
 
 
@@ -39,7 +40,7 @@ def to_json(offsets: Mapping[TopicPartition, int]) -> JsonOffsets:
 
 
 def from_json(offsets: Mapping[str, Mapping[str, int]]) -> Offsets:
-    """Return what `to_json` was given."""
+    """Return the offsets that `to_json` encoded."""
     return {
         (topic, int(partition)): offset
         for topic, partitions in offsets.items()
@@ -48,14 +49,15 @@ def from_json(offsets: Mapping[str, Mapping[str, int]]) -> Offsets:
 
 
 def least(*limits: int | None) -> int | None:
-    """Return the least of the limits that there are."""
+    """Return the smallest of the limits that are not None."""
     return min((each for each in limits if each is not None), default=None)
 
 
 def limit_offsets(start: Offsets, end: Offsets, max_rows: int) -> Offsets:
-    """Return an end that is at most about `max_rows` after the start, in proportion to what is there.
+    """Return an end at most about `max_rows` after the start, shared in proportion to the new
+    records.
 
-    Rounds up where a share is below one row, so that every partition with records moves.
+    Shares below one row are rounded up, so that every partition with records advances.
     """
     sizes = {key: max(offset - start.get(key, offset), 0) for key, offset in end.items()}
     total = sum(sizes.values())
@@ -72,14 +74,17 @@ def limit_offsets(start: Offsets, end: Offsets, max_rows: int) -> Offsets:
 def split(
     ranges: Sequence[OffsetRange], min_partitions: int | None, max_records: int | None
 ) -> list[OffsetRange]:
-    """Cut ranges so that there are at least so many, of at most so many records; keeps their order."""
+    """Split ranges into at least `min_partitions` ranges of at most `max_records`; keeps their
+    order.
+    """
     filled = [item for item in ranges if item.size > 0]
     if max_records is not None:
         filled = [part for item in filled for part in _cut(item, -(-item.size // max_records))]
     if min_partitions is None or min_partitions <= len(filled):
         return filled
     total = sum(item.size for item in filled)
-    # The last shares get what rounding left over, so that the minimum is met where rows suffice.
+    # The last shares receive the remainder of rounding, so that the minimum is reached if there are
+    # enough rows.
     wanted = [max(1, math.ceil(min_partitions * item.size / total)) for item in filled]
     return [part for item, count in zip(filled, wanted, strict=True) for part in _cut(item, count)]
 

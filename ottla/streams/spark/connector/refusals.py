@@ -1,6 +1,7 @@
-"""What brokers refuse, shown to the application's production exception handler, in the task that writes.
+"""Passes records that brokers reject to the application's production exception handler, in the task
+that writes.
 
-The records come from many tasks, as bytes: which source record each was made of is not known any more.
+The records come from many tasks, as bytes; their source records are not known here.
 """
 
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ from ottla.wire.records.columnar_encoding import Rows
 
 
 class Refusals:
-    """Asks the handler about refused records, and collects the dead letters that it wants written."""
+    """Calls the handler for rejected records, and collects the dead letters that it returns."""
 
     def __init__(self, handlers: ExceptionHandlers) -> None:
         self._handlers = handlers
@@ -25,7 +26,7 @@ class Refusals:
         self._letter_topics: frozenset[str] = frozenset()
 
     def ask(self, topic: str, rows: Rows, error: ApiError) -> None:
-        """Return where the application goes on without the rows; the error where it does not."""
+        """Return if the handler continues without the rows; raise the error if it does not."""
         if topic in self._letter_topics:
             raise error
         if error.code in TOPIC_REFUSALS:
@@ -48,11 +49,14 @@ class Refusals:
             self._letters += response.dead_letter_queue_records
 
     def of_topic(self, topic: str) -> ApiError | None:
-        """Return why nothing can be written to a topic, if that is known."""
+        """Return the error of a topic that cannot be written to; None if none is known."""
         return self._topics.get(topic)
 
     def take_letters(self) -> pa.Table | None:
-        """Return the dead letters as they are written, None where there are none; they are not to be refused."""
+        """Return the dead letters in the form that is written; None if there are none.
+
+        If a dead letter is rejected, its error is raised without asking the handler.
+        """
         letters, self._letters = self._letters, []
         if not letters:
             return None

@@ -1,9 +1,10 @@
-"""Shows a streaming query's progress as a consumer group, where every tool of Kafka's looks for lag.
+"""Shows a streaming query's progress as a consumer group, so that Kafka's tools can show its lag.
 
-Nothing is ever read from there: the checkpoint alone knows where the query goes on. So what cannot be committed is told
-in the log and tried again later, and never holds up the query for long. The group has no members; its offsets are
-committed from outside, as a tool does that resets them; those of an application with a mark, as they are no wish of
-where to start (starting.py).
+The query never reads these offsets: only the checkpoint determines where it resumes. A commit that
+fails is therefore logged and retried later, and never delays the query for long. The group has no
+members; its offsets are committed from outside, as by a tool that resets them. The offsets of an
+application have a mark, which distinguishes them from a reset by the user
+(query/starting_offsets.py).
 """
 
 import logging
@@ -17,17 +18,18 @@ from ottla.streams.spark.connector.ranges import Offsets
 
 _log = logging.getLogger(__name__)
 
-# At most so long a commit holds up the query, and so long it is let alone after a failure: one that passes by itself,
-# such as a broker that restarts, and one that somebody must see to.
+# The maximum time a commit delays the query, and the pauses after a failure: the short one after a
+# transient failure, such as a broker's restart, the long one after a failure that needs an
+# administrator.
 _TIMEOUT_S = 2.0
 _SHORT_REST_S = 2.0
 _REST_S = 30.0
-# Batches may come faster than anybody looks.
+# Batches may end more often than progress needs to be shown.
 _INTERVAL_S = 0.5
 
 
 class ShadowGroup:
-    """Commits what it is told to a group; without a group's name it does nothing. For one thread.
+    """Commits offsets to a group; does nothing if no group is named. For one thread.
 
     `mark` is the metadata of the offsets.
     """
@@ -43,7 +45,8 @@ class ShadowGroup:
         self._is_failing = False
 
     def follow(self, offsets: Offsets, *, at_once: bool = False) -> None:
-        """Commit where the query has got to, if that is news; not more often than twice a second."""
+        """Commit the query's offsets if they have changed; at most twice a second unless `at_once`.
+        """
         now = time.monotonic()
         if (
             self._group_id is None

@@ -1,9 +1,11 @@
-"""Writes data frames to topics: the sink of the Data Source `ottla`, in batches and in streams.
+"""The sink of the Data Source `ottla`: writes data frames to topics, in batch and streaming
+queries.
 
-Each task is an idempotent producer that writes by column with acks=all, so that a task leaves no doubles of
-its own. With processingGuarantee=at_least_once a task that Spark runs again writes again, as with Spark's Kafka
-sink; with exactly_once every micro-batch of a stream is written in transactions, once (`exactly_once.py`). Columns
-are those of Spark's Kafka connector: value, and key, topic, partition and headers where they are there.
+Each task is an idempotent producer that writes columns with acks=all, so a task itself writes no
+duplicates. With processingGuarantee=at_least_once a task that Spark repeats writes its rows again,
+as with Spark's Kafka sink. With exactly_once every micro-batch of a stream is written once, in
+transactions (`exactly_once.py`). Columns are those of Spark's Kafka connector: value, and the
+optional key, topic, partition and headers.
 """
 
 import itertools
@@ -49,9 +51,10 @@ _KINDS: Mapping[str, tuple[str, ...]] = {
     "headers": ("array<struct<key:string,value:binary>>",),
     "timestamp": ("timestamp",),
 }
-# Spark hands over some 10 000 rows at a time; more of them make fuller batches.
+# Spark passes about 10 000 rows at a time; more rows make fuller batches.
 _GATHER_BYTES = 4 * 1024 * 1024
-# What Spark tells its tasks; the job group of a streaming query is the id of its run.
+# Local properties that Spark sets for its tasks; the job group of a streaming query is the id of
+# its run.
 _QUERY_ID = "sql.streaming.queryId"
 _BATCH_ID = "streaming.sql.batchId"
 _RUN_ID = "spark.jobGroup.id"
@@ -59,23 +62,23 @@ _RUN_ID = "spark.jobGroup.id"
 
 @dataclass
 class Written(WriterCommitMessage):
-    """What a task wrote; its share of a batch that is written exactly once."""
+    """The result of a task; `share` is its share of a batch that is written exactly once."""
 
     records: int
     share: Share | None = None
 
 
 class _Sink:
-    """Writes what each task is given; made in the driver, where wrong columns are refused."""
+    """Writes the rows of tasks; created in the driver, which rejects wrong columns."""
 
     def __init__(self, options: SparkOptions, schema: StructType) -> None:
         self._options = options
         self._columns = _check_columns(options, schema)
-        # A missing address is refused in the driver, too.
+        # The driver rejects a missing address, too.
         _ = options.bootstrap
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
-        """Write all rows of a task; they are acknowledged by all in-sync replicas on return."""
+        """Write all rows of a task; all in-sync replicas have acknowledged them on return."""
         with self._brokers() as brokers:
             return Written(self._send(brokers, _gather(iterator, self._columns), None))
 
@@ -84,7 +87,9 @@ class _Sink:
         return Brokers(options.bootstrap, client_id=options.client_id)
 
     def _refusals(self) -> Refusals | None:
-        """Return who is asked about records that brokers refuse; without anybody they are an error."""
+        """Return the handler of records that brokers reject; if None, a rejected record is an
+        error.
+        """
         return None
 
     def _send(
@@ -118,10 +123,12 @@ class BatchSink(_Sink, DataSourceArrowWriter):
 
 
 class StreamSink(_Sink, DataSourceStreamArrowWriter):
-    """The writer of a stream: every micro-batch runs `write` in its tasks, then `commit` in the driver."""
+    """The writer of a stream: every micro-batch runs `write` in its tasks, then `commit` in the
+    driver.
+    """
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
-        """Write all rows of a task; with exactly_once they are visible after `commit` only."""
+        """Write all rows of a task; with exactly_once they become visible in `commit`."""
         if not self._options.is_exactly_once:
             return super().write(iterator)
         filled = (each for each in _gather(iterator, self._columns) if each.num_rows)
@@ -134,13 +141,16 @@ class StreamSink(_Sink, DataSourceStreamArrowWriter):
             share = write_share(
                 brokers, _attempt(), None if first is None else send, self._options.transaction_ms
             )
-        # What is written already is computed all the same: stages before this one keep state.
+        # Consume all rows even if they are written already: stages before this one update their
+        # state.
         for _ in filled:
             continue
         return Written(share.records, share)
 
     def _brokers(self) -> Brokers:
-        """Return brokers that are waited for as long as a batch may take: one that restarts must not end a stream."""
+        """Return brokers that are retried for as long as a batch may take, so that a broker's
+        restart does not end a stream.
+        """
         options = self._options
         return Brokers(
             options.bootstrap,
@@ -157,10 +167,12 @@ class StreamSink(_Sink, DataSourceStreamArrowWriter):
                 commit_shares(brokers, shares, self._options.transaction_ms)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
-        """Make void what the tasks wrote; with at_least_once it stays, and is written again."""
+        """Abort the tasks' transactions; with at_least_once their rows stay, and are written again.
+        """
         shares = _shares(messages)
         if shares:
-            # Who begins these transactions anew aborts them, too: nobody need wait for that here.
+            # The next attempt aborts these transactions when it begins its own, so do not wait for
+            # unreachable brokers.
             with super()._brokers() as brokers:
                 abort_shares(brokers, shares)
 
@@ -181,7 +193,9 @@ def _attempt() -> Attempt:
 
 
 def _check_columns(options: SparkOptions, schema: StructType) -> list[str]:
-    """Return the columns that are written, of all that the data frame has."""
+    """Return the columns of the data frame that are written; raise ConfigError if one is missing or
+    of a wrong type.
+    """
     kinds = {field.name: field.dataType.simpleString() for field in schema.fields}
     wanted = ["value", "key", "partition", "headers"]
     wanted += [] if "topic" in options else ["topic"]
@@ -215,7 +229,9 @@ def _gather(batches: Iterator[pa.RecordBatch], columns: Sequence[str]) -> Iterat
 
 
 class _Router:
-    """Finds topic and partition of each row, and sends the rows of each together."""
+    """Determines the topic and partition of each row, and sends the rows of each partition
+    together.
+    """
 
     def __init__(
         self,
@@ -230,7 +246,8 @@ class _Router:
         self._columns = columns
         self._partition_counts: dict[str, int] = {}
         self._sent: set[str] = set()
-        # Rows without a key stick to one partition for a while, as in Kafka's clients; tasks differ.
+        # Rows without a key stay in one partition for a while, as in Kafka's clients; each task
+        # starts with another.
         context = TaskContext.get()
         self._sticky = 0 if context is None else context.partitionId()
 
@@ -283,14 +300,15 @@ class _Router:
                 raise known
             self._send_parts(topic, rows, wanted)
         except ApiError as error:
-            # What is said of the topic before anything of it is sent.
+            # The error concerns the whole topic, and none of its rows have been sent.
             if error.code not in TOPIC_REFUSALS or topic in self._sent:
                 raise
             refusals.ask(topic, rows, error)
 
     def _send_parts(self, topic: str, rows: Rows, wanted: pa.Array | None) -> None:
         partitions = self._partitions(topic, rows, wanted)
-        # Small numbers are sorted by counting; where all go to one partition they are in order.
+        # Small integers are sorted by counting. If all rows go to one partition they are in order
+        # already.
         small = partitions.astype(np.uint8) if partitions.max() < 256 else partitions
         order = np.argsort(small, kind="stable")
         ordered = rows if partitions.min() == partitions.max() else _take(rows, order)
@@ -326,7 +344,7 @@ class _Router:
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:
-    """Return a column in one piece."""
+    """Return a column as one array."""
     return column.combine_chunks()
 
 

@@ -1,8 +1,10 @@
-"""The PySpark Data Source `ottla`: topics as data frames, in batches and in streams, without a jar.
+"""The PySpark Data Source `ottla`: topics as data frames, in batch and streaming queries, without a
+JAR.
 
-Spark runs the three classes in three places: `OttlaSource` in the driver, a reader's planning methods in a
-planner process beside it, `read` in the executors' Python workers, where each task fetches its own range
-and hands over Arrow batches. Columns and options are those of Spark's Kafka connector.
+Spark runs the three classes in three places: `OttlaSource` in the driver; a reader's planning
+methods in a planner process beside it; and `read` in the executors' Python workers, where each task
+fetches its own range and returns Arrow batches. Columns and options are those of Spark's Kafka
+connector.
 """
 
 import math
@@ -72,21 +74,21 @@ _COLUMNS: dict[str, DataType] = {
     "headers": _HEADERS,
 }
 
-# How long `latestOffset` waits before it asks, by how often it found nothing: Spark asks again at once,
-# about 60 times a second.
+# The pauses before `latestOffset` asks the brokers, by the number of polls without new records:
+# Spark calls it again at once, about 60 times a second.
 _TRIGGER_DELAY_MS = 900_000
 _IDLE_PAUSES_S = (0.0, 0.01, 0.02, 0.05, 0.1)
 
 
 @dataclass
 class RangeTask(InputPartition):
-    """One task's range of offsets."""
+    """The offset range of one task."""
 
     range: OffsetRange
 
 
 class OttlaSource(DataSource):
-    """What `spark.dataSource.register` takes; `format("ottla")` afterwards."""
+    """The class for `spark.dataSource.register`, which makes `format("ottla")` available."""
 
     @classmethod
     def name(cls) -> str:
@@ -114,12 +116,13 @@ class OttlaSource(DataSource):
         return BatchSink(SparkOptions(self.options, Use.WRITE), schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
-        """Return the writer of a stream; `overwrite` is Spark's word for the mode complete."""
+        """Return the writer of a stream; `overwrite` is Spark's name for the output mode complete.
+        """
         return StreamSink(SparkOptions(self.options, Use.WRITE), schema)
 
 
 def _columns(schema: StructType) -> list[str]:
-    """Return the columns that are wanted: `schema(...)` may name fewer of them, in any order."""
+    """Return the requested columns: `schema(...)` may name fewer of them, in any order."""
     known = {name: kind.simpleString() for name, kind in _COLUMNS.items()}
     for field in schema.fields:
         kind = field.dataType.simpleString()
@@ -130,7 +133,7 @@ def _columns(schema: StructType) -> list[str]:
 
 
 class _RangeReader:
-    """What both readers do in the executors: read one range."""
+    """The part of both readers that runs in the executors: reads one range."""
 
     def __init__(self, options: SparkOptions, columns: Sequence[str]) -> None:
         self._options = options
@@ -157,7 +160,8 @@ class _RangeReader:
 
 
 class BatchReader(_RangeReader, DataSourceReader):
-    """Reads what lies between the starting and ending offsets when the query is planned."""
+    """Reads the records between the starting and ending offsets, as of the planning of the query.
+    """
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return the tasks."""
@@ -165,14 +169,14 @@ class BatchReader(_RangeReader, DataSourceReader):
             partitions = positions.partitions()
             starts, ends = positions.starting(partitions), positions.ending(partitions)
             tasks = self._tasks(positions.ranges(starts, ends))
-        # Spark makes one task of an empty list, and hands it nothing to read.
+        # For an empty list Spark makes one task without a range.
         return tasks or [RangeTask(OffsetRange("", 0, 0, 0))]
 
 
 class StreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Plans micro-batches: which offsets are there, how many of them a batch takes.
+    """Plans micro-batches: the offsets that exist, and how many of them a batch takes.
 
-    Lives as long as the query, in the planner process; the connections it keeps stay there.
+    Lives as long as the query, in the planner process, which keeps its connections.
     """
 
     # The metadata of the offsets that show the progress.
@@ -184,17 +188,19 @@ class StreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerAvailabl
         self._latest: Offsets = {}
         self._target: Offsets | None = None
         self._idle_polls = 0
-        # As with Spark's connector, the first batch does not wait for more.
+        # As in Spark's connector, the first batch does not wait for more records.
         self._triggered_at = -math.inf
         self._shadow: ShadowGroup | None = None
 
     def initialOffset(self) -> JsonOffsets:
-        """Return where the options say to start; asked for where there is no checkpoint yet."""
+        """Return the starting offsets that the options specify; called if there is no checkpoint
+        yet.
+        """
         positions = self._connected()
         return to_json(positions.starting(positions.partitions()))
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """Return what maxOffsetsPerTrigger and maxBytesPerTrigger say."""
+        """Return the limit of maxOffsetsPerTrigger and maxBytesPerTrigger."""
         rows = self._options.get("maxOffsetsPerTrigger")
         max_bytes = self._options.get("maxBytesPerTrigger")
         if rows is not None:
@@ -202,10 +208,10 @@ class StreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerAvailabl
         return ReadAllAvailable() if max_bytes is None else ReadMaxBytes(max_bytes)
 
     def latestOffset(self, start: Mapping[str, Mapping[str, int]], limit: ReadLimit) -> JsonOffsets:
-        """Return where the next batch ends; the start itself where nothing has come."""
+        """Return the end of the next batch; `start` itself if there are no new records."""
         begin = from_json(start)
         end = self._available(begin)
-        # Asked for the next batch: the last one is done.
+        # Spark plans the next batch, so the last one is complete.
         self._show(begin)
         begin = self._beginning(begin, end)
         if self._is_delayed(begin, end):
@@ -214,7 +220,7 @@ class StreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerAvailabl
         return to_json(end if rows is None else self._limited(begin, end, rows))
 
     def _allowed(self, begin: Offsets, end: Offsets, limit: ReadLimit) -> int | None:
-        """Return how many rows a batch may have, None if there is no limit."""
+        """Return the maximum number of rows of a batch; None if there is no limit."""
         if isinstance(limit, ReadAllAvailable):
             return None
         rows = limit.max_rows if isinstance(limit, ReadMaxRows) else None
@@ -226,7 +232,9 @@ class StreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerAvailabl
         return least(rows, positions.rows_of(max_bytes, new))
 
     def _is_delayed(self, begin: Offsets, end: Offsets) -> bool:
-        """Tell whether there is too little to begin; never where the query is to end."""
+        """Return True if there are too few rows to start; always False once the query has a target
+        to end at.
+        """
         wanted = self._options.get("minOffsetsPerTrigger")
         if wanted is None or self._target is not None:
             return False
@@ -241,15 +249,15 @@ class StreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerAvailabl
         return False
 
     def _limited(self, begin: Offsets, end: Offsets, max_rows: int) -> Offsets:
-        """Return how far a batch of so many rows goes."""
+        """Return the end of a batch of at most about `max_rows` rows."""
         return limit_offsets(begin, end, max_rows)
 
     def reportLatestOffset(self) -> JsonOffsets | None:
-        """Return what the last poll found, for Spark's progress reports."""
+        """Return the offsets of the last poll, for Spark's progress reports."""
         return to_json(self._latest) if self._latest else None
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Note where everything ends now: the query stops there."""
+        """Store the current end offsets, at which the query stops."""
         self._target = self._ask_latest()
 
     def partitions(
@@ -272,7 +280,7 @@ class StreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerAvailabl
         return self._tasks(ranges)
 
     def commit(self, end: Mapping[str, Mapping[str, int]]) -> None:
-        """Show the progress, if a group is named; it is the checkpoint that holds it."""
+        """Show the progress if a group is named; the checkpoint holds the progress itself."""
         self._show(from_json(end), at_once=True)
 
     def _show(self, offsets: Offsets, *, at_once: bool = False) -> None:
@@ -302,7 +310,7 @@ class StreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerAvailabl
         return self._positions
 
     def _held(self, starts: Offsets, ends: Offsets) -> Offsets:
-        """Return the starts as far as the partitions still hold them."""
+        """Return the starts, moved forward if the partitions no longer have them."""
         moving = [key for key in ends if starts[key] < ends[key]]
         for key, earliest in self._connected().earliest(moving).items():
             if starts[key] < earliest:
@@ -321,7 +329,8 @@ class StreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerAvailabl
 
     def _available(self, begin: Offsets) -> Offsets:
         if self._target is not None:
-            # AvailableNow: what came since does not exist; what the checkpoint has read does.
+            # AvailableNow: ignore records since then, but never end before the checkpoint's
+            # offsets.
             return {key: max(offset, begin.get(key, 0)) for key, offset in self._target.items()}
         time.sleep(_IDLE_PAUSES_S[min(self._idle_polls, len(_IDLE_PAUSES_S) - 1)])
         end = self._ask_latest()

@@ -1,8 +1,10 @@
-"""How far a micro-batch goes where more waits in several topics than it may take: to a moment that is the same for all.
+"""Limits a micro-batch of several topics by time: it ends at the same timestamp in all of them.
 
-Kafka Streams takes the oldest record of all partitions (KIP-353, KIP-695), so that a stream does not get ahead of the table
-it is joined with. A micro-batch that ends, in each partition, before the first record of a moment or later is the
-same: its records are sorted by time once they are read, and what is left is later. Pure: who knows what the brokers hold is asked.
+Kafka Streams takes the oldest record of all partitions (KIP-353, KIP-695), so that a stream does
+not get ahead of the table it is joined with. The same results from a micro-batch that ends, in each
+partition, before the first record at or after a given timestamp: its records are sorted by time
+once they are read, and all others are later. Pure functions; the caller passes a function that
+looks up offsets by time.
 """
 
 from collections.abc import Callable
@@ -13,14 +15,15 @@ OffsetsAt = Callable[[int], Offsets]
 """Gives the offset of the first record of a time in ms or later; -1 where there is none."""
 
 _END_OF_TIME_MS = 1 << 62
-# How far clients' clocks may be ahead of ours: what brokers take (message.timestamp.after.max.ms).
+# How far clients' clocks may be ahead of ours: the brokers' default
+# (message.timestamp.after.max.ms).
 _AHEAD_MS = 3_600_000
-# The part of a micro-batch that may stay empty is not worth another question.
+# Stop searching once a micro-batch is this full: filling it further is not worth another request.
 _FULL = 7 / 8
 
 
 class TimeOrder:
-    """Remembers the moment of the last micro-batch: the next one is not sought before it."""
+    """Remembers the timestamp of the last micro-batch; the search for the next one starts there."""
 
     def __init__(self) -> None:
         self._since_ms = 0
@@ -30,8 +33,9 @@ class TimeOrder:
     ) -> Offsets:
         """Return ends of about `max_rows` rows.
 
-        Of what has one time each partition gets its share; of everything, where a record was from the future: what is
-        behind it cannot be found by time.
+        Rows of the same timestamp are shared in proportion among the partitions. So are all rows if
+        a partition's next record is from the future, because offsets behind it cannot be found by
+        time.
         """
         span = _Span(begin, end, max_rows, at)
         if span.rows(end) <= max_rows:
@@ -49,7 +53,7 @@ class TimeOrder:
 
 
 class _Span:
-    """What waits between two offsets of each partition."""
+    """The rows between two offsets of each partition."""
 
     def __init__(self, begin: Offsets, end: Offsets, max_rows: int, at: OffsetsAt) -> None:
         self._begin = begin
@@ -58,11 +62,11 @@ class _Span:
         self._at = at
 
     def rows(self, ends: Offsets) -> int:
-        """Return how many rows there are before some ends."""
+        """Return the number of rows before some ends."""
         return sum(ends[key] - self._begin[key] for key in ends)
 
     def ends_at(self, time_ms: int) -> Offsets:
-        """Return where each partition comes to a time."""
+        """Return the offset at which each partition reaches a time."""
         found = self._at(time_ms)
         return {
             key: end if found[key] < 0 else min(max(found[key], self._begin[key]), end)
@@ -70,7 +74,9 @@ class _Span:
         }
 
     def search(self, low: tuple[int, Offsets], high: tuple[int, Offsets]) -> tuple[int, Offsets]:
-        """Return a moment between two, of which the first gives few enough rows and the second too many."""
+        """Search between a timestamp with few enough rows and one with too many; return it with its
+        ends.
+        """
         (low_ms, low_ends), (high_ms, high_ends) = low, high
         enough = self._max_rows * _FULL
         while high_ms - low_ms > 1 and self.rows(low_ends) < enough:

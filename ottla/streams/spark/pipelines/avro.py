@@ -1,7 +1,9 @@
-"""Avro values of topics as columns, in Spark's Python workers: Spark's own reader of Avro is a jar that pip's pyspark lacks.
+"""Avro values of topics as columns, in Spark's Python workers: pip's pyspark lacks the JAR of
+Spark's own Avro reader.
 
-With a registry every record is read by the schema that its number names; columns are found by their names. What is
-written has the schema of the file, or one made of the columns.
+With a schema registry every record is read with the schema whose id it contains; columns are
+matched by name. Records are written with the schema of the file, or with one derived from the
+columns.
 """
 
 import json
@@ -36,7 +38,9 @@ _PLAIN: dict[type[types.DataType], Any] = {
 
 
 def decoded(values: Column, avro: Avro, columns: types.StructType, *, skips: bool) -> Column:
-    """Return values as a struct of `ok` and `row`; ok is false, instead of an error, where bad ones are skipped."""
+    """Return values as a struct of `ok` and `row`; with `skips`, an invalid value has ok=false
+    instead of raising.
+    """
     whole = types.StructType(
         [types.StructField("ok", types.BooleanType()), types.StructField("row", columns)]
     )
@@ -77,7 +81,7 @@ def _rows(
             row = None if value is None else read(value)
             if not isinstance(row, dict | None):
                 raise SerializationError(f"the value is no record: {row!r}")
-            # Each by itself: which one does not fit its columns is known then.
+            # Convert each row separately, to find the one that does not fit its columns.
             pa.array([row], kind.field("row").type)
             found.append({"ok": True, "row": row})
         except (SerializationError, pa.ArrowException, TypeError, ValueError) as error:
@@ -90,7 +94,9 @@ def _rows(
 
 
 def encoded(frame: DataFrame, names: Sequence[str], avro: Avro, topic: str) -> Column:
-    """Return some columns of a frame as Avro values; ConfigError for a type that Avro does not have."""
+    """Return some columns of a frame as Avro values; raise ConfigError for a type that Avro does
+    not have.
+    """
     struct = frame.select(*(f"`{name}`" for name in names)).schema
     text = avro.schema or json.dumps(_record(struct, "value"))
     serdes: list[Serde[Any]] = []
@@ -108,7 +114,7 @@ def encoded(frame: DataFrame, names: Sequence[str], avro: Avro, topic: str) -> C
 
 
 def _record(struct: types.StructType, name: str) -> dict[str, Any]:
-    """Return the Avro schema of columns: each may be null, as in Spark."""
+    """Return the Avro schema of columns; each may be null, as in Spark."""
     fields = [
         {
             "name": each.name,

@@ -1,7 +1,8 @@
-"""Builds the data frames of a pipeline file: sources, then steps in the order they need each other.
+"""Builds the data frames of a pipeline file: sources, then steps in the order of their
+dependencies.
 
-What Spark says against an expression becomes a problem at the line of the file it stands in; steps that do not depend
-on a wrong one are still looked at.
+An error that Spark reports for an expression becomes a problem at its line in the file. Steps that
+do not depend on a wrong step are still checked.
 """
 
 import contextlib
@@ -35,17 +36,18 @@ from ottla.streams.pipelines.problems import Problems
 from ottla.streams.spark.pipelines.avro import decoded
 
 _CORRUPT = "_corrupt_value"
-# Spark's parser and its analyser write it differently.
+# Spark's parser and its analyser write the position differently.
 _WHERE = re.compile(r"line (\d+),? (?:pos|position) (\d+)")
 _SQLSTATE = re.compile(r"\s*SQLSTATE: \w+")
-# pyspark writes each exception of its own to standard error, as JSON with a stack trace, caught or not.
+# pyspark writes each of its exceptions to standard error, as JSON with a stack trace, even if it is
+# caught.
 _LOGGER = "SQLQueryContextLogger"
 
 
 class Frames:
-    """The data frames of a pipeline's sources and steps, by name; those with problems are not there.
+    """The data frames of a pipeline's sources and steps, by name, except those with problems.
 
-    `group` is the consumer group that shows how far streams of topics have been read.
+    `group` is the consumer group that shows the progress of streams of topics.
     """
 
     def __init__(
@@ -72,12 +74,12 @@ class Frames:
                     self._add(step.name, frame)
 
     def get(self, name: str) -> DataFrame | None:
-        """Return a table's frame, whatever the case of the name is."""
+        """Return a table's frame; the name is case-insensitive."""
         return self._frames.get(name.lower())
 
     @contextlib.contextmanager
     def told(self, text: Text, what: str) -> Iterator[None]:
-        """Note what Spark raises as a problem with a text of the file."""
+        """Record exceptions of Spark as problems with a text of the file."""
         logger = PySparkLogger.getLogger(_LOGGER)
         was_disabled, logger.disabled = logger.disabled, True
         try:
@@ -156,7 +158,9 @@ class Frames:
         return None
 
     def _each(self, frame: DataFrame, columns: list[Text], what: str) -> DataFrame | None:
-        """Select columns; each one by itself first, so that a wrong one is told at its own place."""
+        """Select columns; each is first selected separately, so that an error is reported at its
+        own line.
+        """
         for text in columns:
             with self.told(text, what):
                 frame.selectExpr(text.text)
@@ -186,14 +190,14 @@ class Frames:
         found = grouped.agg(*totals)
         if window is None:
             return found
-        # Both ends of the window as columns of their own; its struct stays for further windows.
+        # Add both ends of the window as columns; keep its struct for further windows.
         return found.withColumns(
             {"window_start": sql.col("window.start"), "window_end": sql.col("window.end")}
         )
 
 
 def said(error: PySparkException) -> str:
-    """Return the sentence of Spark's exception, without its plan and its codes."""
+    """Return the message of Spark's exception, without its plan and error codes."""
     text = str(error).strip()
     head = re.split(r"\n\s*\n|;\s*line \d+|;\n|\n== SQL|\n'", text, maxsplit=1)[0]
     head = re.sub(r"^\[[A-Z_.]+\]\s*", "", head)
@@ -202,7 +206,7 @@ def said(error: PySparkException) -> str:
 
 
 def ddl(schema: Mapping[str, str]) -> str:
-    """Return a schema as Spark reads it."""
+    """Return a schema in Spark's DDL."""
     return ", ".join(f"`{name}` {kind}" for name, kind in schema.items())
 
 
@@ -226,7 +230,9 @@ def topic_options(source: TopicSource, bootstrap: str, group: str) -> dict[str, 
 
 
 def shape(records: DataFrame, source: TopicSource) -> DataFrame:
-    """Return records as a source's format says: fields of the value first, then the record's own columns."""
+    """Return records in the form of the source's format: the value's fields, then the record's own
+    columns.
+    """
     is_text = source.format != "bytes"
     key = sql.col("key").cast("string") if is_text else sql.col("key")
     own = [key.alias("_key")]
@@ -267,5 +273,5 @@ def _decoded(records: DataFrame, source: TopicSource, own: list[Column]) -> Data
 
 
 def _names(columns: list[Column]) -> list[str]:
-    """Return the names of the record's own columns, as many as there are."""
+    """Return the names of the record's own columns; columns beyond those are not named."""
     return [*RECORD_COLUMNS, HEADERS_COLUMN][: len(columns)]

@@ -1,8 +1,10 @@
-"""Writes micro-batches to a table of a database, each once: rows and the batch's number in one transaction.
+"""Writes each micro-batch to a database table once: the rows and the batch number in one
+transaction.
 
-A batch is first written to a table of its own beside the target (`<table>_ottla_batch`), by as many tasks as Spark likes;
-then, in one transaction of the driver, its rows replace those of the same key and the number of the batch is noted in the
-table `ottla_batches`. A batch that Spark runs again is found there, and what is in its table is left there. Only SQL that every database knows.
+A batch is first written to a table of its own beside the target (`<table>_ottla_batch`), by any
+number of Spark's tasks. Then one transaction of the driver replaces the rows of the same keys, and
+stores the batch number in the table `ottla_batches`. If Spark repeats a batch, its number is found
+there, and its rows are not taken over again. Only SQL that every database supports is used.
 """
 
 import contextlib
@@ -25,14 +27,15 @@ _CREATE = (
 _LAST = "SELECT batch_id FROM ottla_batches WHERE query_id = ?"
 _BEGIN = "INSERT INTO ottla_batches (query_id, batch_id) VALUES (?, -1)"
 _ADVANCE = "UPDATE ottla_batches SET batch_id = ? WHERE query_id = ? AND batch_id < ?"
-# There is no row yet: a query's first batch has the number 0, and -1 is noted before it.
+# There is no row yet: a query's first batch has the number 0, and -1 is stored before it.
 _NOTHING = -2
-# What a key of text is made: databases index no texts without an end.
+# The type of text keys: databases cannot index texts of unlimited length.
 _KEY_TYPE = "VARCHAR(255)"
 
 
 class JdbcTable:
-    """The target of a sink. Batches are counted for each query: by the id that is in its checkpoint."""
+    """The target of a sink. Batches are counted for each query, by the query id in its checkpoint.
+    """
 
     def __init__(self, sink: JdbcSink) -> None:
         self._sink = sink
@@ -47,7 +50,7 @@ class JdbcTable:
         self._query = str(spark.sparkContext.getLocalProperty("sql.streaming.queryId"))
         with self._connection(spark) as connection:
             self._make_tables(batch, _Statements(connection))
-        # All of a batch, always: where it holds totals, reading it is what brings their state forward.
+        # Always read the whole batch: if it has totals, reading it updates their state.
         self._save(self._latest(batch), self._stage, "overwrite")
         with self._connection(spark) as connection:
             connection.setAutoCommit(False)
@@ -59,7 +62,8 @@ class JdbcTable:
                 raise
 
     def _take_over(self, columns: Sequence[str], batch_id: int, tables: "_Statements") -> None:
-        # The row of this query is held by the transaction: of two runs, the second waits and then sees it.
+        # The transaction locks this query's row: of two runs, the second waits and then sees the
+        # new number.
         changed = tables.change(_ADVANCE, [batch_id, self._query, batch_id])
         if not changed:
             return
@@ -76,7 +80,7 @@ class JdbcTable:
         tables.change(f"INSERT INTO {self._table} ({into}) SELECT {values} FROM {self._stage}")  # noqa: S608
 
     def _make_tables(self, batch: DataFrame, tables: "_Statements") -> None:
-        """Create the target as Spark would, and the table of batches, where they are not there."""
+        """Create the target as Spark would, and the table of batches, if they do not exist."""
         missing = [name for name in self._key if name not in batch.columns]
         if missing:
             raise ConfigError(
@@ -96,7 +100,7 @@ class JdbcTable:
             tables.change(_BEGIN, [self._query])
 
     def _latest(self, batch: DataFrame) -> DataFrame:
-        """Return one row a key: the latest, where the sink says by what."""
+        """Return one row for each key: the latest, if the sink has an order."""
         latest = self._sink.latest_by
         if latest is None or not self._key:
             return batch
@@ -142,7 +146,8 @@ class JdbcTable:
 
 
 def password(sink: JdbcSink) -> str:
-    """Return the password of a database; ConfigError where its variable is not set."""
+    """Return the password of a database; raise ConfigError if its environment variable is not set.
+    """
     found = os.environ.get(sink.password_variable)
     if found is None:
         raise ConfigError(
@@ -153,18 +158,18 @@ def password(sink: JdbcSink) -> str:
 
 
 class _Statements:
-    """SQL over one connection of java.sql."""
+    """SQL statements over one java.sql connection."""
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
         self._sign = str(connection.getMetaData().getIdentifierQuoteString()).strip()
 
     def quote(self, name: str) -> str:
-        """Return a name as this database writes it where its case matters."""
+        """Return a name quoted for this database, which preserves its case."""
         return f"{self._sign}{name}{self._sign}"
 
     def columns(self, table: str) -> dict[str, str]:
-        """Return the columns of a table by their names in small letters."""
+        """Return the columns of a table by their lower-case names."""
         statement = self._connection.createStatement()
         try:
             told = statement.executeQuery(f"SELECT * FROM {table} WHERE 1 = 0").getMetaData()  # noqa: S608
@@ -174,18 +179,18 @@ class _Statements:
             statement.close()
 
     def change(self, text: str, values: Sequence[int | str] = ()) -> int:
-        """Run a statement; return how many rows it changed."""
+        """Execute a statement; return the number of changed rows."""
         with self._prepared(text, values) as statement:
             return int(statement.executeUpdate())
 
     def number(self, text: str, values: Sequence[int | str], default: int) -> int:
-        """Return the first number that a query finds, or the default."""
+        """Return the first number of a query's result, or the default."""
         with self._prepared(text, values) as statement:
             rows = statement.executeQuery()
             return int(rows.getLong(1)) if rows.next() else default
 
     def is_there(self, table: str) -> bool:
-        """Tell whether a table exists, in the schema that the name says or any."""
+        """Return True if a table exists, in the schema that the name contains, or in any."""
         name = table.rpartition(".")[2].strip('"`').lower()
         rows = self._connection.getMetaData().getTables(None, None, "%", None)
         while rows.next():

@@ -1,8 +1,10 @@
-"""A topic mirrored to another, and what is needed to go on there: points of both, and consumer groups' offsets.
+"""Mirrors a topic to another one, with the data needed to fail over: matching offsets, and consumer
+groups' offsets.
 
-Records keep partition, key, value, headers and timestamp. The source `ottla-mirror` is `ottla` with one more duty: when
-Spark asks what is new, the micro-batch before is written whole and none is on its way; that is when both ends are noted in
-the topic of offsets (`ottla.streams.pipelines.translation` says how they are used).
+Records keep partition, key, value, headers and timestamp. The source `ottla-mirror` is `ottla` with
+one addition: when Spark asks for the latest offsets, the previous micro-batch is completely written
+and none is in progress. At that moment the ends of both topics are stored as a point in the topic
+of offsets (see `ottla.streams.pipelines.translation`).
 """
 
 import time
@@ -35,7 +37,8 @@ from ottla.streams.spark.connector.source import OttlaSource
 from ottla.streams.spark.pipelines.frames import topic_options
 
 _PREFIX = "mirror."
-# Points cost a record a partition; so far they are apart while records come without a pause.
+# A point costs one record for each partition; this is the interval of points while records arrive
+# without a pause.
 _INTERVAL_S = 5.0
 _COLUMNS = ("key", "value", "headers", "timestamp", "partition")
 _EMPTY = ("Empty", "Dead", "")
@@ -44,7 +47,9 @@ _OFFSETS_CONFIG = {"cleanup.policy": "delete", "retention.ms": "-1"}
 
 @dataclass(frozen=True)
 class Mirror:
-    """One topic and its mirror; addresses of the two clusters, which may be one."""
+    """One topic and its mirror, with the bootstrap servers of the two clusters, which may be the
+    same.
+    """
 
     source_topic: str
     source_bootstrap: str
@@ -54,14 +59,15 @@ class Mirror:
 
     @classmethod
     def of(cls, source: TopicSource, sink: MirrorSink, bootstrap: str) -> "Mirror":
-        """Return the mirror that a sink says."""
+        """Return the mirror that a sink describes."""
         target = sink.bootstrap or bootstrap
         return cls(source.topics[0].text, bootstrap, sink.topic.text, target, sink.offsets_topic)
 
     def prepare(self) -> None:
-        """Create the target with as many partitions, and the topic of offsets, where they are missing.
+        """Create the target with as many partitions as the source, and the topic of offsets, if
+        they do not exist.
 
-        ConfigError where the target has fewer partitions than the source.
+        Raises ConfigError if the target has fewer partitions than the source.
         """
         with Brokers(self.source_bootstrap) as source, Brokers(self.target_bootstrap) as target:
             count = len(describe_topic(source, self.source_topic).partitions)
@@ -75,7 +81,7 @@ class Mirror:
             )
 
     def translation(self) -> Translation:
-        """Return what is known of offsets now."""
+        """Return the current translation of offsets."""
         table = read_table(
             self.offsets_topic, bootstrap=self.target_bootstrap, columns=["key", "value"]
         )
@@ -85,9 +91,11 @@ class Mirror:
         return Translation(point for point in found if point is not None)
 
     def translate(self, group_id: str) -> dict[int, int]:
-        """Move a group's offsets in the target to where it is in the source; return them by partition.
+        """Translate a group's offsets in the source, and commit them in the target; return them by
+        partition.
 
-        Nothing is moved back, and nothing at all while the group has members that read the target.
+        Offsets are never moved backwards. Nothing is committed while the group has members that
+        read the target.
         """
         translation = self.translation()
         with Brokers(self.source_bootstrap) as source:
@@ -116,7 +124,7 @@ class Mirror:
             if wanted:
                 commit_offsets(target, group_id, wanted)
         except ApiError as error:
-            # It has members: they commit themselves.
+            # The group has members, which commit their own offsets.
             if error.code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION):
                 return False
             raise
@@ -141,10 +149,10 @@ def _state(brokers: Brokers, group_id: str) -> str:
 
 
 def mirrored(spark: SparkSession, source: TopicSource, mirror: Mirror, group: str) -> DataFrame:
-    """Return the records of a topic as a mirror writes them."""
+    """Return the records of a topic in the form that a mirror writes."""
     spark.dataSource.register(MirrorSource)
     options = topic_options(source, mirror.source_bootstrap, group) | {"includeHeaders": "true"}
-    # Where is the source itself; the rest is for the points.
+    # The source's bootstrap servers are among the options already; the points need the others.
     for name in ("source_topic", "target_topic", "target_bootstrap", "offsets_topic"):
         options[f"{_PREFIX}{name}"] = getattr(mirror, name)
     records = spark.readStream.format(MirrorSource.name()).options(**options).load()
@@ -152,7 +160,7 @@ def mirrored(spark: SparkSession, source: TopicSource, mirror: Mirror, group: st
 
 
 class MirrorSource(OttlaSource):
-    """`ottla`, with points noted between micro-batches."""
+    """`ottla`, with points stored between micro-batches."""
 
     @classmethod
     def name(cls) -> str:
@@ -170,7 +178,7 @@ class MirrorSource(OttlaSource):
 
 
 class Notes:
-    """Notes points, where they are new; lives in the planner process, between micro-batches."""
+    """Stores new points; lives in the planner process, between micro-batches."""
 
     def __init__(self, mirror: Mirror, interval_s: float = _INTERVAL_S) -> None:
         self._mirror = mirror
@@ -179,7 +187,7 @@ class Notes:
         self._noted_at = -interval_s
 
     def note(self, start: Offsets, *, is_idle: bool) -> None:
-        """Note that everything before `start` is in the target, and nothing else."""
+        """Store the point that everything before `start`, and nothing else, is in the target."""
         changed = {key: offset for key, offset in start.items() if self._noted.get(key) != offset}
         now = time.monotonic()
         if not changed or not (is_idle or now - self._noted_at >= self._interval_s):
@@ -198,56 +206,58 @@ class Notes:
 
 
 class MirrorReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """The reader of `ottla`, which is asked everything; `latestOffset` notes points first."""
+    """Delegates to the reader of `ottla`; `latestOffset` stores points first."""
 
     def __init__(self, reader: DataSourceStreamReader, notes: Notes) -> None:
         self._reader = reader
         self._notes = notes
 
     def latestOffset(self, start: Mapping[str, Mapping[str, int]], limit: ReadLimit) -> JsonOffsets:
-        """Return where the next batch ends. The batch that ended at `start` is written: a point."""
+        """Return the end of the next batch; the batch that ended at `start` is written, which makes
+        a point.
+        """
         self._notes.note(from_json(start), is_idle=False)
         found: JsonOffsets = self._reader.latestOffset(dict(start), limit)
         if from_json(found) == from_json(start):
-            # Nothing is on its way, and nothing will be before the next call.
+            # No batch is in progress, and none starts before the next call.
             self._notes.note(from_json(start), is_idle=True)
         return found
 
     def initialOffset(self) -> JsonOffsets:
-        """Ask the reader."""
+        """Delegate to the reader."""
         found: JsonOffsets = self._reader.initialOffset()
         return found
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """Ask the reader."""
+        """Delegate to the reader."""
         return self._reader.getDefaultReadLimit()
 
     def reportLatestOffset(self) -> JsonOffsets | None:
-        """Ask the reader."""
+        """Delegate to the reader."""
         found: JsonOffsets | None = self._reader.reportLatestOffset()
         return found
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Tell the reader."""
+        """Delegate to the reader."""
         assert isinstance(self._reader, SupportsTriggerAvailableNow)
         self._reader.prepareForTriggerAvailableNow()
 
     def partitions(
         self, start: Mapping[str, Mapping[str, int]], end: Mapping[str, Mapping[str, int]]
     ) -> Sequence[InputPartition]:
-        """Ask the reader."""
+        """Delegate to the reader."""
         found: Sequence[InputPartition] = self._reader.partitions(dict(start), dict(end))
         return found
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Ask the reader."""
+        """Delegate to the reader."""
         found: Iterator[pa.RecordBatch] = self._reader.read(partition)
         return found
 
     def commit(self, end: Mapping[str, Mapping[str, int]]) -> None:
-        """Tell the reader."""
+        """Delegate to the reader."""
         self._reader.commit(dict(end))
 
     def stop(self) -> None:
-        """Tell the reader."""
+        """Delegate to the reader."""
         self._reader.stop()

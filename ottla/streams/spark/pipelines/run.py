@@ -1,4 +1,4 @@
-"""Runs a pipeline file on Spark: one query a sink, watched together.
+"""Runs a pipeline file on Spark: one query for each sink, monitored together.
 
 checked = check(Path("flights.yaml").read_text())
 with start(checked.pipeline, spark, RunSettings("127.0.0.1:9092", "checkpoints/flights")) as run:
@@ -34,7 +34,9 @@ _MALFORMED = re.compile(r"MALFORMED_RECORD_IN_PARSING.*?record parsing: (\[.*?\]
 
 @dataclass(frozen=True)
 class RunSettings:
-    """Where the brokers are, where progress is kept, and whether to stop at the end of what is there."""
+    """The bootstrap servers, the checkpoint folder, and if the run stops at the current end of its
+    input.
+    """
 
     bootstrap: str
     checkpoint: str
@@ -43,7 +45,9 @@ class RunSettings:
 
 @dataclass
 class SinkRun:
-    """The query of a sink; `rows` counts what it has read, `batches` its micro-batches since it was started."""
+    """The query of a sink; `rows` counts the rows it has read, `batches` its micro-batches since
+    the start.
+    """
 
     sink: Sink
     query: StreamingQuery
@@ -56,7 +60,7 @@ class SinkRun:
     _firsts: list[Offsets] = field(default_factory=list)
 
     def refresh(self) -> None:
-        """Count micro-batches that have ended since."""
+        """Update the counts with the micro-batches that have ended since the last call."""
         for progress in self.query.recentProgress:
             if progress.batchId > self._seen and progress.numInputRows:
                 self._seen = progress.batchId
@@ -64,11 +68,11 @@ class SinkRun:
                 self.rows += progress.numInputRows
         last = self.query.lastProgress
         if last is not None:
-            # Files have rows and no offsets.
+            # Files have rows but no offsets.
             self.progress = replace(progress_of(last, self._firsts), records=self.rows)
 
     def translate(self) -> None:
-        """Let the consumer groups of a mirror follow."""
+        """Translate the offsets of a mirror's consumer groups."""
         if self.mirror is not None and isinstance(self.sink, MirrorSink):
             for group in self.sink.groups:
                 self.translated[group.text] = self.mirror.translate(group.text)
@@ -81,7 +85,7 @@ class PipelineRun:
         self.sinks: dict[str, SinkRun] = {}
 
     def __enter__(self) -> "PipelineRun":
-        """Return itself: it runs already."""
+        """Return this object: its queries are running already."""
         return self
 
     def __exit__(
@@ -90,17 +94,17 @@ class PipelineRun:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Stop."""
+        """Stop all queries."""
         self.stop()
 
     def progress(self) -> Progress:
-        """Return what all queries have done."""
+        """Return the total progress of all queries."""
         return total(each.progress for each in self.sinks.values())
 
     def await_termination(self, timeout_s: float | None = None) -> bool:
-        """Wait until all queries have stopped; return whether they have.
+        """Wait until all queries have stopped; return True if they have.
 
-        One that fails stops the others: QueryError names its sink.
+        If one fails, the others are stopped, and QueryError names its sink.
         """
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         next_translation = time.monotonic() + _TRANSLATION_S
@@ -128,14 +132,18 @@ class PipelineRun:
             each.translate()
 
     def stop(self) -> None:
-        """Stop all queries; idempotent. A micro-batch that runs is run again after the next start."""
+        """Stop all queries; idempotent. A micro-batch that is interrupted is repeated after the
+        next start.
+        """
         for each in self.sinks.values():
             with contextlib.suppress(PySparkException):
                 each.query.stop()
 
 
 def _explained(text: str) -> str:
-    """Return what a user needs of the text of Spark's exception, with the remedy where it is in the file."""
+    """Return the part of Spark's exception that users need, with advice if the remedy is in the
+    file.
+    """
     malformed = _MALFORMED.search(text)
     if malformed is None:
         return explain(text)
@@ -146,7 +154,8 @@ def _explained(text: str) -> str:
 
 
 def check_deep(pipeline: Pipeline, spark: SparkSession, bootstrap: str) -> list[Problem]:
-    """Return what Spark says against a pipeline: its SQL, its columns and their types. Reads no record."""
+    """Return the problems that Spark finds in a pipeline: SQL, columns and types. Reads no record.
+    """
     problems = Problems()
     frames = Frames(spark, pipeline, bootstrap, problems)
     for sink in pipeline.sinks.values():
@@ -181,7 +190,9 @@ def plans(pipeline: Pipeline, spark: SparkSession, bootstrap: str) -> dict[str, 
 
 
 def start(pipeline: Pipeline, spark: SparkSession, settings: RunSettings) -> PipelineRun:
-    """Start every sink's query; ConfigError with everything that Spark says against it, before any is started."""
+    """Start every sink's query; raise ConfigError with all problems that Spark finds, before any
+    starts.
+    """
     _check(pipeline, spark, settings.bootstrap)
     for sink in pipeline.sinks.values():
         if isinstance(sink, JdbcSink) and sink.password_variable:
@@ -211,7 +222,8 @@ def _check(pipeline: Pipeline, spark: SparkSession, bootstrap: str) -> None:
 def _frame(
     pipeline: Pipeline, spark: SparkSession, sink: Sink, settings: RunSettings, group: str
 ) -> tuple[DataFrame, Mirror | None]:
-    """Return what a sink writes; its sources show their progress as a group of their own."""
+    """Return the frame that a sink writes; its sources show their progress as a group of their own.
+    """
     if isinstance(sink, MirrorSink):
         source = pipeline.sources[sink.origin.text]
         assert isinstance(source, TopicSource)

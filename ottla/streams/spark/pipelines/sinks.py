@@ -1,8 +1,9 @@
-"""Starts the query of a pipeline's sink. What each promises when a query is started again after anything:
+"""Starts the query of a pipeline's sink. The delivery guarantees after a restart are:
 
 * topic, mirror, files: exactly once (transactions of the sink `ottla`; the log of Spark's file sink);
-* jdbc: exactly once (the number of the batch is written in the transaction of its rows);
-* topic with mode update: at least once, as every change of a total is written by a batch of its own; console: nothing.
+* jdbc: exactly once (the batch number is written in the transaction of its rows);
+* topic with mode update: at least once, because every change of a total is written in its own batch;
+* console: none.
 """
 
 from collections.abc import Callable, Mapping
@@ -31,7 +32,7 @@ _RECORD = ("key", "value", "partition", "headers", "timestamp")
 
 @dataclass(frozen=True)
 class SinkSettings:
-    """What sinks of one run have in common; `checkpoint` is the folder of all of them."""
+    """The settings that all sinks of a run share; `checkpoint` is the folder of all of them."""
 
     bootstrap: str
     checkpoint: str
@@ -63,7 +64,7 @@ def prepare(frame: DataFrame, sink: Sink) -> DataFrame:
 
 
 def records_of(frame: DataFrame, sink: TopicSink) -> DataFrame:
-    """Return a frame's rows as records; columns that begin with _ stay out of JSON."""
+    """Return a frame's rows as records; columns that begin with _ are left out of JSON."""
     if sink.format == "record":
         return frame.select(*(name for name in _RECORD if name in frame.columns))
     names = [name for name in frame.columns if not name.startswith("_")]

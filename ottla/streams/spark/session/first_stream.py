@@ -1,4 +1,5 @@
-"""Runs a small stream that uses what pipelines use, and says how long it took; `warming` runs this.
+"""Runs a small stream that uses what pipelines use, and prints how long it took; run by
+`class_archive`.
 
 python -m ottla.streams.spark.session.first_stream [JAVA OPTIONS]
 """
@@ -14,7 +15,7 @@ from ottla.streams.spark.session.session import session
 
 
 def run_first_stream(spark: SparkSession, folder: Path) -> int:
-    """Read JSON as a stream, total it, read the totals in SQL; return how many there are."""
+    """Read JSON as a stream, aggregate it, and query the totals with SQL; return their number."""
     (folder / "in").mkdir()
     (folder / "in" / "rows.json").write_text('{"key": "a"}\n', encoding="utf-8")
     rows = spark.readStream.schema("key string").json(str(folder / "in"))
@@ -25,7 +26,7 @@ def run_first_stream(spark: SparkSession, folder: Path) -> int:
 
 
 def main(options: str) -> None:
-    """Start Spark with options of Java, run the stream, and tell the seconds."""
+    """Start Spark with options of Java, run the stream, and print the seconds."""
     started = time.monotonic()
     settings = {"spark.driver.extraJavaOptions": options}
     spark = session("ottla-first-stream", settings=settings)

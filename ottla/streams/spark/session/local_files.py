@@ -1,8 +1,9 @@
 """Lets Spark keep checkpoints on this machine's disk without starting processes.
 
-Hadoop's local file system runs `chmod` and `readlink`, about thirty times in a micro-batch with state, which is a third of
-its time. Three small Java classes (java/) ask Java itself. There is no compiler in a Java without development tools, but
-Spark brings Janino along, which takes a third of a second, once: the jar is kept in the user's cache.
+Hadoop's local file system runs `chmod` and `readlink` about thirty times in a micro-batch with
+state, which takes a third of its time. Three small Java classes (java/) call Java's own functions
+instead. A Java without development tools has no compiler, but Spark includes Janino, which compiles
+them once in a third of a second. The JAR is kept in the user's cache folder.
 """
 
 import hashlib
@@ -32,22 +33,24 @@ _TIMEOUT_S = 60
 
 
 def cache_folder() -> Path:
-    """Return where what is made once for Spark is kept; it need not be there."""
+    """Return the cache folder for files generated for Spark; it may not exist."""
     cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return Path(cache) / "ottla"
 
 
 def jar() -> Path:
-    """Return where the classes belong; they need not be there."""
+    """Return the path of the JAR with the classes; it may not exist."""
     sources = b"".join(each.read_bytes() for each in sorted(_SOURCES.glob("*.java")))
     key = hashlib.sha256(sources).hexdigest()[:12]
     return cache_folder() / f"files-{pyspark.__version__}-{key}.jar"
 
 
 def local_files_settings(java_home: str, given: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings of Spark that use the classes, after compiling them where nobody has.
+    """Return the settings of Spark that use the classes; compile them first if that has not been
+    done.
 
-    None where `given` names other file systems, and where it cannot be done: Hadoop's own does it then.
+    Returns no settings if `given` names other file systems, or if the classes cannot be compiled:
+    Spark then uses Hadoop's own.
     """
     if any(name in given for name in _CLASSES):
         return {}
@@ -63,7 +66,7 @@ def local_files_settings(java_home: str, given: Mapping[str, str]) -> dict[str, 
 
 
 def _is_reachable() -> bool:
-    """Tell whether Spark's Java will find the classes: one that runs has its class path already."""
+    """Return True if Spark's Java can load the classes: a running JVM has a fixed class path."""
     gateway: Any = SparkContext._gateway
     if gateway is None:
         return True
@@ -75,7 +78,7 @@ def _is_reachable() -> bool:
 
 
 def _made(java_home: str, target: Path) -> bool:
-    """Compile; return whether it was possible."""
+    """Compile the classes; return True if it succeeded."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target.parent) as folder:

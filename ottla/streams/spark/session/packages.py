@@ -1,4 +1,6 @@
-"""Packages as zip files, for executors that do not have them: Spark puts such files on the path of its workers."""
+"""Packages as zip files, for executors without them: Spark adds such files to the path of its
+workers.
+"""
 
 import importlib.util
 import shutil
@@ -10,13 +12,15 @@ from ottla.base.errors import ConfigError
 
 
 class PackageFiles:
-    """A folder of zip files, gone with `remove`."""
+    """A folder of zip files, deleted by `remove`."""
 
     def __init__(self) -> None:
         self._folder: Path | None = None
 
     def zip_package(self, name: str) -> str:
-        """Return a zip of a package, or of a module of one file; ConfigError where it cannot be found."""
+        """Return a zip of a package or of a single-file module; raise ConfigError if it cannot be
+        found.
+        """
         top = name.partition(".")[0]
         found = importlib.util.find_spec(top)
         if found is None or found.origin is None:

@@ -1,8 +1,9 @@
-"""A Spark session for pipelines, with the settings that a Python pipeline needs.
+"""A Spark session with the settings that Ottla's Python workers need.
 
-Spark starts `python3` from PATH for its workers and binds to whatever address the machine has; here workers are this
-Python with the modules that this program has, and all that is on this machine stays on the loopback. With the master of a
-cluster, addresses are Spark's own choice, and so is PYSPARK_PYTHON where it is set.
+By default Spark starts `python3` from PATH for its workers and binds to any address of the machine.
+Here workers are the current Python with the current program's modules, and everything on this
+machine uses the loopback address. With the master of a cluster, Spark chooses the addresses, and
+PYSPARK_PYTHON is used if it is set.
 """
 
 import os
@@ -30,8 +31,9 @@ _SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    # 10 000 rows are one batch for a worker, and 10 MB of them are memory that Spark's allocator does not keep: each batch
-    # would have all its pages made anew, a third of what it takes to hand over rows of 1 KB.
+    # A worker receives 10 000 rows as one batch. Spark's allocator does not reuse a block of 10 MB:
+    # each batch would allocate all its pages again, which takes a third of the time to transfer
+    # rows of 1 KB.
     "spark.sql.execution.arrow.maxBytesPerBatch": "2m",
     # The default provider keeps all state in memory.
     "spark.sql.streaming.stateStore.providerClass": (
@@ -41,8 +43,8 @@ _SETTINGS = {
 }
 
 
-# Spark's own default tells of its start at length, and of every retry.
-# In a zip on a worker's path a module's own place is relative.
+# Spark's own default logs its start and every retry at length. In a zip on a worker's path, a
+# module's own file name is relative.
 _LOG_CONFIG = Path(__file__).absolute().parent / "log4j2.properties"
 _LOGGING = f"-Dlog4j2.configurationFile={_LOG_CONFIG.as_uri()}"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
@@ -51,29 +53,31 @@ _HERE = re.compile(r"|local(-cluster)?(\[.*\])?|spark://(127\.0\.0\.1|localhost)
 
 
 def register(spark: SparkSession) -> None:
-    """Make `format("ottla")` known to a session; workers must be able to import `ottla`."""
+    """Register `format("ottla")` with a session; workers must be able to import `ottla`."""
     spark.dataSource.register(OttlaSource)
 
 
 def is_cluster(master: str) -> bool:
-    """Tell whether executors are processes of their own."""
+    """Return True if executors are separate processes."""
     return _IN_PROCESS.fullmatch(master) is None
 
 
 def is_here(master: str) -> bool:
-    """Tell whether all of it is surely on this machine, so that the loopback reaches it."""
+    """Return True if everything is certainly on this machine, so that the loopback address can be
+    used.
+    """
     return _HERE.fullmatch(master) is not None
 
 
 def _own_folders() -> list[str]:
-    """Return where this program finds its own modules: workers, which begin anew, must find them, too."""
+    """Return the folders of this program's modules, which workers need to import them."""
     installed = (sys.prefix, sys.base_prefix, sys.exec_prefix)
     folders = [os.path.abspath(each) for each in sys.path]
     return [each for each in folders if not each.startswith(installed)]
 
 
 def _choose_python(master: str) -> None:
-    """Have workers be this Python; on a cluster it may be elsewhere, as PYSPARK_PYTHON says."""
+    """Make workers use this Python; on a cluster, PYSPARK_PYTHON takes precedence if it is set."""
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     if not (is_cluster(master) and os.environ.get("PYSPARK_PYTHON")):
         os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -82,10 +86,12 @@ def _choose_python(master: str) -> None:
 def session(
     name: str = "ottla", *, cores: int | None = None, settings: Mapping[str, str] | None = None
 ) -> SparkSession:
-    """Return a session that knows `format("ottla")`: local, unless the settings have another `spark.master`.
+    """Return a session with `format("ottla")`: local, unless the settings have another
+    `spark.master`.
 
-    `cores` are all of the machine's where not given, `settings` go over the defaults. Sets JAVA_HOME,
-    PYSPARK_PYTHON and SPARK_LOCAL_IP for this process where they matter; ConfigError without a Java.
+    `cores` defaults to all of the machine's; `settings` override the defaults. Sets JAVA_HOME,
+    PYSPARK_PYTHON and SPARK_LOCAL_IP for this process if they are needed. Raises ConfigError if
+    there is no Java.
     """
     count = cores or os.cpu_count() or 1
     os.environ["JAVA_HOME"] = find_java_home()
@@ -93,7 +99,8 @@ def session(
     _choose_python(master)
     path = os.pathsep.join(_own_folders())
     builder = SparkSession.builder.master(f"local[{count}]").appName(name)
-    # One shuffle partition a core: state is cut that way for as long as a checkpoint lives.
+    # One shuffle partition for each core: a checkpoint keeps its state in this number of parts for
+    # good.
     found = {"spark.sql.shuffle.partitions": str(count), "spark.executorEnv.PYTHONPATH": path}
     chosen = _SETTINGS | found
     if is_here(master):
@@ -101,7 +108,7 @@ def session(
         chosen |= _LOOPBACK_SETTINGS
     chosen |= settings or {}
     if not is_cluster(master):
-        # Executors elsewhere would not find the classes.
+        # Executors on other machines would not find the classes.
         chosen |= local_files_settings(os.environ["JAVA_HOME"], chosen)
     given = chosen.get(_JAVA_OPTIONS, "")
     archive = archive_options(os.environ["JAVA_HOME"], given)
@@ -115,7 +122,9 @@ def session(
 
 
 def _quieten(spark: SparkSession) -> None:
-    """Let PySpark's server of accumulators, which Ottla has none of, not tell of the JVM's end with a stack."""
+    """Stop PySpark's server of accumulators, which Ottla does not use, from printing a traceback
+    when the JVM exits.
+    """
     server: Any = getattr(spark.sparkContext, "_accumulatorServer", None)
     if server is not None:
         server.handle_error = lambda *_: None
