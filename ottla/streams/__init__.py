@@ -1,14 +1,15 @@
-"""Stream processing: Kafka Streams' model in Python, and topics as columns for Apache Spark.
+"""Stream processing: Kafka Streams' API in Python, and topics as columns for Apache Spark.
 
-A `StreamsBuilder` builds a topology of streams and tables (`dsl.py`), a `Topology` one of processors; a
-`TopologyTestDriver` runs either in the test that calls it, without a broker, in milliseconds. Names are
-Kafka Streams' in snake_case, and so are the results, record by record.
+A `StreamsBuilder` builds a topology of streams and tables (`dsl/`), a `Topology` one of processors.
+A `TopologyTestDriver` runs either inside a test, in milliseconds and without a broker. Names are
+Kafka Streams' in snake_case; results are the same as Kafka Streams', record by record.
 
-`KafkaStreams` runs the same topology on Spark (`app.py`); `spark/`, which also reads and writes topics from PySpark as
-columns, is the only place that imports pyspark and needs the extra `ottla[spark]`.
+`KafkaStreams` runs the same topology on Spark (`kafka_streams.py`). `spark/` also reads and writes
+topics from PySpark as columns; it is the only package that imports pyspark and needs the extra
+`ottla[spark]`.
 
-Not done: optimization of topologies; TTL of other stores than key-value ones; Column expressions that run in Spark's JVM
-in parts of a topology that keep state (they are evaluated in Python there).
+Not done: optimization of topologies; TTL of stores other than key-value stores; Column expressions
+that run in Spark's JVM in stateful parts of a topology (they are evaluated in Python there).
 """
 
 import importlib
@@ -145,7 +146,8 @@ if TYPE_CHECKING:
     from ottla.streams.kafka_streams import UncaughtExceptionResponse as UncaughtExceptionResponse
     from ottla.streams.spark.query.explain import explain as explain
 
-# Imported when they are asked for by name, not by a star: whoever tests a topology needs no Spark.
+# Imported when they are accessed by name and not by a star import: tests of topologies need no
+# Spark.
 _ON_SPARK = {
     "KafkaStreams": "ottla.streams.kafka_streams",
     "State": "ottla.streams.kafka_streams",
@@ -156,7 +158,7 @@ _ON_SPARK = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import what needs the extra `ottla[spark]`."""
+    """Import the names that need the extra `ottla[spark]`."""
     if name in _ON_SPARK:
         return getattr(importlib.import_module(_ON_SPARK[name]), name)
     raise AttributeError(f"module {__name__} has no attribute {name}")

@@ -1,19 +1,23 @@
-"""`KafkaStreams`: a topology that runs, on Spark, until it is closed.
+"""`KafkaStreams`: runs a topology on Spark until it is closed.
 
     with KafkaStreams(topology, application_id="app", bootstrap_servers="127.0.0.1:9092") as app:
         app.await_running()
         app.store("counts").get("eu")
         app.await_termination()
 
-Of several instances with one application id one is active and the others stand by (election.py). Stores are read from
-their changelogs (store_views.py): what a micro-batch wrote is there some ten milliseconds after its commit.
+If several instances have the same application id, one is active and the others are standbys
+(election.py). Stores are read from their changelogs (store_views.py): the writes of a micro-batch
+are visible about ten milliseconds after its commit.
 
-Not done: `pause` and `resume` (close it; it goes on where it was), `addStreamThread` and `removeStreamThread` (cores are
-Spark's: `master`), `cleanUp` (`ottla streams reset`), `queryMetadataForKey` and `KeyQueryMetadata` (every instance answers for all
-keys), `HostInfo` (`StreamsMetadata.host` is the text of `application_server`), `StreamsMetrics` (`metrics` has dropped records), `metadataForLocalThreads`
-(`ThreadMetadata`, `TaskMetadata`) and `allLocalStorePartitionLags` (`LagInfo`): `progress()` tells rate and lag, Spark's own UI the
-rest. `setGlobalStateRestoreListener` (`StateRestoreListener`) and `setStandbyUpdateListener`: state comes with Spark's checkpoint.
-`clientInstanceIds`, `CloseOptions` (an instance that closes leaves its group).
+Not done: `pause` and `resume` (close the application; it resumes from its checkpoint),
+`addStreamThread` and `removeStreamThread` (Spark's `master` sets the number of cores), `cleanUp`
+(`ottla streams reset`), `queryMetadataForKey` and `KeyQueryMetadata` (every instance has all keys),
+`HostInfo` (`StreamsMetadata.host` is the value of `application_server`), `StreamsMetrics`
+(`metrics` has dropped records), `metadataForLocalThreads` (`ThreadMetadata`, `TaskMetadata`) and
+`allLocalStorePartitionLags` (`LagInfo`): `progress()` returns rate and lag, Spark's UI has the
+rest. `setGlobalStateRestoreListener` (`StateRestoreListener`) and `setStandbyUpdateListener`: state
+is restored from Spark's checkpoint. `clientInstanceIds`, `CloseOptions` (an instance that closes
+always leaves its group).
 """
 
 import sys
@@ -71,7 +75,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class StreamsMetadata:
-    """What is known of an instance (Kafka's StreamsMetadata)."""
+    """An instance of an application (Kafka's StreamsMetadata)."""
 
     application_id: str
     instance: str
@@ -82,7 +86,11 @@ class StreamsMetadata:
 
 
 class KafkaStreams(SnakeCase):
-    """An application; a context manager that starts and closes it. Methods may be called from any thread."""
+    """A stream processing application.
+
+    As a context manager it starts on entry and closes on exit. Methods may be called from any
+    thread.
+    """
 
     def __init__(
         self,
@@ -93,7 +101,11 @@ class KafkaStreams(SnakeCase):
         bootstrap_servers: str | None = None,
         **options: Any,
     ) -> None:
-        """Take options as keywords (`AppSettings` has them all), or as a mapping of Kafka's names (config.py)."""
+        """Create an application; it does not start yet.
+
+        Options are keyword arguments (see `AppSettings`) or a mapping with Kafka's names
+        (config.py).
+        """
         check_names(options)
         words = {**keywords(config, known_options()), **options}
         application_id = application_id or words.pop("application_id", "")
@@ -133,7 +145,7 @@ class KafkaStreams(SnakeCase):
         sink_options = dict(settings.sink_options)
         if settings.is_exactly_once:
             sink_options["processingGuarantee"] = "exactly_once"
-        # Kafka's tools see the lag in the group of the application's name.
+        # Kafka's tools show the lag of the group that is named after the application.
         options = {"kafka.group.id": self.application_id, **settings.source_options}
         queries = QuerySettings(
             self._bootstrap,
@@ -157,7 +169,7 @@ class KafkaStreams(SnakeCase):
         )
 
     def __enter__(self) -> "KafkaStreams":
-        """Start, unless it is started."""
+        """Start the application unless it has been started."""
         if self.state is State.CREATED:
             self.start()
         return self
@@ -168,31 +180,33 @@ class KafkaStreams(SnakeCase):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close."""
+        """Close the application."""
         self.close()
 
     @property
     def state(self) -> State:
-        """Where it is in its life."""
+        """The current state."""
         return self._states.state
 
     @property
     def error(self) -> Exception | None:
-        """What ended it, if an error did."""
+        """The error that ended the application; None if there was none."""
         return self._instance.error
 
     @property
     def is_active(self) -> bool:
-        """Whether this is the instance that runs the topology; others with its id stand by."""
+        """True if this instance runs the topology; the other instances are standbys."""
         return self._elector.is_active
 
     def set_state_listener(self, listener: StateListener) -> None:
-        """Have a function called with the new and the old state; before `start` only."""
+        """Set a function that is called with the new and the old state. Call it before `start`."""
         self._check_new("a state listener")
         self._states.listener = listener
 
     def set_uncaught_exception_handler(self, handler: UncaughtExceptionHandler) -> None:
-        """Have a function say what follows of an error; before `start` only."""
+        """Set a function that decides how the application reacts to an error. Call it before
+        `start`.
+        """
         self._check_new("an uncaught exception handler")
         self._instance.handler = handler
 
@@ -203,10 +217,11 @@ class KafkaStreams(SnakeCase):
             )
 
     def start(self) -> None:
-        """Start and return.
+        """Start the application and return immediately.
 
-        TopologyError names the topics that are missing, and those that are joined by key and differ in their number of
-        partitions; ConfigError a state_dir that cannot be written; NotReachable brokers that do not answer.
+        Raises TopologyError if topics are missing, or if topics that are joined by key have
+        different numbers of partitions; ConfigError if `state_dir` is not writable; NotReachable if
+        the brokers do not answer.
         """
         if self.state is not State.CREATED:
             raise StreamsError(
@@ -222,7 +237,7 @@ class KafkaStreams(SnakeCase):
             self._line.start()
 
     def _timed_topics(self) -> list[str]:
-        """Return the topics whose records have the times of what was taken."""
+        """Return the topics whose latest timestamps show the stream time of what was processed."""
         topology, name = self._topology, self.application_id
         kept = [each.name for each in topology.stores.values() if each.logging_enabled]
         if kept:
@@ -248,7 +263,7 @@ class KafkaStreams(SnakeCase):
             with Brokers(self._bootstrap, client_id=self.application_id) as brokers:
                 check_topics(brokers, self._topology, self.application_id, handlers)
         except (NotReachable, TimedOut) as error:
-            # Without the frames of the client: only the address matters.
+            # Without the traceback of the client: only the address matters.
             refused = type(error)(
                 f"{error} (bootstrap_servers of the application {self.application_id!r})"
             )
@@ -258,7 +273,10 @@ class KafkaStreams(SnakeCase):
             raise refused from None
 
     def close(self, timeout_s: float | None = None) -> bool:
-        """End, and let the next instance be the active one; return whether all has ended in time."""
+        """Close the application, so that the next instance becomes active.
+
+        Returns False if it did not end within `timeout_s` seconds. Waits without limit by default.
+        """
         with self._lock:
             views, self._views = list(self._views.values()), {}
         for feed, _ in views:
@@ -272,26 +290,31 @@ class KafkaStreams(SnakeCase):
         return self._instance.stop(timeout_s)
 
     def await_running(self, timeout_s: float = 60.0) -> None:
-        """Wait until it is RUNNING; the error that ended it, or TimeoutError."""
+        """Wait until the state is RUNNING.
+
+        Raises the error that ended the application, or TimeoutError after `timeout_s` seconds.
+        """
         if not self._states.wait_for(State.RUNNING, timeout_s=timeout_s):
             if self.error is not None:
                 raise self.error.with_traceback(None) from None
             raise TimeoutError(f"the application is {self.state.name} after {timeout_s:g} s")
 
     def await_termination(self, timeout_s: float | None = None) -> bool:
-        """Wait until it ends; return whether it did. Raises the error that ended it."""
+        """Wait until the application ends; return False after a timeout. Raises the error that
+        ended it.
+        """
         self._states.wait_for(State.NOT_RUNNING, State.ERROR, timeout_s=timeout_s)
         if self.error is not None:
-            # Without the frames of the thread that met it.
+            # Without the traceback of the thread that raised it.
             raise self.error.with_traceback(None) from None
         return self.state.is_final
 
     def progress(self) -> Progress:
-        """Return how it gets on."""
+        """Return the progress: records, lag, watermark, size of the state and dropped records."""
         return self._instance.progress()
 
     def metrics(self) -> Metrics:
-        """Return how many records each task dropped (Kafka's dropped-records-total)."""
+        """Return the number of dropped records of each task (Kafka's dropped-records-total)."""
         return {
             name: metric
             for task, count in self.progress().dropped.items()
@@ -301,7 +324,7 @@ class KafkaStreams(SnakeCase):
         }
 
     def streams_metadata_for_store(self, name: str) -> tuple[StreamsMetadata, ...]:
-        """Return the instances that answer for a store: all of them, the active one first."""
+        """Return the instances that serve a store: all of them, the active one first."""
         return tuple(each for each in self.metadata() if name in each.state_store_names)
 
     def metadata_for_all_streams_clients(self) -> tuple[StreamsMetadata, ...]:
@@ -334,10 +357,14 @@ class KafkaStreams(SnakeCase):
         with_timestamps: bool = False,
         timeout_s: float = 60.0,
     ) -> Any:
-        """Return a store to read from: get, range, all; fetch and fetch_all of windows and sessions.
+        """Return a read-only view of a store: get, range and all; fetch and fetch_all for windows.
 
-        By its name or by Kafka's StoreQueryParameters. The first call reads the changelog up to its end, which takes as long as that is; later ones return at once.
-        StreamsError names the stores there are.
+        `name` is the store's name or Kafka's StoreQueryParameters. The first call waits until the
+        changelog has been read to its end, at most `timeout_s` seconds. Later calls return
+        immediately.
+
+        Raises StreamsError if the store does not exist (with the names of all stores), if it has no
+        changelog, or after a timeout.
         """
         if isinstance(name, StoreQueryParameters):
             timed = name.queryable_store_type.with_timestamps
@@ -354,7 +381,7 @@ class KafkaStreams(SnakeCase):
         return view
 
     def query(self, request: StateQueryRequest[R], timeout_s: float = 60.0) -> StateQueryResult[R]:
-        """Put a query to a store (KIP-796, queries.py); waits as `store` does."""
+        """Query a store (KIP-796, queries.py). Waits as `store` does."""
         view = self.store(request.store_name, timeout_s=timeout_s)
         return request.answer(view, is_global=request.store_name in self._topology.global_stores)
 
@@ -417,7 +444,7 @@ class KafkaStreams(SnakeCase):
 
 
 class _Elector:
-    """The election, as an instance asks it."""
+    """The election, as an Instance uses it."""
 
     def __init__(self, election: Election) -> None:
         self._election = election
@@ -448,7 +475,7 @@ class _Elector:
 
     @property
     def instances(self) -> tuple[str, tuple[Candidate, ...]]:
-        """Who is active, and all."""
+        """The id of the active instance, and all instances."""
         verdict = self._election.verdict
         return ("", ()) if verdict is None else (verdict.active, verdict.instances)
 

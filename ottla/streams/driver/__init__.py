@@ -1,1 +1,1 @@
-"""TopologyTestDriver and MockProcessorContext: a topology or a processor inside a test."""
+"""TopologyTestDriver and MockProcessorContext: run a topology or a processor inside a test."""

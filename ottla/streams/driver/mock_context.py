@@ -1,4 +1,4 @@
-"""MockProcessorContext: what a processor asks and does, kept for the test that calls it alone (KIP-267).
+"""MockProcessorContext: records the calls of a processor, for tests of one processor (KIP-267).
 
     context = MockProcessorContext()
     context.add_state_store(Stores.key_value("counts"))
@@ -6,7 +6,7 @@
     processor.process(Record("a", 1, timestamp=0))
     assert [each.record for each in context.forwarded()] == [Record("a", 1, 0)]
 
-Most tests are better off with a TopologyTestDriver, which runs the topology around the processor as well.
+Most tests should use a TopologyTestDriver, which runs the whole topology around the processor.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -25,7 +25,7 @@ from ottla.streams.task.settings import with_prefix
 
 @dataclass(frozen=True)
 class CapturedForward:
-    """A record that was forwarded: to all children, or to one by its name."""
+    """A record that was forwarded to all children, or to the child named `child_name`."""
 
     record: Record[Any, Any]
     child_name: str | None = None
@@ -33,7 +33,7 @@ class CapturedForward:
 
 @dataclass
 class CapturedPunctuator:
-    """A punctuator that was scheduled; a test calls `punctuator(time)` itself. Times are in ms."""
+    """A scheduled punctuator. A test calls `punctuator(time)` itself. Times are in ms."""
 
     interval: int
     type: PunctuationType
@@ -42,12 +42,14 @@ class CapturedPunctuator:
     cancelled: bool = False
 
     def cancel(self) -> None:
-        """Note that it is not to be called any more."""
+        """Mark the punctuator as cancelled."""
         self.cancelled = True
 
 
 class MockProcessorContext(SnakeCase):
-    """Keeps what a processor forwards, schedules and commits; times stand still until they are set."""
+    """Records what a processor forwards, schedules and commits; clocks change only when they are
+    set.
+    """
 
     def __init__(
         self,
@@ -70,23 +72,23 @@ class MockProcessorContext(SnakeCase):
         self._stream_time = self._system_time = 0
 
     def app_configs(self) -> dict[str, Any]:
-        """Return the options that the constructor got."""
+        """Return the options that were passed to the constructor."""
         return dict(self._app_configs)
 
     def app_configs_with_prefix(self, prefix: str) -> dict[str, Any]:
-        """Return the options whose names start with a prefix, without it."""
+        """Return the options whose names start with `prefix`, with the prefix removed."""
         return with_prefix(self._app_configs, prefix)
 
     def skip(self, reason: str, **facts: object) -> None:
-        """Count that the current record is dropped."""
+        """Count the current record as dropped."""
         self.skipped += 1
 
     def set_record_metadata(self, topic: str, partition: int, offset: int) -> None:
-        """Say where the next records were read."""
+        """Set the topic, partition and offset of the next records."""
         self.record_metadata = RecordMetadata(topic, partition, offset)
 
     def set_current_stream_time_ms(self, now: int) -> None:
-        """Set the stream's time."""
+        """Set the stream time."""
         self._stream_time = now
 
     def set_current_system_time_ms(self, now: int) -> None:
@@ -94,20 +96,20 @@ class MockProcessorContext(SnakeCase):
         self._system_time = now
 
     def current_stream_time_ms(self) -> int:
-        """Return the stream's time."""
+        """Return the stream time."""
         return self._stream_time
 
     def current_system_time_ms(self) -> int:
-        """Return the wall clock."""
+        """Return the wall-clock time."""
         return self._system_time
 
     def add_state_store(self, store: StoreBuilder | StateStore) -> None:
-        """Add a store, or one that is built of its description, without a changelog."""
+        """Add a store; a StoreBuilder is built without a changelog."""
         made = store.build(self.default_serdes, None) if isinstance(store, StoreBuilder) else store
         self._stores[made.name] = made
 
     def get_state_store(self, name: str) -> Any:
-        """Return a store; StreamsError if none was added under this name."""
+        """Return a store. Raises StreamsError if no store with this name was added."""
         if name not in self._stores:
             raise StreamsError(f"no store {name} was added; call add_state_store before init")
         return self._stores[name]
@@ -122,37 +124,37 @@ class MockProcessorContext(SnakeCase):
         *,
         start: Instant | None = None,
     ) -> CapturedPunctuator:
-        """Keep a punctuator."""
+        """Record a punctuator."""
         begins = None if start is None else instant_ms(start)
         kept = CapturedPunctuator(milliseconds(interval), punctuation, callback, begins)
         self.scheduled_punctuators.append(kept)
         return kept
 
     def forward(self, record: Record[Any, Any], child: str | None = None) -> None:
-        """Keep a record."""
+        """Record a forwarded record."""
         self._forwarded.append(CapturedForward(record, child))
 
     def forwarded(self, child: str | None = None) -> list[CapturedForward]:
-        """Return what was forwarded: all of it, or what a child by its name would have got."""
+        """Return the forwarded records: all, or those that the named child would have received."""
         return [
             each for each in self._forwarded if child is None or each.child_name in (child, None)
         ]
 
     def reset_forwards(self) -> None:
-        """Forget what was forwarded."""
+        """Clear the forwarded records."""
         self._forwarded.clear()
 
     def commit(self) -> None:
-        """Note that a commit was asked for."""
+        """Record that a commit was requested."""
         self.committed = True
 
     def reset_commit(self) -> None:
-        """Forget that a commit was asked for."""
+        """Clear the recorded commit request."""
         self.committed = False
 
     @contextmanager
     def as_of(self, metadata: RecordMetadata | None) -> Iterator[None]:
-        """Let a record that waited go on as the one that was read there."""
+        """Process a buffered record: `record_metadata` is `metadata` inside the context."""
         before, self.record_metadata = self.record_metadata, metadata
         try:
             yield

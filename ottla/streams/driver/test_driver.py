@@ -1,7 +1,8 @@
-"""TopologyTestDriver: runs a topology in the test that calls it, record by record, in virtual time.
+"""TopologyTestDriver: runs a topology inside a test, record by record, in virtual time.
 
-Nothing is started and nothing waits: a record that is piped in has been through the whole topology, its
-repartition topics included, when the call returns. Time on the wall moves only when it is told to.
+The driver starts no threads and needs no broker. When `pipe_input` returns, the record has passed
+through the whole topology, including repartition topics. The wall clock only moves when
+`advance_wall_clock_time` is called.
 """
 
 import threading
@@ -55,9 +56,11 @@ def _settings(settings: TaskSettings | Mapping[str, Any] | None) -> TaskSettings
 
 
 class TestRecord(Record[K, V], Generic[K, V]):
-    """A record as a test writes it: `TestRecord(key, value, headers, time)`, or `TestRecord(value)` without a key.
+    """A record of a test: `TestRecord(key, value, headers, time)`, or `TestRecord(value)` without a
+    key.
 
-    Equal to what is read of the same key, value, headers and time in ms; -1 is none yet.
+    It equals an output record with the same key, value, headers and time in ms. The time -1 means
+    that it is not set.
     """
 
     __test__ = False
@@ -70,7 +73,7 @@ class TestRecord(Record[K, V], Generic[K, V]):
         headers: Sequence[Header] = (),
         timestamp: Instant = NO_TIMESTAMP,
     ) -> "TestRecord[K, V]":
-        """Make one."""
+        """Create a record."""
         if value is _NOTHING:
             key, value = None, key
         fields = key, value, instant_ms(timestamp), headers
@@ -81,12 +84,12 @@ class TestRecord(Record[K, V], Generic[K, V]):
 
     @property
     def record_time(self) -> datetime | None:
-        """Its time in UTC; None if it has none."""
+        """The timestamp in UTC; None if it is not set."""
         return None if self.timestamp < 0 else instant_of(self.timestamp)
 
 
 class TestInputTopic(SnakeCase, Generic[K, V]):
-    """Pipes records into a topic; records without a time get the topic's, which may advance."""
+    """Pipes records into a topic; records without a timestamp get the topic's, which may advance."""
 
     __test__ = False
 
@@ -111,7 +114,7 @@ class TestInputTopic(SnakeCase, Generic[K, V]):
         timestamp: Instant | None = None,
         headers: Sequence[Header] = (),
     ) -> None:
-        """Pipe a key and a value, a value alone, `pipe_input(value)`, or a TestRecord."""
+        """Pipe a record: a key and a value, only a value (`pipe_input(value)`), or a TestRecord."""
         if value is _NOTHING and isinstance(key, Record):
             self.pipe_record(key)
             return
@@ -131,13 +134,15 @@ class TestInputTopic(SnakeCase, Generic[K, V]):
         )
 
     def pipe_record(self, record: Record[Any, Any]) -> None:
-        """Pipe a record with its headers and its time; one without a time (-1) gets the topic's."""
+        """Pipe a record with its headers and timestamp. If the timestamp is -1, the topic's is
+        used.
+        """
         has_time = record.timestamp >= 0 or not isinstance(record, TestRecord)
         timestamp = record.timestamp if has_time else None
         self.pipe_input(record.key, record.value, timestamp, record.headers)
 
     def pipe_record_list(self, records: Iterable[Record[Any, Any]]) -> None:
-        """Pipe records, each with its time and headers."""
+        """Pipe several records, each with its timestamp and headers."""
         for each in records:
             self.pipe_record(each)
 
@@ -147,7 +152,7 @@ class TestInputTopic(SnakeCase, Generic[K, V]):
         start: Instant | None = None,
         advance: Duration = 0,
     ) -> None:
-        """Pipe keys and values; from a start each comes `advance` after the one before."""
+        """Pipe several keys and values; with `start`, each is `advance` later than the one before."""
         first = None if start is None else instant_ms(start)
         step = milliseconds(advance)
         for number, (key, value) in enumerate(records):
@@ -156,16 +161,16 @@ class TestInputTopic(SnakeCase, Generic[K, V]):
     def pipe_value_list(
         self, values: Iterable[V | None], start: Instant | None = None, advance: Duration = 0
     ) -> None:
-        """Pipe values without keys."""
+        """Pipe several values without keys."""
         self.pipe_key_value_list(((None, value) for value in values), start, advance)
 
     def advance_time(self, advance: Duration) -> None:
-        """Move the time that records get."""
+        """Advance the timestamp of the records that follow."""
         self._time += milliseconds(advance)
 
 
 class TestOutputTopic(SnakeCase, Generic[K, V]):
-    """Reads what was written to a topic, each record once, the first one first."""
+    """Reads the records that were written to a topic, in order; each record is read once."""
 
     __test__ = False
 
@@ -177,7 +182,7 @@ class TestOutputTopic(SnakeCase, Generic[K, V]):
         self._key, self._value = serdes
 
     def read_record(self) -> TestRecord[K | None, V | None]:
-        """Read a record; LookupError if there is none."""
+        """Read a record. Raises LookupError if there is none."""
         queue = self._driver.produced(self._topic)
         if not queue:
             raise LookupError(f"topic {self._topic} has no more records")
@@ -186,24 +191,27 @@ class TestOutputTopic(SnakeCase, Generic[K, V]):
         return TestRecord(key, value, raw.headers, raw.timestamp)
 
     def read_key_value(self) -> tuple[K | None, V | None]:
-        """Read a record's key and value."""
+        """Read the key and value of a record."""
         record = self.read_record()
         return record.key, record.value
 
     def read_value(self) -> V | None:
-        """Read a record's value."""
+        """Read the value of a record."""
         return self.read_record().value
 
     def read_records_to_list(self) -> list[TestRecord[K | None, V | None]]:
-        """Read all records."""
+        """Read all remaining records."""
         return [self.read_record() for _ in range(self.queue_size)]
 
     def read_key_values_to_list(self) -> list[tuple[K | None, V | None]]:
-        """Read all keys and values."""
+        """Read the keys and values of all remaining records."""
         return [self.read_key_value() for _ in range(self.queue_size)]
 
     def read_key_values_to_map(self) -> dict[K | None, V | None]:
-        """Read all records; the last value of each key counts. Raises ValueError for a record without a key."""
+        """Read all remaining records into a dict with the last value of each key.
+
+        Raises ValueError if a record has no key.
+        """
         records = self.read_key_values_to_list()
         if any(key is None for key, _ in records):
             raise ValueError(
@@ -212,26 +220,28 @@ class TestOutputTopic(SnakeCase, Generic[K, V]):
         return dict(records)
 
     def read_values_to_list(self) -> list[V | None]:
-        """Read all values."""
+        """Read the values of all remaining records."""
         return [self.read_value() for _ in range(self.queue_size)]
 
     @property
     def queue_size(self) -> int:
-        """How many records were written and not read yet."""
+        """The number of records that have not been read."""
         return len(self._driver.produced(self._topic))
 
     def is_empty(self) -> bool:
-        """Return whether nothing is left to read."""
+        """Return True if all records have been read."""
         return self.queue_size == 0
 
 
 class TopologyTestDriver(SnakeCase):
-    """Runs a topology in this thread. All topics have one partition.
+    """Runs a topology in the calling thread. All topics have one partition.
 
-    `start` is where the wall clock stands; `emit_interval_ms=1000` looks for closed windows once a second
-    of it, as Kafka does, where 0 looks at every record. `settings` say what else an application may be told: TaskSettings,
-    or a mapping of Kafka's names (config.py), of which those that only Spark understands have no effect; the parameters
-    here come before them."""
+    `start` is the initial wall-clock time. `emit_interval_ms` is how often closed windows are
+    emitted: 0 (the default) at each record, 1000 once per second of wall-clock time, as in Kafka.
+    `settings` has the other options of the application: a TaskSettings or a mapping with Kafka's
+    names (config.py). Options that only apply to Spark have no effect. The other parameters
+    override `settings`.
+    """
 
     __test__ = False
 
@@ -292,7 +302,7 @@ class TopologyTestDriver(SnakeCase):
         start: Instant | None = None,
         auto_advance: Duration = 0,
     ) -> TestInputTopic[K, V]:
-        """Return where records are piped in; without a start their time is the wall clock's."""
+        """Return an input topic. If `start` is None, timestamps begin at the wall-clock time."""
         first = self._now if start is None else instant_ms(start)
         return TestInputTopic(
             self, topic, self._serdes(topic, key, value), first, milliseconds(auto_advance)
@@ -301,7 +311,7 @@ class TopologyTestDriver(SnakeCase):
     def create_output_topic(
         self, topic: str, key: Serde[K] | None = None, value: Serde[V] | None = None
     ) -> TestOutputTopic[K, V]:
-        """Return where records are read."""
+        """Return an output topic."""
         return TestOutputTopic(self, topic, self._serdes(topic, key, value))
 
     def _serdes(
@@ -311,7 +321,7 @@ class TopologyTestDriver(SnakeCase):
         return serdes[0].of(topic, is_key=True), serdes[1].of(topic, is_key=False)
 
     def pipe(self, topic: str, record: TopicRecord) -> None:
-        """Pipe a record's bytes into a topic and let the topology run until nothing is left to do."""
+        """Pipe a record of bytes into a topic and process it completely."""
         if not self._task.reads(topic):
             read = ", ".join(sorted(self._task.source_topics)) or "none"
             raise ValueError(f"no source reads topic {topic}; those that are read: {read}")
@@ -322,7 +332,7 @@ class TopologyTestDriver(SnakeCase):
             shorten(error)
             raise
         finally:
-            # What was written before an error, dead letters among it, can be read.
+            # Records that were written before an error, including dead letters, can be read.
             self._collect()
 
     def _add(self, topic: str, record: TopicRecord) -> None:
@@ -331,7 +341,10 @@ class TopologyTestDriver(SnakeCase):
         self._task.add(topic, record._replace(offset=offset))
 
     def refuse(self, topic: str, judge: Callable[[ProducedRecord], ApiError | None]) -> None:
-        """Play a broker that refuses records of a topic: with the error that a function returns, None takes one."""
+        """Simulate a broker that rejects records of a topic.
+
+        `judge` returns the error for a record, or None to accept it.
+        """
         self._refusals[topic] = judge
 
     def _write(self, record: ProducedRecord) -> None:
@@ -349,7 +362,7 @@ class TopologyTestDriver(SnakeCase):
             self._collect()
 
     def _collect(self) -> None:
-        """Keep what was written; what a source reads goes in again."""
+        """Collect the records that were written, and process those that a source reads."""
         while self._pending:
             record = self._pending.popleft()
             self._produced.setdefault(record.topic, deque()).append(record)
@@ -358,7 +371,7 @@ class TopologyTestDriver(SnakeCase):
                 self._add(record.topic, TopicRecord(key, value, record.timestamp, record.headers))
 
     def advance_wall_clock_time(self, advance: Duration) -> None:
-        """Move the wall clock; punctuators that are due are called once."""
+        """Advance the wall clock and call each punctuator that is due once."""
         self._now += milliseconds(advance)
         try:
             self._task.punctuate_wall_clock_time()
@@ -375,28 +388,32 @@ class TopologyTestDriver(SnakeCase):
             self._task.commit()
 
     def commit(self) -> None:
-        """Let what waits in the caches of tables go on, as a commit does."""
+        """Commit: flush the record caches of tables."""
         self._task.commit()
         self._run()
 
     def produced(self, topic: str) -> deque[ProducedRecord]:
-        """Return what was written to a topic and not read yet."""
+        """Return the records of a topic that have not been read."""
         return self._produced.setdefault(topic, deque())
 
     @property
     def produced_topic_names(self) -> set[str]:
-        """The topics that anything was written to: sinks', repartition topics and changelogs."""
+        """The topics that have been written to, including repartition topics and changelogs."""
         return set(self._produced)
 
     def get_state_store(self, name: str) -> Any:
-        """Return a store of any kind as processors have it; raise LookupError if there is none.
+        """Return a store of any kind, as processors access it. Raises LookupError if it does not
+        exist.
 
-        Kafka's rejects stores of its own kinds; here there are no others.
+        Kafka's method rejects the built-in types of stores; here all stores are built in.
         """
         return self._task.stores[name]
 
     def store(self, name: str | StoreQueryParameters, *, with_timestamps: bool = False) -> Any:
-        """Return a store to read from, as `KafkaStreams.store` does; StreamsError names the stores there are."""
+        """Return a read-only view of a store, as `KafkaStreams.store` does.
+
+        Raises StreamsError, with the names of all stores, if the store does not exist.
+        """
         if isinstance(name, StoreQueryParameters):
             timed = name.queryable_store_type.with_timestamps
             return name.narrow(self.store(name.store_name, with_timestamps=timed))
@@ -412,30 +429,33 @@ class TopologyTestDriver(SnakeCase):
         return builder, self._task.stores[name]
 
     def query(self, request: StateQueryRequest[R]) -> StateQueryResult[R]:
-        """Put a query to a store, as `KafkaStreams.query` does (KIP-796, queries.py)."""
+        """Query a store, as `KafkaStreams.query` does (KIP-796, queries.py)."""
         is_global = request.store_name in self._task.topology.global_stores
         return request.answer(self.store(request.store_name), is_global=is_global)
 
-    # Kafka's accessors return stores to read and write and raise ValueError for one of another kind.
+    # As in Kafka, these methods return writable stores and raise ValueError for a store of another
+    # kind.
 
     def get_key_value_store(self, name: str) -> Any:
-        """Return a key-value store; a table's values come without their times, and what is put has the time -1."""
+        """Return a key-value store. Values of tables have no timestamps; `put` sets the timestamp
+        -1.
+        """
         return accessed(*self._store(name), "get_key_value_store")
 
     def get_timestamped_key_value_store(self, name: str) -> Any:
-        """Return a key-value store of ValueAndTimestamps: that of a table."""
+        """Return the key-value store of a table; its values are ValueAndTimestamps."""
         return accessed(*self._store(name), "get_timestamped_key_value_store")
 
     def get_versioned_key_value_store(self, name: str) -> Any:
-        """Return a versioned store."""
+        """Return a versioned key-value store."""
         return accessed(*self._store(name), "get_versioned_key_value_store")
 
     def get_window_store(self, name: str) -> Any:
-        """Return a window store; a table's values come without their times, and what is put has the time -1."""
+        """Return a window store. Values of tables have no timestamps; `put` sets the timestamp -1."""
         return accessed(*self._store(name), "get_window_store")
 
     def get_timestamped_window_store(self, name: str) -> Any:
-        """Return a window store of ValueAndTimestamps: that of a windowed table."""
+        """Return the window store of a windowed table; its values are ValueAndTimestamps."""
         return accessed(*self._store(name), "get_timestamped_window_store")
 
     def get_session_store(self, name: str) -> Any:
@@ -443,21 +463,21 @@ class TopologyTestDriver(SnakeCase):
         return accessed(*self._store(name), "get_session_store")
 
     def metrics(self) -> Metrics:
-        """Return the metrics of the task: how many records it dropped, in total and a second of the wall clock."""
+        """Return the metrics of the task: the total and the rate (per second) of dropped records."""
         dropped = self._task.dropped
         values = {DROPPED_TOTAL: float(dropped.total), DROPPED_RATE: dropped.rate()}
         return task_metrics(threading.current_thread().name, "0_0", values)
 
     @property
     def state_stores(self) -> Mapping[str, Any]:
-        """All stores by name, the global ones among them."""
+        """All stores by name, including global stores."""
         visible = visible_stores(self._task.topology)
         return {name: self._task.stores[name] for name in visible}
 
     def get_all_state_stores(self) -> dict[str, Any]:
-        """Return all stores by name, the global ones among them."""
+        """Return all stores by name, including global stores."""
         return dict(self.state_stores)
 
     def close(self) -> None:
-        """End the topology."""
+        """Close the processors and stores."""
         self._task.close()

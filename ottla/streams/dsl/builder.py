@@ -1,4 +1,4 @@
-"""StreamsBuilder: where a topology starts; it makes streams and tables of topics."""
+"""StreamsBuilder, the entry point of the DSL: it creates streams and tables from topics."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -33,7 +33,7 @@ Topics = str | Iterable[str] | re.Pattern[str]
 
 
 class StreamsBuilder(SnakeCase):
-    """Collects what the DSL's calls build; `build()` gives the topology."""
+    """Builds a topology from streams and tables; `build()` returns the Topology."""
 
     def __init__(self) -> None:
         self._graph = Graph(KStream)
@@ -49,7 +49,7 @@ class StreamsBuilder(SnakeCase):
         offset_reset: str | None = None,
         name: str | None = None,
     ) -> KStream[K, V]:
-        """Read a topic, several topics, or all topics that match a pattern, as a stream."""
+        """Create a stream from a topic, several topics, or all topics that match a pattern."""
         given = of_kind(consumed, Consumed, "how a topic is read")
         options = given or Consumed(key, value, timestamp, offset_reset, name)
         named = self._graph.named(options.name, "KSTREAM-SOURCE-")
@@ -68,7 +68,7 @@ class StreamsBuilder(SnakeCase):
         timestamp: TimestampExtractor | None = None,
         name: str | None = None,
     ) -> KTable[K, V]:
-        """Read a topic as a table: the last record of each key counts."""
+        """Create a table from a topic: each record is an update of the value of its key."""
         graph, given = self._graph, Consumed(key, value, timestamp, None, name)
         options, kept = _told(topic, consumed, materialized, given)
         store_name = kept.name or graph.new_store_name(f"{topic}-")
@@ -94,7 +94,7 @@ class StreamsBuilder(SnakeCase):
         timestamp: TimestampExtractor | None = None,
         name: str | None = None,
     ) -> GlobalKTable[K, V]:
-        """Read all partitions of a topic as a table that every task has whole."""
+        """Create a table from all partitions of a topic; every task has a full copy."""
         graph, given = self._graph, Consumed(key, value, timestamp, None, name)
         options, kept = _told(topic, consumed, materialized, given)
         store_name = kept.name or graph.new_store_name(f"{topic}-")
@@ -114,7 +114,7 @@ class StreamsBuilder(SnakeCase):
     ) -> "StreamsBuilder":
         """Add a store that a processor fills from a whole topic and that every processor may read.
 
-        `consumed` may come before the processor, as in Kafka Streams.
+        The processor and `consumed` may be given in either order, as in Kafka Streams.
         """
         if isinstance(supplier, Consumed):
             supplier, consumed = consumed, supplier  # type: ignore[assignment]
@@ -143,16 +143,16 @@ class StreamsBuilder(SnakeCase):
         graph.add(GlobalStoreNode(named, (), node, named, supplier, store))
 
     def add_state_store(self, store: StoreBuilder) -> "StreamsBuilder":
-        """Add a store that processors name."""
+        """Add a state store; processors connect to it by its name."""
         self._graph.add_store(store)
         return self
 
     def plan(self) -> Plan:
-        """Return the logical plan of what was built."""
+        """Return the logical plan of the streams and tables built so far."""
         return self._graph.plan()
 
     def build(self, config: Mapping[str, Any] | None = None) -> Topology:
-        """Return the topology of what was built; a config, as Kafka's takes one for its optimizer, changes nothing."""
+        """Return the Topology. `config` is accepted as in Kafka Streams and has no effect."""
         return lower(self.plan())
 
 
@@ -182,7 +182,10 @@ def _told(
     materialized: Kept[K, V],
     given: Consumed[K, V],
 ) -> tuple[Consumed[K, V], Materialized[K, V]]:
-    """Return how a table is read and kept; a Materialized may stand in the first place, as in Kafka Streams."""
+    """Return the Consumed and the Materialized of a table.
+
+    `consumed` may be a Materialized, as in Kafka Streams.
+    """
     if not isinstance(topic, str):
         raise TopologyError(f"a table is read from one topic, not from {topic!r}")
     if isinstance(consumed, Materialized):

@@ -1,4 +1,4 @@
-"""When tables tell of their changes: what waits in a suppress buffer, and what windows emit."""
+"""When tables emit changes: suppress buffers, and the emit strategy of windowed aggregations."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -10,7 +10,7 @@ from ottla.streams.model.spelling import SnakeCase
 
 @dataclass(frozen=True)
 class BufferConfig(SnakeCase):
-    """How much may wait in a suppress buffer, and what happens when it is full."""
+    """The limits of a suppress buffer, and what happens when it is full."""
 
     max_records_count: int | None = None
     max_bytes_count: int | None = None
@@ -18,69 +18,72 @@ class BufferConfig(SnakeCase):
 
     @classmethod
     def unbounded(cls) -> "BufferConfig":
-        """Return a buffer without bounds."""
+        """Return a buffer without limits."""
         return cls()
 
     @classmethod
     def max_records(cls, count: int) -> "BufferConfig":
-        """Return a buffer of so many keys; a full one emits early."""
+        """Return a buffer of at most `count` keys; by default it emits early when it is full."""
         return cls(max_records_count=count)
 
     @classmethod
     def max_bytes(cls, count: int) -> "BufferConfig":
-        """Return a buffer of so many bytes; a full one emits early."""
+        """Return a buffer of at most `count` bytes; by default it emits early when it is full."""
         return cls(max_bytes_count=count)
 
     def with_no_bound(self) -> "BufferConfig":
-        """Return the same without bounds."""
+        """Return a copy without limits."""
         return replace(self, max_records_count=None, max_bytes_count=None)
 
     def with_logging_enabled(self, config: Mapping[str, str] | None = None) -> "BufferConfig":
-        """Return the same: what waits is kept with the state of its stage, not in a changelog."""
+        """Return this buffer unchanged: it is part of its stage's state and has no changelog."""
         return self
 
     with_logging_disabled = with_logging_enabled
 
     def with_max_records(self, count: int) -> "BufferConfig":
-        """Return the same with a bound on keys."""
+        """Return a copy that holds at most `count` keys."""
         return replace(self, max_records_count=count)
 
     def with_max_bytes(self, count: int) -> "BufferConfig":
-        """Return the same with a bound on bytes."""
+        """Return a copy that holds at most `count` bytes."""
         return replace(self, max_bytes_count=count)
 
     def emit_early_when_full(self) -> "BufferConfig":
-        """Return the same; a full one emits its first changes early."""
+        """Return a copy that emits its oldest changes early when it is full."""
         return replace(self, fails_when_full=False)
 
     def shut_down_when_full(self) -> "BufferConfig":
-        """Return the same; a full one ends the application."""
+        """Return a copy that fails the application when it is full."""
         return replace(self, fails_when_full=True)
 
 
-# Within Suppressed its own name means what Java's does.
+# Inside Suppressed the name BufferConfig is the class attribute, as in Java.
 _Buffer = BufferConfig
 
 
 @dataclass(frozen=True)
 class Suppressed(SnakeCase):
-    """Which changes of a table wait, and how long."""
+    """Which changes of a table are held back, and for how long."""
 
     BufferConfig: ClassVar = _Buffer
-    """As it is written in Java: `Suppressed.BufferConfig.unbounded()`."""
+    """BufferConfig under its name in Java: `Suppressed.BufferConfig.unbounded()`."""
 
     wait_ms: int | None
-    """None: until the window closes."""
+    """How long changes are held back, in ms of stream time; None: until the window closes."""
     buffer: _Buffer = field(default_factory=_Buffer)
     name: str | None = None
     idle_timeout_ms: int | None = None
-    """After how much wall-clock time without records the stream's time goes on with the wall clock."""
+    """The wall-clock time without records after which stream time follows the wall clock."""
     on_late: "Callable[[Any], None] | None" = None
-    """Told of changes of windows that were closed while nothing came."""
+    """Called with each change of a window that was closed by the idle timeout."""
 
     @classmethod
     def until_window_closes(cls, buffer: _Buffer | None = None) -> "Suppressed":
-        """Let only the last change of each window through, when nothing can change it any more."""
+        """Emit only the final result of each window, when the window has closed.
+
+        Raises ValueError if `buffer` is bounded and does not shut down when it is full.
+        """
         kept = buffer or _Buffer()
         bounded = kept.max_records_count is not None or kept.max_bytes_count is not None
         if bounded and not kept.fails_when_full:
@@ -92,32 +95,36 @@ class Suppressed(SnakeCase):
 
     @classmethod
     def until_time_limit(cls, wait: Duration, buffer: _Buffer) -> "Suppressed":
-        """Let at most one change of each key through in a while of stream time."""
+        """Emit at most one change per key in each `wait` of stream time."""
         return cls(milliseconds(wait), buffer)
 
     def with_idle_timeout(
         self, timeout: Duration, on_late: "Callable[[Any], None] | None" = None
     ) -> "Suppressed":
-        """Return the same for streams that may fall silent: their time then goes on without records."""
+        """Return a copy for streams that may stop: their stream time then follows the wall clock.
+
+        This begins after `timeout` of wall-clock time without records. `on_late` is called with
+        each change of a window that was closed in this way; such changes are dropped.
+        """
         return replace(self, idle_timeout_ms=milliseconds(timeout), on_late=on_late)
 
     def with_name(self, name: str) -> "Suppressed":
-        """Return the same under a name."""
+        """Return a copy with another name."""
         return replace(self, name=name)
 
 
 @dataclass(frozen=True)
 class EmitStrategy(SnakeCase):
-    """When a windowed aggregation emits: at each update, or once when the window closes."""
+    """When a windowed aggregation emits: on each update, or once when the window closes."""
 
     on_close: bool
 
     @classmethod
     def on_window_update(cls) -> "EmitStrategy":
-        """Emit every update."""
+        """Emit every update of a window."""
         return cls(False)
 
     @classmethod
     def on_window_close(cls) -> "EmitStrategy":
-        """Emit the result of a window once, when it closes."""
+        """Emit only the final result of a window, when it closes."""
         return cls(True)

@@ -1,4 +1,4 @@
-"""Streams that are grouped by a key, and by a window: what aggregates them makes tables."""
+"""Streams that are grouped by key, optionally by window too; aggregating them creates tables."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -24,7 +24,7 @@ from ottla.streams.model.windows import (
 from ottla.streams.operators.windowed import OnLate
 from ottla.streams.options.dsl_options import Option, asked
 
-# What people ask of groups, and tables have.
+# Methods of tables that users may look for on a grouped stream.
 _OF_TABLES = frozenset(
     ("to_stream", "to", "filter", "filter_not", "map_values", "suppress", "join", "left_join")
 )
@@ -33,7 +33,7 @@ _NOT_YET = (_OF_TABLES, "count, reduce or aggregate it first: that makes a table
 
 @keeps_tables
 class KGroupedStream(SnakeCase, Generic[K, V]):
-    """A stream by the key of a group."""
+    """A stream that is grouped by key."""
 
     _elsewhere = (_NOT_YET,)
 
@@ -47,7 +47,7 @@ class KGroupedStream(SnakeCase, Generic[K, V]):
     def reduce(
         self, reducer: Of2[V, V, V], materialized: Option = None, named: Option = None
     ) -> KTable[K, V]:
-        """Combine the values of each key; the first one starts."""
+        """Combine the values of each key; the first value is the initial aggregate."""
         return KTable(self.grouping.reduce(reducer, asked(materialized, named)))
 
     @overload
@@ -69,7 +69,9 @@ class KGroupedStream(SnakeCase, Generic[K, V]):
     def aggregate(
         self, initializer: Any, aggregator: Any, materialized: Option = None, named: Option = None
     ) -> KTable[K, Any]:
-        """Fold the values of each key; the aggregator takes value and aggregate, or the key first."""
+        """Aggregate the values of each key; the aggregator takes (value, aggregate) or (key, value,
+        aggregate).
+        """
         told = asked(materialized, named)
         return KTable(self.grouping.aggregate(initializer, aggregator, None, told))
 
@@ -78,7 +80,7 @@ class KGroupedStream(SnakeCase, Generic[K, V]):
     @overload
     def cogroup(self, aggregator: Of3[K, V, R, R]) -> "CogroupedKStream[K, R]": ...
     def cogroup(self, aggregator: Any) -> "CogroupedKStream[K, Any]":
-        """Aggregate this stream together with others, into one table."""
+        """Cogroup this stream with others, so that they are aggregated into one table."""
         return CogroupedKStream([(self.grouping.group, with_key(aggregator, 3, "an aggregator"))])
 
     @overload
@@ -88,7 +90,7 @@ class KGroupedStream(SnakeCase, Generic[K, V]):
         self, windows: TimeWindows | UnlimitedWindows | SlidingWindows
     ) -> "TimeWindowedKStream[K, V]": ...
     def windowed_by(self, windows: groups.AnyWindows) -> Any:
-        """Aggregate by window as well."""
+        """Group by window as well as by key."""
         _check_windows(windows)
         is_session = isinstance(windows, SessionWindows)
         kind = SessionWindowedKStream if is_session else TimeWindowedKStream
@@ -105,7 +107,7 @@ def _check_windows(windows: Any) -> None:
 
 @keeps_tables
 class _WindowedKStream(SnakeCase, Generic[K, V]):
-    """What streams by key and window share."""
+    """Methods of all streams that are grouped by key and window."""
 
     _elsewhere = (_NOT_YET,)
 
@@ -113,17 +115,17 @@ class _WindowedKStream(SnakeCase, Generic[K, V]):
         self._grouping = grouping
 
     def emit_strategy(self, strategy: EmitStrategy) -> Self:
-        """Emit each update, or each window once when it closes."""
+        """Emit on each update, or once per window when it closes."""
         if not isinstance(strategy, EmitStrategy):
             raise TypeError(f"write EmitStrategy.on_window_close(), not {strategy!r}")
         return type(self)(self._grouping.emitting(on_close=strategy.on_close))
 
     def on_late(self, callback: OnLate) -> Self:
-        """Tell a function of each record that comes too late for a window; Kafka only counts them."""
+        """Call a function with each record that is too late for its window; Kafka only counts them."""
         return type(self)(self._grouping.emitting(on_late=callback))
 
     def idle_timeout(self, timeout: Duration) -> Self:
-        """Close windows that are emitted on close when no record came for so long on the wall clock."""
+        """Close windows that emit on close after `timeout` of wall-clock time without records."""
         return type(self)(self._grouping.emitting(idle_timeout_ms=milliseconds(timeout)))
 
     def count(self, materialized: Option = None, named: Option = None) -> KTable[Windowed[K], int]:
@@ -133,13 +135,13 @@ class _WindowedKStream(SnakeCase, Generic[K, V]):
     def reduce(
         self, reducer: Of2[V, V, V], materialized: Option = None, named: Option = None
     ) -> KTable[Windowed[K], V]:
-        """Combine the values of each key and window; the first one starts."""
+        """Combine the values of each key and window; the first value is the initial aggregate."""
         return KTable(self._grouping.reduce(reducer, asked(materialized, named)))
 
 
 @keeps_tables
 class TimeWindowedKStream(_WindowedKStream[K, V], Generic[K, V]):
-    """A stream by key and tumbling, hopping, unlimited or sliding window."""
+    """A stream that is grouped by key and by tumbling, hopping, unlimited or sliding window."""
 
     @overload
     def aggregate(
@@ -160,14 +162,14 @@ class TimeWindowedKStream(_WindowedKStream[K, V], Generic[K, V]):
     def aggregate(
         self, initializer: Any, aggregator: Any, materialized: Option = None, named: Option = None
     ) -> KTable[Windowed[K], Any]:
-        """Fold the values of each key and window."""
+        """Aggregate the values of each key and window."""
         told = asked(materialized, named)
         return KTable(self._grouping.aggregate(initializer, aggregator, None, told))
 
 
 @keeps_tables
 class SessionWindowedKStream(_WindowedKStream[K, V], Generic[K, V]):
-    """A stream by key and session."""
+    """A stream that is grouped by key and session."""
 
     @overload
     def aggregate(
@@ -213,7 +215,9 @@ class SessionWindowedKStream(_WindowedKStream[K, V], Generic[K, V]):
         materialized: Option = None,
         named: Option = None,
     ) -> KTable[Windowed[K], Any]:
-        """Fold the values of each key and session; the merger makes one aggregate of two."""
+        """Aggregate the values of each key and session; `merger` combines the aggregates of two
+        sessions.
+        """
         told = asked(materialized, named)
         merges = with_key(merger, 3, "a merger")
         return KTable(self._grouping.aggregate(initializer, aggregator, merges, told))
@@ -235,7 +239,7 @@ class CogroupedKStream(SnakeCase, Generic[K, R]):
         self, group: KGroupedStream[K, V], aggregator: Of3[K, V, R, R]
     ) -> "CogroupedKStream[K, R]": ...
     def cogroup(self, group: KGroupedStream[K, Any], aggregator: Any) -> "CogroupedKStream[K, R]":
-        """Add a grouped stream with its aggregator."""
+        """Add a grouped stream and the aggregator of its values."""
         if not isinstance(group, KGroupedStream):
             raise TopologyError(
                 f"a grouped stream is aggregated together with another one, not with {group!r}"
@@ -250,7 +254,7 @@ class CogroupedKStream(SnakeCase, Generic[K, R]):
         self, windows: TimeWindows | UnlimitedWindows | SlidingWindows
     ) -> "TimeWindowedCogroupedKStream[K, R]": ...
     def windowed_by(self, windows: groups.AnyWindows) -> Any:
-        """Aggregate by window as well."""
+        """Group by window as well as by key."""
         _check_windows(windows)
         is_session = isinstance(windows, SessionWindows)
         kind = SessionWindowedCogroupedKStream if is_session else TimeWindowedCogroupedKStream
@@ -262,14 +266,16 @@ class CogroupedKStream(SnakeCase, Generic[K, R]):
         materialized: Option = None,
         named: Option = None,
     ) -> KTable[K, R]:
-        """Fold the values of all streams."""
+        """Aggregate the values of all streams by key."""
         told = asked(materialized, named)
         return KTable(groups.aggregate_cogroup(self._parts, initializer, None, told, None))
 
 
 @keeps_tables
 class TimeWindowedCogroupedKStream(SnakeCase, Generic[K, R]):
-    """Several grouped streams by key and tumbling, hopping, unlimited or sliding window."""
+    """Several streams that are grouped by key and by tumbling, hopping, unlimited or sliding
+    window.
+    """
 
     def __init__(self, parts: list[groups.CogroupPart], spec: WindowSpec) -> None:
         self._parts = parts
@@ -281,14 +287,14 @@ class TimeWindowedCogroupedKStream(SnakeCase, Generic[K, R]):
         materialized: Option = None,
         named: Option = None,
     ) -> KTable[Windowed[K], R]:
-        """Fold the values of all streams, by key and window."""
+        """Aggregate the values of all streams by key and window."""
         told = asked(materialized, named)
         return KTable(groups.aggregate_cogroup(self._parts, initializer, None, told, self._spec))
 
 
 @keeps_tables
 class SessionWindowedCogroupedKStream(SnakeCase, Generic[K, R]):
-    """Several grouped streams by key and session."""
+    """Several streams that are grouped by key and session."""
 
     def __init__(self, parts: list[groups.CogroupPart], spec: WindowSpec) -> None:
         self._parts = parts
@@ -301,7 +307,10 @@ class SessionWindowedCogroupedKStream(SnakeCase, Generic[K, R]):
         materialized: Option = None,
         named: Option = None,
     ) -> KTable[Windowed[K], R]:
-        """Fold the values of all streams, by key and session; the merger makes one aggregate of two."""
+        """Aggregate the values of all streams by key and session.
+
+        `merger` combines the aggregates of two sessions.
+        """
         told = asked(materialized, named)
         merges = with_key(merger, 3, "a merger")
         return KTable(groups.aggregate_cogroup(self._parts, initializer, merges, told, self._spec))

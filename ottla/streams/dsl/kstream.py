@@ -1,8 +1,8 @@
 """KStream: the streams of the DSL, with the operators of Kafka Streams in snake_case.
 
-Each operator only says what it adds to the plan (`building/`), with an overload for each form that Kafka Streams
-has. Functions take the value, or the key and the value. Every operator takes `named`; those that keep a table take
-`materialized`, a name or a Materialized.
+Each method only adds operators to the plan (`building/`) and has an overload for each form in Kafka
+Streams. Functions take the value, or the key and the value. Every operator takes `named`; those
+that create a table take `materialized`, a name or a Materialized.
 """
 
 from collections.abc import Callable, Iterable
@@ -39,14 +39,14 @@ _NEW = {"key": None, "value": None, "repartition_required": True}
 
 @keeps_tables
 class KStream(StreamOperators[K, V], Generic[K, V]):
-    """A stream of records: each is a fact of its own."""
+    """A stream of records; each record is an independent event."""
 
     @overload
     def select_key(self, selector: Of1[V, K2], named: Name = None) -> "KStream[K2, V]": ...
     @overload
     def select_key(self, selector: Of2[K, V, K2], named: Name = None) -> "KStream[K2, V]": ...
     def select_key(self, selector: Any, named: Name = None) -> "KStream[Any, V]":
-        """Give each record a new key."""
+        """Set a new key for each record."""
         return KStream(streams.select_key(self.flow, selector, name_of(named)))
 
     @overload
@@ -54,7 +54,9 @@ class KStream(StreamOperators[K, V], Generic[K, V]):
     @overload
     def map(self, mapper: Of2[K, V, tuple[K2, V2]], named: Name = None) -> "KStream[K2, V2]": ...
     def map(self, mapper: Any, named: Name = None) -> "KStream[Any, Any]":
-        """Make a new key and value of each record: a function returns the pair, or it is a pair of Columns."""
+        """Replace the key and value of each record; `mapper` is a function that returns a pair, or
+        a pair of Columns.
+        """
         operator = stateless.Map(makes_pair(mapper, "a mapper"))
         return KStream(self._then(named, "MAP", operator, **_NEW))
 
@@ -63,7 +65,7 @@ class KStream(StreamOperators[K, V], Generic[K, V]):
     @overload
     def map_values(self, mapper: Of2[K, V, V2], named: Name = None) -> "KStream[K, V2]": ...
     def map_values(self, mapper: Any, named: Name = None) -> "KStream[K, Any]":
-        """Give each record a new value."""
+        """Replace the value of each record."""
         operator = stateless.MapValues(with_key(mapper, 2, "a value mapper"))
         return KStream(self._then(named, "MAPVALUES", operator, value=None))
 
@@ -76,7 +78,7 @@ class KStream(StreamOperators[K, V], Generic[K, V]):
         self, mapper: Of2[K, V, Iterable[tuple[K2, V2]]], named: Name = None
     ) -> "KStream[K2, V2]": ...
     def flat_map(self, mapper: Any, named: Name = None) -> "KStream[Any, Any]":
-        """Make any number of new keys and values of each record."""
+        """Replace each record with any number of records; `mapper` returns pairs of key and value."""
         operator = stateless.FlatMap(with_key(mapper, 2, "a mapper"))
         return KStream(self._then(named, "FLATMAP", operator, **_NEW))
 
@@ -89,12 +91,14 @@ class KStream(StreamOperators[K, V], Generic[K, V]):
         self, mapper: Of2[K, V, Iterable[V2]], named: Name = None
     ) -> "KStream[K, V2]": ...
     def flat_map_values(self, mapper: Any, named: Name = None) -> "KStream[K, Any]":
-        """Make any number of values of each record's value."""
+        """Replace each record with any number of records of the same key; `mapper` returns their
+        values.
+        """
         operator = stateless.FlatMapValues(with_key(mapper, 2, "a value mapper"))
         return KStream(self._then(named, "FLATMAPVALUES", operator, value=None))
 
     def to_table(self, materialized: Option = None, named: Option = None) -> "KTable[K, V]":
-        """Read the stream as a table: the last record of each key counts."""
+        """Convert the stream to a table: each record is an update of the value of its key."""
         name, kept = asked(materialized, named)
         return KTable(streams.to_table(self.flow, kept or Materialized(), name))
 
@@ -104,7 +108,7 @@ class KStream(StreamOperators[K, V], Generic[K, V]):
         *stores: str | Named,
         named: Name = None,
     ) -> "KStream[K2, V2]":
-        """Hand the records to a processor, which may forward any others."""
+        """Process the records with a processor, which may forward records of any key and value."""
         return KStream(streams.process(self.flow, supplier, stores, name_of(named)))
 
     def process_values(
@@ -113,7 +117,7 @@ class KStream(StreamOperators[K, V], Generic[K, V]):
         *stores: str | Named,
         named: Name = None,
     ) -> "KStream[K, V2]":
-        """Hand the records to a processor that keeps their keys."""
+        """Process the records with a processor that cannot change their keys."""
         return KStream(streams.process_values(self.flow, supplier, stores, name_of(named)))
 
     @overload
@@ -191,7 +195,7 @@ class KStream(StreamOperators[K, V], Generic[K, V]):
         value: Serde[Any] | None = None,
         name: str | None = None,
     ) -> "KGroupedStream[Any, Any]":
-        """Group the records by their key."""
+        """Group the records by their current key."""
         told = of_kind(grouped, Grouped, "a group") or Grouped(key, value, name)
         serdes = told.key or self.flow.key, told.value or self.flow.value
         flow = replace(self.flow, key=serdes[0], value=serdes[1])
@@ -254,7 +258,9 @@ class KStream(StreamOperators[K, V], Generic[K, V]):
         named: Name = None,
     ) -> "KStream[K, R]": ...
     def join(self, other: Any, *arguments: Any, **options: Any) -> "KStream[K, Any]":
-        """Join with a stream within windows, with a table, or with a global table by any key."""
+        """Join with a stream within a window, with a table by key, or with a global table by any
+        key.
+        """
         return KStream(joins.join(self.flow, _side(other), (False, False), arguments, options))
 
     @overload
@@ -320,7 +326,7 @@ class KStream(StreamOperators[K, V], Generic[K, V]):
         named: Name = None,
     ) -> "KStream[K, R]": ...
     def left_join(self, other: Any, *arguments: Any, **options: Any) -> "KStream[K, Any]":
-        """Join as `join` does; records without a partner are joined with None."""
+        """Join as `join` does; the joiner gets None for records of this stream without a match."""
         return KStream(joins.join(self.flow, _side(other), (True, False), arguments, options))
 
     @overload
@@ -340,10 +346,10 @@ class KStream(StreamOperators[K, V], Generic[K, V]):
         joined: StreamJoined | None = None,
     ) -> "KStream[K, R]": ...
     def outer_join(self, other: Any, *arguments: Any, **options: Any) -> "KStream[K, Any]":
-        """Join with a stream; records of either without a partner are joined with None."""
+        """Join with a stream; the joiner gets None for records of either stream without a match."""
         return KStream(joins.join(self.flow, _side(other), (True, True), arguments, options))
 
 
 def _side(other: Any) -> Any:
-    """Return what a join needs of its other side: a flow, or the view of a global table."""
+    """Return the flow of the other side of a join, or the view of a global table."""
     return other.view if isinstance(other, GlobalKTable) else getattr(other, "flow", other)

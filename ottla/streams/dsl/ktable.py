@@ -1,4 +1,4 @@
-"""Tables: of streams, of topics, of other tables; and tables that are grouped by another key."""
+"""Tables, global tables, and tables that are grouped by another key."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -34,18 +34,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class GlobalKTable(SnakeCase, Generic[K, V]):
-    """A table of which every task holds all partitions; streams join it by any key."""
+    """A table of which every task has all partitions; streams join it by any key."""
 
     view: View
     store_name: str
 
     @property
     def queryable_store_name(self) -> str:
-        """The name under which its store can be asked."""
+        """The name of the store for interactive queries."""
         return self.store_name
 
 
-# What people ask of tables, and streams have.
+# Methods of streams that users may look for on a table.
 _OF_STREAMS = (
     "to map flat_map flat_map_values select_key peek foreach split branch merge repartition print process "
     "process_values through group_by_key"
@@ -54,7 +54,7 @@ _OF_STREAMS = (
 
 @keeps_tables
 class KTable(SnakeCase, Generic[K, V]):
-    """A table: the latest value of each key; None removes an entry."""
+    """A table: the latest value of each key. A value of None deletes the key."""
 
     _elsewhere = (
         (
@@ -73,7 +73,7 @@ class KTable(SnakeCase, Generic[K, V]):
 
     @property
     def queryable_store_name(self) -> str | None:
-        """The name under which its store can be asked; None if it has none."""
+        """The name of the store for interactive queries; None if the table is not materialized."""
         return self.flow.store_name
 
     @overload
@@ -87,7 +87,7 @@ class KTable(SnakeCase, Generic[K, V]):
     def filter(
         self, predicate: Any, materialized: Option = None, named: Option = None
     ) -> "KTable[K, V]":
-        """Keep the entries for which the predicate holds."""
+        """Keep the entries that satisfy the predicate."""
         told = asked(materialized, named)
         return KTable(tables.filter_table(self.flow, predicate, False, *told))
 
@@ -102,7 +102,7 @@ class KTable(SnakeCase, Generic[K, V]):
     def filter_not(
         self, predicate: Any, materialized: Option = None, named: Option = None
     ) -> "KTable[K, V]":
-        """Drop the entries for which the predicate holds."""
+        """Drop the entries that satisfy the predicate."""
         told = asked(materialized, named)
         return KTable(tables.filter_table(self.flow, predicate, True, *told))
 
@@ -115,10 +115,11 @@ class KTable(SnakeCase, Generic[K, V]):
         on_late: Callable[[Any], None] | None = None,
         named: Name = None,
     ) -> "KTable[K, V]":
-        """Let changes wait; `"until_window_closes"` lets only final results of windows through.
+        """Hold back changes; `"until_window_closes"` emits only the final result of each window.
 
-        Once no record came for `idle_timeout` of wall-clock time, the stream's time goes on with the wall clock
-        and windows close; `on_late` is told of changes that come for them later, which are dropped.
+        After `idle_timeout` of wall-clock time without records, stream time follows the wall clock
+        and windows close. `on_late` is called with each change that arrives for such a window
+        afterwards; those changes are dropped.
         """
         if isinstance(suppressed, str):
             if suppressed != "until_window_closes":
@@ -148,7 +149,7 @@ class KTable(SnakeCase, Generic[K, V]):
     def map_values(
         self, mapper: Any, materialized: Option = None, named: Option = None
     ) -> "KTable[K, Any]":
-        """Give each entry a new value."""
+        """Replace the value of each entry."""
         return KTable(tables.map_values(self.flow, mapper, *asked(materialized, named)))
 
     def transform_values(
@@ -158,7 +159,10 @@ class KTable(SnakeCase, Generic[K, V]):
         materialized: Option = None,
         named: Option = None,
     ) -> "KTable[K, Any]":
-        """Give each entry a new value with the help of stores; a Materialized and a Named may stand among them."""
+        """Replace the value of each entry, with access to state stores.
+
+        `stores` are names of stores; a Materialized and a Named may be among them.
+        """
         names = tuple(each for each in stores if isinstance(each, str))
         for each in stores:
             if not isinstance(each, str | Materialized | Named):
@@ -180,7 +184,7 @@ class KTable(SnakeCase, Generic[K, V]):
     @overload
     def to_stream(self, selector: Of2[K, V, K2], named: Name = None) -> "KStream[K2, V]": ...
     def to_stream(self, selector: Any = None, named: Name = None) -> "KStream[Any, V]":
-        """Read the table's changes as a stream; with a selector under new keys."""
+        """Convert the changes of the table to a stream; a selector sets new keys."""
         if isinstance(selector, Named):
             selector, named = None, selector
         flow = tables.to_stream(self.flow, name_of(named))
@@ -210,7 +214,7 @@ class KTable(SnakeCase, Generic[K, V]):
     def group_by(
         self, selector: Any, grouped: Grouped[Any, Any] | None = None, **options: Any
     ) -> "KGroupedTable[Any, Any]":
-        """Group the entries by a new key, each with a new value."""
+        """Group the entries by a new key; the selector returns the new key and value."""
         told = of_kind(grouped, Grouped, "a group") or Grouped(**options)
         return KGroupedTable(tables.group_by(self.flow, selector, told))
 
@@ -276,7 +280,7 @@ class KTable(SnakeCase, Generic[K, V]):
         named: Option = None,
     ) -> "KTable[K, R]": ...
     def left_join(self, other: Any, *arguments: Any, **options: Any) -> "KTable[K, Any]":
-        """Join as `join` does; entries of this table without a partner are joined with None."""
+        """Join as `join` does; the joiner gets None for entries of this table without a match."""
         sides = self.flow, _flow_of(other)
         return KTable(tables.join_tables(*sides, (True, False), arguments, options))
 
@@ -287,7 +291,7 @@ class KTable(SnakeCase, Generic[K, V]):
         materialized: Option = None,
         named: Option = None,
     ) -> "KTable[K, R]":
-        """Join by key; entries of either table without a partner are joined with None."""
+        """Join by key; the joiner gets None for entries of either table without a match."""
         told = {"materialized": materialized, "named": named}
         sides = self.flow, _flow_of(other)
         return KTable(tables.join_tables(*sides, (True, True), (joiner,), told))
@@ -304,7 +308,7 @@ def _flow_of(other: Any) -> TableFlow:
 
 @keeps_tables
 class KGroupedTable(SnakeCase, Generic[K, V]):
-    """A table by the key of a group; an aggregation takes entries in and, when they change, out."""
+    """A table that is grouped by a new key; aggregations add new entries and subtract old ones."""
 
     def __init__(self, flow: TableGroupFlow) -> None:
         self._flow = flow
@@ -320,7 +324,7 @@ class KGroupedTable(SnakeCase, Generic[K, V]):
         materialized: Option = None,
         named: Option = None,
     ) -> KTable[K, V]:
-        """Combine the values of each group; the subtractor takes an old value out again."""
+        """Combine the values of each group; `subtractor` removes an old value from the aggregate."""
         return KTable(self._flow.reduce(adder, subtractor, asked(materialized, named)))
 
     @overload
@@ -349,6 +353,6 @@ class KGroupedTable(SnakeCase, Generic[K, V]):
         materialized: Option = None,
         named: Option = None,
     ) -> KTable[K, Any]:
-        """Fold the values of each group; functions take value and aggregate, or key, value, aggregate."""
+        """Aggregate each group; functions take (value, aggregate) or (key, value, aggregate)."""
         folds = initializer, adder, subtractor
         return KTable(self._flow.aggregate(folds, asked(materialized, named)))

@@ -1,4 +1,4 @@
-"""Errors for key= and value= where an operator takes serdes with an options object."""
+"""Errors for `key=` and `value=` arguments of operators that take serdes in an options object."""
 
 from collections.abc import Callable, Iterable
 from functools import wraps
@@ -9,14 +9,14 @@ T = TypeVar("T")
 
 
 def refuse_serdes(words: Iterable[str], what: str, instead: str) -> None:
-    """TypeError for key= and value= where serdes are given with an options object."""
+    """Raise TypeError if `key` or `value` is among the keyword arguments."""
     for word in ("key", "value"):
         if word in words:
             raise TypeError(f"{what} takes no {word}=: give serdes with {instead}")
 
 
 def keeps_tables(kind: type[T]) -> type[T]:
-    """Let the methods of a class that take `materialized` say so if they are given key= or value=."""
+    """Make the methods of a class that take `materialized` reject `key=` and `value=` with a hint."""
     for name, method in list(vars(kind).items()):
         if isinstance(method, FunctionType) and "materialized" in method.__annotations__:
             setattr(kind, name, _refusing_serdes(method))

@@ -1,4 +1,4 @@
-"""Operators of streams that keep the types of key and value, branches among them; `KStream` has them all."""
+"""Operators of streams that do not change the types of key and value, and branches."""
 
 from collections.abc import Callable
 from typing import Any, Generic, Self, TypeVar, overload
@@ -25,7 +25,7 @@ S = TypeVar("S", bound="StreamOperators[Any, Any]")
 
 
 class StreamOperators(SnakeCase, Generic[K, V]):
-    """What a stream can do and stay a stream of the same keys and values."""
+    """The operators of KStream that return a stream of the same key and value types."""
 
     _elsewhere = (
         (
@@ -54,7 +54,7 @@ class StreamOperators(SnakeCase, Generic[K, V]):
     @overload
     def filter(self, predicate: Of2[K, V, object], named: Name = None) -> Self: ...
     def filter(self, predicate: Any, named: Name = None) -> Self:
-        """Keep the records for which the predicate holds."""
+        """Keep the records that satisfy the predicate."""
         test = with_key(predicate, 2, "a predicate")
         return type(self)(self._then(named, "FILTER", stateless.Filter(test)))
 
@@ -63,7 +63,7 @@ class StreamOperators(SnakeCase, Generic[K, V]):
     @overload
     def filter_not(self, predicate: Of2[K, V, object], named: Name = None) -> Self: ...
     def filter_not(self, predicate: Any, named: Name = None) -> Self:
-        """Drop the records for which the predicate holds."""
+        """Drop the records that satisfy the predicate."""
         test = with_key(predicate, 2, "a predicate")
         return type(self)(self._then(named, "FILTER", stateless.Filter(test, negate=True)))
 
@@ -72,7 +72,7 @@ class StreamOperators(SnakeCase, Generic[K, V]):
     @overload
     def peek(self, action: Of2[K, V, object], named: Name = None) -> Self: ...
     def peek(self, action: Any, named: Name = None) -> Self:
-        """Show each record to an action; the stream stays as it is."""
+        """Call an action with each record and pass the record on unchanged."""
         return type(self)(
             self._then(named, "PEEK", stateless.Peek(with_key(action, 2, "an action")))
         )
@@ -82,16 +82,18 @@ class StreamOperators(SnakeCase, Generic[K, V]):
     @overload
     def foreach(self, action: Of2[K, V, object], named: Name = None) -> None: ...
     def foreach(self, action: Any, named: Name = None) -> None:
-        """Show each record to an action and end the stream."""
+        """Call an action with each record; this ends the stream."""
         operator = stateless.Peek(with_key(action, 2, "an action"), ends=True)
         self._then(named, "FOREACH", operator)
 
     def split(self, named: Name = None) -> "BranchedKStream[Self, K, V]":
-        """Send each record to the first branch whose predicate holds."""
+        """Split the stream into branches; each record goes to the first branch whose predicate it
+        satisfies.
+        """
         return BranchedKStream(type(self), self.flow, streams.split(self.flow, name_of(named)))
 
     def merge(self, other: Self, named: Name = None) -> Self:
-        """Put the records of two streams into one."""
+        """Merge two streams into one."""
         flow: Any = getattr(other, "flow", other)
         return type(self)(streams.merge(self.flow, flow, name_of(named)))
 
@@ -105,7 +107,7 @@ class StreamOperators(SnakeCase, Generic[K, V]):
         number_of_partitions: int | None = None,
         partitioner: StreamPartitioner | None = None,
     ) -> Self:
-        """Send the stream through an internal topic, by key."""
+        """Write the stream to an internal repartition topic, partitioned by key, and read it back."""
         options = Repartitioned(key, value, name, number_of_partitions, partitioner)
         told = of_kind(repartitioned, Repartitioned, "a repartition topic") or options
         return type(self)(streams.repartition(self.flow, told))
@@ -142,20 +144,22 @@ class StreamOperators(SnakeCase, Generic[K, V]):
         partitioner: StreamPartitioner | None = None,
         named: Name = None,
     ) -> None:
-        """Write the stream to a topic, or to the one a function of the record names."""
+        """Write the stream to a topic, or to the topic that a function of the record returns."""
         options = Produced(key, value, partitioner, name_of(named))
         streams.to(
             self.flow, topic, of_kind(produced, Produced, "how a topic is written") or options
         )
 
     def print(self, printed: Printed | None = None) -> None:
-        """Print each record and end the stream; where it runs on a cluster, in the executors' logs."""
+        """Print each record; this ends the stream. On a cluster the output is in the executors'
+        logs.
+        """
         told = of_kind(printed, Printed, "how records are printed")
         streams.print_records(self.flow, told or Printed())
 
 
 class BranchedKStream(SnakeCase, Generic[S, K, V]):
-    """A stream that is being split; the branches come out by name."""
+    """A stream that is split into named branches."""
 
     def __init__(self, make: Callable[[StreamFlow], S], flow: StreamFlow, splitter: str) -> None:
         self._make = make
@@ -172,17 +176,17 @@ class BranchedKStream(SnakeCase, Generic[S, K, V]):
         self, predicate: Of2[K, V, object], branched: Branched[S] | str | None = None
     ) -> Self: ...
     def branch(self, predicate: Any, branched: Branched[S] | str | None = None) -> Self:
-        """Add a branch for the records that no earlier one took and for which the predicate holds."""
+        """Add a branch for the records that satisfy the predicate and no earlier one."""
         self._add(with_key(predicate, 2, "a predicate"), branched)
         return self
 
     def default_branch(self, branched: Branched[S] | str | None = None) -> dict[str, S]:
-        """Add a branch for all others; return the branches by name."""
+        """Add a branch for all remaining records; return the branches by name."""
         self._add(None, branched)
         return self._branches
 
     def no_default_branch(self) -> dict[str, S]:
-        """Drop all others; return the branches by name."""
+        """Drop all remaining records; return the branches by name."""
         return self._branches
 
     def _add(self, predicate: Any, branched: Branched[S] | str | None) -> None:

@@ -1,1 +1,1 @@
-"""The configuration objects of the DSL: Consumed, Produced, Materialized, Joined and their siblings."""
+"""The configuration objects of the DSL: Consumed, Produced, Materialized, Joined and others."""

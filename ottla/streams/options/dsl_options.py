@@ -1,6 +1,6 @@
-"""Kafka Streams' configuration objects: immutable, all fields optional, keyword arguments or `with_…`.
+"""Kafka Streams' configuration objects: immutable, all fields optional, set by keyword or `with_…`.
 
-Every operator also takes the same things as keyword arguments; an object that is given as well wins.
+Every operator also takes the same settings as keyword arguments; an options object overrides them.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,7 +23,7 @@ OptionT = TypeVar("OptionT")
 
 @dataclass(frozen=True)
 class Named(SnakeCase):
-    """The name of an operator; a plain string does as well."""
+    """The name of an operator; a plain string is equivalent."""
 
     name: str
 
@@ -32,11 +32,11 @@ class Named(SnakeCase):
 
     @classmethod
     def as_(cls, name: str) -> "Named":
-        """Return a name."""
+        """Return a Named with this name."""
         return cls(name)
 
     def with_name(self, name: str) -> "Named":
-        """Return another name."""
+        """Return a Named with another name."""
         return Named(name)
 
 
@@ -44,7 +44,7 @@ Name = Named | str | None
 
 
 def name_of(named: "Named | str | None") -> str | None:
-    """Return the name itself; TypeError for another option, which has no place there."""
+    """Return the name as a string. Raises TypeError if `named` is another option."""
     if named is None or isinstance(named, str):
         return named
     if not isinstance(named, Named):
@@ -58,16 +58,18 @@ def _shown(option: Any) -> str:
 
 
 def of_kind(option: OptionT | None, kind: type[OptionT], what: str) -> OptionT | None:
-    """Return an option; TypeError for one of another kind."""
+    """Return the option. Raises TypeError if it is not a `kind`."""
     if option is not None and not isinstance(option, kind):
         name = kind.__name__
-        raise TypeError(f"{what} is told with a {name}, as in {name}.as_(…), not {_shown(option)}")
+        raise TypeError(
+            f"{what} is configured with a {name}, such as {name}.as_(…), not {_shown(option)}"
+        )
     return option
 
 
 @dataclass(frozen=True)
 class _WithSerdes(SnakeCase, Generic[K, V]):
-    """What options that name serdes share; each also has a name."""
+    """Base class of options with serdes; each also has a name."""
 
     key: Serde[K] | None = None
     value: Serde[V] | None = None
@@ -81,30 +83,30 @@ class _WithSerdes(SnakeCase, Generic[K, V]):
 
     @classmethod
     def key_serde(cls, key: Serde[K]) -> Self:
-        """Return the same with nothing but a serde of keys."""
+        """Return options with a key serde only."""
         return cls(key)
 
     @classmethod
     def value_serde(cls, value: Serde[V]) -> Self:
-        """Return the same with nothing but a serde of values."""
+        """Return options with a value serde only."""
         return cls(None, value)
 
     def with_key_serde(self, key: Serde[K]) -> Self:
-        """Return the same with another serde of keys."""
+        """Return a copy with another key serde."""
         return self._changed(key=key)
 
     def with_value_serde(self, value: Serde[V]) -> Self:
-        """Return the same with another serde of values."""
+        """Return a copy with another value serde."""
         return self._changed(value=value)
 
     def with_name(self, name: str) -> Self:
-        """Return the same under a name."""
+        """Return a copy with another name."""
         return self._changed(name=name)
 
 
 @dataclass(frozen=True)
 class Consumed(_WithSerdes[K, V]):
-    """How a topic is read."""
+    """Options for reading a topic: serdes, timestamp extractor, offset reset policy and name."""
 
     timestamp_extractor: TimestampExtractor | None = None
     offset_reset: str | None = None
@@ -126,7 +128,9 @@ class Consumed(_WithSerdes[K, V]):
     def with_(
         cls, key: Any, value: Any = None, timestamp_extractor: Any = None, reset: str | None = None
     ) -> "Consumed[Any, Any]":
-        """Return how to read with these serdes; or with nothing but an extractor, or where to start."""
+        """Return options with these serdes, or with only a timestamp extractor or an offset reset
+        policy.
+        """
         if isinstance(key, str):
             return Consumed(offset_reset=key)
         if (callable(key) or evaluated(key) is not None) and value is None:
@@ -135,21 +139,21 @@ class Consumed(_WithSerdes[K, V]):
 
     @classmethod
     def as_(cls, name: str) -> "Consumed[Any, Any]":
-        """Return how to read under a name."""
+        """Return options with a name."""
         return Consumed(name=name)
 
     def with_offset_reset_policy(self, reset: str) -> "Consumed[K, V]":
-        """Return the same with where to start without a position: earliest or latest."""
+        """Return a copy with another offset reset policy: `earliest` or `latest`."""
         return replace(self, offset_reset=reset)
 
     def with_timestamp_extractor(self, extractor: TimestampExtractor) -> "Consumed[K, V]":
-        """Return the same with another source of time."""
+        """Return a copy with another timestamp extractor."""
         return replace(self, timestamp_extractor=extractor)
 
 
 @dataclass(frozen=True)
 class Produced(_WithSerdes[K, V]):
-    """How a topic is written."""
+    """Options for writing a topic: serdes, partitioner and name."""
 
     partitioner: StreamPartitioner | None = None
     name: str | None = None
@@ -161,27 +165,27 @@ class Produced(_WithSerdes[K, V]):
         value: Serde[V] | None,
         partitioner: StreamPartitioner | None = None,
     ) -> "Produced[K, V]":
-        """Return how to write with these serdes, and maybe to which partitions."""
+        """Return options with these serdes and, optionally, a partitioner."""
         return cls(key, value, partitioner)
 
     @classmethod
     def as_(cls, name: str) -> "Produced[Any, Any]":
-        """Return how to write under a name."""
+        """Return options with a name."""
         return Produced(name=name)
 
     @classmethod
     def stream_partitioner(cls, partitioner: StreamPartitioner) -> "Produced[Any, Any]":
-        """Return how to write with nothing but a choice of partitions."""
+        """Return options with a partitioner only."""
         return Produced(partitioner=partitioner)
 
     def with_stream_partitioner(self, partitioner: StreamPartitioner) -> "Produced[K, V]":
-        """Return the same with another choice of partitions."""
+        """Return a copy with another partitioner."""
         return replace(self, partitioner=partitioner)
 
 
 @dataclass(frozen=True)
 class Printed(SnakeCase):
-    """How the records of a stream are printed: to standard output, or to the end of a file."""
+    """Options for printing records, to standard output or appended to a file."""
 
     path: str | None = None
     label: str | None = None
@@ -195,27 +199,27 @@ class Printed(SnakeCase):
 
     @classmethod
     def to_file(cls, path: str) -> "Printed":
-        """Print to the end of a file."""
+        """Append to a file."""
         if not path:
             raise TopologyError(f"records are printed to a file by its path, not to {path!r}")
         return cls(path)
 
     def with_label(self, label: str) -> "Printed":
-        """Return the same with what each line begins with; the stream's name otherwise."""
+        """Return a copy whose lines begin with `label` (default: the stream's name)."""
         return replace(self, label=label)
 
     def with_key_value_mapper(self, mapper: Callable[..., str]) -> "Printed":
-        """Return the same with what is printed of key and value."""
+        """Return a copy that prints the result of `mapper(key, value)`."""
         return replace(self, mapper=mapper)
 
     def with_name(self, name: str) -> "Printed":
-        """Return the same under a name."""
+        """Return a copy with another name."""
         return replace(self, name=name)
 
 
 @dataclass(frozen=True)
 class Grouped(_WithSerdes[K, V]):
-    """How a group is named and written to its repartition topic, if it needs one."""
+    """The name and serdes of a grouping, used for its repartition topic if it needs one."""
 
     name: str | None = None
 
@@ -227,18 +231,18 @@ class Grouped(_WithSerdes[K, V]):
     def with_(cls, key: str, value: Serde[K] | None, other: Serde[V] | None) -> "Grouped[K, V]": ...
     @classmethod
     def with_(cls, key: Any, value: Any, other: Any = None) -> "Grouped[Any, Any]":
-        """Return a group with these serdes, with a name before them or without one."""
+        """Return options with these serdes, optionally with a name before them."""
         return Grouped(value, other, key) if isinstance(key, str) else Grouped(key, value)
 
     @classmethod
     def as_(cls, name: str) -> "Grouped[Any, Any]":
-        """Return a group with this name."""
+        """Return options with a name."""
         return Grouped(name=name)
 
 
 @dataclass(frozen=True)
 class Repartitioned(_WithSerdes[K, V]):
-    """How a stream is written to a repartition topic."""
+    """Options for writing a stream to a repartition topic."""
 
     name: str | None = None
     partitions: int | None = None
@@ -253,40 +257,40 @@ class Repartitioned(_WithSerdes[K, V]):
 
     @classmethod
     def with_(cls, key: Serde[K] | None, value: Serde[V] | None) -> "Repartitioned[K, V]":
-        """Return a repartition topic with these serdes."""
+        """Return options with these serdes."""
         return cls(key, value)
 
     @classmethod
     def as_(cls, name: str) -> "Repartitioned[Any, Any]":
-        """Return a repartition topic with this name."""
+        """Return options with a name, which becomes part of the topic's name."""
         return Repartitioned(name=name)
 
     @classmethod
     def number_of_partitions(cls, count: int) -> "Repartitioned[Any, Any]":
-        """Return a repartition topic of so many partitions."""
+        """Return options with a number of partitions."""
         return Repartitioned(partitions=count)
 
     @classmethod
     def stream_partitioner(cls, partitioner: StreamPartitioner) -> "Repartitioned[Any, Any]":
-        """Return a repartition topic with a choice of partitions."""
+        """Return options with a partitioner."""
         return Repartitioned(partitioner=partitioner)
 
     def with_stream_partitioner(self, partitioner: StreamPartitioner) -> "Repartitioned[K, V]":
-        """Return the same with another choice of partitions."""
+        """Return a copy with another partitioner."""
         return replace(self, partitioner=partitioner)
 
     def with_number_of_partitions(self, count: int) -> "Repartitioned[K, V]":
-        """Return the same with a number of partitions."""
+        """Return a copy with another number of partitions."""
         return replace(self, partitions=count)
 
 
 @dataclass(frozen=True)
 class Joined(_WithSerdes[K, V]):
-    """How a stream is joined with a table."""
+    """Options for joining a stream with a table."""
 
     name: str | None = None
     grace: Duration | None = None
-    """How long records wait for a versioned table to catch up."""
+    """How long records wait for updates of a versioned table."""
 
     @classmethod
     def with_(
@@ -297,37 +301,41 @@ class Joined(_WithSerdes[K, V]):
         name: str | None = None,
         grace: Duration | None = None,
     ) -> "Joined[K, V]":
-        """Return a join with these serdes; the table's own is used for its values."""
+        """Return options with these serdes. `other_value` is ignored: the table's own serde is
+        used.
+        """
         del other_value
         return cls(key, value, name, grace)
 
     @classmethod
     def as_(cls, name: str) -> "Joined[Any, Any]":
-        """Return a join with this name."""
+        """Return options with a name."""
         return Joined(name=name)
 
     @classmethod
     def other_value_serde(cls, other_value: Serde[Any]) -> "Joined[Any, Any]":
-        """Return a join like any other: the table's own serde is used for its values."""
+        """Return default options. `other_value` is ignored: the table's own serde is used."""
         return Joined()
 
     def with_other_value_serde(self, other_value: Serde[Any]) -> "Joined[K, V]":
-        """Return the same: the table's own serde is used for its values."""
+        """Return the same options. `other_value` is ignored: the table's own serde is used."""
         return self
 
     def with_grace_period(self, grace: Duration) -> "Joined[K, V]":
-        """Return the same with records that wait."""
+        """Return a copy with a grace period, for which records wait for a versioned table."""
         return replace(self, grace=grace)
 
     @property
     def grace_ms(self) -> int | None:
-        """The grace in milliseconds."""
+        """The grace period in milliseconds."""
         return None if self.grace is None else milliseconds(self.grace)
 
 
 @dataclass(frozen=True)
 class StreamJoined(_WithSerdes[Any, Any]):
-    """How two streams are joined: serdes of their stores, names of operators and stores."""
+    """Options for joining two streams: the serdes and names of their stores, and the operator's
+    name.
+    """
 
     other_value: Serde[Any] | None = None
     name: str | None = None
@@ -335,7 +343,7 @@ class StreamJoined(_WithSerdes[Any, Any]):
     logging_enabled: bool = True
     log_config: Mapping[str, str] = field(default_factory=dict, hash=False)
     stores: tuple[StoreBuilder | None, StoreBuilder | None] = (None, None)
-    """The stores of this stream and of the other one, where they are supplied."""
+    """The supplied stores of this stream and of the other one; None for the default store."""
 
     @overload
     @classmethod
@@ -347,83 +355,89 @@ class StreamJoined(_WithSerdes[Any, Any]):
     def with_(cls, key: StoreBuilder, value: StoreBuilder) -> "StreamJoined": ...
     @classmethod
     def with_(cls, key: Any, value: Any, other_value: Any = None) -> "StreamJoined":
-        """Return a join with these serdes, or with these two stores."""
+        """Return options with these serdes, or with these two stores."""
         if isinstance(key, StoreBuilder):
             return cls(stores=(key, value))
         return cls(key, value, other_value)
 
     def with_this_store_supplier(self, store: StoreBuilder) -> "StreamJoined":
-        """Return the same with the store of this stream; it retains duplicates, for as long as the join needs."""
+        """Return a copy with a store for this stream, which must keep duplicates and the join's
+        retention.
+        """
         return replace(self, stores=(store, self.stores[1]))
 
     def with_other_store_supplier(self, store: StoreBuilder) -> "StreamJoined":
-        """Return the same with the store of the other stream."""
+        """Return a copy with a store for the other stream."""
         return replace(self, stores=(self.stores[0], store))
 
     def with_dsl_store_suppliers(self, suppliers: object) -> "StreamJoined":
-        """Return the same: where stores are kept is the engine's matter (KIP-954)."""
+        """Return the same options: the engine decides where state is stored (KIP-954)."""
         return self
 
     def with_logging_enabled(self, config: Mapping[str, str] | None = None) -> "StreamJoined":
-        """Return the same with changelogs, whose topics have these options as well."""
+        """Return a copy with changelogs; `config` has additional options of their topics."""
         return replace(self, logging_enabled=True, log_config=dict(config or {}))
 
     @classmethod
     def as_(cls, store_name: str) -> "StreamJoined":
-        """Return a join whose stores have this name."""
+        """Return options with a base name for the stores."""
         return cls(store_name=store_name)
 
     def with_other_value_serde(self, other_value: Serde[Any]) -> "StreamJoined":
-        """Return the same with another serde of the other stream's values."""
+        """Return a copy with another serde for the other stream's values."""
         return replace(self, other_value=other_value)
 
     def with_store_name(self, store_name: str) -> "StreamJoined":
-        """Return the same with other names of its stores."""
+        """Return a copy with another base name for the stores."""
         return replace(self, store_name=store_name)
 
     def with_logging_disabled(self) -> "StreamJoined":
-        """Return the same without changelogs."""
+        """Return a copy without changelogs."""
         return replace(self, logging_enabled=False)
 
 
 @dataclass(frozen=True)
 class TableJoined(SnakeCase):
-    """How two tables are joined by a foreign key."""
+    """Options for joining two tables by a foreign key."""
 
     name: str | None = None
     partitioner: StreamPartitioner | None = None
-    """How this table's keys are partitioned; answers find the way back by themselves."""
+    """The partitioner of this table's keys; responses of the join are routed back by themselves."""
     other_partitioner: StreamPartitioner | None = None
-    """How the other table's keys are partitioned, of topic, key, None and the number of partitions."""
+    """The partitioner of the other table's keys: `(topic, key, None, number of partitions)`."""
 
     @classmethod
     def with_(
         cls, partitioner: StreamPartitioner | None, other_partitioner: StreamPartitioner | None
     ) -> "TableJoined":
-        """Return a join of tables whose topics are partitioned otherwise than by the hash of the key (KIP-775)."""
+        """Return options with partitioners for tables that are not partitioned by key hash
+        (KIP-775).
+        """
         return cls(None, partitioner, other_partitioner)
 
     def with_partitioner(self, partitioner: StreamPartitioner) -> "TableJoined":
-        """Return the same with how this table is partitioned."""
+        """Return a copy with another partitioner of this table."""
         return replace(self, partitioner=partitioner)
 
     def with_other_partitioner(self, partitioner: StreamPartitioner) -> "TableJoined":
-        """Return the same with how the other table is partitioned."""
+        """Return a copy with another partitioner of the other table."""
         return replace(self, other_partitioner=partitioner)
 
     def with_name(self, name: str) -> "TableJoined":
-        """Return the same under a name."""
+        """Return a copy with another name."""
         return replace(self, name=name)
 
     @classmethod
     def as_(cls, name: str) -> "TableJoined":
-        """Return a join with this name."""
+        """Return options with a name."""
         return cls(name)
 
 
 @dataclass(frozen=True)
 class Materialized(SnakeCase, Generic[K, V]):
-    """How a table is kept: the store's name and serdes; `store` describes a store of another kind."""
+    """Options for storing a table: the store's name and serdes; `store` is the description of a
+    store.
+    """
 
     name: str | None = None
     key: Serde[K] | None = None
@@ -432,9 +446,9 @@ class Materialized(SnakeCase, Generic[K, V]):
     logging_enabled: bool = True
     store: StoreBuilder | None = None
     caching_enabled: bool = True
-    """Whether updates may wait for a commit, if the application has room for a cache."""
+    """If updates may be cached until the next commit; needs `statestore_cache_max_bytes` > 0."""
     log_config: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """Options of its changelog's topic, over those that an application gives it."""
+    """Options of the changelog topic; they override the application's."""
 
     def __post_init__(self) -> None:
         check_serdes(self.key, self.value)
@@ -445,7 +459,7 @@ class Materialized(SnakeCase, Generic[K, V]):
 
     @classmethod
     def as_(cls, store: str | StoreBuilder) -> "Materialized[Any, Any]":
-        """Return a table whose store has this name, or is this one."""
+        """Return options with a store's name, or with a supplied store."""
         if not isinstance(store, StoreBuilder):
             check_name(store, "a store")
             return Materialized(store)
@@ -454,45 +468,50 @@ class Materialized(SnakeCase, Generic[K, V]):
 
     @classmethod
     def with_(cls, key: Serde[K] | None, value: Serde[V] | None) -> "Materialized[K, V]":
-        """Return a table with these serdes."""
+        """Return options with these serdes."""
         return cls(None, key, value)
 
     def with_key_serde(self, key: Serde[K]) -> "Materialized[K, V]":
-        """Return the same with another serde of keys."""
+        """Return a copy with another key serde."""
         return replace(self, key=key)
 
     def with_value_serde(self, value: Serde[V]) -> "Materialized[K, V]":
-        """Return the same with another serde of values."""
+        """Return a copy with another value serde."""
         return replace(self, value=value)
 
     def with_retention(self, retention: Duration) -> "Materialized[K, V]":
-        """Return the same with windows that are kept for another while."""
+        """Return a copy with another retention for windows and sessions."""
         return replace(self, retention=retention)
 
     def with_store_type(self, store_type: object) -> "Materialized[K, V]":
-        """Return the same: where a store is kept is the engine's matter, not the table's (KIP-591)."""
+        """Return the same options: the engine decides where state is stored (KIP-591).
+
+        Raises TopologyError if a store is supplied.
+        """
         if self.store is not None:
             raise TopologyError("a store that is supplied has a type: leave with_store_type out")
         return self
 
     def with_logging_enabled(self, config: Mapping[str, str] | None = None) -> "Materialized[K, V]":
-        """Return the same with a changelog, whose topic has these options as well."""
+        """Return a copy with a changelog; `config` has additional options of its topic."""
         return replace(self, logging_enabled=True, log_config=dict(config or {}))
 
     def with_logging_disabled(self) -> "Materialized[K, V]":
-        """Return the same without a changelog."""
+        """Return a copy without a changelog."""
         return replace(self, logging_enabled=False)
 
     def with_caching_enabled(self) -> "Materialized[K, V]":
-        """Return the same with updates that may wait for a commit."""
+        """Return a copy whose updates may be cached until the next commit."""
         return replace(self, caching_enabled=True)
 
     def with_caching_disabled(self) -> "Materialized[K, V]":
-        """Return the same with updates that are all emitted."""
+        """Return a copy that forwards every update immediately."""
         return replace(self, caching_enabled=False)
 
     def builder(self, kind: str, default_name: str) -> StoreBuilder:
-        """Describe the store of a table of a kind; TopologyError if it is to be kept in one of another shape."""
+        """Return the description of the table's store. Raises TopologyError if a supplied store
+        does not fit.
+        """
         told: dict[str, Any] = {
             "key": self.key,
             "value": self.value,
@@ -510,21 +529,21 @@ class Materialized(SnakeCase, Generic[K, V]):
         return replace(self.store, kind=supplied if supplied == "versioned" else kind, **told)
 
 
-# A table's values have their time, whatever its store was supplied as.
+# The stores of tables keep timestamps, even if the supplied store has none.
 _SHAPES = {
     "timestamped_key_value": ("key_value", "versioned"),
     "timestamped_window": ("window",),
 }
 
 Kept = Materialized[K, V] | str | None
-"""How a table is kept, or just the name of its store."""
+"""How a table is stored, or only the name of its store."""
 
 Option = Materialized[Any, Any] | Named | str | None
-"""How a table is kept, and an operator's name: parameters are named for what a string means in their place."""
+"""A Materialized or a name. A string names the store or the operator, as the parameter's name says."""
 
 
 def asked(materialized: Option, named: Option) -> tuple[str | None, Materialized[Any, Any] | None]:
-    """Return an operator's name and how its table is kept, if it is; told in either order, as in Kafka Streams."""
+    """Return an operator's name and Materialized, which may be given in either order as in Kafka."""
     if isinstance(materialized, Named) or isinstance(named, Materialized):
         materialized, named = named, materialized
     if isinstance(materialized, Named) or isinstance(named, Materialized):
@@ -535,10 +554,10 @@ def asked(materialized: Option, named: Option) -> tuple[str | None, Materialized
 
 @dataclass(frozen=True)
 class Branched(SnakeCase, Generic[T]):
-    """The name of a branch and what is done with it.
+    """The name of a branch, and a function that processes it.
 
-    `chain` takes the branch's stream and may give the stream that stands for it in the result;
-    `consumer` takes it and leaves it out.
+    `chain` takes the branch's stream and may return the stream that replaces it in the result.
+    `consumer` takes the stream and removes it from the result.
     """
 
     name: str | None = None
@@ -547,54 +566,54 @@ class Branched(SnakeCase, Generic[T]):
 
     @classmethod
     def as_(cls, name: str) -> "Branched[Any]":
-        """Return a branch with this name."""
+        """Return options with a name."""
         return Branched(name)
 
     @classmethod
     def with_function(
         cls, chain: Callable[[T], T | None], name: str | None = None
     ) -> "Branched[T]":
-        """Return a branch that a function continues."""
+        """Return options with a function whose result replaces the branch."""
         return cls(name, chain)
 
     @classmethod
     def with_consumer(cls, consumer: Callable[[T], None], name: str | None = None) -> "Branched[T]":
-        """Return a branch that a function ends."""
+        """Return options with a function that consumes the branch."""
         return cls(name, None, consumer)
 
     def with_name(self, name: str) -> "Branched[T]":
-        """Return the same under a name."""
+        """Return a copy with another name."""
         return replace(self, name=name)
 
 
 class AutoOffsetReset(SnakeCase):
-    """Where a source starts that has no position yet (KIP-1106).
+    """The offset reset policies of a source without a committed position (KIP-1106).
 
-    Not done: `none` and `by_duration`; see the errors for what to do instead.
+    Not done: `none` and `by_duration`; their errors describe the alternatives.
     """
 
     @staticmethod
     def earliest() -> str:
-        """Start at the first record there is."""
+        """Start at the earliest record."""
         return "earliest"
 
     @staticmethod
     def latest() -> str:
-        """Start at what comes next."""
+        """Start at the end: read only new records."""
         return "latest"
 
     @staticmethod
     def none() -> str:
-        """Raise TopologyError: an application here finds its position in its checkpoint or has none."""
+        """Raise TopologyError: an application without a checkpoint needs a position to start at."""
         raise TopologyError(
-            "a source starts at AutoOffsetReset.earliest() or latest(): an application without a position is a "
-            "new one. Whoever must not start anew names a state_dir that lasts"
+            "AutoOffsetReset.none() is not supported: use earliest() or latest(). They apply only to an "
+            "application without a checkpoint; set state_dir to a directory that is kept"
         )
 
     @staticmethod
     def by_duration(duration: Duration) -> str:
-        """Raise TopologyError: a source starts at one of two ends."""
+        """Raise TopologyError: a source starts at the earliest record or at the end."""
         raise TopologyError(
-            "a source starts at AutoOffsetReset.earliest() or latest(); from earliest(), a filter on the "
-            "record's time leaves out what is older than the duration"
+            "AutoOffsetReset.by_duration() is not supported: use earliest() or latest(). With earliest(), "
+            "drop the records that are older than the duration with a filter on their timestamps"
         )

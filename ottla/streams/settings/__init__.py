@@ -1,1 +1,3 @@
-"""The settings of an application: StreamsConfig, exception handlers, and the Java that Spark runs on."""
+"""The settings of an application: StreamsConfig, exception handlers, and the Java runtime for
+Spark.
+"""

@@ -1,4 +1,4 @@
-"""What an application is told besides its topology: Kafka Streams' options in snake_case, and those of Spark."""
+"""The options of an application: those of Kafka Streams in snake_case, and those of Spark."""
 
 import dataclasses
 import difflib
@@ -16,7 +16,7 @@ from ottla.streams.stores.builders import DefaultSerdes
 
 AT_LEAST_ONCE = "at_least_once"
 EXACTLY_ONCE = "exactly_once_v2"
-# The least that numbers may be.
+# The minimum values of numeric options.
 _LEAST = {
     "commit_interval_ms": 0,
     "max_records": 1,
@@ -36,70 +36,72 @@ def _default_state_dir() -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class AppSettings:
-    """The options of KafkaStreams; `read` makes one of keyword arguments. Times are in ms."""
+    """The options of KafkaStreams; `read_settings` creates them from keyword arguments. Times are
+    in ms.
+    """
 
     processing_guarantee: str = AT_LEAST_ONCE
     state_dir: str = field(default_factory=_default_state_dir)
-    """Where checkpoints are: a folder, or a URL of Hadoop's that all instances reach. As with Kafka Streams the default
-    is below the folder for temporary files: name another one for what must last."""
+    """The directory of checkpoints, or a Hadoop URL that all instances can access. As in Kafka Streams the default is
+    in the directory for temporary files: set another one to keep the state."""
     commit_interval_ms: int = 100
-    """The least time from micro-batch to micro-batch."""
+    """The minimum time between the starts of two micro-batches."""
     max_records: int = 100_000
-    """How many records a micro-batch takes at most."""
+    """The maximum number of records in a micro-batch."""
     default_key_serde: Serde[Any] = field(default_factory=Serdes.json)
     default_value_serde: Serde[Any] = field(default_factory=Serdes.json)
     default_timestamp_extractor: TimestampExtractor | None = None
-    """Gives the time of records of sources that have no extractor of their own."""
+    """Returns the timestamps of records of sources without an extractor of their own."""
     statestore_cache_max_bytes: int = 0
-    """How much the caches of a task's tables hold, so that of a key only its last update in a micro-batch is emitted; 0: all are."""
+    """The size of a task's record caches: only the last update of a key in a micro-batch is emitted. 0: every update is."""
     replication_factor: int = -1
-    """Of internal topics; -1: as the brokers say."""
+    """The replication factor of internal topics; -1: the brokers' default."""
     session_timeout_ms: int = 10_000
-    """After how long an instance that is not heard of is replaced."""
+    """The time without heartbeats after which an instance is replaced."""
     heartbeat_interval_ms: int = 1_000
     application_server: str = ""
-    """Where this instance answers others (host:port), for its metadata."""
+    """The address (host:port) of this instance in its metadata, as in Kafka Streams."""
     emit_interval_ms: int = 0
-    """How often closed windows are looked for; 0: at every record."""
+    """How often closed windows are emitted; 0: at every record."""
     tick_interval_ms: int = 1_000
-    """The resolution of punctuators on the wall clock."""
+    """The resolution of wall-clock punctuators."""
     num_stream_threads: int | None = None
-    """How many cores a local master has; None: all."""
+    """The number of cores of a local master; None: all."""
     exception_handlers: Any = None
-    """What becomes of records that cannot be read, processed or written (handlers.py)."""
+    """The handlers of records that cannot be read, processed or written (handlers.py)."""
     shows_progress: bool | None = None
-    """Whether a line on standard error shows how it gets on; None: on a terminal."""
+    """If True, a line on standard error shows the progress; None: only on a terminal."""
     metrics_listener: str = ""
-    """Where this instance serves /metrics in Prometheus' text format, as host:port; empty: nowhere."""
+    """The address (host:port) that serves /metrics in Prometheus' text format; empty: none."""
     spark: Any = None
-    """A Spark session to use; without one it is made, and stopped with the application."""
+    """The Spark session to use. By default one is created, and stopped when the application ends."""
     master: str | None = None
     """A cluster's master URL, or local[N]."""
     spark_settings: Mapping[str, str] = field(default_factory=dict)
     py_files: Sequence[str] = ()
-    """Files (.py, .zip) with the topology's modules, for executors that do not have them."""
+    """Files (.py, .zip) with the topology's modules, which are sent to the executors."""
     source_options: Mapping[str, str] = field(default_factory=dict)
     sink_options: Mapping[str, str] = field(default_factory=dict)
     app_configs: Mapping[str, Any] = field(default_factory=dict)
-    """Options of the application's own, which processors read with `context.app_configs()`."""
+    """The application's own options, which processors read with `context.app_configs()`."""
 
     @property
     def defaults(self) -> DefaultSerdes:
-        """The serdes of what was given none."""
+        """The default serdes."""
         return DefaultSerdes(self.default_key_serde, self.default_value_serde)
 
     @property
     def is_exactly_once(self) -> bool:
-        """Whether outputs are written in transactions."""
+        """True if outputs are written in transactions."""
         return self.processing_guarantee == EXACTLY_ONCE
 
     def checkpoint(self, application_id: str) -> str:
-        """Return where the checkpoint of an application is."""
+        """Return the path or URL of an application's checkpoint."""
         return checkpoint_of(self.state_dir, application_id)
 
 
 def checkpoint_of(state_dir: str | None, application_id: str) -> str:
-    """Return where the checkpoint of an application is; None is the default folder."""
+    """Return the path or URL of an application's checkpoint. None is the default directory."""
     return f"{(state_dir or _default_state_dir()).rstrip('/')}/{application_id}"
 
 
@@ -110,7 +112,7 @@ def known_options() -> tuple[str, ...]:
 
 
 def check_names(words: Iterable[str]) -> None:
-    """ConfigError for a keyword argument that KafkaStreams does not have, with the one that is meant."""
+    """Raise ConfigError for a keyword argument that KafkaStreams does not have, with a suggestion."""
     known = known_options()
     for name in words:
         if name in known:
@@ -121,12 +123,12 @@ def check_names(words: Iterable[str]) -> None:
                 f"The option {name!r} of Kafka Streams has no effect on Spark: {instead}."
             )
         near = difflib.get_close_matches(name.replace(".", "_"), known, n=1)
-        hint = f"is {near[0]} meant?" if near else f"there are: {', '.join(known[2:])}."
+        hint = f"did you mean {near[0]}?" if near else f"known options: {', '.join(known[2:])}."
         raise ConfigError(f"There is no option {name} of KafkaStreams; {hint}")
 
 
 def read_settings(words: Mapping[str, Any]) -> AppSettings:
-    """Return settings of keyword arguments; ConfigError for what is unknown or cannot be."""
+    """Return the settings. Raises ConfigError for unknown options and invalid values."""
     check_names(words)
     _check_numbers(words)
     settings = AppSettings(**words)
@@ -146,7 +148,9 @@ def _check_numbers(words: Mapping[str, Any]) -> None:
         if name == "num_stream_threads" and value is None:
             continue
         if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            raise ConfigError(f"{name} cannot be {value!r}: give a whole number from {least} on.")
+            raise ConfigError(
+                f"{name} cannot be {value!r}: set a whole number of at least {least}."
+            )
 
 
 def _check_server(server: str) -> None:
@@ -156,27 +160,27 @@ def _check_server(server: str) -> None:
 
 
 def check_state_dir(state_dir: str) -> None:
-    """Make the folder where checkpoints are, unless it is a URL; ConfigError where it cannot be written."""
+    """Create the state directory unless it is a URL. Raises ConfigError if it is not writable."""
     if "://" in state_dir:
         return
     try:
         os.makedirs(state_dir, exist_ok=True)
         is_open = os.access(state_dir, os.W_OK | os.X_OK)
-        reason = "it is not ours to write"
+        reason = "no permission to write"
     except OSError as error:
         is_open, reason = False, error.strerror or str(error)
     if not is_open:
         raise ConfigError(
-            f"state_dir cannot be {state_dir!r} ({reason}): name a folder that can be written."
+            f"state_dir cannot be {state_dir!r} ({reason}): set a directory that is writable."
         )
 
 
 def check_application_id(application_id: str) -> str:
-    """Return it; ConfigError where internal topics and folders could not be named after it."""
+    """Return the id. Raises ConfigError if it cannot be part of topic and directory names."""
     allowed = application_id.replace("-", "").replace("_", "").replace(".", "")
     if not allowed.isascii() or not allowed.isalnum():
         raise ConfigError(
-            f"application_id cannot be {application_id!r}: it names topics, so that it is of letters, "
-            "digits, dots, dashes and underscores."
+            f"application_id cannot be {application_id!r}: it is part of topic names, so it may only "
+            "contain letters, digits, dots, dashes and underscores."
         )
     return application_id

@@ -1,20 +1,22 @@
-"""Kafka's names of options: `StreamsConfig`, and a mapping of them where Kafka Streams takes its Properties.
+"""Kafka's option names: `StreamsConfig`, and mappings in place of Kafka Streams' Properties.
 
     config = {StreamsConfig.APPLICATION_ID_CONFIG: "app", StreamsConfig.BOOTSTRAP_SERVERS_CONFIG: "127.0.0.1:9092"}
     KafkaStreams(builder.build(), config)
 
-Keyword arguments say the same: `application_id="app"`. Where Kafka's value is the name of a class it is the class here,
-or an object: a serde, a handler, an extractor.
+Keyword arguments are equivalent: `application_id="app"`. If Kafka's value is the name of a class,
+the value here is the class itself or an instance of it: a serde, a handler, an extractor.
 
-An application may have options of its own in the mapping, under any name that is not nearly one of ours. As with Kafka
-Streams, processors read them with `context.app_configs()`, and handlers and extractors that are given as classes
-get the whole mapping in `configure(configs)`, if they have that method.
+The mapping may have options of the application's own, under any name that is not similar to one of
+ours. As in Kafka Streams, processors read them with `context.app_configs()`. Handlers and
+extractors that are given as classes get the whole mapping in `configure(configs)`, if they have
+that method.
 
-Not done: options of Kafka's clients, threads, standby tasks and RocksDB (foreign_options.py says what to do instead;
-`KafkaClientSupplier`, `GroupProtocol`, task assignors): Spark reads, writes and keeps state in its own way; `max_records`,
-`spark_settings`, `source_options` and `sink_options` are for that. `configure` of serdes: they are objects that are made already.
-`topology.optimization` is taken and changes nothing: topologies run as they are written, and `TopologyConfig` says nothing else.
-`dsl.store.format` (`DslStoreFormat`): stores have no headers.
+Not done: options of Kafka's clients, threads, standby tasks and RocksDB (foreign_options.py lists
+the alternatives; `KafkaClientSupplier`, `GroupProtocol`, task assignors): Spark reads, writes and
+stores state in its own way; use `max_records`, `spark_settings`, `source_options` and
+`sink_options` instead. `configure` of serdes: they are passed as instances. `topology.optimization`
+is accepted without effect: topologies are not optimized, and `TopologyConfig` has no other options.
+`dsl.store.format` (`DslStoreFormat`): stores do not keep headers.
 """
 
 import logging
@@ -28,7 +30,7 @@ from ottla.streams.settings.handlers import ExceptionHandlers
 
 
 class StreamsConfig(SnakeCase):
-    """The options that have an effect here, under Kafka's names; an application may have others of its own."""
+    """The supported options under Kafka's names; an application may have others of its own."""
 
     APPLICATION_ID_CONFIG = "application.id"
     APPLICATION_SERVER_CONFIG = "application.server"
@@ -56,7 +58,7 @@ class StreamsConfig(SnakeCase):
 
 _log = logging.getLogger(__name__)
 
-# Values that every worker can have a copy of.
+# Types of values that can be copied to every worker.
 _PLAIN = (str, int, float, bool)
 
 _HANDLERS = {
@@ -67,27 +69,28 @@ _HANDLERS = {
     "default_production_exception_handler": "production",
     "errors_dead_letter_queue_topic_name": "dead_letter_queue_topic_name",
 }
-# What may be given as what makes it.
+# Options whose value may also be a factory of it.
 _MADE = ("default_key_serde", "default_value_serde")
 
 
-# A consumer's option that many programs set to what is so anyway.
+# A consumer option that many programs set to the value that is used anyway.
 _STARTS = ("auto_offset_reset", "consumer_auto_offset_reset")
 
 
 def _check_start(name: str, value: Any) -> None:
     if value != "earliest":
         raise ConfigError(
-            f"{name} cannot be {value!r}: a source says itself that it starts at the end, with "
+            f"{name} cannot be {value!r}: set the offset reset policy of each source, with "
             "builder.stream(topic, offset_reset='latest')."
         )
 
 
 def keywords(config: Mapping[str, Any] | None, known: Collection[str] = ()) -> dict[str, Any]:
-    """Return options under their names in Python, those of the application itself in `app_configs`.
+    """Return options by their Python names; the application's own options are in `app_configs`.
 
-    ConfigError for handlers that are set in two ways, for an option of Kafka's that has no effect here, and for a name
-    that is nearly one of `known`, the names of keyword arguments. Without `known` every name is returned.
+    Raises ConfigError if handlers are set in two ways, if an option of Kafka has no effect here,
+    and if a name is similar to one of `known`, the names of keyword arguments. If `known` is empty,
+    every name is accepted.
     """
     config = config or {}
     words: dict[str, Any] = {}
@@ -109,7 +112,7 @@ def keywords(config: Mapping[str, Any] | None, known: Collection[str] = ()) -> d
         else:
             words[word] = value() if word in _MADE and callable(value) else value
     if handlers and "exception_handlers" in words:
-        raise ConfigError("Tell handlers one by one or as exception_handlers, not both.")
+        raise ConfigError("Set handlers one by one or as exception_handlers, not both.")
     if handlers:
         words["exception_handlers"] = ExceptionHandlers(**handlers)
     if own:
@@ -119,7 +122,9 @@ def keywords(config: Mapping[str, Any] | None, known: Collection[str] = ()) -> d
 
 
 def _configured(value: Any, config: Mapping[str, Any]) -> Any:
-    """Return an object as it is; an object of a class, which gets the application's options if it asks for them."""
+    """Return the value, or an instance if it is a class; `configure`, if it exists, gets the
+    options.
+    """
     if not isinstance(value, type):
         return value
     made = value()
@@ -130,7 +135,7 @@ def _configured(value: Any, config: Mapping[str, Any]) -> Any:
 
 
 def _check_own(name: str, known: Collection[str]) -> None:
-    """ConfigError for an option that the application cannot mean as one of its own."""
+    """Raise ConfigError for a name that is unlikely to be an option of the application's own."""
     instead = instead_of(name)
     if instead is not None:
         raise ConfigError(
@@ -142,4 +147,6 @@ def _check_own(name: str, known: Collection[str]) -> None:
             f"There is no option {name!r}; did you mean {slip!r}? Set an option of the application's own with a "
             f"similar name in app_configs={{{name!r}: …}}."
         )
-    _log.info("The option %r is none of KafkaStreams: the application reads it itself.", name)
+    _log.info(
+        "%r is not an option of KafkaStreams: it is kept as an option of the application.", name
+    )

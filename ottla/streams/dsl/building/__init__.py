@@ -1,5 +1,5 @@
-"""What a call of the DSL adds to the plan, with Kafka's names and in Kafka's order.
+"""The steps that the methods of the DSL add to the plan, with Kafka's names and in Kafka's order.
 
-`dsl.py` holds the types that users see; these functions know streams and tables as flows: where they
-stand in the graph and with which serdes.
+The modules in `dsl/` have the types for users; these functions handle streams and tables as flows:
+a position in the graph, with serdes.
 """

@@ -1,4 +1,4 @@
-"""Flows: a stream or a table as the graph knows it, and the steps that need nothing else."""
+"""Flows: streams and tables as positions in the graph, and the steps that only depend on them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -16,48 +16,52 @@ _NUMBERED = "KSTREAM"
 
 @dataclass(frozen=True)
 class StreamFlow:
-    """A stream: the step it comes from, its serdes, and whether its key changed since its topic."""
+    """A stream: its current step, its serdes, and whether its key changed since it was read."""
 
     graph: Graph
     name: str
     node: str
-    """The step below which the next one stands; differs from `name` for a shared repartition."""
+    """The parent of the next step; differs from `name` for a shared repartition topic."""
     key: Serde[Any] | None
     value: Serde[Any] | None
     repartition_required: bool = False
 
     def check_same(self, other: "StreamFlow | TableFlow") -> None:
-        """TopologyError for what another builder made."""
+        """Raise TopologyError if the other flow belongs to another StreamsBuilder."""
         if other.graph is not self.graph:
-            raise TopologyError("these come of two builders; make both of one StreamsBuilder")
+            raise TopologyError(
+                "streams and tables of different builders cannot be combined: use one StreamsBuilder"
+            )
 
     def then(self, name: str, operator: Supplier, **changes: Any) -> "StreamFlow":
-        """Add an operator and return the stream that it makes."""
+        """Add an operator and return its output stream."""
         self.graph.add(OperatorNode(name, (self.node,), operator))
         return replace(self, name=name, node=name, **changes)
 
 
 @dataclass
 class TableFlow:
-    """A table: the step it comes from, its serdes, and how others read it."""
+    """A table: its current step, its serdes, and how other operators read its values."""
 
     graph: Graph
     name: str
     key: Serde[Any] | None
     value: Serde[Any] | None
     store_name: str | None
-    """The name of its store, if the user may ask for it."""
+    """The name of its store for interactive queries; None if it has none."""
     open_view: Callable[[], View]
     enable: Callable[[bool], bool]
-    """Asks the operator to send old values; the argument: even if a store must be made for it."""
+    """Requests old values from the operator; True as the argument materializes a store if necessary."""
     _sends_old_values: bool = field(default=False, init=False)
 
     def view(self) -> View:
-        """Return how others read the table; a table that nobody kept is kept from now on."""
+        """Return the view through which other operators read the table; materializes it if
+        necessary.
+        """
         return self.open_view()
 
     def enable_sending_old_values(self, force: bool) -> bool:
-        """Ask for old values; return whether they will be sent."""
+        """Request old values; return True if they will be sent."""
         if not self._sends_old_values:
             self._sends_old_values = self.enable(force)
         return self._sends_old_values
@@ -66,7 +70,7 @@ class TableFlow:
 def source_table(
     graph: Graph, name: str, serdes: tuple[Serde[Any] | None, Serde[Any] | None], queryable: bool
 ) -> TableFlow:
-    """Return the table that a TableSource step makes; it is kept once somebody reads it."""
+    """Return the table of a TableSource step; it is materialized when an operator first reads it."""
     store_name: str = graph.operator(name).store.name
 
     def open_view() -> View:
@@ -84,7 +88,7 @@ def source_table(
 
 
 def sending(graph: Graph, *names: str) -> Callable[[bool], bool]:
-    """Return what asks operators for old values that can always send them."""
+    """Return a function that requests old values from operators that can always send them."""
 
     def enable(_force: bool) -> bool:
         for name in names:
@@ -105,7 +109,7 @@ class Repartition:
 
 
 def name_repartition(graph: Graph, prefix: str) -> Repartition:
-    """Name a repartition topic; the steps are named after it unless it has a numbered name."""
+    """Return the names of a repartition topic and its steps; a numbered topic has numbered steps."""
     check_name(prefix, "a repartition topic")
     topic = prefix if prefix.endswith("-repartition") else f"{prefix}-repartition"
     check_name(topic, "a repartition topic")
@@ -124,7 +128,7 @@ def repartition_node(
     partitioner: StreamPartitioner | None = None,
     partitions: int | None = None,
 ) -> RepartitionNode:
-    """Return the step that writes to a repartition topic and reads it again."""
+    """Return the step that writes to a repartition topic and reads it back."""
     return RepartitionNode(
         names.source,
         (parent,),

@@ -38,30 +38,30 @@ from ottla.streams.topology.plan import Graph, OperatorNode, RepartitionNode
 
 AnyWindows = TimeWindows | UnlimitedWindows | SlidingWindows | SessionWindows
 Told = tuple[str | None, Materialized[Any, Any] | None]
-"""What an operator was told: its name, and how its table is kept."""
+"""An operator's name and the Materialized of its table."""
 
 
 def count_initializer() -> int:
-    """Start a count."""
+    """Return the initial count, 0."""
     return 0
 
 
 def count_aggregator(_key: Any, _value: Any, aggregate: int) -> int:
-    """Count one more."""
+    """Add 1 to the count."""
     return aggregate + 1
 
 
 def count_subtractor(_key: Any, _value: Any, aggregate: int) -> int:
-    """Count one less."""
+    """Subtract 1 from the count."""
     return aggregate - 1
 
 
 def no_initializer() -> None:
-    """Start a reduction: with nothing."""
+    """Return None, the initial aggregate of a reduction."""
 
 
 def reducing(reducer: Callable[[Any, Any], Any]) -> Aggregator:
-    """Return the aggregator of a reducer: the first value starts."""
+    """Return the aggregator of a reducer; the first value is the initial aggregate."""
     check_arity(reducer, 2, "a reducer")
     return lambda _key, value, aggregate: value if aggregate is None else reducer(aggregate, value)
 
@@ -75,7 +75,9 @@ class GroupFlow:
     shared: RepartitionNode | None = field(default=None, init=False)
 
     def parent(self, store_name: str) -> str:
-        """Return the step below which an aggregation stands, with a repartition topic if needed."""
+        """Return the parent of an aggregation: a repartition topic, if needed, or the grouped
+        stream.
+        """
         flow, graph = self.flow, self.flow.graph
         if not flow.repartition_required:
             return flow.node
@@ -89,18 +91,18 @@ class GroupFlow:
 
 @dataclass(frozen=True)
 class Aggregation:
-    """What all aggregations are told: names, serdes and what to call them."""
+    """The options of an aggregation: its Materialized, its name, and the prefix of generated names."""
 
     prefix: str
     """Kafka's prefix of the operator and its store."""
     materialized: Materialized[Any, Any]
     named: str | None
     takes_extra_number: bool = False
-    """Kafka's count with a Materialized object takes one number more, for old topologies."""
+    """Kafka's count with a Materialized uses one number more, to be compatible with old topologies."""
 
     @classmethod
     def of(cls, prefix: str, told: Told, *, takes_extra_number: bool = False) -> "Aggregation":
-        """Return what an aggregation was told, with all defaults."""
+        """Return the options of an aggregation, with defaults."""
         name, kept = told
         return cls(prefix, kept or Materialized(), name, takes_extra_number)
 
@@ -135,23 +137,23 @@ def aggregate(
 
 @dataclass(frozen=True)
 class WindowSpec:
-    """Windows, and when and to whom their aggregations emit."""
+    """The windows of an aggregation, when it emits, and the callback for late records."""
 
     windows: AnyWindows
     on_close: bool = False
     on_late: OnLate | None = None
     idle_timeout_ms: int | None = None
-    """After how much wall-clock time without records windows that are emitted on close go on to close."""
+    """The wall-clock time without records after which windows that emit on close are closed."""
 
     @property
     def grace_period_ms(self) -> int:
-        """How long after a window's last time its result may change."""
+        """The time in ms after the end of a window during which its result may change."""
         if isinstance(self.windows, SessionWindows):
             return self.windows.grace_period_ms + self.windows.inactivity_gap_ms
         return self.windows.grace_period_ms
 
     def store(self, materialized: Materialized[Any, Any], name: str) -> StoreBuilder:
-        """Describe the store of these windows."""
+        """Return the description of the store of these windows."""
         windows = self.windows
         length = (
             windows.inactivity_gap_ms if isinstance(windows, SessionWindows) else windows.size_ms
@@ -175,7 +177,7 @@ class WindowSpec:
         )
 
     def view(self, store_name: str) -> View:
-        """Return how others read a table of these windows."""
+        """Return the view through which other operators read a table of these windows."""
         is_session = isinstance(self.windows, SessionWindows)
         return session_view(store_name) if is_session else window_view(store_name)
 
@@ -214,7 +216,7 @@ class WindowSpec:
 
 @dataclass(frozen=True)
 class Fold:
-    """How values become an aggregate; sessions also say how two aggregates become one."""
+    """The functions of an aggregation; sessions also have a merger of two aggregates."""
 
     initializer: Initializer
     aggregator: Aggregator = count_aggregator
@@ -225,13 +227,13 @@ class Fold:
 
 @dataclass(frozen=True)
 class Grouping:
-    """A grouped stream and, if it is windowed, its windows: what aggregates them."""
+    """A grouped stream with its windows, if any, and the aggregations of it."""
 
     group: GroupFlow
     spec: WindowSpec | None = None
 
     def emitting(self, **changes: Any) -> "Grouping":
-        """Return the same with windows that emit otherwise; ValueError where they never close."""
+        """Return a copy that emits in another way. Raises ValueError if the windows never close."""
         assert self.spec is not None, "windows emit"
         if changes.get("on_close") and isinstance(self.spec.windows, UnlimitedWindows):
             raise ValueError("unlimited windows never close; emit on window update")
@@ -249,7 +251,7 @@ class Grouping:
         return self._add(asked, fold)
 
     def reduce(self, reducer: Callable[[Any, Any], Any], told: Told) -> TableFlow:
-        """Combine the values of each key; the first one starts."""
+        """Combine the values of each key; the first value is the initial aggregate."""
         reduces = reducing(reducer)
 
         def merge(key: Any, one: Any, other: Any) -> Any:
@@ -261,7 +263,7 @@ class Grouping:
     def aggregate(
         self, initializer: Initializer, aggregator: Any, merger: Any, told: Told
     ) -> TableFlow:
-        """Fold the values of each key."""
+        """Aggregate the values of each key."""
         check_arity(initializer, 0, "an initializer")
         merges = None if merger is None else with_key(merger, 3, "a merger")
         fold = Fold(initializer, with_key(aggregator, 3, "an aggregator"), merges)
@@ -306,7 +308,7 @@ def windowed_aggregate(
 
 @dataclass(frozen=True)
 class TableGroupFlow:
-    """A grouped table: changes by the key of their group."""
+    """A grouped table: a stream of changes by the key of the group."""
 
     graph: Graph
     node: str
@@ -336,7 +338,7 @@ class TableGroupFlow:
         return aggregate_table(self, asked, (None, add, subtract), self.value)
 
     def aggregate(self, folds: tuple[Initializer, Any, Any], told: Told) -> TableFlow:
-        """Fold the values of each group."""
+        """Aggregate the values of each group."""
         initializer, adder, subtractor = folds
         check_arity(initializer, 0, "an initializer")
         adds, subtracts = with_key(adder, 3, "an adder"), with_key(subtractor, 3, "a subtractor")
@@ -350,7 +352,7 @@ def aggregate_table(
     folds: tuple[Initializer | None, Aggregator, Aggregator],
     value: Serde[Any] | None,
 ) -> TableFlow:
-    """Add an aggregation of a grouped table, behind its repartition topic."""
+    """Add an aggregation of a grouped table and its repartition topic."""
     graph = group.graph
     store_name = asked.materialized.name or graph.new_store_name("KTABLE-AGGREGATE-")
     sink = graph.named(asked.named, "KSTREAM-SINK-", "-sink")
@@ -391,7 +393,7 @@ def aggregate_cogroup(
     told: Told,
     spec: WindowSpec | None,
 ) -> TableFlow:
-    """Add the aggregations of several grouped streams into one table."""
+    """Add the aggregations of several grouped streams to one table."""
     check_arity(initializer, 0, "an initializer")
     graph = parts[0][0].flow.graph
     prefix = "COGROUPKSTREAM-AGGREGATE-"

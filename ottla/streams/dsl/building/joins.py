@@ -1,4 +1,4 @@
-"""Steps of joins of streams: with streams within windows, with tables and with global tables."""
+"""Steps of joins of streams: with streams in windows, with tables and with global tables."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -34,7 +34,7 @@ def _repartitioned(
     key: Serde[Any] | None,
     value: Serde[Any] | None,
 ) -> StreamFlow:
-    """Put a stream behind a repartition topic; one that was, under its own name, is used again."""
+    """Add a repartition topic to a stream; one that is named after the stream itself is reused."""
     graph = flow.graph
     serdes = key or flow.key, value or flow.value
     names = name_repartition(graph, prefix)
@@ -53,7 +53,7 @@ def join(
     arguments: Sequence[Any],
     words: Mapping[str, Any],
 ) -> StreamFlow:
-    """Add a join with a stream, a table or, by its view, a global table."""
+    """Add a join with a stream, a table, or the view of a global table."""
     if isinstance(other, StreamFlow | TableFlow):
         flow.check_same(other)
     if isinstance(other, StreamFlow):
@@ -61,7 +61,7 @@ def join(
         joins_two = with_key(joiner, 3, "a joiner")
         return join_streams(flow, other, joins_two, windows, outer, told or StreamJoined())
     if outer[1]:
-        raise TopologyError("an outer join of a stream is with another stream")
+        raise TopologyError("an outer join of a stream needs another stream")
     if isinstance(other, TableFlow):
         joiner, told = _told(_TABLE, arguments, words)
         return join_table(flow, other, with_key(joiner, 3, "a joiner"), outer[0], told or Joined())
@@ -85,7 +85,7 @@ _SERDES = {
 
 
 def _told(form: _Form, arguments: Sequence[Any], words: Mapping[str, Any]) -> list[Any]:
-    """Return the arguments of a form of join in their order; TopologyError says what the form is."""
+    """Return the arguments of a join in their order. Raises TopologyError with the correct form."""
     kind, names, last = form
     refuse_serdes(words, f"a join with a {kind}", _SERDES[kind])
     given = {**dict(zip(names, arguments, strict=False)), **words}
@@ -95,8 +95,8 @@ def _told(form: _Form, arguments: Sequence[Any], words: Mapping[str, Any]) -> li
     fits = "windows" not in given or isinstance(given["windows"], JoinWindows)
     if not (is_whole and has_functions and fits and isinstance(found[-1], last | NoneType)):
         raise TopologyError(
-            f"a join with a {kind} is written (other, {', '.join(names[:-1])}), with {names[-1]}= where it "
-            "has more to say"
+            f"a join with a {kind} is written (other, {', '.join(names[:-1])}), and optionally "
+            f"{names[-1]}="
         )
     return found
 
@@ -109,7 +109,7 @@ def join_streams(
     outer: tuple[bool, bool],
     options: StreamJoined,
 ) -> StreamFlow:
-    """Add a join within windows; `outer`: whether left and right records stay without a partner."""
+    """Add a windowed join; `outer` is whether left and right records without a match are kept."""
     name = options.name
     if left.repartition_required:
         prefix = left.name if name is None else f"{name}-left"
@@ -187,7 +187,7 @@ def _join_store(
         has = supplied.kind, supplied.retention_ms, supplied.window_size_ms
         if has != ("join_window", retention_ms, windows.size_ms):
             raise TopologyError(
-                f"store {name} does not fit its join: it is to be Stores.persistent_window_store"
+                f"store {name} does not fit its join: it must be Stores.persistent_window_store"
                 f"({name!r}, {retention_ms}, {windows.size_ms}, retain_duplicates=True)"
             )
     return StoreBuilder(
@@ -202,7 +202,7 @@ def _join_store(
 
 
 def _outer_store(base: str | None, numbered: str, right_outer: bool) -> str:
-    """Return the name of the store that both sides share: Kafka's, of this side's supplier if there is one."""
+    """Return the name of the store that both sides share: Kafka's, or that of a supplied store."""
     if base is not None:
         return base + ("-outer-shared-join" if right_outer else "-left-shared-join") + "-store"
     return f"KSTREAM-OUTERSHARED-{numbered[-10:]}-store"
@@ -234,7 +234,9 @@ def join_table(
 
 
 def _check_history(table: TableFlow, grace_ms: int) -> None:
-    """Raise TopologyError unless a table has versions, for as long as records wait for it (KIP-923)."""
+    """Raise TopologyError unless a table is versioned with a history of at least the grace
+    (KIP-923).
+    """
     history_ms = table.graph.history_ms(table.name)
     if history_ms is None:
         raise TopologyError(
@@ -256,7 +258,7 @@ def join_global_table(
     left: bool,
     name: str | None,
 ) -> StreamFlow:
-    """Add a join with a global table, by a key that is found in the stream's records."""
+    """Add a join with a global table; `selector` returns the key to look up."""
     named = flow.graph.named(name, "KSTREAM-LEFTJOIN-")
     operator = StreamTableJoin(view, joiner, left, selector)
     node = OperatorNode(named, (flow.node,), operator, takes_null_keys=left)

@@ -1,4 +1,4 @@
-"""Steps of streams: branches, merges, repartitions, sinks and the table a stream can be."""
+"""Steps of streams: branches, merges, repartitions, sinks and conversions to tables."""
 
 import sys
 from collections.abc import Sequence
@@ -28,14 +28,14 @@ from ottla.streams.topology.plan import OperatorNode, SinkNode
 
 
 def select_key(flow: StreamFlow, mapper: Any, name: str | None) -> StreamFlow:
-    """Add a step that gives new keys."""
+    """Add a step that sets new keys."""
     operator = SelectKey(with_key(mapper, 2, "a key selector"))
     named = flow.graph.named(name, "KSTREAM-KEY-SELECT-")
     return flow.then(named, operator, key=None, repartition_required=True)
 
 
 def merge(flow: StreamFlow, other: StreamFlow, name: str | None) -> StreamFlow:
-    """Add the step where two streams meet."""
+    """Add a step that merges two streams."""
     if not isinstance(other, StreamFlow):
         raise TopologyError(f"a stream is merged with a stream, not with {other!r}")
     flow.check_same(other)
@@ -53,7 +53,7 @@ def merge(flow: StreamFlow, other: StreamFlow, name: str | None) -> StreamFlow:
 
 
 def repartition(flow: StreamFlow, options: Repartitioned[Any, Any]) -> StreamFlow:
-    """Add a repartition topic of its own."""
+    """Add an explicit repartition topic."""
     prefix = options.name
     if prefix is None:
         prefix = flow.graph.new_name("KSTREAM-REPARTITION-")
@@ -75,7 +75,7 @@ def to(flow: StreamFlow, topic: str | TopicNameExtractor, options: Produced[Any,
 
 
 def print_records(flow: StreamFlow, options: Printed) -> None:
-    """Add a step that prints and ends the stream."""
+    """Add a step that prints the records; this ends the stream."""
     label = options.label or flow.name
     mapper = options.mapper or (lambda key, value: f"{key}, {value}")
     shows = with_key(mapper, 2, "a mapper")
@@ -93,7 +93,7 @@ def print_records(flow: StreamFlow, options: Printed) -> None:
 
 
 def to_table(flow: StreamFlow, materialized: Materialized[Any, Any], name: str | None) -> TableFlow:
-    """Add the step that reads a stream as a table, behind a repartition topic if its key changed."""
+    """Add a step that converts a stream to a table, with a repartition topic if its key changed."""
     graph = flow.graph
     named = graph.named(name, "KSTREAM-TOTABLE-")
     store_name = materialized.name or graph.new_store_name("KSTREAM-TOTABLE-")
@@ -112,14 +112,14 @@ def to_table(flow: StreamFlow, materialized: Materialized[Any, Any], name: str |
 
 
 def split(flow: StreamFlow, name: str | None) -> str:
-    """Add the step that sends records to branches; return its name."""
+    """Add a step that distributes records to branches; return its name."""
     named = flow.graph.named(name, "KSTREAM-BRANCH-")
     flow.graph.add(OperatorNode(named, (flow.node,), Branch()))
     return named
 
 
 def branch(flow: StreamFlow, splitter: str, predicate: Any, name: str | None) -> StreamFlow:
-    """Add a branch; without a predicate it is the default one."""
+    """Add a branch; without a predicate it is the default branch."""
     operator: Branch = flow.graph.operator(splitter)
     if predicate is None:
         child = splitter + (name or "0")
@@ -143,7 +143,7 @@ def process(
     stores: Sequence[str | Named],
     name: str | None,
 ) -> StreamFlow:
-    """Add a user's processor, which may change keys; a Named among the stores is its name, as in Kafka Streams."""
+    """Add a processor, which may change keys; a Named may be among the stores, as in Kafka Streams."""
     named = _add_processor(flow, supplier, stores, (name, "KSTREAM-PROCESSOR-"))
     return StreamFlow(flow.graph, named, named, None, None, True)
 
@@ -154,7 +154,7 @@ def process_values(
     stores: Sequence[str | Named],
     name: str | None,
 ) -> StreamFlow:
-    """Add a user's processor that keeps the keys."""
+    """Add a processor that cannot change keys."""
     named = _add_processor(flow, supplier, stores, (name, "KSTREAM-PROCESSVALUES-"))
     return replace(flow, name=named, node=named, value=None)
 
@@ -176,7 +176,7 @@ def _add_processor(
     name = naming[0]
     if name is None:
         name = next((each.name for each in stores if isinstance(each, Named)), None)
-    # A user's name takes no number here, as in Kafka.
+    # Here a name given by the user takes no number, as in Kafka.
     named = flow.graph.new_name(naming[1]) if name is None else name
     check_name(named, "an operator")
     connected = tuple(each for each in stores if not isinstance(each, Named))

@@ -1,4 +1,4 @@
-"""Steps of tables: filters, mappings, groupings, suppress and joins by key or foreign key."""
+"""Steps of tables: filters, mappings, groupings, suppress, and joins by key or foreign key."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -86,7 +86,7 @@ def _derived(
     store: StoreBuilder | None,
     unkept_view: Callable[[], View],
 ) -> TableFlow:
-    """Return the table of a step that reads its parent's changes one by one."""
+    """Return the table of a step that processes its parent's changes one by one."""
     graph = parent.graph
 
     def enable(force: bool) -> bool:
@@ -110,7 +110,7 @@ def filter_table(
     name: str | None,
     materialized: AnyMaterialized | None,
 ) -> TableFlow:
-    """Add a filter: entries that it does not hold for are not in the result."""
+    """Add a filter; entries that do not satisfy the predicate are deleted from the result."""
     graph, test = table.graph, with_key(predicate, 2, "a predicate")
     if materialized is not None and materialized.name is None:
         graph.new_store_name("KTABLE-FILTER-")
@@ -136,13 +136,13 @@ def filter_table(
 def map_values(
     table: TableFlow, mapper: Any, name: str | None, materialized: AnyMaterialized | None
 ) -> TableFlow:
-    """Add a step that gives entries new values."""
+    """Add a step that replaces the values of entries."""
     graph, maps = table.graph, with_key(mapper, 2, "a value mapper")
     if materialized is not None and materialized.name is None:
         graph.new_store_name("KTABLE-MAPVALUES-")
     store = _result_store(materialized, table.key, None)
     named = graph.named(name, "KTABLE-MAPVALUES-")
-    # Its own copy of everything but the semantics of versions: Kafka's mapValues ignores those.
+    # The operator ignores whether its parent is versioned, as Kafka's mapValues does.
     operator = TableMap(maps, store)
     versioned = _output_versioned(materialized, store)
     graph.add(OperatorNode(named, (table.name,), operator, output_versioned=versioned))
@@ -163,7 +163,7 @@ def transform_values(
     name: str | None,
     materialized: AnyMaterialized | None,
 ) -> TableFlow:
-    """Add a step that gives entries new values with the help of stores."""
+    """Add a step that replaces the values of entries, with access to stores."""
     check_supplier(supplier, "a table's transformer", "transform")
     graph = table.graph
     store = _result_store(materialized, table.key, None)
@@ -181,7 +181,8 @@ def transform_values(
             transformer.init(context)
 
             def derive(key: Any, found: Entry | None) -> Entry | None:
-                # It is asked for keys that the table does not have as well: it may have a value for them.
+                # The view also calls the transformer for missing keys: it may return a value for
+                # them.
                 value = transformer.transform(key, None if found is None else found.value)
                 timestamp = NO_TIMESTAMP if found is None else found.timestamp
                 return None if value is None else ValueAndTimestamp(value, timestamp)
@@ -197,14 +198,14 @@ def transform_values(
 
 
 def to_stream(table: TableFlow, name: str | None) -> StreamFlow:
-    """Add the step that makes records of changes."""
+    """Add a step that converts changes to records."""
     named = table.graph.named(name, "KTABLE-TOSTREAM-")
     table.graph.add(OperatorNode(named, (table.name,), ToStream()))
     return StreamFlow(table.graph, named, named, table.key, table.value)
 
 
 def group_by(table: TableFlow, selector: Any, grouped: Grouped[Any, Any]) -> TableGroupFlow:
-    """Add the step that gives entries the key and value of their group."""
+    """Add a step that sets the group's key and value of entries."""
     graph = table.graph
     named = graph.named(grouped.name, "KTABLE-SELECT-")
     operator = TableRepartitionMap(makes_pair(selector, "a selector of key and value"))
@@ -214,7 +215,7 @@ def group_by(table: TableFlow, selector: Any, grouped: Grouped[Any, Any]) -> Tab
 
 
 def suppress(table: TableFlow, suppressed: Suppressed) -> TableFlow:
-    """Add the step in which changes wait."""
+    """Add a step that buffers changes."""
     graph, asked = table.graph, suppressed
     if graph.is_versioned(table.name):
         raise TopologyError(
@@ -254,7 +255,7 @@ def suppress(table: TableFlow, suppressed: Suppressed) -> TableFlow:
 
 
 class _BufferedGetter:
-    """Reads a suppressed table: what waits has not happened yet."""
+    """Reads a suppressed table: buffered changes are not visible."""
 
     versioned = False
 
@@ -266,7 +267,7 @@ class _BufferedGetter:
         waits, prior = self._buffer.prior_value(key)
         if not waits:
             return self._above.get(key)
-        # The time of the value before is not kept, as in Kafka.
+        # The timestamp of the previous value is not stored, as in Kafka.
         return None if prior is None else ValueAndTimestamp(prior, -1)
 
 
@@ -277,7 +278,9 @@ def join_tables(
     arguments: Sequence[Any],
     words: Mapping[str, Any],
 ) -> TableFlow:
-    """Add a join by key, of a joiner, or by foreign key, of an extractor and a joiner; then options in any order."""
+    """Add a join by key (joiner) or by foreign key (extractor, joiner); options follow in any
+    order.
+    """
     if arguments and arguments[0] is None:
         raise TypeError(
             "tables are joined with a function first, a joiner or an extractor, not None"
@@ -305,7 +308,9 @@ def join_tables(
             "key; Named, Materialized and TableJoined may come after"
         )
     if other.graph is not table.graph:
-        raise TopologyError("these come of two builders; make both of one StreamsBuilder")
+        raise TopologyError(
+            "tables of different builders cannot be combined: use one StreamsBuilder"
+        )
     if len(functions) == 1:
         return join(table, other, functions[0], outer, name, materialized)
     told = replace(joined or TableJoined(), name=name), materialized or Materialized()
@@ -314,7 +319,7 @@ def join_tables(
 
 
 def _only(options: list[Any], *kinds: type) -> Any:
-    """Take the first option of some kinds out of a list."""
+    """Remove the first option of the given types from a list and return it."""
     for each in options:
         if isinstance(each, kinds):
             options.remove(each)
@@ -330,7 +335,7 @@ def join(
     name: str | None,
     materialized: AnyMaterialized | None,
 ) -> TableFlow:
-    """Add a join by key; `outer`: whether left and right entries stay without a partner."""
+    """Add a join by key; `outer` is whether left and right entries without a match are kept."""
     check_arity(joiner, 2, "a joiner")
     graph, (left_outer, right_outer) = table.graph, outer
     store = None
@@ -383,7 +388,7 @@ def join_on_foreign_key(
     left: bool,
     options: tuple[TableJoined, AnyMaterialized],
 ) -> TableFlow:
-    """Add a join by a foreign key that is found in the left entries."""
+    """Add a join by a foreign key, which the extractor returns for each entry of the left table."""
     check_arity(joiner, 2, "a joiner")
     graph, joined = table.graph, options[0]
     this, that = TableSerdes(table.key, table.value), TableSerdes(other.key, other.value)
@@ -401,7 +406,7 @@ def join_on_foreign_key(
         "-subscription-registration-processor", "KTABLE-FK-JOIN-SUBSCRIPTION-REGISTRATION-"
     )
     extracts = with_key(extractor, 2, "a foreign key extractor")
-    # Numbered names take numbers in Kafka's order, so the store is named after its own step.
+    # The store is named after its own step, so that numbers are assigned in Kafka's order.
     results = None if left else results_store(f"{send_name}-results-store", table.key)
     send = SubscriptionSend(extracts, results, this, that)
     graph.add(OperatorNode(send_name, (table.name,), send))
@@ -439,7 +444,9 @@ def join_on_foreign_key(
 
 
 def _of_keys(partitioner: StreamPartitioner | None) -> StreamPartitioner | None:
-    """Return a partitioner that is shown keys only: values on the way to a table are not its own."""
+    """Return a partitioner that gets only keys: the values on the internal topics are not the
+    table's.
+    """
     chosen = chooses_partition(partitioner)
     if chosen is None:
         return None

@@ -17,9 +17,9 @@ from ottla.streams.settings.application import (
 
 def test_an_unknown_option_is_refused_with_the_nearest_one() -> None:
     """Also where it is written as Kafka's properties are."""
-    with pytest.raises(ConfigError, match="is commit_interval_ms meant"):
+    with pytest.raises(ConfigError, match="did you mean commit_interval_ms"):
         read_settings({"commit.interval.ms": 5})
-    with pytest.raises(ConfigError, match="there are: processing_guarantee"):
+    with pytest.raises(ConfigError, match="known options: processing_guarantee"):
         read_settings({"qwertz": 5})
 
 
@@ -41,7 +41,7 @@ def test_a_checkpoint_is_named_after_its_application() -> None:
 def test_an_application_id_can_name_topics_and_folders(name: str) -> None:
     """What cannot is refused."""
     assert check_application_id("my_app-1.2") == "my_app-1.2"
-    with pytest.raises(ConfigError, match="it names topics"):
+    with pytest.raises(ConfigError, match="it is part of topic names"):
         check_application_id(name)
 
 
@@ -58,7 +58,7 @@ def test_an_application_id_can_name_topics_and_folders(name: str) -> None:
 def test_numbers_are_numbers(name: str, value: Any, least: int) -> None:
     """Before Spark starts, which would say it in words of its own."""
     with pytest.raises(
-        ConfigError, match=f"{name} cannot be .*: give a whole number from {least} on"
+        ConfigError, match=f"{name} cannot be .*: set a whole number of at least {least}"
     ):
         read_settings({name: value})
     assert read_settings({"num_stream_threads": None, "commit_interval_ms": 0}).max_records > 0
@@ -71,6 +71,6 @@ def test_a_state_dir_that_cannot_be_is_refused(tmp_path: Path) -> None:
     check_state_dir("hdfs://nowhere/state")
     (tmp_path / "file").write_text("")
     with pytest.raises(
-        ConfigError, match=r"state_dir cannot be .*Not a directory.*: name a folder"
+        ConfigError, match=r"state_dir cannot be .*Not a directory.*: set a directory"
     ):
         check_state_dir(str(tmp_path / "file" / "state"))
