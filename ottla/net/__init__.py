@@ -1,1 +1,1 @@
-"""Layer 1: connections — frames in, responses out in order, with finite limits; knows no API."""
+"""Layer 1: connections — frames in, responses out in order, with finite limits; no API."""

@@ -1,7 +1,7 @@
 """Receive buffers: one that all connections of a loop share, and a pool for unfinished frames.
 
 Allocating or freeing 128 KiB and more for each request costs more than the request (the C library
-maps and unmaps pages), so buffers for partial frames are powers of two and are kept.
+maps and unmaps pages), so buffers for partial frames are powers of two and are reused.
 """
 
 SHARED_BYTES = 256 * 1024
@@ -16,7 +16,7 @@ def room_bytes(size_bytes: int) -> int:
 
 
 class ReceiveBuffers:
-    """The buffers of one event loop. A handed-out buffer belongs to its taker until given back."""
+    """The buffers of one event loop. A buffer belongs to its taker until it is given back."""
 
     def __init__(self) -> None:
         # In use only from a transport's read to the end of the same callback.
@@ -34,7 +34,7 @@ class ReceiveBuffers:
         return bytearray(1 << order)
 
     def give_back(self, buffer: bytearray) -> None:
-        """Keep a buffer for the next taker, or let it go if enough are kept."""
+        """Return a buffer to the pool, or free it if the pool is full."""
         size_bytes = len(buffer)
         order = size_bytes.bit_length() - 1
         if order <= _LARGEST_KEPT and self._kept_bytes + size_bytes <= _KEPT_BYTES_MAX:

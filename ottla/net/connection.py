@@ -1,9 +1,9 @@
-"""One connection: bytes to frames, answers back in request order, both under finite limits.
+"""One connection: bytes to frames, responses in request order, both under finite limits.
 
-Knows no API: it hands each whole frame to a `FrameHandler` inside the transport's read callback and
-joins all answers of one read into one write (docs: hot path). A handler that cannot answer at once
-calls `defer`; the answer keeps its place. Unless the handler says that the requests behind it may
-be read ahead, the connection handles nothing further until that answer is sent, as Kafka mutes a
+Independent of APIs: it passes each whole frame to a `FrameHandler` inside the transport's read
+callback and joins all responses of one read into one write (docs: hot path). A handler that cannot
+respond at once calls `defer`; the response keeps its position. Unless the handler allows reading
+ahead, the connection handles no further request until that response is sent, as Kafka mutes a
 channel, so requests of one connection take effect in order.
 """
 
@@ -27,28 +27,28 @@ _log = logging.getLogger(__name__)
 _SIZE = struct.Struct(">i")
 PREFIX_BYTES = _SIZE.size
 _NO_ADDRESS = ("", 0)
-# Bytes per read while memory is short.
+# Bytes per read while memory is low.
 _SHORT_READ_BYTES = 4 * 1024
 
 
 class FrameHandler(Protocol):
-    """What stands behind the connections of an endpoint."""
+    """The handler of the requests of an endpoint's connections."""
 
     def frame(self, connection: "Connection", frame: memoryview) -> None:
         """Handle one frame (without its size prefix).
 
-        Calls `connection.send` or `connection.defer` exactly once, or neither where the request
-        has no answer. The frame is writable and its memory is reused when this returns.
-        ProtocolError closes the connection.
+        Calls `connection.send` or `connection.defer` exactly once, or neither if the request has no
+        response. The frame is writable and its memory is reused when this returns. ProtocolError
+        closes the connection.
         """
         ...
 
 
 class EndpointState(Protocol):
-    """What the connections of one endpoint share; `ottla.net.endpoint.Endpoint` is the one."""
+    """The state shared by the connections of one endpoint (`ottla.net.endpoint.Endpoint`)."""
 
     buffers: ReceiveBuffers
-    # Bytes of requests, and bytes of answers that peers have not taken.
+    # Bytes of requests, and bytes of responses that peers have not received.
     budget: ReceiveBudget
     unsent: Budget
     limits: Limits
@@ -57,20 +57,20 @@ class EndpointState(Protocol):
     is_serving: bool
 
     def admit(self, connection: "Connection") -> bool:
-        """Count a new connection in, or tell it to go away."""
+        """Count a new connection, or close it."""
         ...
 
     def forget(self, connection: "Connection") -> None:
-        """Count a lost connection out."""
+        """Remove a lost connection from the count."""
         ...
 
     def file_socket(self, transport: asyncio.BaseTransport) -> FileSocket | None:
-        """Return how to send files through a transport; None if that cannot be done."""
+        """Return the means to send files through a transport; None if it cannot send files."""
         ...
 
 
 class Reply:
-    """The place of one deferred answer; sent at most once, by anyone, at any time."""
+    """A deferred response; sent at most once, by any code, at any time."""
 
     __slots__ = ("_connection", "held_bytes", "is_blocking", "on_abandon", "parts")
 
@@ -79,21 +79,21 @@ class Reply:
         self.is_blocking = is_blocking
         self.held_bytes = held_bytes
         self.parts: Sequence[Part] | None = None
-        # Called if the connection is lost before the answer was sent.
+        # Called if the connection is lost before the response was sent.
         self.on_abandon: Callable[[], Any] | None = None
 
     def send(self, parts: Sequence[Part]) -> None:
-        """Give the answer (without size prefix); dropped if the connection is gone."""
+        """Set the response (without size prefix); dropped if the connection is closed."""
         assert self.parts is None, "a request is answered once"
         self.parts = parts
         self._connection.replied()
 
     def send_nothing(self) -> None:
-        """Give the place up: the request has no answer."""
+        """Complete the request without a response."""
         self.send(())
 
     def close(self, reason: str) -> None:
-        """Close the connection instead of answering."""
+        """Close the connection instead of responding."""
         self._connection.close(reason)
 
 
@@ -101,7 +101,8 @@ class Connection(SendHalf):
     """Lives on one event loop, from `connection_made` to `connection_lost`.
 
     Invariant: while the connection is blocked, received bytes stay in the private buffer; the
-    transport is paused as soon as that holds a whole frame. While it is muted, it is paused.
+    transport is paused as soon as that contains a whole frame. While the connection is muted, the
+    transport is paused.
     """
 
     __slots__ = (
@@ -146,13 +147,13 @@ class Connection(SendHalf):
         self._transport: asyncio.Transport = cast(asyncio.Transport, None)
         self.memory: ReceiveMemory = cast(ReceiveMemory, None)
         self.listener_name = endpoint.name
-        # The handler's own: whatever it wants to know again at the next frame.
+        # The handler's own state, kept from one frame to the next.
         self.memo: Any = None
         self.local_address: tuple[str, int] = ("", 0)
         self.peer_address: tuple[str, int] = ("", 0)
         self.connected_at = self.active_at = self._time()
         self.frames_count = 0
-        # When the first byte of an unfinished frame came; 0 where there is none.
+        # When the first byte of an unfinished frame arrived; 0 if there is none.
         self.frame_started_at = 0.0
         self._is_draining = False
         # Private buffer: `_filled` bytes are there, `_wanted` make the frame whole.
@@ -170,7 +171,7 @@ class Connection(SendHalf):
     # -- asyncio.BufferedProtocol ---------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Register with the endpoint, or close at once when it is full."""
+        """Register with the endpoint, or close at once if it is full."""
         self._transport = cast(asyncio.Transport, transport)
         peer_address = transport.get_extra_info("peername")
         self.local_address = (transport.get_extra_info("sockname") or _NO_ADDRESS)[:2]
@@ -178,7 +179,7 @@ class Connection(SendHalf):
         self._transport.set_write_buffer_limits(high=0)
         self.memory = ReceiveMemory(self.budget, self.peer_address[0], self._memory_granted)
         is_admitted = self._endpoint.admit(self)
-        # uvloop starts to read after this method even if it paused: only frames are held back.
+        # uvloop starts to read after this method even if it is paused: only frames are held back.
         self._is_reading = True
         self._takes_requests = self._endpoint.is_serving and not self.is_muted
         if peer_address is None:
@@ -188,7 +189,7 @@ class Connection(SendHalf):
             self.close("too many connections")
 
     def serve(self) -> None:
-        """Handle requests: the broker is ready."""
+        """Start to handle requests: the broker is ready."""
         self._takes_requests = self._peer_reads and not self.is_muted
         self._go_on()
 
@@ -201,7 +202,7 @@ class Connection(SendHalf):
         return self._private_view[self._filled : min(self._wanted, len(self._private))]
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Handle every frame that is whole now."""
+        """Handle every frame that is complete."""
         self.active_at = self._time()
         try:
             if self._private is None:
@@ -218,11 +219,11 @@ class Connection(SendHalf):
             self._flush()
 
     def eof_received(self) -> bool:
-        """Close: a peer that half-closes wants no more answers."""
+        """Close: a peer that half-closes wants no more responses."""
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Give everything back; deferred answers are dropped."""
+        """Release everything; deferred responses are dropped."""
         self.is_closed = True
         self._drop_mute()
         if self._private is not None:
@@ -238,12 +239,12 @@ class Connection(SendHalf):
         self._endpoint.forget(self)
 
     def pause_writing(self) -> None:
-        """Stop handling requests of a peer that does not read its answers."""
+        """Stop handling requests of a peer that does not read its responses."""
         self._peer_reads = self._takes_requests = False
         self._hold_unsent()
 
     def resume_writing(self) -> None:
-        """Go on: the peer has read."""
+        """Resume: the peer has read its responses."""
         self._peer_reads = True
         self._continue_sending()
 
@@ -260,7 +261,7 @@ class Connection(SendHalf):
     # -- answers --------------------------------------------------------------------------------
 
     def send(self, parts: Sequence[Part]) -> None:
-        """Answer the frame being handled; `parts` go out when the read callback ends."""
+        """Respond to the frame being handled; `parts` are sent when the read callback ends."""
         if self._pending:
             reply = Reply(self, False, 0)
             reply.parts = parts
@@ -271,7 +272,7 @@ class Connection(SendHalf):
             self._flush()
 
     def send_framed(self, answer: bytes) -> None:
-        """Answer the frame being handled with one small part that begins with its size."""
+        """Respond to the frame being handled with one small part that begins with its size."""
         if self._pending or not self._is_parsing:
             self.send((answer[PREFIX_BYTES:],))
             return
@@ -279,9 +280,10 @@ class Connection(SendHalf):
         self._out_bytes += len(answer)
 
     def defer(self, *, is_blocking: bool = True, held_bytes: int = 0) -> Reply:
-        """Keep the place of an answer; a blocking one stops the requests behind it.
+        """Reserve the position of a response; a blocking one delays the requests after it.
 
-        `held_bytes` is the memory that waits with it, counted in the budget of all connections.
+        `held_bytes` is the memory held until the response, counted in the budget of all
+        connections.
         """
         reply = Reply(self, is_blocking, held_bytes)
         if held_bytes:
@@ -291,7 +293,7 @@ class Connection(SendHalf):
         return reply
 
     def replied(self) -> None:
-        """Send the deferred answers that are complete and first in line (called by Reply)."""
+        """Send the deferred responses that are complete and first in line (called by Reply)."""
         if self.is_closed:
             return
         pending = self._pending
@@ -320,7 +322,7 @@ class Connection(SendHalf):
         )
 
     def _handle_frames(self, view: memoryview, end: int) -> int:
-        """Handle whole frames in order and return where the first one begins that is not."""
+        """Handle whole frames in order; return the position of the first incomplete one."""
         position = count = 0
         handle, unpack = self._handle, _SIZE.unpack_from
         size_max, out_max = self._frame_bytes_max, self._unsent_bytes_high
@@ -349,7 +351,7 @@ class Connection(SendHalf):
         return position
 
     def _is_blocked_still(self) -> bool:
-        """Tell whether it is blocked even after what has been answered went to the socket."""
+        """Return True if still blocked after all responses were written to the socket."""
         if not self._is_blocked():
             return False
         self._flush()
@@ -386,9 +388,9 @@ class Connection(SendHalf):
             self._grow()
 
     def _continue_private(self) -> None:
-        """More bytes have come for the frame in the private buffer."""
+        """Handle more bytes of the frame in the private buffer."""
         if self._wanted == PREFIX_BYTES and self._filled == PREFIX_BYTES:
-            # Now the size is known: the same bytes again, with room for the frame.
+            # The size is known now: restart with the same bytes and room for the whole frame.
             self._keep(self._private_view, 0, PREFIX_BYTES)
         elif self._filled >= self._wanted:
             self.frame_started_at = 0.0
@@ -445,7 +447,7 @@ class Connection(SendHalf):
         self._loop.call_soon(self._go_on)
 
     def silent_seconds(self, now: float) -> float:
-        """Return for how long an unfinished frame made no progress; 0 unless it is being read."""
+        """Return for how long (s) an unfinished frame made no progress; 0 if it is not being read."""
         if not self.frame_started_at or not self._is_reading:
             return 0.0
         return self.memory.silent_seconds(now, self.active_at, self._filled)
@@ -454,14 +456,14 @@ class Connection(SendHalf):
 
     @property
     def is_muted(self) -> bool:
-        """Tell whether requests wait because the client is beyond a quota."""
+        """True if requests wait because the client has exceeded a quota."""
         return self._unmute_timer is not None
 
     def mute(self, seconds: float) -> None:
-        """Handle and read no further request for `seconds`; answers go out all the same.
+        """Handle and read no further request for `seconds`; responses are still sent.
 
-        A connection that is muted already stays so for the longer of the two. Time spent muted is
-        neither idle nor slow (KIP-219, kafka.network.SocketServer.Processor).
+        A connection that is muted already stays muted for the longer of the two times. Time spent
+        muted is neither idle nor slow (KIP-219, kafka.network.SocketServer.Processor).
         """
         if self.is_closed or seconds <= 0:
             return
@@ -492,7 +494,7 @@ class Connection(SendHalf):
             self._transport.pause_reading()
 
     def _go_on(self) -> None:
-        """Handle what has waited, then read again."""
+        """Handle the requests that have waited, then resume reading."""
         if self.is_closed or self._is_parsing or self._is_draining or self.memory.is_waiting:
             if self._is_draining:
                 self._close_if_drained()
@@ -519,11 +521,11 @@ class Connection(SendHalf):
 
     @property
     def is_waiting_for_answer(self) -> bool:
-        """Tell whether a request has been read and not been answered."""
+        """True if a request has been read and has no response yet."""
         return bool(self._pending)
 
     def drain(self) -> None:
-        """Handle no further request; close when every answer owed has been sent."""
+        """Handle no further request; close when every pending response has been sent."""
         if self.is_closed or self._is_draining:
             return
         self._is_draining = True
@@ -536,7 +538,7 @@ class Connection(SendHalf):
             self._close_when_sent()
 
     def close(self, reason: str) -> None:
-        """End the connection because of `reason`; one log line, unsent answers are tried."""
+        """Close the connection because of `reason`, with one log line; try to send the rest."""
         if self.is_closed:
             return
         _log.info("connection closed peer=%s:%s reason=%s", *self.peer_address, reason)
@@ -546,6 +548,6 @@ class Connection(SendHalf):
         self._close_when_sent()
 
     def abort(self) -> None:
-        """End the connection at once; unsent answers are lost."""
+        """Close the connection at once; unsent responses are lost."""
         self.is_closed = True
         self._transport.abort()

@@ -1,7 +1,8 @@
-"""The descriptors that connections may use, so that files always find some.
+"""The limit of descriptors for connections, so that some are always free for files.
 
-Over that number, connections that are silent or idle make room for new ones; if there is none, new
-connections are refused. Kafka leaves this to the system: `accept` and `open` fail together.
+Above that limit, connections that are silent or idle are closed for new ones; if there is none, new
+connections are refused. Kafka leaves this to the operating system: `accept` and `open` fail
+together.
 """
 
 import asyncio
@@ -12,13 +13,14 @@ from itertools import chain
 from ottla.base import descriptors
 from ottla.net.connection import Connection
 
-# For what is open for a moment: index files, checkpoints, sealed segments, monitoring.
+# For files that are open briefly: index files, checkpoints, sealed segments, monitoring.
 _HEADROOM = 96
 _CONNECTIONS_MIN = 32
-# A connection that has never completed a request makes room after this time, others after the second.
+# Idle seconds after which a connection may be closed: the first if it has never completed a
+# request, otherwise the second.
 _SILENT_SECONDS = 1.0
 _IDLE_SECONDS = 10.0
-# Part of the connections that make room at a time: looking for them takes time.
+# Fraction of the connections that are closed at a time: finding them takes time.
 _CLOSED_AT_ONCE = 0.05
 _PAUSE_SECONDS = 0.25
 _WARNING_SECONDS = 60.0
@@ -29,8 +31,8 @@ _log = logging.getLogger(__name__)
 class DescriptorLimit:
     """Admits connections of all endpoints of a broker.
 
-    `files_count` returns how many files the broker keeps open at most for its logs; `other_count` is
-    what the process had open when the broker started to listen.
+    `files_count` returns the largest number of files that the broker keeps open for its logs;
+    `other_count` is the number of descriptors that were open when the broker started to listen.
     """
 
     def __init__(self, files_count: Callable[[], int], other_count: int) -> None:
@@ -38,7 +40,8 @@ class DescriptorLimit:
         self.closed_count = self.refused_count = 0
         self._files_count = files_count
         self._endpoints: list[Mapping[Connection, None]] = []
-        # Connections that make room and are not counted out yet, less those admitted for them.
+        # Connections that are being closed but are still counted, less those admitted in their
+        # place.
         self._credit = 0
         self._fruitless_at = self._warned_at = float("-inf")
 
@@ -48,13 +51,13 @@ class DescriptorLimit:
 
     @property
     def connections_max(self) -> int:
-        """Return how many connections leave enough descriptors for files."""
+        """Return the number of connections that leaves enough descriptors for files."""
         files_count = self._files_count()
         reserved = self.other_count + files_count + files_count // 8 + _HEADROOM
         return max(_CONNECTIONS_MIN, descriptors.soft_limit() - reserved)
 
     def admit(self) -> bool:
-        """Tell whether the connection that was counted last may stay; close others for it."""
+        """Return True if the connection counted last may stay; closes other connections for it."""
         most, now = self.connections_max, asyncio.get_running_loop().time()
         if sum(map(len, self._endpoints)) <= most:
             self._credit = 0
@@ -98,5 +101,5 @@ def _is_idle(connection: Connection, now: float) -> bool:
 
 
 def _order(connection: Connection) -> tuple[bool, float]:
-    """Sort connections without a completed request first, then those that are idle longest."""
+    """Sort connections without a completed request first, then those idle for longest."""
     return connection.frames_count > 0, connection.active_at

@@ -1,6 +1,6 @@
-"""One listening address and the connections that came in through it: admission, sweeping, draining.
+"""One listening address and its connections: admission, sweeping, draining.
 
-A single timer looks after all connections, so a connection costs no timer of its own.
+A single timer serves all connections, so a connection needs no timer of its own.
 """
 
 import asyncio
@@ -18,14 +18,14 @@ _log = logging.getLogger(__name__)
 
 _SWEEP_SECONDS = 5.0
 _RECLAIM_SECONDS = 1.0
-# An unfinished request that makes no progress for this long is closed if others wait for memory.
+# Seconds without progress after which an unfinished request is closed if others wait for memory.
 _SILENT_SECONDS = 2.0
 # The same for a connection that has completed a request before.
 _ESTABLISHED_SILENT_SECONDS = 10.0
 
 
 class Endpoint:
-    """From `open` to `close` on one event loop; owns every connection it accepted.
+    """Owns every connection it accepted, on one event loop, from `open` to `close`.
 
     `name` is the listener's, as in `listeners`.
     """
@@ -47,14 +47,15 @@ class Endpoint:
         self.unsent = unsent
         self.buffers = buffers
         self.is_serving = False
-        # Counts a connection from an address; for how long to hold it before it is closed (KIP-612).
+        # Counts a connection from an address; returns the seconds to hold it before it is closed
+        # (KIP-612).
         self.throttle_ms: Callable[[str], int] | None = None
         self._descriptors: DescriptorLimit | None = None
         self.host = ""
         self.port = 0
-        # Connections that came in since the start.
+        # The number of connections since the start.
         self.accepted_count = 0
-        # In the order in which they came: a set's order is another one in every process.
+        # In order of arrival: the order of a set differs from process to process.
         self._connections: dict[Connection, None] = {}
         self._by_host: dict[str, int] = {}
         self._unsent_bytes: dict[Connection, int] = {}
@@ -68,7 +69,7 @@ class Endpoint:
     async def open(self, net: port.Net, host: str, port_number: int) -> None:
         """Accept connections, which wait until `serve`.
 
-        OSError if the address is taken or not this machine's.
+        Raises OSError if the address is in use or does not belong to this machine.
         """
         self._net = net
         self._listener = await net.listen(host, port_number, self._accept)
@@ -77,22 +78,22 @@ class Endpoint:
         self._schedule_reclaim()
 
     def serve(self) -> None:
-        """Begin to handle requests; connections that came in before have waited."""
+        """Start to handle requests, also those of the connections that have been waiting."""
         self.is_serving = True
         for connection in self._connections:
             connection.serve()
 
     @property
     def connections_count(self) -> int:
-        """Connections that are open now."""
+        """The number of open connections."""
         return len(self._connections)
 
     def active_since(self, moment: float) -> list[Connection]:
-        """Return the connections that something came in on since a moment of the loop's time."""
+        """Return the connections that received bytes since `moment`, a time of the event loop."""
         return [each for each in self._connections if each.active_at >= moment]
 
     def limit_descriptors(self, limit: DescriptorLimit) -> None:
-        """Refuse connections that would take descriptors that files need."""
+        """Refuse connections that would use descriptors needed for files."""
         self._descriptors = limit
         limit.watch(self._connections)
 
@@ -100,14 +101,14 @@ class Endpoint:
         return Connection(self)
 
     def admit(self, connection: Connection) -> bool:
-        """Count a new connection in unless max.connections(.per.ip) are open."""
+        """Count a new connection unless max.connections(.per.ip) are open."""
         self._connections[connection] = None
         self.accepted_count += 1
         host = connection.peer_address[0]
         self._by_host[host] = self._by_host.get(host, 0) + 1
         throttle_ms = self.throttle_ms(host) if self.throttle_ms is not None else 0
         if throttle_ms:
-            # Closed at once, it would be back at once.
+            # If it were closed at once, it would reconnect at once.
             seconds = throttle_ms / 1000
             connection.mute(2 * seconds)
             asyncio.get_running_loop().call_later(seconds, connection.close, "too many a second")
@@ -118,7 +119,7 @@ class Endpoint:
         )
 
     def forget(self, connection: Connection) -> None:
-        """Count a lost connection out."""
+        """Remove a lost connection from the count."""
         self._connections.pop(connection, None)
         host = connection.peer_address[0]
         self._by_host[host] -= 1
@@ -129,7 +130,7 @@ class Endpoint:
             self._all_gone.set_result(None)
 
     def file_socket(self, transport: asyncio.BaseTransport) -> port.FileSocket | None:
-        """Return how to send files through a transport; None if that cannot be done."""
+        """Return the means to send files through a transport; None if it cannot send files."""
         return None if self._net is None else self._net.file_socket(transport)
 
     def _schedule_sweep(self) -> None:
@@ -147,7 +148,7 @@ class Endpoint:
             reason = self._reason_to_close(connection, now)
             if reason:
                 connection.close(reason)
-                # A peer that takes nothing would keep a closing connection for ever.
+                # A peer that reads nothing would keep a closing connection open for ever.
                 if connection.unsent_bytes:
                     connection.abort()
         self._schedule_sweep()
@@ -201,19 +202,19 @@ class Endpoint:
         return ""
 
     async def stop_accepting(self) -> None:
-        """Take no new connection; idempotent."""
+        """Accept no new connection; idempotent."""
         if self._listener is not None:
             listener, self._listener = self._listener, None
             await listener.close()
 
     def hurry(self) -> None:
-        """Have `close` wait for nobody any more, whether it has begun or not."""
+        """Make `close` stop waiting for peers, even if it has not begun yet."""
         self._is_hurried = True
         if self._all_gone is not None and not self._all_gone.done():
             self._all_gone.set_result(None)
 
     async def close(self, drain_seconds: float) -> None:
-        """Stop accepting, send what is owed for up to `drain_seconds`, end every connection."""
+        """Stop accepting, send pending responses for up to `drain_seconds`, close every connection."""
         await self.stop_accepting()
         for timer in (self._timer, self._reclaim_timer):
             if timer is not None:
@@ -241,5 +242,5 @@ class Endpoint:
 
 
 def _reclaim_order(connection: Connection) -> tuple[bool, int]:
-    """Sort connections that never completed a request first, the largest holders before others."""
+    """Sort connections that never completed a request first, then those that hold the most memory."""
     return connection.frames_count > 0, -connection.memory.held_bytes

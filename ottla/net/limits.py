@@ -1,6 +1,7 @@
 """Finite limits of connections, and the bytes that all of them together may hold.
 
-Kafka leaves most of these unlimited (`queued.max.request.bytes` -1, `max.connections` 2**31 - 1).
+Most of these are unlimited by default in Kafka (`queued.max.request.bytes` -1, `max.connections`
+2**31 - 1).
 """
 
 import asyncio
@@ -12,17 +13,17 @@ MIB = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one connection may use; times are seconds of the loop's clock."""
+    """The limits of one connection; times are in seconds of the loop's clock."""
 
     # socket.request.max.bytes
     frame_bytes_max: int = 100 * MIB
-    # Requests that were read ahead and wait for their answer.
+    # Requests that were read ahead and wait for their response.
     pending_max: int = 64
-    # Unsent bytes of answers at which nothing more is read from the peer.
+    # Unsent bytes of responses at which the connection stops reading from the peer.
     unsent_bytes_high: int = 256 * 1024
     # connections.max.idle.ms
     idle_seconds: float = 600.0
-    # From connecting to the end of the first request.
+    # From the connection to the end of the first request.
     first_frame_seconds: float = 30.0
     # From the first to the last byte of a request.
     frame_seconds: float = 60.0
@@ -40,11 +41,11 @@ class Budget:
         self.held_bytes = 0
 
     def hold(self, size_bytes: int) -> None:
-        """Hold `size_bytes` in any case: they are in memory already."""
+        """Count `size_bytes` in any case: they are in memory already."""
         self.held_bytes += size_bytes
 
     def hold_until(self, size_bytes: int, done: "asyncio.Future[Any]") -> None:
-        """Hold `size_bytes` that a handler keeps until its answer is there."""
+        """Count `size_bytes` that a handler holds until `done`, the future of its response."""
         self.hold(size_bytes)
         done.add_done_callback(lambda _: self.give_back(size_bytes))
 

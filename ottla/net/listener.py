@@ -1,8 +1,8 @@
 """The real Net: TCP on the running event loop, asyncio's or uvloop's.
 
-Connections are accepted here and not by the loop's own server, because neither loop bounds it:
+Connections are accepted here and not by the loop's own server, because neither loop limits it:
 asyncio logs one error per waiting connection if `accept` finds no free descriptor, and both accept
-the whole backlog before the first protocol learns of its connection.
+the whole backlog before the first protocol is notified of its connection.
 """
 
 import asyncio
@@ -23,11 +23,11 @@ from ottla.net.port import ProtocolFactory
 
 # Connections that may wait in the kernel while the loop is busy.
 BACKLOG = 1024
-# Connections accepted per turn of the loop and listening socket.
+# Connections accepted per iteration of the loop and listening socket.
 ACCEPTS_PER_TURN = 64
-# Pause after `accept` failed and no connection could be refused.
+# Pause in seconds after `accept` failed and no connection could be refused.
 PAUSE_SECONDS = 1.0
-# At most one warning in this time.
+# At most one warning in this many seconds.
 _WARNING_SECONDS = 60.0
 _RESERVED_COUNT = 64
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
@@ -36,7 +36,7 @@ _log = logging.getLogger(__name__)
 
 
 class RealListener:
-    """Listening sockets of one address, on the event loop that runs when it is made."""
+    """The listening sockets of one address, on the event loop running at creation."""
 
     def __init__(self, sockets: list[socket.socket], factory: ProtocolFactory) -> None:
         self._loop = asyncio.get_running_loop()
@@ -55,12 +55,12 @@ class RealListener:
 
     @property
     def host(self) -> str:
-        """Address that it is bound to."""
+        """The address that it is bound to."""
         return str(self._address[0])
 
     @property
     def port(self) -> int:
-        """Port that it is bound to."""
+        """The port that it is bound to."""
         return int(self._address[1])
 
     async def close(self) -> None:
@@ -94,13 +94,14 @@ class RealListener:
                 return
             except OSError as error:
                 if error.errno not in _EXHAUSTED:
-                    # The peer of that connection is gone already (ECONNABORTED and the like).
+                    # The peer of that connection has already disconnected (ECONNABORTED and
+                    # similar).
                     continue
                 if not self._refuse(listening, error):
                     return
                 continue
             if accepted.fileno() >= descriptors.soft_limit() - self._reserved_count():
-                # Descriptors are numbered from the lowest free one: these are the last.
+                # The system assigns the lowest free descriptor, so these are the last ones.
                 accepted.close()
                 self.refused_count += 1
                 self._warn(OSError(errno.EMFILE, os.strerror(errno.EMFILE)))
@@ -110,7 +111,7 @@ class RealListener:
 
     @staticmethod
     def _reserved_count() -> int:
-        """Return how many of the last descriptors are left to files, whoever uses the others."""
+        """Return how many of the last descriptors are reserved for files."""
         return min(_RESERVED_COUNT, descriptors.soft_limit() // 8)
 
     async def _connect(self, accepted: socket.socket) -> None:
@@ -121,7 +122,7 @@ class RealListener:
             _log.info("connection not established reason=%s", error.strerror or error)
 
     def _refuse(self, listening: socket.socket, error: OSError) -> bool:
-        """Accept and close one waiting connection; return False if there is nothing more to do now.
+        """Accept and close one waiting connection; return False if nothing more can be done now.
 
         Pauses accepting if even the spare descriptor is gone.
         """
@@ -137,7 +138,7 @@ class RealListener:
             accepted.close()
             self.refused_count += 1
         except BlockingIOError:
-            # Linux reports the lack of descriptors even if no connection waits.
+            # Linux reports the lack of descriptors even if no connection is waiting.
             return False
         except OSError:
             self._pause(listening)
@@ -161,9 +162,10 @@ class RealFileSocket:
         self._fd = fd
 
     def send(self, data: Buffer, *, has_more: bool) -> int:
-        """Send without waiting; return how many bytes the socket has taken."""
+        """Send without blocking; return how many bytes the socket has accepted."""
         kind = socket.SOCK_STREAM | socket.SOCK_NONBLOCK
-        # Without family and kind Python would ask the system for them. The transport owns the descriptor.
+        # Without family and type Python would query the system for them. The transport owns the
+        # descriptor.
         borrowed = socket.socket(socket.AF_INET, kind, 0, self._fd)
         try:
             return borrowed.send(data, socket.MSG_MORE if has_more else 0)
@@ -181,7 +183,7 @@ class RealFileSocket:
             return 0
 
     def queued_bytes(self) -> int:
-        """Return what the send queue of the kernel holds."""
+        """Return the number of bytes in the kernel's send queue."""
         answer = fcntl.ioctl(self._fd, termios.TIOCOUTQ, bytes(4))
         return int.from_bytes(answer, sys.byteorder)
 

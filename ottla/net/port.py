@@ -1,6 +1,7 @@
-"""The Net port: the only way the broker world listens and connects.
+"""The Net port: the only way in which brokers and clients listen and connect.
 
-The real one is `ottla.net.listener.RealNet`; the twin is `ottla.testing.sim.net.SimNetwork`.
+The real one is `ottla.net.listener.RealNet`; the simulated one is
+`ottla.testing.sim.net.SimNetwork`.
 """
 
 import asyncio
@@ -13,39 +14,39 @@ ProtocolFactory = Callable[[], asyncio.BufferedProtocol]
 
 
 class Listener(Protocol):
-    """A listening address; `port` is the real one where 0 was asked for."""
+    """A listening address; `port` is the assigned port if 0 was requested."""
 
     @property
     def host(self) -> str:
-        """Address that it is bound to."""
+        """The address that it is bound to."""
         ...
 
     @property
     def port(self) -> int:
-        """Port that it is bound to."""
+        """The port that it is bound to."""
         ...
 
     async def close(self) -> None:
-        """Stop accepting; connections that exist stay. Idempotent."""
+        """Stop accepting; existing connections stay open. Idempotent."""
         ...
 
 
 class FileSocket(Protocol):
-    """The socket below a transport, for what the transport cannot do; never waits.
+    """The socket below a transport, for operations that the transport lacks; never blocks.
 
-    Used only while the transport holds nothing that is to be sent before. OSError as of send(2).
+    Used only while the transport has no unsent bytes. Raises OSError like send(2).
     """
 
     def send(self, data: Buffer, *, has_more: bool) -> int:
-        """Send; return how many bytes the socket has taken. `has_more` delays a packet that is not full."""
+        """Send bytes; return how many were accepted. `has_more` delays a packet that is not full."""
         ...
 
     def send_file(self, source: RangeSource, position: int, size_bytes: int) -> int:
-        """Send bytes of a file; return how many the socket has taken."""
+        """Send bytes of a file; return how many the socket has accepted."""
         ...
 
     def queued_bytes(self) -> int:
-        """Return how many bytes the socket holds that the peer has not received."""
+        """Return how many bytes of the socket's queue the peer has not received."""
         ...
 
 
@@ -53,15 +54,18 @@ class Net(Protocol):
     """Stream sockets that carry `asyncio.BufferedProtocol`s."""
 
     async def listen(self, host: str, port: int, factory: ProtocolFactory) -> Listener:
-        """Accept on host and port, one protocol from `factory` each; OSError if it is taken."""
+        """Accept on host and port, with a protocol from `factory` for each connection.
+
+        Raises OSError if the address is in use.
+        """
         ...
 
     async def connect(
         self, host: str, port: int, factory: ProtocolFactory
     ) -> tuple[asyncio.Transport, asyncio.BufferedProtocol]:
-        """Connect; OSError if nobody listens there."""
+        """Connect; raises OSError if nothing listens at the address."""
         ...
 
     def file_socket(self, transport: asyncio.BaseTransport) -> FileSocket | None:
-        """Return how to send files through a transport of this net; None if that cannot be done."""
+        """Return the means to send files through a transport; None if it cannot send files."""
         ...

@@ -1,12 +1,13 @@
 """The memory of unfinished requests of all connections together (queued.max.request.bytes).
 
-A size prefix costs its sender nothing, so it reserves little: a connection is charged for the buffer
-that it has, and that buffer grows as bytes arrive. If the budget is used up, growth waits, and what
-is received slowest is closed first (`Endpoint`). Kafka's SimpleMemoryPool charges what is announced.
+A size prefix costs its sender nothing, so it reserves little memory: a connection is charged for
+the buffer that it has, and that buffer grows as bytes arrive. If the budget is exhausted, growth
+waits, and the slowest requests are closed first (`Endpoint`). Kafka's SimpleMemoryPool charges the
+announced size.
 
-Frames that wait for growth could wait for each other. Therefore some may grow although the budget is
-used up: while nearly all of it belongs to frames that wait, up to twice the budget, and beyond that one
-frame at a time. The frame that lacks the fewest bytes grows first.
+Frames that wait for growth could wait for each other. Therefore some may grow although the budget
+is exhausted: while nearly all of it belongs to waiting frames, up to twice the budget, and beyond
+that one frame at a time. The frame that lacks the fewest bytes grows first.
 """
 
 from collections.abc import Callable
@@ -15,9 +16,10 @@ from heapq import heappop, heappush
 from ottla.net.buffers import room_bytes
 from ottla.net.limits import Budget
 
-# While memory is plentiful a frame gets room for all of it up to here; beyond that, room doubles.
+# While memory is plentiful, a frame up to this size gets its whole buffer at once; beyond it, the
+# buffer doubles.
 TRUSTED_BYTES = 2 * 1024 * 1024
-# Fewer bytes than these are no progress of a frame.
+# Fewer bytes than this do not count as progress of a frame.
 _PROGRESS_BYTES = 64 * 1024
 
 
@@ -37,18 +39,19 @@ class _HostShare:
         self.host = host
         self.connections_count = self.waiting_count = 0
         self.held_bytes = 0
-        # Of these, bytes of frames that wait: for more memory, or for an earlier answer.
+        # The part of these bytes that belongs to frames waiting for more memory, or for an earlier
+        # response.
         self.parked_bytes = 0
-        # A heap by missing bytes; it may hold entries of connections that wait no longer.
+        # A heap by missing bytes; it may contain entries of connections that no longer wait.
         self._line: list[tuple[int, int, ReceiveMemory]] = []
 
     def enqueue(self, missing_bytes: int, number: int, memory: "ReceiveMemory") -> None:
-        """Have a connection wait until it is granted or `is_waiting` is false."""
+        """Make a connection wait until it is granted memory or `is_waiting` is false."""
         self.waiting_count += 1
         heappush(self._line, (missing_bytes, number, memory))
 
     def first_waiting(self) -> "ReceiveMemory | None":
-        """Return the connection whose frame lacks the fewest bytes: it gives its memory back first."""
+        """Return the connection whose frame lacks the fewest bytes: it releases its memory first."""
         while self._line:
             _, number, memory = self._line[0]
             if memory.ticket == number:
@@ -58,9 +61,9 @@ class _HostShare:
 
 
 class ReceiveMemory:
-    """What one connection holds for received bytes that have not been handled.
+    """The memory that one connection holds for received bytes that have not been handled.
 
-    `on_grant` is called when `grow` had to wait and the memory is held now.
+    `on_grant` is called when `grow` had to wait and the memory has been granted.
     """
 
     __slots__ = (
@@ -84,18 +87,18 @@ class ReceiveMemory:
         self._seen_at = self._seen_bytes = 0.0
         # Always the size of the connection's private buffer.
         self.held_bytes = 0
-        # The number in the line; 0 if it does not wait.
+        # The number in the queue; 0 if it does not wait.
         self.ticket = 0
 
     @property
     def is_waiting(self) -> bool:
-        """Tell whether the connection may not be read until there is memory for its frame."""
+        """True if the connection may not be read until there is memory for its frame."""
         return self.ticket > 0
 
     def begin(self, filled_bytes: int, wanted_bytes: int) -> int:
         """Hold a buffer for `filled_bytes` of a frame of `wanted_bytes`; return its size.
 
-        What has been received is in memory already and is always granted.
+        Received bytes are in memory already and are always granted.
         """
         budget, share = self._budget, self._share
         size_bytes = room_bytes(filled_bytes)
@@ -109,7 +112,7 @@ class ReceiveMemory:
         return size_bytes
 
     def grow(self) -> bool:
-        """Double the held memory, up to the frame's size; False if that has to wait."""
+        """Double the held memory, up to the frame's size; return False if that has to wait."""
         if self._budget.may_grow(self._share):
             self._hold(self._grown_bytes(), is_parked=False)
             return True
@@ -121,11 +124,11 @@ class ReceiveMemory:
         return False
 
     def park(self) -> None:
-        """Note that the connection is not being read: its frame waits."""
+        """Note that the connection is not being read, because its frame waits."""
         self._hold(self.held_bytes, is_parked=True)
 
     def release(self) -> None:
-        """Hold nothing any more, and wait for nothing."""
+        """Release all memory and stop waiting."""
         held_bytes, self._wanted_bytes = self.held_bytes, 0
         if self.is_waiting:
             self._stop_waiting()
@@ -140,7 +143,8 @@ class ReceiveMemory:
     def granted(self) -> None:
         """Take the memory that `grow` waits for (called by the budget).
 
-        All that the frame needs if that is not much: it would be overtaken before its next growth.
+        Takes all that the frame needs if that is little; otherwise other frames would overtake it
+        before its next growth.
         """
         self._stop_waiting()
         size_bytes = room_bytes(self._wanted_bytes)
@@ -151,7 +155,7 @@ class ReceiveMemory:
         self._on_grant()
 
     def silent_seconds(self, now: float, active_at: float, filled_bytes: int) -> float:
-        """Return for how long the frame made no progress worth mentioning."""
+        """Return for how many seconds the frame has made no significant progress."""
         if not self._seen_at:
             self._seen_at, self._seen_bytes = active_at, filled_bytes
         elif filled_bytes - self._seen_bytes >= _PROGRESS_BYTES:
@@ -179,11 +183,11 @@ class ReceiveMemory:
 
 
 class ReceiveBudget(Budget):
-    """The memory of all connections of a broker; handlers hold some of it as well (`hold`)."""
+    """The memory of all connections of a broker; handlers also hold some of it (`hold`)."""
 
     def __init__(self, limit_bytes: int) -> None:
         super().__init__(limit_bytes)
-        # Above this, reads are short: whole small requests need no memory beyond the read.
+        # Above this, reads are short: small requests that arrive whole need no further memory.
         self.short_read_bytes = limit_bytes + limit_bytes // 2
         # One address leaves a quarter to the others.
         self.host_bytes_max = limit_bytes - limit_bytes // 4
@@ -195,11 +199,11 @@ class ReceiveBudget(Budget):
 
     @property
     def has_waiting(self) -> bool:
-        """Tell whether a connection waits for memory."""
+        """True if a connection waits for memory."""
         return any(share.waiting_count for share in self._waiting_shares)
 
     def join(self, host: str) -> _HostShare:
-        """Count a connection of an address in."""
+        """Count a connection from an address."""
         share = self._shares.get(host)
         if share is None:
             share = self._shares[host] = _HostShare(host)
@@ -207,14 +211,14 @@ class ReceiveBudget(Budget):
         return share
 
     def leave(self, share: _HostShare) -> None:
-        """Count a connection out."""
+        """Remove a connection from the count."""
         share.connections_count -= 1
         if not share.connections_count:
             del self._shares[share.host]
             self._waiting_shares.pop(share, None)
 
     def has_plenty(self, share: _HostShare, more_bytes: int) -> bool:
-        """Tell whether `more_bytes` may be held for a frame that has only been announced."""
+        """Return True if `more_bytes` may be held for a frame that has only been announced."""
         limit_bytes = self.limit_bytes
         return (
             2 * (self.held_bytes + more_bytes) <= limit_bytes
@@ -222,22 +226,22 @@ class ReceiveBudget(Budget):
         )
 
     def may_grow(self, share: _HostShare) -> bool:
-        """Tell whether a frame of an address may grow now."""
+        """Return True if a frame from an address may grow now."""
         limit_bytes, held_bytes = self.limit_bytes, self.held_bytes
         has_share = share.held_bytes < self.host_bytes_max
         if held_bytes < limit_bytes and has_share:
             return True
         active_bytes = held_bytes - self.parked_bytes
         if not active_bytes:
-            # Only frames that wait are left.
+            # Only waiting frames are left.
             return True
-        # Of overdrawn memory, an address that holds its share gets half.
+        # Of the memory beyond the budget, an address that holds its share gets half.
         if has_share:
             return held_bytes < 2 * limit_bytes and active_bytes < limit_bytes // 4
         return held_bytes < self.short_read_bytes and active_bytes < limit_bytes // 8
 
     def next_ticket(self) -> int:
-        """Return the next number in the line."""
+        """Return the next number in the queue."""
         self._last_ticket += 1
         return self._last_ticket
 
@@ -247,7 +251,7 @@ class ReceiveBudget(Budget):
         self._grant()
 
     def give_back(self, size_bytes: int) -> None:
-        """Release bytes and grant them to who waits."""
+        """Release bytes and grant them to waiting connections."""
         super().give_back(size_bytes)
         if self._waiting_shares:
             self._grant()

@@ -1,12 +1,12 @@
-"""The send half of a connection: answers go out in order, and record bytes from their file.
+"""The send half of a connection: responses in order, with record bytes sent from their file.
 
-Small parts are joined and given to the transport. A `FileRange` goes from its file to the socket by
-`sendfile`, which the transport knows nothing of, so that is done only while the transport holds
-nothing. When the socket takes no more, a few bytes of the range are given to the transport: it calls
-`resume_writing` when the socket takes more. What is not sent waits in `_queue` as a range of
-the file, so a peer that does not read costs no memory for records.
+Small parts are joined and written to the transport. A `FileRange` is sent from its file to the
+socket by `sendfile`, bypassing the transport, so this is done only while the transport has no
+unsent bytes. When the socket accepts no more, a few bytes of the range are written to the
+transport: it calls `resume_writing` when the socket accepts more. The unsent rest waits in `_queue`
+as a range of the file, so a peer that does not read uses no memory for records.
 
-Invariant: nothing is given to the transport while the queue holds parts, except by `_send_queue`.
+Invariant: nothing is written to the transport while the queue has parts, except by `_send_queue`.
 """
 
 import asyncio
@@ -26,33 +26,33 @@ _log = logging.getLogger(__name__)
 _SIZE = struct.Struct(">i")
 # Larger parts are written by themselves: joining them would copy record bytes.
 JOIN_BYTES_MAX = 64 * 1024
-# Records of this size and more are sent from their file; less is cheaper to read.
+# Records of at least this size are sent from their file; smaller ones are cheaper to read.
 RANGE_BYTES_MIN = 256 * 1024
 _NO_RANGES = 2**63 - 1
 _UNKNOWN = -1
-# Given to `sendfile` at once, after a look into the page cache.
+# The most bytes passed to `sendfile` in one call, after a check of the page cache.
 _CHUNK_BYTES = 1024 * 1024
 # A part of the range that is not in the page cache is read in the background and then written.
 _COLD_BYTES = 64 * 1024
-# What the transport gets of a range, so that it waits for the socket.
+# Bytes of a range that are written to the transport, so that it waits for the socket.
 _NUDGE_BYTES = 512
-# A closed connection may take so long to take the answers that it is owed.
+# Seconds that a closing connection may take to send its pending responses.
 _LINGER_SECONDS = 30.0
 
 
 class AnswerSinks(Protocol):
-    """What the send halves of one endpoint share."""
+    """The state shared by the send halves of one endpoint."""
 
-    # Bytes of answers in memory that peers have not taken.
+    # Bytes of responses in memory that peers have not received.
     unsent: Budget
 
     def file_socket(self, transport: asyncio.BaseTransport) -> FileSocket | None:
-        """Return how to send files through a transport; None if that cannot be done."""
+        """Return the means to send files through a transport; None if it cannot send files."""
         ...
 
 
 class SendHalf(asyncio.BufferedProtocol):
-    """What `Connection` inherits; see there for the life of a connection."""
+    """The base class of `Connection`; see there for the life cycle of a connection."""
 
     __slots__ = (
         "_cold_read",
@@ -82,12 +82,12 @@ class SendHalf(asyncio.BufferedProtocol):
     def __init__(self, sinks: AnswerSinks) -> None:
         self._sinks = sinks
         self.is_closed = False
-        # What the frames of this read have been answered.
+        # The responses to the frames of the current read.
         self._out: list[Part] = []
         self._out_bytes = 0
-        # The transport holds nothing that the socket has not taken.
+        # True if the transport has no unsent bytes.
         self._peer_reads = True
-        # The peer reads its answers and is not muted; one look for every frame.
+        # True if the peer reads its responses and is not muted; a single check for every frame.
         self._takes_requests = True
         self._unsent_held_bytes = 0
         self._file_socket: FileSocket | None = None
@@ -138,7 +138,7 @@ class SendHalf(asyncio.BufferedProtocol):
     # -- the queue ------------------------------------------------------------------------------
 
     def _send_queue(self) -> None:
-        """Send as much as the socket takes; whatever is left keeps further requests waiting."""
+        """Send as much as the socket accepts; the rest keeps further requests waiting."""
         queue = self._queue
         try:
             while queue and self._can_send():
@@ -159,12 +159,12 @@ class SendHalf(asyncio.BufferedProtocol):
             self._hold_unsent()
 
     def _can_send(self) -> bool:
-        """Return whether the transport holds nothing, so that the order is kept."""
+        """Return True if the transport has no unsent bytes, so that the order is kept."""
         if self._cold_read is not None or not self._peer_reads:
             return False
         if not self._transport.get_write_buffer_size():
             return True
-        # `resume_writing` is called when it is empty.
+        # `resume_writing` is called when the transport is empty.
         self._transport.set_write_buffer_limits(high=0)
         return self._peer_reads
 
@@ -193,7 +193,7 @@ class SendHalf(asyncio.BufferedProtocol):
         self._transport.write(data)
 
     def _send_range(self, records: FileRange) -> bool:
-        """Send from the file; return whether all of the range is sent."""
+        """Send from the file; return True if all of the range is sent."""
         file_socket = self._file_socket
         assert file_socket is not None, "records come as a range only if the transport takes it"
         source, size_bytes = records.source, records.size_bytes
@@ -225,7 +225,7 @@ class SendHalf(asyncio.BufferedProtocol):
         self._queued_range_bytes -= count
 
     def _read_cold(self, records: FileRange, position: int, size_bytes: int) -> None:
-        """Have bytes read that are not in the page cache, without keeping the loop waiting."""
+        """Read bytes that are not in the page cache, without blocking the event loop."""
         work = records.source.read_in_background(position, size_bytes)
         self._cold_read = asyncio.ensure_future(work)
         self._cold_read.add_done_callback(self._cold_bytes_read)
@@ -251,11 +251,11 @@ class SendHalf(asyncio.BufferedProtocol):
         self._continue_sending()
 
     def _continue_sending(self) -> None:
-        """Send more of the queue; `Connection` handles requests again when nothing is left."""
+        """Send more of the queue; `Connection` handles requests again when the queue is empty."""
         self._send_queue()
 
     def _drop(self, reason: str) -> None:
-        """End the connection: the answer that has begun cannot be completed."""
+        """Close the connection: the response that has begun cannot be completed."""
         _log.info("connection closed peer=%s:%s reason=%s", *self.peer_address, reason)
         self._forget_queue()
         self.is_closed = True
@@ -271,15 +271,15 @@ class SendHalf(asyncio.BufferedProtocol):
 
     @property
     def unsent_bytes(self) -> int:
-        """Bytes of answers that the peer has not taken yet, in memory or in files."""
+        """Bytes of responses that the peer has not received yet, in memory or in files."""
         return self._queued_bytes + self._transport.get_write_buffer_size()
 
     @property
     def undelivered_bytes(self) -> int:
-        """Those, and what the socket holds: they become fewer whenever the peer reads.
+        """Unsent bytes plus those in the socket's queue; the number falls whenever the peer reads.
 
-        The socket takes more only when a large part of its queue is free, which a slow peer may need
-        longer for than an idle connection may last.
+        The socket accepts more only when a large part of its queue is free, which with a slow peer
+        may take longer than the idle timeout of a connection.
         """
         unsent = self.unsent_bytes
         if not unsent or self._file_socket is None or self.is_closed:
@@ -287,7 +287,7 @@ class SendHalf(asyncio.BufferedProtocol):
         return unsent + self._file_socket.queued_bytes()
 
     def _hold_unsent(self) -> None:
-        """Count what waits in memory in the budget of all connections."""
+        """Count the waiting bytes in the budget of all connections."""
         in_memory = self.unsent_bytes - self._queued_range_bytes
         more = in_memory - self._unsent_held_bytes
         self._unsent_held_bytes = in_memory
@@ -303,14 +303,14 @@ class SendHalf(asyncio.BufferedProtocol):
 
     @property
     def answer_room_bytes(self) -> int:
-        """What is left for answers while peers have not taken others; handlers ask for less then."""
+        """Bytes left for responses while others are unsent; handlers request less data then."""
         unsent = self._sinks.unsent
         return max(0, unsent.limit_bytes - unsent.held_bytes)
 
     # -- the end --------------------------------------------------------------------------------
 
     def _close_when_sent(self) -> None:
-        """Close the transport, which sends what it holds, after the queue has been sent."""
+        """Close the transport, which sends its remaining bytes, after the queue has been sent."""
         self.is_closed = True
         if not self._queue:
             self._transport.close()
@@ -318,7 +318,7 @@ class SendHalf(asyncio.BufferedProtocol):
             self._linger_timer = self._loop.call_later(_LINGER_SECONDS, self._transport.abort)
 
     def _sending_lost(self) -> None:
-        """Give back what waited to be sent."""
+        """Release the bytes that waited to be sent."""
         self._forget_queue()
         self._release_unsent()
         if self._linger_timer is not None:

@@ -1,7 +1,7 @@
 """Requests that wait: a condition, a deadline, a future (Kafka's purgatory).
 
-A waiter is attached to partitions. What changes a partition marks it; marked partitions are looked
-at once per turn of the event loop, so a thousand appends wake a parked fetch once.
+A waiter is attached to partitions. A change marks the partition; marked partitions are checked once
+per iteration of the event loop, so a thousand appends wake a waiting fetch once.
 """
 
 import asyncio
@@ -17,26 +17,26 @@ FETCH = "Fetch"
 
 
 class Watched(Protocol):
-    """Something that can be waited for: it holds the waiters and marks itself when it changes."""
+    """An object that requests can wait for: it has the waiters and is marked when it changes."""
 
-    # A dict, for its order: a simulated run must repeat.
+    # A dict, for its order: simulated runs must be reproducible.
     waiters: dict["Waiter", None]
 
 
 class Waiter(Protocol):
-    """What waits on a `Watched`."""
+    """An object that waits for a `Watched`."""
 
     def look(self, changed: Watched) -> None:
         """Complete if the condition holds now."""
         ...
 
     def finish(self) -> None:
-        """Complete as if the time were up."""
+        """Complete as if the timeout had expired."""
         ...
 
 
 class Waiting(Generic[T]):
-    """One request that waits. Done when `check` returns a value, or with `expire()` in time.
+    """One request that waits until `check` returns a value, or with `expire()` at the timeout.
 
     `seconds` None means no deadline.
 
@@ -59,7 +59,7 @@ class Waiting(Generic[T]):
         self._expire = expire
         self._watched = list(watched)
         self.future: asyncio.Future[T] = loop.create_future()
-        # Whoever owns the request may cancel it, e.g. because its connection is lost.
+        # The owner of the request may cancel it, e.g. because its connection is lost.
         self.future.add_done_callback(self._detach)
         for item in self._watched:
             item.waiters[self] = None
@@ -77,12 +77,13 @@ class Waiting(Generic[T]):
         if value is not None:
             self.future.set_result(value)
         elif self not in changed.waiters:
-            # One that a fetch session has waited on; from now on it matters to this request.
+            # A fetch session has waited for this partition so far; from now on it matters to this
+            # request.
             self._watched.append(changed)
             changed.waiters[self] = None
 
     def finish(self) -> None:
-        """Complete as if the time were up."""
+        """Complete as if the timeout had expired."""
         self._time_out()
 
     def _time_out(self) -> None:
@@ -103,17 +104,17 @@ class Waiting(Generic[T]):
 
 
 class Delayed:
-    """All that waits on one broker, and the partitions that changed since the last turn."""
+    """All waiting requests of one broker, and the partitions that changed since the last iteration."""
 
     def __init__(self) -> None:
         self._changed: dict[Watched, None] = {}
         self._is_scheduled = False
         self._is_closed = False
-        # Requests that wait at present, by kind; a purgatory of Kafka's each.
+        # The number of waiting requests by kind; each kind is one of Kafka's purgatories.
         self.waiting_counts = {PRODUCE: 0, FETCH: 0}
 
     def changed(self, item: Watched) -> None:
-        """Have the waiters of `item` look at it in the next turn of the loop."""
+        """Make the waiters of `item` check it in the next iteration of the event loop."""
         if not item.waiters:
             return
         self._changed[item] = None
@@ -122,7 +123,7 @@ class Delayed:
             asyncio.get_running_loop().call_soon(self._look)
 
     def catch_up(self, waiter: Waiter) -> None:
-        """Have one waiter look now at what has changed in this turn."""
+        """Make one waiter check now everything that has changed in this iteration."""
         for item in list(self._changed):
             if waiter in item.waiters:
                 waiter.look(item)
@@ -137,7 +138,7 @@ class Delayed:
                 waiter, item = looks.pop()
                 waiter.look(item)
         finally:
-            # A check that raises ends this turn; the next turn looks at the rest.
+            # A check that raises ends this iteration; the next one processes the rest.
             for _, item in looks:
                 self.changed(item)
 
@@ -165,7 +166,7 @@ class Delayed:
         self.waiting_counts[kind] -= 1
 
     def close(self, watched: Iterable[Watched]) -> None:
-        """Complete everything that waits on `watched`; what comes later does not wait."""
+        """Complete everything that waits for `watched`; later requests do not wait."""
         self._is_closed = True
         waiting = [waiter for item in watched for waiter in item.waiters]
         with ExitStack() as stack:

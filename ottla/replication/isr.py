@@ -1,7 +1,7 @@
-"""Who is in sync, and how far records are safe: the pure part of a leader.
+"""In-sync replicas and the high watermark: the pure part of a leader.
 
 Follows kafka.cluster.Partition and Replica, with KIP-966's rule for the high watermark. Times are
-seconds of a monotonic clock; nothing here reads one.
+in seconds of a monotonic clock; nothing here reads a clock.
 """
 
 from collections.abc import Iterable
@@ -12,23 +12,23 @@ UNKNOWN_OFFSET = -1
 
 @dataclass(slots=True)
 class FollowerPosition:
-    """What the leader knows of one follower from its fetches."""
+    """The leader's knowledge of one follower, from its fetches."""
 
     log_end_offset: int = UNKNOWN_OFFSET
     log_start_offset: int = UNKNOWN_OFFSET
-    # When it last had everything the leader had.
+    # When the follower last had everything the leader had.
     caught_up_at: float = 0.0
     fetched_at: float = 0.0
-    # The leader's end when that fetch came.
+    # The leader's end offset at that fetch.
     leader_end_offset: int = 0
 
 
 class IsrMachine:
     """The in-sync replicas of one partition during one leader epoch.
 
-    `isr` is what the controller has confirmed; `joining` has been proposed to it and counts for
-    the high watermark already, so that a confirmed member can never miss a committed record.
-    Invariant: the high watermark only grows.
+    `isr` has been confirmed by the controller; `joining` has been proposed to it and counts for the
+    high watermark already, so that a confirmed member can never miss a committed record. Invariant:
+    the high watermark never decreases.
     """
 
     __slots__ = ("followers", "high_watermark", "isr", "joining", "node_id", "replicas")
@@ -54,7 +54,7 @@ class IsrMachine:
         }
 
     def assign(self, replicas: Iterable[int], isr: Iterable[int]) -> None:
-        """Take what the controller says within the same leader epoch."""
+        """Apply the controller's replicas and ISR within the same leader epoch."""
         self.replicas = tuple(replicas)
         self.isr = frozenset(isr)
         self.joining = frozenset()
@@ -74,14 +74,14 @@ class IsrMachine:
         leader_end_offset: int,
         now: float,
     ) -> bool:
-        """Note that a follower has everything below `offset`; False if it is no replica."""
+        """Record that a follower has everything below `offset`; False if it is not a replica."""
         position = self.followers.get(replica)
         if position is None:
             return False
         if offset >= leader_end_offset:
             position.caught_up_at = max(position.caught_up_at, now)
         elif offset >= position.leader_end_offset:
-            # It has now what the leader had at its previous fetch.
+            # The follower now has everything that the leader had at its previous fetch.
             position.caught_up_at = max(position.caught_up_at, position.fetched_at)
         position.log_end_offset = offset
         position.log_start_offset = log_start_offset
@@ -94,14 +94,14 @@ class IsrMachine:
         return min(min_insync_replicas, len(self.replicas) or 1)
 
     def has_enough_replicas(self, min_insync_replicas: int) -> bool:
-        """Tell whether acks=all may be promised."""
+        """Return True if writes with acks=all are allowed."""
         return len(self.isr) >= self.effective_min_isr(min_insync_replicas)
 
     def advance(self, leader_end_offset: int, min_insync_replicas: int) -> bool:
-        """Move the high watermark to the smallest end of the ISR; tell whether it moved.
+        """Advance the high watermark to the smallest end of the ISR; return True if it moved.
 
         It stays while fewer than min.insync.replicas are in sync: a record that only the last
-        member has must not be shown, because that member's disk may forget it (KIP-966).
+        member has must not be visible, because that member's disk may lose it (KIP-966).
         """
         lowest = leader_end_offset
         # The only replica is always enough: the minimum is at most the number of replicas.
@@ -117,7 +117,7 @@ class IsrMachine:
         return True
 
     def replicas_to_join(self, epoch_start_offset: int) -> frozenset[int]:
-        """Return followers outside the ISR that hold all committed records of this epoch."""
+        """Return followers outside the ISR that have all committed records of this epoch."""
         needed = max(self.high_watermark, epoch_start_offset)
         return frozenset(
             replica
@@ -138,7 +138,7 @@ class IsrMachine:
         )
 
     def smallest_log_start_offset(self, leader_log_start_offset: int) -> int:
-        """Return the low watermark: what no live replica needs any more (DeleteRecords)."""
+        """Return the low watermark, below which no live replica needs records (DeleteRecords)."""
         lowest = leader_log_start_offset
         for position in self.followers.values():
             lowest = min(lowest, position.log_start_offset)

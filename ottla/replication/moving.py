@@ -1,12 +1,13 @@
-"""A log on its way to another directory of its broker, while appends and reads go on (KIP-113).
+"""Moving of a log to another directory of its broker, while appends and reads continue (KIP-113).
 
-Slices of the log are appended to its copy, one at a time and with the event loop between them. When
-the copy has everything, and all but little of it is durable, it takes the log's place in one step.
-Follows kafka.server.ReplicaAlterLogDirsThread.
+Slices of the log are appended to its copy, one at a time, yielding to the event loop in between.
+When the copy is complete, and all but a small part of it is durable, it replaces the log in one
+step. Follows kafka.server.ReplicaAlterLogDirsThread.
 
-Not done: when the directory of the copy fails, the log is not compacted until the broker has started
-again. The copy may go on then, and must not have missed a tombstone. In the step in which the copy
-takes the log's place, the event loop waits for the last half megabyte and a few syncs of folders.
+Not done: when the directory of the copy fails, the log is not compacted until the broker has
+restarted. The copy may resume then, and must not have missed a tombstone. In the step in which the
+copy replaces the log, the event loop blocks for the last half megabyte and a few syncs of
+directories.
 """
 
 import logging
@@ -21,7 +22,7 @@ from ottla.storage.log.log import Log
 from ottla.wire.records import batch
 
 _SLICE_BYTES = 256 * 1024
-# What the loop may have to wait for when the copy takes over.
+# Bytes that the event loop may have to write when the copy takes over.
 _UNSYNCED_BYTES_MAX = 512 * 1024
 
 _PAUSE_SECONDS_MAX = 1.0
@@ -30,9 +31,9 @@ _log = logging.getLogger(__name__)
 
 
 class Move:
-    """One partition's way to another directory; `run` ends when it is there or not wanted any more.
+    """The move of one partition; `run` returns when it is complete or no longer wanted.
 
-    `bytes_per_second` is asked before every slice.
+    `bytes_per_second` is called before every slice.
     """
 
     def __init__(
@@ -51,11 +52,11 @@ class Move:
         self._clock = clock
         self._bytes_per_second = bytes_per_second
         self._truncations = self._source.truncations_count
-        # A copy that was there at the start may be of anything.
+        # A copy that existed at the start may have any content.
         self._unsynced_bytes = future.size_bytes
 
     async def run(self) -> None:
-        """Copy until the copy can take over; an error ends it, and tells the directory."""
+        """Copy until the copy can take over; an error cancels the move."""
         try:
             while self._is_wanted():
                 count = await self._copy_slice()
@@ -64,7 +65,7 @@ class Move:
                 elif self._is_wanted() and await self._take_over():
                     return
         except ApiError as error:
-            # It says that the log is damaged, which stays where it is; nobody needs half a copy.
+            # The log is damaged and stays in its directory; a partial copy is of no use.
             _log.error("log not moved directory=%s reason=%s", self._future.directory, error)
             if self._is_wanted():
                 with suppress(StorageError):
@@ -73,27 +74,27 @@ class Move:
             _log.error("log not moved directory=%s reason=%s", self._future.directory, error)
 
     async def _pause(self, count: int) -> None:
-        """Let others do something, and wait as long as so many bytes may take."""
+        """Yield to the event loop, for as long as `count` bytes may take."""
         started = self._clock.monotonic()
         await self._clock.sleep(0)
         while self._is_wanted():
-            # Asked anew, as it may be changed while a slow move waits.
+            # Read again, because it may change while a slow move waits.
             due = started + count / max(self._bytes_per_second(), 1)
             if (left := due - self._clock.monotonic()) <= 0:
                 return
             await self._clock.sleep(min(left, _PAUSE_SECONDS_MAX))
 
     def _is_wanted(self) -> bool:
-        """Tell whether this copy is still the one that is to be made."""
+        """Return True if this copy is still the current one."""
         partition = self._partition
         found = self._directories.future(partition.topic, partition.partition)
         return found is self._future and not (partition.is_deleted or partition.is_offline)
 
     async def _copy_slice(self) -> int:
-        """Copy what is next; return the bytes, 0 if there is nothing at this moment."""
+        """Copy the next slice; return its bytes, 0 if there is nothing to copy at present."""
         source, future = self._source, self._future
         if source.truncations_count != self._truncations:
-            # What was copied may have been replaced.
+            # The copied part may have been replaced.
             self._truncations = source.truncations_count
             future.truncate_fully_and_start_at(source.log_start_offset)
         if future.log_end_offset < source.log_start_offset:
@@ -105,7 +106,7 @@ class Move:
         if found is None:
             await self._partition.warm(offset, _SLICE_BYTES)
             if not self._is_wanted() or offset < source.log_start_offset:
-                # Whatever was done, more is to be done.
+                # In any case there is more to do.
                 return 1
             if source.truncations_count != self._truncations:
                 return 1
@@ -124,13 +125,13 @@ class Move:
         return size
 
     async def _take_over(self) -> bool:
-        """Take the log's place if all but little is durable; else make it so and return False."""
+        """Replace the log if nearly all of the copy is durable; otherwise flush and return False."""
         partition, source, future = self._partition, self._source, self._future
         if self._unsynced_bytes > _UNSYNCED_BYTES_MAX:
             self._unsynced_bytes = 0
             await future.flush_in_background()
             return False
-        # Nothing may happen in between from here on.
+        # From here on the event loop must not run anything else.
         future.flush()
         log = self._directories.finish_move(partition.topic, partition.partition)
         partition.replace_log(log)

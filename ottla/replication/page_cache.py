@@ -1,9 +1,9 @@
-"""Bringing records from the disk into the page cache, off the event loop.
+"""Reading of records from the disk into the page cache, off the event loop.
 
-A consumer that reads old records must not make the loop wait for a device. This reads the bytes it
-is about to ask for through descriptors of its own, so that nothing the log does meanwhile (rolling,
-truncating, deleting) can disturb either. It only warms: whatever goes wrong is found by the read
-that follows.
+A consumer that reads old records must not make the loop wait for a device. This reads the bytes
+that it is about to fetch through separate descriptors, so that concurrent operations of the log
+(rolling, truncating, deleting) and this one do not disturb each other. Errors are ignored here: the
+read that follows reports them.
 """
 
 from bisect import bisect_right
@@ -12,17 +12,17 @@ from ottla.base.files import FileSystem
 from ottla.storage.files.file_names import INDEX_SUFFIX, LOG_SUFFIX, base_offset_of, file_name
 from ottla.storage.files.index import OffsetIndex
 
-# Entries of the index are about this far apart; the batch itself lies behind the entry.
+# Distance of index entries, approximately; the batch itself lies after the entry.
 _SLACK_BYTES = 64 * 1024
 _CHUNK_BYTES = 1024 * 1024
 
 
 def warm(files: FileSystem, directory: str, offset: int, max_bytes: int) -> None:
-    """Read up to about `max_bytes` from where `offset` is in the log at `directory`. Blocks."""
+    """Read up to about `max_bytes` from the position of `offset` in the log at `directory`. Blocks."""
     try:
         _warm(files, directory, offset, max_bytes)
     except OSError:
-        # A segment that is gone by now; the read that follows says what that means.
+        # The segment has been deleted; the read that follows reports the result.
         return
 
 

@@ -1,8 +1,8 @@
 """One replica of one partition on this broker: leader or follower, its log and its high watermark.
 
-A single-writer state machine: everything here runs on the broker's loop and nothing waits. What
-has to wait for it (acks=all, parked fetches) is attached as a waiter and woken through `Delayed`.
-Follows kafka.cluster.Partition.
+A single-writer state machine: everything here runs on the broker's loop and nothing blocks.
+Requests that have to wait for it (acks=all, delayed fetches) are attached as waiters and woken
+through `Delayed`. Follows kafka.cluster.Partition.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ ACKS_ALL = -1
 
 
 class Bounds(NamedTuple):
-    """The offsets that a fetch response tells, all of the same moment."""
+    """The offsets in a fetch response, all of the same moment."""
 
     log_start_offset: int
     last_stable_offset: int
@@ -37,9 +37,9 @@ class Bounds(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dependencies:
-    """What all partitions of a broker share.
+    """The objects that all partitions of a broker share.
 
-    `flush_soon` serves topics with flush.on.ack: it has the log flushed off the loop, then calls
+    `flush_soon` serves topics with flush.on.ack: it flushes the log off the event loop, then calls
     the partition's `flushed`.
     """
 
@@ -51,10 +51,10 @@ class Dependencies:
 
 
 class Partition:
-    """From the first LeaderAndIsr to StopReplica.
+    """A replica from the first LeaderAndIsr to StopReplica.
 
     Invariants: log_start_offset ≤ high_watermark ≤ log_end_offset; only a leader appends from
-    clients; `high_watermark` is the machine's while leading.
+    clients; `high_watermark` is the one of the `IsrMachine` while leading.
     """
 
     __slots__ = (
@@ -101,10 +101,10 @@ class Partition:
         self.topic_id = log.topic_id
         self.partition = log.partition
         self.node_id = around.node_id
-        # A topic's option; whoever changes it calls `settings_changed`.
+        # A topic's option; code that changes it must call `settings_changed`.
         self.min_insync_replicas = min_insync_replicas
-        # The log needs it from the beginning: after a restart it may never move again, and retention
-        # and compaction end before it.
+        # The log needs it from the beginning: after a restart it may never move again, and
+        # retention and compaction stop at it.
         self.high_watermark = log.high_watermark = min(
             max(high_watermark, log.log_start_offset), log.log_end_offset
         )
@@ -112,14 +112,15 @@ class Partition:
         self.leader = NO_LEADER
         self.leader_epoch = NO_EPOCH
         self.partition_epoch = NO_EPOCH
-        # Where this epoch's records begin; consumers learn no end before it is committed (KIP-207).
+        # The start offset of this epoch's records; consumers get no end offset before it is
+        # committed (KIP-207).
         self.epoch_start_offset = 0
         self.replicas: tuple[int, ...] = ()
         self.isr: IsrMachine | None = None
         self.is_leader = False
         self.is_offline = False
         self.is_deleted = False
-        # Grows with every append; parked fetches count what came since.
+        # Increases with every append; waiting fetches compute how much was added.
         self.appended_bytes = 0
         # For whoever watches the broker.
         self.appended_records = self.appends_count = 0
@@ -133,7 +134,7 @@ class Partition:
     # -- what the controller decides --------------------------------------------------------------
 
     def apply(self, state: PartitionState) -> bool:
-        """Become what `state` says; False where it is older than what is known."""
+        """Apply `state`; return False if it is older than the current state."""
         if state.leader_epoch < self.leader_epoch:
             return False
         if state.leader_epoch == self.leader_epoch and state.partition_epoch < self.partition_epoch:
@@ -186,7 +187,7 @@ class Partition:
         self.changed()
 
     def replace_log(self, log: Log) -> None:
-        """Go on with a log that is the same in another directory."""
+        """Continue with an identical log in another directory."""
         self.log = log
         log.high_watermark = self.high_watermark
         if log.config.flush_on_ack and log.recovery_point < log.log_end_offset:
@@ -194,13 +195,13 @@ class Partition:
         self.changed()
 
     def settings_changed(self, min_insync_replicas: int) -> None:
-        """Follow the topic's changed options; a lower minimum may commit records."""
+        """Apply the topic's changed options; a lower minimum may commit records."""
         self.min_insync_replicas = min_insync_replicas
         if self.isr is not None and self._advance():
             self.changed()
 
     def changed(self) -> None:
-        """Have those who wait for this partition look at it."""
+        """Make the waiters of this partition check it."""
         if self.waiters:
             self._delayed.changed(self)
 
@@ -209,9 +210,10 @@ class Partition:
     def append_as_leader(
         self, records: memoryview | bytearray, *, acks: int, from_client: bool = True
     ) -> AppendInfo:
-        """Append batches and move the high watermark as far as the ISR allows.
+        """Append batches and advance the high watermark as far as the ISR allows.
 
-        ApiError NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS, KAFKA_STORAGE_ERROR or one of the log.
+        Raises ApiError NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS, KAFKA_STORAGE_ERROR or one of
+        the log's errors.
         """
         isr = self.isr
         if not self.is_leader or isr is None:
@@ -237,7 +239,7 @@ class Partition:
         return info
 
     def flushed(self) -> None:
-        """Take note that more of the log is durable."""
+        """Apply that more of the log is durable."""
         if self.isr is not None and self.is_leader:
             self._advance()
         self.changed()
@@ -245,11 +247,12 @@ class Partition:
     def _advance(self) -> bool:
         isr, log = self.isr, self.log
         assert isr is not None
-        # With flush.on.ack this replica counts for what its disk holds, not for what it has taken.
+        # With flush.on.ack, this replica counts with its durable end offset instead of its log end
+        # offset.
         end_offset = log.recovery_point if log.config.flush_on_ack else log.log_end_offset
         if not isr.advance(end_offset, self.min_insync_replicas):
             return False
-        # Retention must not take what is not committed.
+        # Retention must not delete uncommitted records.
         high_watermark = self.high_watermark = log.high_watermark = isr.high_watermark
         if log.producers.undecided:
             # There may be no reader of committed records who would have it done by asking.
@@ -257,14 +260,14 @@ class Partition:
         return True
 
     def acknowledges_at_once(self, acks: int) -> bool:
-        """Tell whether an append that succeeds is as safe as `acks` asks for when it returns."""
+        """Return True if an append is acknowledged for `acks` as soon as it returns."""
         isr = self.isr
         if isr is None or self.log.config.flush_on_ack:
             return False
         return acks != ACKS_ALL or not isr.followers
 
     def is_acknowledged(self, acks: int, offset: int) -> bool:
-        """Tell whether everything below `offset` is as safe as `acks` asks for."""
+        """Return True if everything below `offset` is as safe as `acks` requires."""
         if acks == ACKS_ALL:
             return self.high_watermark >= offset
         return not self.log.config.flush_on_ack or self.log.recovery_point >= offset
@@ -272,10 +275,11 @@ class Partition:
     def wait_for_acknowledgement(
         self, acks: int, offset: int, seconds: float | None
     ) -> "asyncio.Future[ErrorCode]":
-        """Return a future: NONE when everything below `offset` is safe, or why it is not.
+        """Return a future: NONE when everything below `offset` is safe, otherwise the error.
 
-        The leader epoch must stay: a new leader may have dropped the records. REQUEST_TIMED_OUT
-        after `seconds`; None means no deadline. Follows checkEnoughReplicasReachOffset.
+        The leader epoch must stay the same: a new leader may have lost the records.
+        REQUEST_TIMED_OUT after `seconds`; None means no deadline. Follows
+        checkEnoughReplicasReachOffset.
         """
         epoch = self.leader_epoch
 
@@ -295,13 +299,13 @@ class Partition:
         )
 
     def wait_for_high_watermark(self, offset: int, seconds: float) -> "asyncio.Future[ErrorCode]":
-        """Return a future: NONE when everything below `offset` is committed, or why not."""
+        """Return a future: NONE when everything below `offset` is committed, otherwise the error."""
         return self.wait_for_acknowledgement(ACKS_ALL, offset, seconds)
 
     # -- fetch ------------------------------------------------------------------------------------
 
     def check_leader(self, current_leader_epoch: int = NO_EPOCH) -> None:
-        """Raise unless this broker leads in the epoch that the client believes in (KIP-320)."""
+        """Raise unless this broker is the leader in the epoch that the client knows (KIP-320)."""
         if not self.is_leader:
             raise self._not_leader()
         if current_leader_epoch == NO_EPOCH or current_leader_epoch == self.leader_epoch:
@@ -322,9 +326,9 @@ class Partition:
     ) -> FetchedRecords | None:
         """Return records from `offset` to `end_offset`; None only if `only_if_cached` and cold.
 
-        Records of `range_bytes_min` bytes and more come as a FileRange.
+        Records of at least `range_bytes_min` bytes are returned as a FileRange.
 
-        The caller has called `check_leader`. OFFSET_OUT_OF_RANGE outside of the log.
+        The caller has called `check_leader`. Raises OFFSET_OUT_OF_RANGE outside of the log.
         """
         try:
             return self.log.read(
@@ -339,7 +343,7 @@ class Partition:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR) from error
 
     async def warm(self, offset: int, max_bytes: int) -> None:
-        """Return when the bytes from `offset` on are in the page cache, if that can be done."""
+        """Read the bytes from `offset` on into the page cache, if possible."""
         directory, files = self.log.directory, self._files
         await files.in_background(lambda: warm(files, directory, offset, max_bytes))
 
@@ -352,7 +356,7 @@ class Partition:
         log_start_offset: int,
         at_least_one: bool,
     ) -> FetchedRecords:
-        """Note the follower's position and return records up to the log's end.
+        """Record the follower's position and return records up to the end of the log.
 
         Only for requests whose sender is known to be that broker: a forged position would commit
         records that no other replica has (CVE-2018-1288).
@@ -369,7 +373,7 @@ class Partition:
         return fetched
 
     def follower_fetched(self, replica: int, offset: int, log_start_offset: int) -> None:
-        """Take a follower's position; NOT_LEADER_OR_FOLLOWER if it is no replica."""
+        """Record a follower's position; raises NOT_LEADER_OR_FOLLOWER if it is not a replica."""
         assert self.isr is not None
         known = self.isr.fetched(
             replica,
@@ -386,21 +390,21 @@ class Partition:
             self.changed()
 
     def bounds(self) -> Bounds:
-        """Return the offsets that consumers are told."""
+        """Return the offsets that consumers get."""
         high_watermark = self.high_watermark
         return Bounds(
             self.log.log_start_offset, self.log.last_stable_offset(high_watermark), high_watermark
         )
 
     def readable_end(self, isolation_level: int) -> int:
-        """Return where a consumer of this isolation level reads up to."""
+        """Return the offset up to which a consumer of this isolation level reads."""
         if isolation_level == READ_COMMITTED:
             return self.log.last_stable_offset(self.high_watermark)
         return self.high_watermark
 
     @property
     def is_end_known(self) -> bool:
-        """Tell whether the high watermark has reached this leader's epoch (KIP-207)."""
+        """True if the high watermark has reached this leader's epoch (KIP-207)."""
         return self.high_watermark >= self.epoch_start_offset
 
     # -- the rest ---------------------------------------------------------------------------------

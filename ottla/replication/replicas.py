@@ -1,7 +1,7 @@
-"""Every replica of this broker: found by name or id, made and stopped as the controller says.
+"""All replicas of this broker: found by name or id, created and stopped by the controller.
 
-Owns the partitions, not their files: `storage.disk.LogDirectories` does. A log directory that
-fails takes its partitions offline and leaves the others alone. Follows kafka.server.ReplicaManager.
+Owns the partitions, not their files: `storage.disk.LogDirectories` does. A log directory that fails
+takes its partitions offline and does not affect the others. Follows kafka.server.ReplicaManager.
 """
 
 import logging
@@ -30,7 +30,7 @@ Key = tuple[str, int]
 
 
 class Traffic:
-    """What partitions have taken and given since the start of the broker."""
+    """The bytes and records written to and read from partitions since the start of the broker."""
 
     __slots__ = (
         "appended_bytes",
@@ -46,7 +46,7 @@ class Traffic:
         self.fetched_bytes = self.fetches_count = self.rejected_bytes = 0
 
     def add(self, partition: "Partition | Traffic") -> None:
-        """Count a partition's traffic in, or that of several."""
+        """Add the traffic of a partition, or the sum of several."""
         self.appended_bytes += partition.appended_bytes
         self.appended_records += partition.appended_records
         self.appends_count += partition.appends_count
@@ -56,7 +56,7 @@ class Traffic:
 
 
 class Replicas:
-    """Lives on the broker's loop from start to stop."""
+    """The replicas of a broker; lives on the broker's loop from start to stop."""
 
     def __init__(
         self,
@@ -82,16 +82,18 @@ class Replicas:
         )
         self._topic_options = topic_options
         self._image = image
-        # How fast logs move between directories; whoever knows the broker's options sets it.
+        # The rate at which logs move between directories; set by the code that knows the broker's
+        # options.
         self.move_bytes_per_second: Callable[[], float] = lambda: math.inf
         self._partitions: dict[Key, Partition] = {}
         self._by_id: dict[tuple[bytes, int], Partition] = {}
         self._offline_directories: set[str] = set()
         self._controller_epoch = 0
         self._flushing: set[Partition] = set()
-        # What was counted on partitions that are gone.
+        # The traffic of partitions that have been removed.
         self.past_traffic = Traffic()
-        # Told of partitions this broker begins or ceases to lead, e.g. of __consumer_offsets.
+        # Called for partitions that this broker starts or stops to lead, e.g. of
+        # __consumer_offsets.
         self.on_leading: list[Callable[[Partition], None]] = []
         self.on_ceasing: list[Callable[[Partition], None]] = []
         # Told that a log directory has failed, its partitions being offline.
@@ -102,8 +104,8 @@ class Replicas:
     def get(self, topic: str, partition: int) -> Partition:
         """Return a replica.
 
-        ApiError UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER (another broker's), or
-        KAFKA_STORAGE_ERROR (its directory is offline).
+        Raises ApiError UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER (it is on another
+        broker), or KAFKA_STORAGE_ERROR (its directory is offline).
         """
         found = self._partitions.get((topic, partition))
         if found is None:
@@ -113,7 +115,7 @@ class Replicas:
         return found
 
     def get_by_id(self, topic_id: bytes, partition: int) -> Partition:
-        """Return a replica of the topic with this id; UNKNOWN_TOPIC_ID where there is none."""
+        """Return a replica of the topic with this id; raises UNKNOWN_TOPIC_ID if there is none."""
         found = self._by_id.get((topic_id, partition))
         if found is None:
             name = self._image().topic_names.get(topic_id)
@@ -130,11 +132,11 @@ class Replicas:
         return ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def all_partitions(self) -> Sequence[Partition]:
-        """Return every replica, offline ones as well."""
+        """Return every replica, including the offline ones."""
         return list(self._partitions.values())
 
     def traffic(self) -> Traffic:
-        """Return what all partitions together have taken and given since the start."""
+        """Return the traffic of all partitions together since the start."""
         total = Traffic()
         total.add(self.past_traffic)
         for partition in self._partitions.values():
@@ -150,10 +152,10 @@ class Replicas:
     def apply_leader_and_isr(
         self, controller_epoch: int, states: Sequence[PartitionState]
     ) -> dict[Key, ErrorCode]:
-        """Make this broker's replicas what `states` say; the codes are per partition.
+        """Apply `states` to this broker's replicas; return an error code for each partition.
 
-        STALE_CONTROLLER_EPOCH for all from a controller that has been replaced, or for one whose
-        leader epoch is older than what is known.
+        STALE_CONTROLLER_EPOCH for all if the controller has been replaced, or for one if its leader
+        epoch is older than the current one.
         """
         if controller_epoch < self._controller_epoch:
             return {
@@ -197,7 +199,7 @@ class Replicas:
         options = self._topic_options(state.topic)
         log = self.directories.get(*key)
         if log is not None and log.topic_id not in (state.topic_id, ZERO_UUID):
-            # Left of a deleted topic: a crash took back the renaming of its folder.
+            # A log of a deleted topic: a crash undid the renaming of its directory.
             _log.warning("deleting what is left of an earlier topic partition=%s-%d", *key)
             self.directories.delete(*key)
             log = None
@@ -228,9 +230,10 @@ class Replicas:
         delete: bool,
         settles: bool = True,
     ) -> dict[Key, ErrorCode]:
-        """Stop serving partitions, and delete their logs if asked to; the codes are per partition.
+        """Stop serving partitions, and delete their logs if requested; return a code for each.
 
-        Where it does not settle, one of the two below is to be called once for several calls.
+        If `settles` is false, the caller must call one of the two methods below once for several
+        calls.
         """
         if controller_epoch < self._controller_epoch:
             return dict.fromkeys(partitions, ErrorCode.STALE_CONTROLLER_EPOCH)
@@ -239,7 +242,7 @@ class Replicas:
         return codes | self.settle_deletions(codes) if settles else codes
 
     def settle_deletions(self, partitions: Iterable[Key]) -> dict[Key, ErrorCode]:
-        """Return once no crash can bring deleted logs back; codes only where that failed."""
+        """Return when no crash can restore deleted logs; return codes only for failures."""
         try:
             self.directories.settle_deletions()
         except StorageError as error:
@@ -249,7 +252,7 @@ class Replicas:
     async def settle_deletions_in_background(
         self, partitions: Iterable[Key]
     ) -> dict[Key, ErrorCode]:
-        """Like `settle_deletions`, off the loop."""
+        """Settle deletions like `settle_deletions`, off the event loop."""
         try:
             await self.directories.settle_deletions_in_background()
         except StorageError as error:
@@ -279,7 +282,7 @@ class Replicas:
         return ErrorCode.NONE
 
     def update_configs(self, topic: str | None = None) -> None:
-        """Have the logs of a topic, or of all, follow changed configuration."""
+        """Apply changed configuration to the logs of a topic, or of all topics."""
         for partition in self.partitions():
             if topic in (None, partition.topic):
                 options = self._topic_options(partition.topic)
@@ -291,8 +294,8 @@ class Replicas:
     def move_log(self, topic: str, partition: int, path: str) -> ErrorCode:
         """Begin to move a replica to another of this broker's log directories (KIP-113).
 
-        One that does not exist yet will be made there. Naming the directory where it is gives up a
-        move that has begun. Follows ReplicaManager.alterReplicaLogDirs.
+        A replica that does not exist yet will be created there. Naming its current directory
+        cancels a move that has begun. Follows ReplicaManager.alterReplicaLogDirs.
         """
         if len(future_name(topic, partition, "0" * 32)) > FILE_NAME_MAX:
             return ErrorCode.INVALID_TOPIC_EXCEPTION
@@ -329,7 +332,7 @@ class Replicas:
     # -- storage ----------------------------------------------------------------------------------
 
     def _flush_soon(self, partition: Partition) -> None:
-        """Have a log flushed off the loop; appends of meanwhile share the next flush."""
+        """Flush a log off the event loop; appends in the meantime share the next flush."""
         if partition not in self._flushing:
             self._flushing.add(partition)
             work = partial(self._flush, partition)
@@ -338,7 +341,7 @@ class Replicas:
     async def _flush(self, partition: Partition) -> None:
         log = partition.log
         try:
-            # A log that has been moved was made durable by that.
+            # A log that has been moved was flushed by the move.
             while (
                 log is partition.log
                 and log.recovery_point < log.log_end_offset
@@ -347,7 +350,7 @@ class Replicas:
                 await log.flush_in_background()
                 partition.flushed()
         except StorageError:
-            # The log directory has been told, and takes its partitions offline.
+            # The log directory has been notified, and takes its partitions offline.
             return
         finally:
             self._flushing.discard(partition)
@@ -355,7 +358,7 @@ class Replicas:
     def directory_offline(self, directory: str, error: StorageError) -> None:
         """Take every partition of a failed log directory offline; idempotent.
 
-        A lack of descriptors is no failure of the directory.
+        A lack of descriptors is not a failure of the directory.
         """
         if directory in self._offline_directories or isinstance(error, OutOfDescriptorsError):
             return
@@ -372,14 +375,14 @@ class Replicas:
             told()
 
     def checkpoint_high_watermarks(self) -> None:
-        """Store how far each partition is committed; a failure takes that directory offline."""
+        """Store the high watermark of each partition; a failure takes that directory offline."""
         try:
             self.directories.store_high_watermarks(self._high_watermarks())
         except StorageError as error:
             self.directory_offline(error.directory, error)
 
     async def checkpoint_high_watermarks_in_background(self) -> None:
-        """Like `checkpoint_high_watermarks`, off the event loop."""
+        """Store the high watermarks like `checkpoint_high_watermarks`, off the event loop."""
         marks = self._high_watermarks()
         try:
             await self.directories.store_high_watermarks_in_background(marks)
@@ -390,5 +393,5 @@ class Replicas:
         return {(item.topic, item.partition): item.high_watermark for item in self.partitions()}
 
     def finish_waiting(self) -> None:
-        """Answer every parked request as if its time were up; nothing parks from now on."""
+        """Complete every waiting request as if its timeout had expired; later requests do not wait."""
         self.delayed.close(self._partitions.values())

@@ -1,1 +1,1 @@
-"""Layer 4: the broker process — dispatch, one handler per file, configuration, and the node."""
+"""Layer 4: the broker process — dispatch, one handler per API, configuration, and the node."""

@@ -1,4 +1,4 @@
-"""What a handler may use: the broker, and the request's own circumstances."""
+"""The dependencies of request handlers: the broker, and the context of the request."""
 
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class AdvertisedApi(NamedTuple):
-    """A row of the ApiVersions answer."""
+    """A row of the ApiVersions response."""
 
     api_key: int
     min_version: int
@@ -35,9 +35,9 @@ class AdvertisedApi(NamedTuple):
 
 
 class Broker:
-    """The running broker, put together by `server.node`.
+    """The running broker, assembled by `server.node`.
 
-    `image` and `options` are replaced, never changed: take them once and use that one value.
+    `image` and `options` are replaced, never changed: read them once and use that one value.
     """
 
     node_id: int
@@ -62,12 +62,12 @@ class Broker:
     client_metrics: "ClientMetrics"
     loop_watch: "LoopWatch"
     advertised_apis: tuple[AdvertisedApi, ...] = ()
-    # Set where advertised.listeners is: what this broker calls itself, by listener name.
+    # The broker's own addresses by listener name; set if advertised.listeners is.
     advertised: dict[str, tuple[str, int]]
 
 
 class RequestContext:
-    """One request's circumstances; `connection` tells both addresses and the listener."""
+    """The context of one request; `connection` has both addresses and the listener."""
 
     __slots__ = (
         "api_key",
@@ -97,19 +97,20 @@ class RequestContext:
         self.api_version = api_version
         self.correlation_id = correlation_id
         self.client_id = client_id
-        # Set where the requests behind this one must wait for its answer.
+        # True if the next requests of the connection must wait for this response.
         self.keeps_order = False
-        # When the request came, by the monotonic clock; 0 where nobody measures it.
+        # When the request arrived, by the monotonic clock; 0 if this is not measured.
         self.started_at = 0.0
-        # Where a response has records, its handler tells whether it has errors as well.
+        # Set by the handlers of responses with records: True if the response has errors.
         self.has_errors = False
-        # What the request uses of its client's quotas; None where there are none.
+        # The request's use of its client's quotas; None if the client has none.
         self.usage: RequestUsage | None = None
 
     def address_of(self, broker: BrokerImage) -> tuple[str, int] | None:
-        """Return where this client reaches `broker`: this one at the address it came in on.
+        """Return the address at which this client reaches `broker`; for this one, its own
+        connection's.
 
-        `advertised.listeners` overrides that. None where the other broker lacks the listener.
+        `advertised.listeners` overrides that. None if the other broker does not have the listener.
         """
         listener = self.connection.listener_name
         if broker.id == self.broker.node_id:

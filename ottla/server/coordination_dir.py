@@ -1,8 +1,8 @@
-"""Where a broker keeps its coordination tree: in coordination.dir, else in the first log directory.
+"""The directory of a broker's coordination tree: coordination.dir, else the first log directory.
 
-A second cluster must not begin by accident. If the tree is in another log directory, because their
-order or the setting was changed, or if it is missing while the logs belong to a cluster, the start is
-refused with a sentence that says what to do. Nothing is written before these checks have passed.
+This must not create a second cluster by accident. If the tree is in another log directory, because
+their order or the setting was changed, or if it is missing while the logs belong to a cluster, the
+start fails with a message that says what to do. Nothing is written before these checks have passed.
 """
 
 from ottla.base.errors import ConfigError
@@ -13,7 +13,7 @@ from ottla.storage.directories.log_directory import check_owners
 
 
 def tree_directory(snapshot: Snapshot, files: FileSystem) -> str:
-    """Return the folder; ConfigError if the tree is in another one, or missing."""
+    """Return the directory; raises ConfigError if the tree is in another one, or missing."""
     log_directories = list(dict.fromkeys(snapshot.strings("log.dirs")))
     chosen: str = snapshot["coordination.dir"] or log_directories[0]
     has_tree = _has_tree(files, chosen)
@@ -48,6 +48,6 @@ def _has_tree(files: FileSystem, folder: str) -> bool:
     try:
         names = files.list(folder)
     except OSError:
-        # It does not exist or cannot be read: opening it reports that.
+        # The directory does not exist or cannot be read, which is reported when it is opened.
         return False
     return any(name == SNAPSHOT or name.startswith(JOURNAL_PREFIX) for name in names)

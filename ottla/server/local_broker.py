@@ -1,6 +1,7 @@
-"""This broker as the controller in the same process reaches it: leaders, metadata, stop.
+"""The port through which the controller reaches the broker in its own process.
 
-The one place where the broker's image changes. What the controller is told to be done is done. Follows KafkaApis' handlers of LeaderAndIsr, UpdateMetadata and StopReplica.
+The only code that changes the broker's image. The controller's requests take effect before the call
+returns. Follows KafkaApis' handlers of LeaderAndIsr, UpdateMetadata and StopReplica.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +14,7 @@ from ottla.server.context import Broker
 
 
 class LocalBroker:
-    """The BrokerPort of this process; `broker_epoch` is asked anew, it grows with registrations."""
+    """The BrokerPort of this process; `broker_epoch` is called each time: registrations raise it."""
 
     def __init__(
         self,
@@ -27,7 +28,7 @@ class LocalBroker:
         self._controller_epoch = 0
 
     def _check(self, fence: Fence) -> None:
-        """Refuse a controller that has been replaced, or words meant for a former life."""
+        """Refuse requests of a former controller or for a former registration of this broker."""
         if fence.controller_epoch < self._controller_epoch:
             raise ApiError(ErrorCode.STALE_CONTROLLER_EPOCH)
         if fence.broker_epoch < self._broker_epoch():
@@ -37,12 +38,12 @@ class LocalBroker:
     async def apply_leader_and_isr(
         self, fence: Fence, states: Sequence[PartitionState]
     ) -> Mapping[TopicPartition, ErrorCode]:
-        """Make the broker's replicas what `states` say."""
+        """Apply `states` to the broker's replicas."""
         self._check(fence)
         known = self._broker.image.topics
         new = {state.topic: None for state in states if state.topic not in known}
         if new:
-            # Logs are made with the topic's own settings.
+            # Logs are created with the topic's own settings.
             await self._broker.configs.load_topics(new)
             self._check(fence)
         codes: dict[TopicPartition, ErrorCode] = {}
@@ -50,13 +51,13 @@ class LocalBroker:
         slices = Slices(self._broker.clock)
         for state in states:
             codes |= apply(fence.controller_epoch, (state,))
-            # Making logs takes a while; requests are served in between.
+            # Creating logs takes a while; requests are served in between.
             if await slices.pause():
                 self._check(fence)
         return codes
 
     async def update_metadata(self, fence: Fence, update: MetadataUpdate) -> None:
-        """Make the broker's image what the controller's is."""
+        """Apply the controller's update to the broker's image."""
         self._check(fence)
         self._broker.image = update.apply(self._broker.image, fence)
         self._on_update(update)
@@ -64,7 +65,7 @@ class LocalBroker:
     async def stop_replicas(
         self, fence: Fence, partitions: Sequence[TopicPartition], *, delete: bool
     ) -> Mapping[TopicPartition, ErrorCode]:
-        """Stop the replicas and, with `delete`, remove their logs; unknown ones are no error."""
+        """Stop the replicas and, with `delete`, remove their logs; unknown replicas are ignored."""
         self._check(fence)
         codes: dict[TopicPartition, ErrorCode] = {}
         replicas, epoch = self._broker.replicas, fence.controller_epoch
@@ -73,5 +74,5 @@ class LocalBroker:
             codes |= replicas.stop_replicas(epoch, (key,), delete=delete, settles=False)
             if await slices.pause():
                 self._check(fence)
-        # What is deleted must stay so after a crash; one sync is enough for all.
+        # A crash must not restore deleted logs; one sync is enough for all.
         return codes | await replicas.settle_deletions_in_background(partitions)

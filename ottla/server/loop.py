@@ -1,7 +1,7 @@
 """A broker as a process of its own: event loop, garbage collector, signals.
 
-The test fixture does not come here: there the process belongs to somebody else. uvloop is used where
-it is installed; it costs 4-8 % less CPU and changes nothing else.
+Not used by the test fixture: there the process belongs to the test runner. uvloop is used if it is
+installed; it costs 4-8 % less CPU and changes nothing else.
 """
 
 import asyncio
@@ -25,10 +25,10 @@ LoopFactory = Callable[[], asyncio.AbstractEventLoop]
 
 
 def run(node: Node, on_ready: Callable[[Node], None]) -> None:
-    """Start the node, tell `on_ready`, and stop it cleanly on SIGINT or SIGTERM. Blocks.
+    """Start the node, call `on_ready`, and stop it cleanly on SIGINT or SIGTERM. Blocks.
 
-    ConfigError and StorageError of the start come out of here, and the StorageError for which the
-    node has stopped by itself.
+    Raises the ConfigError or StorageError of the start, and the StorageError for which the node has
+    stopped by itself.
     """
     descriptors.raise_soft_limit()
     descriptors.SPARES.hold(descriptors.SPARE_COUNT)
@@ -41,7 +41,7 @@ def run(node: Node, on_ready: Callable[[Node], None]) -> None:
 
 
 def event_loops() -> dict[str, LoopFactory]:
-    """Return the event loops that are installed, by name; the broker uses the last one."""
+    """Return the installed event loops by name; the broker uses the last one."""
     factories: dict[str, LoopFactory] = {"asyncio": asyncio.new_event_loop}
     if importlib.util.find_spec("uvloop") is not None:
         factories["uvloop"] = importlib.import_module("uvloop").new_event_loop
@@ -54,7 +54,7 @@ async def _serve(node: Node, on_ready: Callable[[Node], None]) -> None:
 
     def on_signal() -> None:
         if stopped.is_set():
-            # Somebody is impatient: clients are waited for no longer.
+            # A second signal: no longer wait for clients.
             node.hurry()
         stopped.set()
 
@@ -76,7 +76,7 @@ async def _serve(node: Node, on_ready: Callable[[Node], None]) -> None:
 
 
 async def _is_started(node: Node, stopped: asyncio.Event) -> bool:
-    """Start the node; False where it was stopped meanwhile: nothing of it is left then."""
+    """Start the node; return False if it was stopped meanwhile, in which case everything is closed."""
     starting = asyncio.ensure_future(node.start())
     interrupted = asyncio.ensure_future(stopped.wait())
     await asyncio.wait([starting, interrupted], return_when=asyncio.FIRST_COMPLETED)
@@ -87,13 +87,13 @@ async def _is_started(node: Node, stopped: asyncio.Event) -> bool:
     starting.cancel()
     await asyncio.wait([starting])
     if not starting.cancelled() and starting.exception() is None:
-        # It came too late.
+        # The signal came after the start.
         await node.stop()
     return False
 
 
 def tell_failure(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Log what failed where nobody awaited it: a bug, but perhaps one that clients can provoke."""
+    """Log an exception that no task awaited: a bug, but perhaps one that clients can provoke."""
     _log.error(
         "unhandled failure where=%s",
         context.get("message"),
@@ -102,10 +102,10 @@ def tell_failure(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
 
 
 def tune_collector() -> None:
-    """Take what the start has made out of every collection, and collect rarely.
+    """Exempt the objects created by the start from collections, and collect rarely.
 
-    The hot path frees by reference counting; a full collection costs 150 ns an object, so a broker
-    with much state must not run one for nothing.
+    The hot path frees memory by reference counting; a full collection costs 150 ns per object, so a
+    broker with much state must not run one needlessly.
     """
     gc.collect()
     gc.freeze()
@@ -114,7 +114,7 @@ def tune_collector() -> None:
 
 @contextmanager
 def collections_named(watch: LoopWatch) -> Iterator[None]:
-    """Tell the watch of each long run of the garbage collector."""
+    """Report each long run of the garbage collector to the watch."""
     clock, started = RealClock(), 0.0
 
     def collected(phase: str, info: dict[str, int]) -> None:

@@ -1,8 +1,8 @@
-"""How late the event loop runs: a gauge with its histogram, fed by a timer, and a word on each pause.
+"""The lag of the event loop: a gauge with its histogram, fed by a timer, and a log line per pause.
 
-While one callback runs, no client is served; so nothing may run for long, and this tells whether it
-holds. `LoopLag` is the pure gauge, whose reader resets the maximum; `LoopWatch` is its timer. A timer
-sees a pause only from its own moment on: it measures up to one interval less than there was.
+While one callback runs, no client is served; so no callback may run for long, and this verifies it.
+`LoopLag` is the pure gauge, whose reader resets the maximum; `LoopWatch` is its timer. A timer sees
+a pause only from its own deadline on: it measures up to one interval less than the real pause.
 """
 
 import asyncio
@@ -16,29 +16,30 @@ from ottla.base.clock import Clock
 
 _log = logging.getLogger(__name__)
 
-# Upper bounds (seconds) of the histogram; what is later than the last has a bucket of its own.
+# Upper bounds (seconds) of the histogram; longer lags have a bucket of their own.
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 INTERVAL_SECONDS = 0.02
 PAUSE_SECONDS = 0.1
-# A pause that is told of whoever had the processor.
+# A pause in seconds that is logged, even if other processes used the processor.
 _LONG_SECONDS = 1.0
-# One line in so much time, however many pauses there are.
+# At most one line in this many seconds, however many pauses there are.
 _LINE_SECONDS = 10.0
-# Work on the loop that is shorter is not worth a name.
+# Work on the loop that is shorter is not named, in seconds.
 _NOTED_SECONDS = 0.005
 _NOTED_MAX = 8
-# How much the loop has to do is told of two to three of these.
+# The idle share of the loop covers two to three of these periods.
 _SPAN_SECONDS = 30.0
 
-# Tells what ran since a moment of the monotonic clock.
+# Names the work that ran since a time of the monotonic clock.
 WhoRan = Callable[[float], str]
 
 
 class LoopLag:
-    """The lags noted so far, in seconds: how many fell into each bucket, their sum, the longest."""
+    """The lags recorded so far, in seconds: the number in each bucket, their sum, the longest."""
 
     def __init__(self) -> None:
-        # Not cumulative: `counts[i]` were at most BUCKETS[i] and more than the bucket before.
+        # Not cumulative: `counts[i]` is the number of lags of at most BUCKETS[i] and more than the
+        # bucket before.
         self.counts = [0] * (len(BUCKETS) + 1)
         self.sum_seconds = 0.0
         self.pauses_count = 0
@@ -46,21 +47,21 @@ class LoopLag:
 
     @property
     def count(self) -> int:
-        """How many lags have been noted."""
+        """The number of recorded lags."""
         return sum(self.counts)
 
     @property
     def longest_seconds(self) -> float:
-        """The longest lag since it was taken last."""
+        """The longest lag since the last `take_longest`."""
         return self._longest
 
     def take_longest(self) -> float:
-        """Return the longest lag since the last call, and begin anew."""
+        """Return the longest lag since the last call, and reset it."""
         longest, self._longest = self._longest, 0.0
         return longest
 
     def note(self, late_seconds: float) -> bool:
-        """Count one lag in; tell whether it was a pause."""
+        """Record one lag; return True if it was a pause."""
         late = max(0.0, late_seconds)
         self.counts[bisect_left(BUCKETS, late)] += 1
         self.sum_seconds += late
@@ -71,7 +72,7 @@ class LoopLag:
 
 
 class LoopWatch:
-    """The timer behind a `LoopLag`, on the loop that runs when `start` is called."""
+    """The timer that feeds a `LoopLag`, on the loop that runs when `start` is called."""
 
     def __init__(
         self, clock: Clock, who_ran: WhoRan, interval_seconds: float = INTERVAL_SECONDS
@@ -83,26 +84,26 @@ class LoopWatch:
         self._due = self._cpu = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._noted: deque[tuple[str, float]] = deque(maxlen=_NOTED_MAX)
-        # Times, and the processor time used by then.
+        # Times, and the processor time used until then.
         self._spans: deque[tuple[float, float]] = deque(maxlen=3)
         self._next_line_at = float("-inf")
         self._unsaid_count = 0
 
     def start(self) -> None:
-        """Begin to measure."""
+        """Start to measure."""
         self._due = self._clock.monotonic() + self._interval
         self._cpu = self._clock.cpu_seconds()
         self._spans.append((self._clock.monotonic(), self._cpu))
         self._timer = asyncio.get_running_loop().call_later(self._interval, self._tick)
 
     def stop(self) -> None:
-        """Measure no more; idempotent."""
+        """Stop measuring; idempotent."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def idle_share(self) -> float:
-        """Return the share of the last minute in which the loop's thread has not worked; 1 at first."""
+        """Return the fraction of the last minute in which the loop's thread was idle; 1 at first."""
         if not self._spans:
             return 1.0
         since, cpu = self._spans[0]
@@ -112,7 +113,7 @@ class LoopWatch:
 
     @contextmanager
     def during(self, name: str) -> Iterator[None]:
-        """Name the work that is done on the loop inside, should it take long."""
+        """Name the work done on the loop inside this context, in case it takes long."""
         started = self._clock.monotonic()
         try:
             yield
@@ -120,7 +121,7 @@ class LoopWatch:
             self.did(name, self._clock.monotonic() - started)
 
     def did(self, name: str, seconds: float) -> None:
-        """Remember work that was done on the loop, if it took long, until the timer runs next."""
+        """Remember work done on the loop, if it took long, until the timer runs next."""
         if seconds > _NOTED_SECONDS:
             self._noted.append((name, seconds))
 
@@ -141,7 +142,7 @@ class LoopWatch:
             return
         self._next_line_at = now + _LINE_SECONDS
         noted = [f"{name} for {seconds * 1000:.0f} ms" for name, seconds in self._noted]
-        # A machine that had other things to do is nothing to warn of, unless it goes on.
+        # A machine that is busy with other work is worth a warning only if it stays busy.
         is_own = cpu > PAUSE_SECONDS / 2 or late > _LONG_SECONDS
         _log.log(
             logging.WARNING if is_own else logging.INFO,

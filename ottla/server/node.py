@@ -1,8 +1,8 @@
-"""The composition root: one broker, put together from the ports, started, and stopped.
+"""The composition root: one broker, assembled from the ports, started, and stopped.
 
-Nothing but this file knows how the parts fit. The tree, the controller, the log directories, the
-coordinators and the listeners are started in this order, each before what needs it, and stopped in
-the opposite one. Lives on the event loop that `start` runs on.
+Only this file knows how the parts fit together. The coordination tree, the controller, the log
+directories, the coordinators and the listeners are started in this order, each before the parts
+that need it, and stopped in the opposite order. Lives on the event loop that `start` runs on.
 """
 
 import asyncio
@@ -68,20 +68,21 @@ _log = logging.getLogger(__name__)
 _LOOPBACK = "127.0.0.1"
 _WILDCARDS = ("", "0.0.0.0", "::")  # noqa: S104 - compared with, not bound to
 _MAINTENANCE_SECONDS = 1.0
-# How long answers that are owed may take when the node stops.
+# How long the node waits for pending responses when it stops, in seconds.
 DRAIN_SECONDS = 5.0
 _NEVER_SECONDS = 10.0**9
-# Requests that a pause of the loop may be blamed on, in one line of the log.
+# How many requests one log line names as possible causes of a blocked event loop.
 _NAMED_MAX = 5
-# Answers that clients have not taken, above which fetches get the smallest answer possible.
+# Bytes of unsent responses above which fetches get the smallest response possible.
 _UNSENT_BYTES_MAX = 256 * 1024**2
 
 
 class Node:
     """One broker. `start` once, `stop` any number of times; a stopped node is not started again.
 
-    Every port that is not given is the real one. A `tree` that is given is shared with other nodes
-    and stays open; else the node keeps its own, and stops when that cannot be written any more.
+    The real implementation of a port is used unless another one is passed. A `tree` that is passed
+    is shared with other nodes and stays open; otherwise the node opens its own, and stops when it
+    can no longer write to it.
     """
 
     def __init__(
@@ -105,7 +106,7 @@ class Node:
         self._tree = tree
         self._tasks = Tasks(clock=self._clock)
         self._has_replicas = False
-        # Until the start is given up.
+        # False once the start has been abandoned.
         self._is_wanted = True
         self._session: Coordination | None = None
         self._endpoints: list[Endpoint] = []
@@ -129,13 +130,13 @@ class Node:
 
     @property
     def host(self) -> str:
-        """Where the first listener is reached from this machine."""
+        """The host at which the first listener is reached from this machine."""
         host = self._endpoints[0].host
         return _LOOPBACK if host in _WILDCARDS else host
 
     @property
     def port(self) -> int:
-        """Port of the first listener."""
+        """The port of the first listener."""
         return self._endpoints[0].port
 
     @property
@@ -145,12 +146,12 @@ class Node:
 
     @property
     def connections_count(self) -> int:
-        """Clients that are connected."""
+        """The number of connected clients."""
         return sum(endpoint.connections_count for endpoint in self._endpoints)
 
     @property
     def monitoring_address(self) -> tuple[str, int] | None:
-        """Where /metrics and /healthz are; None where metrics.listener is not set."""
+        """The address of /metrics and /healthz; None if metrics.listener is not set."""
         return self._monitoring.address if self._static["metrics.listener"] else None
 
     @property
@@ -161,10 +162,10 @@ class Node:
     # -- start ------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Return when clients are served.
+        """Start the broker; returns when clients are served.
 
-        ConfigError or StorageError has a sentence for the person who started it; whatever had been
-        started by then is stopped again.
+        Raises ConfigError or StorageError with a message for the operator; the parts that had been
+        started by then are stopped again.
         """
         try:
             await self._start()
@@ -203,7 +204,7 @@ class Node:
         broker.configs.on_broker.append(self._options_changed)
         broker.configs.on_topic.append(self._topic_changed)
         await self._open_storage()
-        # No task may touch a log that is being closed.
+        # No task may use a log that is being closed.
         self._undo.push_async_callback(self._tasks.close)
         self._start_coordinators()
         broker.fetch_sessions = FetchSessions(
@@ -215,7 +216,7 @@ class Node:
         self._undo.push_async_callback(self._close_endpoints)
         await self._start_controller(session)
         self._undo.push_async_callback(broker.controller.stop)
-        # Again, so that answers that need the controller are given before it stops.
+        # A second time, so that responses that need the controller are sent before it stops.
         self._undo.push_async_callback(self._close_endpoints)
         self._tasks.supervise(self._maintain, "maintenance")
         self._tasks.supervise(self._checkpoint_high_watermarks, "high watermark checkpoint")
@@ -247,7 +248,7 @@ class Node:
         await self._session.close()
 
     async def _open_storage(self) -> None:
-        """Load the logs off the loop: after a crash that takes long, and signals are to be heard."""
+        """Load the logs off the loop: it takes long after a crash, and signals must be handled."""
         broker = self.broker
         configs = broker.configs
         opening = asyncio.ensure_future(self._files.in_background(self._open_directories))
@@ -306,7 +307,7 @@ class Node:
                 self._fail("every log directory has failed", error)
 
     def _fail(self, reason: str, error: StorageError) -> None:
-        """Stop, as Kafka does: a broker that can keep nothing is in the way of those that can."""
+        """Stop, as Kafka does: a broker that cannot store anything hinders the brokers that can."""
         if self._stopping is not None:
             return
         _log.critical("broker stops reason=%r error=%s", reason, error)
@@ -465,14 +466,14 @@ class Node:
         self.broker.replicas.update_configs(topic)
 
     def _who_ran(self, since: float) -> str:
-        """Name the requests that may have been handled since a moment, a few of them."""
+        """Name a few of the requests that may have been handled since the given time."""
         active = [each for endpoint in self._endpoints for each in endpoint.active_since(since)]
         known = [each.memo for each in active if each.memo is not None]
         named = [f"{each.route.row.handler.API.name} of {each.client_id}" for each in known]
         return ", ".join(sorted(set(named))[:_NAMED_MAX])
 
     async def _maintain(self) -> None:
-        """Write checkpoints, apply retention and flush, as far as it is due, every second."""
+        """Every second, write checkpoints, apply retention and flush as far as it is due."""
         while True:
             await self._clock.sleep(_MAINTENANCE_SECONDS)
             await self.broker.replicas.directories.maintain()
@@ -494,11 +495,14 @@ class Node:
     # -- stop -------------------------------------------------------------------------------------
 
     async def stop(self) -> None:
-        """Accept nobody, answer what is owed, write everything down. Idempotent, also at once."""
+        """Stop: refuse connections, send pending responses, flush the logs.
+
+        Idempotent, also when called concurrently.
+        """
         await asyncio.shield(self._begin_stop())
 
     def hurry(self) -> None:
-        """Wait no longer for clients while it stops; what is to be kept is written all the same."""
+        """Stop waiting for clients during the shutdown; all data is still written."""
         for endpoint in self._endpoints:
             endpoint.hurry()
 
@@ -518,7 +522,7 @@ class Node:
 
 
 def limits(snapshot: Snapshot) -> Limits:
-    """Return what connections may use, from the broker options."""
+    """Return the limits of connections from the broker options."""
     idle_ms = snapshot.integer("connections.max.idle.ms")
     return Limits(
         frame_bytes_max=snapshot.integer("socket.request.max.bytes"),

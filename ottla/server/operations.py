@@ -1,7 +1,7 @@
-"""What a principal may do, as the bit fields of KIP-430; without an authorizer, everything.
+"""The operations that a principal may do, as the bit fields of KIP-430; all without an authorizer.
 
-Bits are the codes of org.apache.kafka.common.acl.AclOperation; which operations a kind of resource
-has is AclEntry.supportedOperations.
+Bits are the codes of org.apache.kafka.common.acl.AclOperation; the operations of a type of resource
+are those of AclEntry.supportedOperations.
 """
 
 NOT_ASKED = -(2**31)

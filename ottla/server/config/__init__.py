@@ -1,1 +1,1 @@
-"""Dynamic configuration: the store that follows the tree, its alteration, loggers and features."""
+"""Dynamic configuration: the store that follows the tree, alterations, loggers and features."""

@@ -1,6 +1,7 @@
-"""The alteration of configuration that AlterConfigs and IncrementalAlterConfigs share.
+"""Alteration of configuration, shared by AlterConfigs and IncrementalAlterConfigs.
 
-A rejected change raises ApiError, for the response of its resource. Follows kafka.server.ConfigAdminManager.
+A rejected change raises ApiError, for the response of its resource. Follows
+kafka.server.ConfigAdminManager.
 """
 
 from collections.abc import Mapping
@@ -16,7 +17,7 @@ from ottla.server.config import broker_loggers
 from ottla.server.config.store import ConfigResource, ConfigStore
 from ottla.server.telemetry import subscriptions
 
-# Type and name of a resource, as requests have them.
+# Type and name of a resource, as in requests.
 ResourceKey = tuple[int, str]
 
 
@@ -30,7 +31,7 @@ class ConfiguredBroker(Protocol):
 
 
 def check_named_once(resource: ResourceKey, named: Mapping[ResourceKey, int]) -> None:
-    """Raise INVALID_REQUEST for a resource that a request names more than once (its count)."""
+    """Raise INVALID_REQUEST for a resource that a request names more than once (`named` times)."""
     if named[resource] > 1:
         raise ApiError(
             ErrorCode.INVALID_REQUEST, "Each resource may be named only once in a request."
@@ -65,7 +66,7 @@ async def alter(
 
 
 def _entity(broker: ConfiguredBroker, resource: ResourceKey) -> tuple[str, str]:
-    """Return type and name of the resource as they are in the tree."""
+    """Return type and name of the resource in the tree."""
     kind, name = resource
     if kind == ConfigResource.TOPIC:
         if not name:

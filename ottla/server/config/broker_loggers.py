@@ -1,8 +1,8 @@
-"""The broker's loggers as a config resource (type 8, KIP-412): look at levels, change them at once.
+"""The broker's loggers as a config resource (type 8, KIP-412): read levels, change them at once.
 
-Names are those of Ottla's modules; `root` is what all of them inherit. Levels are log4j's. Nothing is
-kept: a broker that stops leaves the process with the levels it has found. Follows kafka.utils.LoggingController and
-ConfigAdminManager.
+Names are those of Ottla's modules; `root` is the logger that all others inherit from. Levels are
+log4j's. Nothing is stored: a broker that stops restores the levels that the process had before.
+Follows kafka.utils.LoggingController and ConfigAdminManager.
 """
 
 import logging
@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 
 def check_broker(name: str, node_id: int) -> None:
-    """Raise INVALID_REQUEST for a resource that is not this broker."""
+    """Raise INVALID_REQUEST if the resource is not this broker."""
     if name != str(node_id):
         raise ApiError(
             ErrorCode.INVALID_REQUEST,
@@ -38,14 +38,14 @@ def check_broker(name: str, node_id: int) -> None:
 
 
 def levels() -> dict[str, str]:
-    """Return the level that each logger has now, its own or an inherited one, by name."""
+    """Return the current level of each logger by name, its own or an inherited one."""
     known = logging.getLogger().manager.loggerDict
     names = sorted(name for name in list(known) if name.startswith(f"{_TOP}."))
     return {ROOT: _level_of(_TOP)} | {name: _level_of(name) for name in names}
 
 
 def own_levels() -> dict[str, int]:
-    """Return the levels that loggers have of their own, by name; to `restore` them."""
+    """Return the loggers' own levels by name, for `restore`."""
     found = {}
     for name, logger in list(logging.getLogger().manager.loggerDict.items()):
         if isinstance(logger, logging.Logger) and f"{name}.".startswith(f"{_TOP}."):
@@ -54,7 +54,7 @@ def own_levels() -> dict[str, int]:
 
 
 def restore(former: Mapping[str, int]) -> None:
-    """Give every logger the level it had of its own; one that is new has none."""
+    """Restore every logger's own level; a logger that is not in `former` has none."""
     for name, level in own_levels().items():
         if level != former.get(name, logging.NOTSET):
             logging.getLogger(name).setLevel(former.get(name, logging.NOTSET))
@@ -66,7 +66,7 @@ def _level_of(name: str) -> str:
 
 
 def alter(changes: Iterable[ConfigChange], *, validate_only: bool) -> None:
-    """Change levels, all or none; ApiError INVALID_CONFIG or INVALID_REQUEST."""
+    """Change levels, all or none; raises ApiError INVALID_CONFIG or INVALID_REQUEST."""
     wanted = [_checked(change) for change in changes]
     if validate_only:
         return
@@ -76,7 +76,7 @@ def alter(changes: Iterable[ConfigChange], *, validate_only: bool) -> None:
 
 
 def _checked(change: ConfigChange) -> tuple[str, int]:
-    """Return the logger and its new level of its own, NOTSET for none."""
+    """Return the logger and its new level; NOTSET if it is to inherit its level."""
     if change.alteration not in (Alteration.SET, Alteration.DELETE):
         raise ApiError(
             ErrorCode.INVALID_REQUEST,

@@ -20,7 +20,7 @@ _UNKNOWN_EPOCH = -1
 
 
 class Features:
-    """What this broker supports and what is finalized. Lives on the broker's loop.
+    """The supported and the finalized features. Lives on the broker's loop.
 
     `levels` is replaced, never changed; a feature that is not in it is off.
     """
@@ -33,18 +33,18 @@ class Features:
         self._session: Coordination | None = None
 
     def level(self, feature: str) -> int:
-        """Return the finalized level of a feature; 0 where it is off."""
+        """Return the finalized level of a feature; 0 if it is off."""
         return self.levels.get(feature, 0)
 
     async def start(self, session: Coordination) -> None:
-        """Read the levels and begin to follow them; a new cluster gets the highest of each."""
+        """Read the levels and follow their changes; a new cluster gets the highest levels."""
         self._session = session
         if await session.exists(FeatureNode.PATH) is None:
             try:
                 encoded = FeatureNode.encode(features.defaults(self.ranges))
                 await session.create(FeatureNode.PATH, encoded)
             except NodeExists:
-                # Another broker was faster.
+                # Another broker has created the znode.
                 pass
         await self._read(session)
 
@@ -56,7 +56,7 @@ class Features:
         try:
             await self._read(self._session)
         except CoordinationError as error:
-            # The next session reads it.
+            # The next session reads the levels.
             _log.warning("features not read error=%s", error)
 
     async def _read(self, session: Coordination) -> None:
@@ -75,9 +75,9 @@ class Features:
     async def update(
         self, updates: Sequence[Update], broker_id: int, *, validate_only: bool
     ) -> None:
-        """Finalize other levels, all or none; INVALID_UPDATE_VERSION where one is refused.
+        """Finalize other levels, all or none; raises INVALID_UPDATE_VERSION if one is refused.
 
-        NOT_CONTROLLER, which clients try again on, while the coordination cannot be reached.
+        Raises NOT_CONTROLLER, which clients retry, while the coordination tree is unreachable.
         """
         session = self._session
         assert session is not None

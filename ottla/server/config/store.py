@@ -1,9 +1,9 @@
-"""Dynamic configuration as this broker sees it: read from the tree, kept current, explained.
+"""Dynamic configuration of this broker: read from the tree, kept current, and described.
 
-A value comes from the first of: the topic's own setting, this broker's, the cluster-wide default for
-brokers, the start configuration, the built-in default (KIP-226). Handlers and logs read snapshots
-here and never wait; whoever has to act on a change registers a callback.
-Follows kafka.server.DynamicBrokerConfig, ConfigHelper and ZkConfigRepository.
+A value comes from the first of: the topic's own setting, this broker's, the cluster-wide default
+for brokers, the start configuration, the built-in default (KIP-226). Handlers and logs read
+snapshots here and never wait; components that have to act on a change register a callback. Follows
+kafka.server.DynamicBrokerConfig, ConfigHelper and ZkConfigRepository.
 """
 
 import logging
@@ -29,7 +29,7 @@ from ottla.cluster.znodes import ConfigChangeNode, ConfigNode
 
 _log = logging.getLogger(__name__)
 
-# Kinds of entities whose settings have no defaults; users may have clients below them.
+# Types of entities whose settings have no defaults; users may have clients below them.
 _PLAIN_TYPES = (
     ConfigNode.CLIENTS,
     ConfigNode.USERS,
@@ -38,12 +38,12 @@ _PLAIN_TYPES = (
     ConfigNode.GROUPS,
 )
 
-# Rows of tests and repairs: shown only where they are set, as in Kafka.
+# Options for tests and repairs: listed only if they are set, as in Kafka.
 _HIDDEN = "internal."
 
 
 class ConfigSource(IntEnum):
-    """Where a value comes from, by the codes of DescribeConfigs."""
+    """The source of a value, by the codes of DescribeConfigs."""
 
     DYNAMIC_TOPIC_CONFIG = 1
     DYNAMIC_BROKER_CONFIG = 2
@@ -55,7 +55,7 @@ class ConfigSource(IntEnum):
 
 
 class ConfigResource(IntEnum):
-    """Kinds of things that have options, by the codes of DescribeConfigs."""
+    """The types of resources that have options, by the codes of DescribeConfigs."""
 
     TOPIC = 2
     BROKER = 4
@@ -65,7 +65,7 @@ class ConfigResource(IntEnum):
 
 
 class Synonym(NamedTuple):
-    """One place that could give a value; None where the value is secret."""
+    """One possible source of a value; None if the value is secret."""
 
     name: str
     value: str | None
@@ -73,7 +73,7 @@ class Synonym(NamedTuple):
 
 
 class Described(NamedTuple):
-    """An option as DescribeConfigs tells it: its value, where that is from, and what else could be."""
+    """An option in DescribeConfigs: its value, the source of the value, and all other sources."""
 
     row: Option
     value: str | None
@@ -85,10 +85,10 @@ class Described(NamedTuple):
 class ConfigStore:
     """Lives on the broker's loop; `start` again after the session was lost and a new one begun.
 
-    `on_topic` hears of a topic whose own settings changed, `on_broker` of changed broker settings:
-    those change the defaults of every topic. `on_entity` hears, with type and path below it, of the
-    settings of clients, users, addresses, metrics subscriptions and groups, also of those read at the
-    start.
+    `on_topic` is called for a topic whose own settings changed, `on_broker` for changed broker
+    settings, which change the defaults of every topic. `on_entity` is called, with type and path
+    below it, for the settings of clients, users, addresses, metrics subscriptions and groups, also
+    for those read at the start.
     """
 
     def __init__(self, static: Snapshot, node_id: int, tasks: Tasks) -> None:
@@ -111,11 +111,11 @@ class ConfigStore:
 
     @property
     def broker(self) -> Snapshot:
-        """The broker's options as they are now."""
+        """The broker's current options."""
         return self._broker
 
     def topic(self, name: str) -> Snapshot:
-        """Return the options of a topic as they are now; a topic without settings has defaults."""
+        """Return the current options of a topic; a topic without settings has the defaults."""
         if name not in self._topics:
             return self._topic_default
         found = self._topic_snapshots.get(name)
@@ -133,7 +133,7 @@ class ConfigStore:
         }
 
     def group(self, name: str) -> Mapping[str, int]:
-        """Return a group's own settings as they count now; empty where it has none."""
+        """Return a group's own settings in force; empty if it has none."""
         own = self._group_settings(name)
         return group_options.effective(own, self._broker) if own else {}
 
@@ -144,7 +144,7 @@ class ConfigStore:
     # -- reading the tree -------------------------------------------------------------------------
 
     async def start(self, session: Coordination) -> None:
-        """Read every setting and begin to follow changes. ConnectionSuspended, SessionLost."""
+        """Read every setting and follow changes; raises ConnectionSuspended or SessionLost."""
         self._session = session
         session.on_session(self._session_changed)
         await session.ensure(ConfigChangeNode.PARENT)
@@ -188,18 +188,18 @@ class ConfigStore:
             tell(entity_type, path, settings)
 
     async def load_topics(self, names: Iterable[str]) -> None:
-        """Read topics' settings: of new ones, before their logs are made."""
+        """Read topics' settings: used for new topics, before their logs are created."""
         for name in names:
             await self._load(ConfigNode.TOPICS, name)
 
     def forget_topics(self, names: Iterable[str]) -> None:
-        """Drop what is known of topics that are gone."""
+        """Remove the settings of deleted topics."""
         for name in names:
             self._topics.pop(name, None)
             self._topic_snapshots.pop(name, None)
 
     async def refresh(self, entity_type: str, entity: str) -> None:
-        """Read an entity's settings now, where a notification would come a moment later."""
+        """Read an entity's settings now, before the notification of their change arrives."""
         if not await self._load(entity_type, entity):
             return
         if entity_type == ConfigNode.TOPICS:
@@ -214,7 +214,7 @@ class ConfigStore:
             self._tell_entity(entity_type, entity)
 
     async def _load(self, entity_type: str, entity: str) -> bool:
-        """Read an entity; tell whether its settings are other than they were."""
+        """Read an entity; return True if its settings have changed."""
         assert self._session is not None, "the store has not been started"
         path = ConfigNode.path(entity_type, entity)
         try:
@@ -253,7 +253,7 @@ class ConfigStore:
         return True
 
     def _rebuild(self) -> None:
-        """Put the broker's options together anew; topics' defaults follow."""
+        """Rebuild the broker's options; topics' defaults follow."""
         values = dict(self._static.explicit)
         for entity in (ConfigNode.DEFAULT, self._node):
             values |= BROKER_OPTIONS.parse(self._brokers.get(entity, {})).explicit
@@ -264,7 +264,7 @@ class ConfigStore:
     # -- following changes ------------------------------------------------------------------------
 
     def _session_changed(self, state: SessionState) -> None:
-        # A reading may have been cut short after its watch had fired.
+        # An earlier read may have been interrupted after its watch had fired.
         if state is SessionState.CONNECTED:
             self._changed(ConfigChangeNode.PARENT)
 
@@ -274,11 +274,11 @@ class ConfigStore:
             self._tasks.supervise(self._catch_up, "config changes")
 
     async def _catch_up(self) -> None:
-        """Read what the notifications name that are newer than the last one seen."""
+        """Read the entities named by notifications that are newer than the last one seen."""
         assert self._session is not None, "the store has not been started"
         session = self._session
         try:
-            # From here on the new watch starts the next round.
+            # From here on the new watch starts the next pass.
             self._is_catching_up = False
             names = await session.children(ConfigChangeNode.PARENT, self._changed)
             for name in names:
@@ -304,7 +304,7 @@ class ConfigStore:
         return self.describe_settings(self._topics.get(name, {}))
 
     def describe_settings(self, own: Mapping[str, str]) -> list[Described]:
-        """Return every option that a topic with these settings of its own has here."""
+        """Return every option that a topic with these settings would have on this broker."""
         snapshot = option_tables.topic_snapshot(self._broker, own)
         return [
             self._describe_topic_option(TOPIC_OPTIONS.rows[name], snapshot, own)
@@ -354,7 +354,7 @@ class ConfigStore:
         return described
 
     def describe_group(self, name: str) -> list[Described]:
-        """Return every option of a group, whether or not there is such a group."""
+        """Return every option of a group, which need not exist."""
         own = self._group_settings(name)
         described = []
         for row in GROUP_OPTIONS.rows.values():
@@ -380,7 +380,7 @@ class ConfigStore:
         return described
 
     def _broker_synonyms(self, names: Sequence[str]) -> list[Synonym]:
-        """Return where the broker options `names` are set: what counts first comes first."""
+        """Return the sources of the broker options `names`, in order of precedence."""
         layers = (
             (ConfigSource.DYNAMIC_BROKER_CONFIG, self._brokers.get(self._node, {})),
             (ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG, self._brokers.get(ConfigNode.DEFAULT, {})),
@@ -400,7 +400,7 @@ class ConfigStore:
             row = BROKER_OPTIONS.rows[name]
             if row.default is not None:
                 found.append(_synonym(row, row.default, ConfigSource.DEFAULT_CONFIG))
-        # Kafka leaves out what stands before the first that has the option's own name.
+        # Kafka omits the sources before the first one with the option's own name.
         own = [index for index, synonym in enumerate(found) if synonym.name in names[:1]]
         return found[own[0] :] if own else []
 
@@ -410,7 +410,7 @@ def _synonym(row: Option, value: object, source: ConfigSource) -> Synonym:
 
 
 def _usable(table: Table, written: Mapping[str, str], whose: str) -> dict[str, str]:
-    """Return the settings that this version knows and can use; the others are logged."""
+    """Return the settings that this version knows and accepts; the others are logged."""
     usable = {}
     for name, text in written.items():
         try:

@@ -1,1 +1,1 @@
-"""Fetch: sessions (KIP-227), one pass over the partitions, the short path."""
+"""Fetch: sessions (KIP-227), one pass over the partitions, the fast path."""

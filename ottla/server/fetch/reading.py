@@ -1,7 +1,7 @@
-"""One pass over the partitions of a fetch: what each has for the client, within the limits.
+"""One pass over the partitions of a fetch: reads the data of each, within the limits.
 
-Nothing here waits: a read that would is noted as cold. Follows ReplicaManager.readFromLog (KIP-74:
-the first partition that has data gives at least one batch, however large it is).
+Nothing here blocks: a read that would block is recorded as cold. Follows ReplicaManager.readFromLog
+(KIP-74: the first partition that has data returns at least one batch, however large it is).
 """
 
 from typing import NamedTuple, Protocol, cast
@@ -24,12 +24,12 @@ from ottla.wire.messages.fetch import (
 )
 from ottla.wire.records import batch
 
-# One response holds no more (but always one whole batch), so that no consumer makes the broker read
-# for long; a client that asked for more asks again.
+# The largest response (but always at least one whole batch), so that no consumer makes the broker
+# read for long; a client that requests more sends another fetch.
 RESPONSE_BYTES_MAX = 8 * 1024 * 1024
-# Whoever waits for more than this is answered with it: the next batch may not fit any more.
+# A larger min_bytes is reduced to this: the next batch may not fit into the response any more.
 ENOUGH_BYTES = RESPONSE_BYTES_MAX // 2
-# More aborted transactions than this, and it is worth while to see which of them the records are of.
+# With more aborted transactions than this, only those that concern the returned records are listed.
 _ABORTED_UNSORTED_MAX = 16
 _FIRST_VERSION_WITH_LEADER = 12
 _FIRST_VERSION_WITH_TOPIC_IDS = 13
@@ -79,7 +79,7 @@ class Cold(NamedTuple):
 
 
 class Reading:
-    """What one pass found."""
+    """The result of one pass over the partitions of a fetch."""
 
     __slots__ = (
         "answers",
@@ -96,16 +96,16 @@ class Reading:
         self.range_bytes_min = range_bytes_min
         self.only_if_cached = only_if_cached
         self.answers: list[tuple[PartitionFetch, PartitionData]] = []
-        # Those that were found, of the answers that are no errors.
+        # The partitions whose answers are not errors.
         self.partitions: dict[PartitionFetch, Partition] = {}
-        # Those that have nothing for the client until they change.
+        # The partitions that have nothing for the client until they change.
         self.ended: list[Ended] = []
         self.cold: list[Cold] = []
         self.size_bytes = 0
         self.has_error = False
 
     def take_back(self) -> None:
-        """Count nothing of it as given: it is not what the client gets."""
+        """Undo the byte counts of this pass: its records are not sent to the client."""
         for fetch, answer in self.answers:
             if answer.records:
                 self.partitions[fetch].fetched_bytes -= len(answer.records)
@@ -119,7 +119,7 @@ def read(
     only_if_cached: bool = True,
     known: "dict[PartitionFetch, Ended] | None" = None,
 ) -> Reading:
-    """Read every partition of the round in its order; those in `known` have not changed since."""
+    """Read every partition of the plan in its order; those in `known` have not changed since."""
     broker = context.broker
     replicas = broker.replicas
     has_topic_ids = context.api_version >= _FIRST_VERSION_WITH_TOPIC_IDS
@@ -131,7 +131,7 @@ def read(
         context.connection.answer_room_bytes,
     )
     if context.usage is not None:
-        # More would be throttled for sure, and never given.
+        # A larger response would certainly be throttled, so its records would never be sent.
         left = int(min(left, context.usage.fetch_bytes_max))
     range_bytes_min = context.connection.range_bytes_min
     reading = Reading(range_bytes_min, only_if_cached=only_if_cached)
@@ -203,7 +203,7 @@ def _read_partition(
         last_stable_offset=stable_offset,
         log_start_offset=log.log_start_offset,
         aborted_transactions=aborted,
-        # The encoder hands on whatever has a length; clients never see a range.
+        # The encoder passes on any object that has a length; clients never see a range.
         records=cast(Buffer, records),
     )
     if is_inside and offset >= end_offset:
@@ -212,7 +212,7 @@ def _read_partition(
 
 
 def _aborted(log: Log, offset: int, end_offset: int, records: Part) -> list[AbortedTransaction]:
-    """Return the aborted transactions that the records may be of: clients skip theirs (KIP-98)."""
+    """Return the aborted transactions that the records may belong to: clients skip them (KIP-98)."""
     found = log.aborted_transactions(offset, end_offset)
     if len(found) > _ABORTED_UNSORTED_MAX:
         data = records.read() if isinstance(records, FileRange) else records
@@ -229,7 +229,7 @@ def _failure(context: FetchContext, fetch: PartitionFetch, error: ApiError) -> P
         partition_index=fetch.partition,
         error_code=int(error.code),
         high_watermark=_UNKNOWN,
-        # Kafka says null where it has looked into a log.
+        # Kafka returns null once it has looked into a log.
         aborted_transactions=[] if error.code in _UNKNOWN_PARTITION else None,
         records=b"",
     )
@@ -240,7 +240,7 @@ def _failure(context: FetchContext, fetch: PartitionFetch, error: ApiError) -> P
 
 
 def _leader(broker: FetchBroker, fetch: PartitionFetch) -> LeaderIdAndEpoch | None:
-    """Return who leads the partition as the image knows it (KIP-951)."""
+    """Return the partition's leader according to the cluster image (KIP-951)."""
     name = fetch.topic or broker.image.topic_names.get(fetch.topic_id, "")
     found = broker.image.partition(name, fetch.partition)
     if found is None:

@@ -1,8 +1,8 @@
 """Incremental fetch sessions (KIP-227): a consumer names its partitions once, then only changes.
 
-A `Round` is one fetch request seen through its session, if it has one: which partitions it is
-about, and which of them the answer has to mention. Pure; times are seconds.
-Follows kafka.server.FetchSession and FetchSessionCache.
+A `FetchPlan` is one fetch request together with its session, if it has one: the partitions to read,
+and the ones that the response has to include. No I/O; times are in seconds. Follows
+kafka.server.FetchSession and FetchSessionCache.
 """
 
 from collections.abc import Collection, Iterable
@@ -23,15 +23,15 @@ _FIRST_VERSION_WITH_TOPIC_IDS = 13
 # Kafka's MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS.
 EVICTION_SECONDS = 120.0
 _NEVER_TOLD = -1
-# So often an incremental fetch looks at every partition of its session. Retention moves the start of
-# a log without marking the partition as changed.
+# Interval in seconds at which an incremental fetch reads every partition of its session. Retention
+# moves the start of a log without marking the partition as changed.
 _FULL_PASS_SECONDS = 5.0
 
 Key = tuple[str | bytes, int]
 
 
 class PartitionFetch:
-    """What a client wants of one partition, and what it has been told about it."""
+    """The client's request for one partition, and the offsets last sent to it."""
 
     __slots__ = (
         "leader_epoch",
@@ -52,31 +52,31 @@ class PartitionFetch:
         self.want(wanted)
 
     def want(self, wanted: FetchPartition) -> None:
-        """Take what a request says about this partition."""
-        # Anything below 0 is no epoch, which only Fetch sees so; others know -1 alone.
+        """Update the partition from a request."""
+        # Fetch treats every value below 0 as no epoch; the other APIs only -1.
         epoch = max(wanted.current_leader_epoch, NO_EPOCH)
         self.go_on(wanted.fetch_offset, wanted.partition_max_bytes, epoch)
 
     def go_on(self, offset: int, max_bytes: int, leader_epoch: int) -> None:
-        """Go on from `offset`."""
+        """Continue at `offset`."""
         self.offset = offset
         self.max_bytes = max_bytes
         self.leader_epoch = leader_epoch
 
     def tell(self, high_watermark: int, log_start_offset: int) -> None:
-        """Note what an answer says."""
+        """Record the offsets that a response contains."""
         self.told_high_watermark = high_watermark
         self.told_log_start_offset = log_start_offset
 
     def is_told(self, answer: PartitionData) -> bool:
-        """Return whether the client knows what an answer without records and error says."""
+        """Return True if the client already knows the offsets of an answer without records."""
         return (
             answer.high_watermark == self.told_high_watermark
             and answer.log_start_offset == self.told_log_start_offset
         )
 
     def must_tell(self, answer: PartitionData) -> bool:
-        """Tell whether an incremental answer has to mention the partition, and note what it says."""
+        """Return True if an incremental response must include the partition; record its offsets."""
         changed = (
             bool(answer.records)
             or answer.high_watermark != self.told_high_watermark
@@ -85,16 +85,17 @@ class PartitionFetch:
         )
         self.tell(answer.high_watermark, answer.log_start_offset)
         if answer.error_code:
-            # The next answer without an error is news, too.
+            # The next answer without an error must be sent, too.
             self.told_high_watermark = _NEVER_TOLD
         return changed
 
 
 class Session:
-    """The partitions of one consumer; those that gave data last are served last.
+    """The partitions of one consumer; those that returned data last are served last.
 
-    Partitions whose end the consumer has reached are `idle`: the session waits on them, and a fetch
-    does not look at them until they change. Invariant: each partition is in `due`, or idle, or both.
+    Partitions whose end the consumer has reached are `idle`: the session waits for them to change,
+    and a fetch does not read them until then. Invariant: each partition is in `due`, or idle, or
+    both.
     """
 
     __slots__ = (
@@ -116,7 +117,7 @@ class Session:
         self.id = session_id
         self.uses_topic_ids = uses_topic_ids
         self.partitions: dict[Key, PartitionFetch] = {}
-        # The partitions to look at, in the order in which they are served.
+        # The partitions to read, in the order in which they are served.
         self.due: dict[Key, PartitionFetch] = {}
         self._idle: dict[Watched, PartitionFetch] = {}
         # Bytes appended to a partition by the time it became idle.
@@ -129,7 +130,7 @@ class Session:
         self.created_at = self.used_at = self.full_pass_at = now
 
     def update(self, request: FetchRequest) -> None:
-        """Take added, changed and forgotten partitions."""
+        """Apply the added, changed and forgotten partitions of a request."""
         partitions, due = self.partitions, self.due
         if request.isolation_level != self._isolation_level:
             self._isolation_level = request.isolation_level
@@ -151,14 +152,14 @@ class Session:
                 due.pop((name, partition), None)
 
     def look_at_all(self) -> None:
-        """Have the next fetch look at every partition."""
+        """Make the next fetch read every partition."""
         self.due.update(self.partitions)
 
     def _key(self, fetch: PartitionFetch) -> Key:
         return (fetch.topic_id if self.uses_topic_ids else fetch.topic, fetch.partition)
 
     def serve_last(self, fetch: PartitionFetch) -> None:
-        """Move a partition behind the others, so that all get their turn."""
+        """Move a partition behind the others, so that all are served in turn."""
         key = self._key(fetch)
         if self.partitions.pop(key, None) is not None:
             self.partitions[key] = fetch
@@ -166,7 +167,7 @@ class Session:
             self.due[key] = fetch
 
     def wait_on(self, fetch: PartitionFetch, partition: Watched, appended_bytes: int) -> None:
-        """Do not look at a partition again until it changes: it has nothing for the client."""
+        """Do not read a partition again until it changes: it has nothing for the client."""
         if self.due.pop(self._key(fetch), None) is None:
             return
         self._idle[partition] = fetch
@@ -174,7 +175,7 @@ class Session:
         partition.waiters[self] = None
 
     def look(self, changed: Watched) -> None:
-        """Have the next fetch, and those that wait, look at a partition (implements Waiter)."""
+        """Make the next fetch, and waiting fetches, read a partition (implements Waiter)."""
         changed.waiters.pop(self, None)
         fetch = self._idle.pop(changed, None)
         if fetch is None or self.partitions.get(self._key(fetch)) is not fetch:
@@ -184,24 +185,24 @@ class Session:
             waiter.look(changed)
 
     def finish(self) -> None:
-        """Complete the fetches that wait (implements Waiter)."""
+        """Complete the waiting fetches (implements Waiter)."""
         for waiter in list(self.waiters):
             waiter.finish()
 
     def close(self) -> None:
-        """Wait on no partition any more."""
+        """Complete the waiting fetches and stop waiting for partitions."""
         self.finish()
         for partition in self._idle:
             partition.waiters.pop(self, None)
         self._idle.clear()
 
 
-# A partition whose end the client has reached, and what a fetch answers about it.
+# A partition whose end the client has reached, and the answer of a fetch for it.
 Ended = tuple[PartitionFetch, PartitionData, Partition]
 
 
 class Round:
-    """One fetch request: its partitions in order, and how to answer."""
+    """One fetch request: the partitions to read, in order, and what the response includes."""
 
     __slots__ = ("_partitions", "is_incremental", "session")
 
@@ -218,25 +219,25 @@ class Round:
 
     @property
     def partitions(self) -> Collection[PartitionFetch]:
-        """The partitions to look at, as of now."""
+        """The partitions to read at present."""
         if self.session is not None and self.is_incremental:
             return list(self.session.due.values())
         return self._partitions
 
     @property
     def is_empty(self) -> bool:
-        """No partition is asked for, so there is nothing to wait for."""
+        """True if the request has no partitions, so that there is nothing to wait for."""
         return not (self._partitions if self.session is None else self.session.partitions)
 
     @property
     def session_id(self) -> int:
-        """The id that the answer tells; 0 where there is no session."""
+        """The session id for the response; 0 if there is no session."""
         return NO_SESSION if self.session is None else self.session.id
 
     def tell(
         self, answers: list[tuple[PartitionFetch, PartitionData]]
     ) -> list[tuple[PartitionFetch, PartitionData]]:
-        """Return what of `answers` goes into the response."""
+        """Return those of `answers` that the response includes."""
         session = self.session
         if session is None:
             return answers
@@ -249,7 +250,7 @@ class Round:
         return told
 
     def wait_on_idle(self, ended: Iterable[Ended]) -> None:
-        """Have the session wait on partitions that have nothing, and nothing new to tell."""
+        """Make the session wait on partitions that have no data and no change to report."""
         session = self.session
         if session is None:
             return
@@ -274,11 +275,11 @@ class FetchSessions:
 
     @property
     def partitions_count(self) -> int:
-        """Partitions in all sessions."""
+        """The number of partitions in all sessions."""
         return sum(len(session.partitions) for session in self._sessions.values())
 
     def begin(self, request: FetchRequest, version: int) -> Round:
-        """Return the round of a request; ApiError where it does not fit its session."""
+        """Return the plan of a request; raises ApiError if the request does not fit its session."""
         uses_topic_ids = version >= _FIRST_VERSION_WITH_TOPIC_IDS
         epoch = request.session_epoch
         if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
@@ -303,7 +304,7 @@ class FetchSessions:
         return Round((), session, is_incremental=True)
 
     def find_single(self, session_id: int, epoch: int, key: Key) -> Session | None:
-        """Return the session that a request with this epoch goes on with, if it is about `key` alone."""
+        """Return the session that a request continues, if `key` is its only partition."""
         session = self._sessions.get(session_id)
         if session is None or session.epoch != epoch:
             return None
@@ -311,15 +312,16 @@ class FetchSessions:
         return session if len(partitions) == 1 and key in partitions else None
 
     def advance(self, session: Session) -> None:
-        """Expect the session's next epoch; it was used now."""
+        """Expect the session's next epoch, and note that it was used now."""
         session.epoch = 1 if session.epoch == _EPOCH_MAX else session.epoch + 1
         session.used_at = self._clock.monotonic()
         self._sessions[session.id] = self._sessions.pop(session.id)
 
     def hold_back(self, round_: Round) -> int:
-        """Return the session id of an answer without records for a client beyond its quota.
+        """Return the session id for a response without records to a client that exceeded its quota.
 
-        A session goes on as if nothing had been asked; a new one does not begin (KIP-219).
+        An existing session continues as if nothing had been requested; a new session is discarded
+        (KIP-219).
         """
         if round_.session is None or round_.is_incremental:
             return round_.session_id
@@ -353,7 +355,7 @@ class FetchSessions:
         return session
 
     def _make_room(self, partitions_count: int, now: float) -> bool:
-        """Evict an idle session, else a smaller one that has lived for a while."""
+        """Evict an idle session, otherwise a smaller one that is old enough."""
         if len(self._sessions) < self.slots_max:
             return True
         oldest = next(iter(self._sessions.values()), None)

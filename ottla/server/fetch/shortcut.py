@@ -1,11 +1,12 @@
-"""The short way of a fetch of one partition that is answered at once with records.
+"""A fast path for fetches of one partition that can be answered at once with records.
 
-A consumer repeats its request but for offset, session epoch and sizes. What the other bytes mean is
-remembered by their content, and the answer is one packing around the records.
+A consumer repeats its request except for offset, session epoch and sizes. The decoded meaning of
+the other bytes is cached by their content, and the response is packed around the records in a
+single call.
 
-Whatever is unusual goes the long way through decoder and handler: several partitions, forgotten ones, a
-session that begins, ends or has more partitions, tagged fields, cold bytes, nothing to give (it may have
-to wait), aborted transactions, any error. Nothing is changed before it is known that none of that is so.
+All other requests use the decoder and the handler: several partitions, forgotten ones, a session
+that begins, ends or has more partitions, tagged fields, cold bytes, no data (the fetch may have to
+wait), aborted transactions, any error. Nothing is changed until the fast path is known to apply.
 """
 
 import struct
@@ -27,7 +28,8 @@ from ottla.wire.messages.fetch import (
 )
 from ottla.wire.primitives import encode_string_size, encode_uvarint
 
-# Compact sizes: the same layout since then, but for the topic's id and the replica's.
+# First version with compact sizes: the layout has not changed since, except for the ids of the
+# topic and the replica.
 _FIRST_FLEXIBLE_VERSION = 12
 _FIRST_VERSION_WITH_TOPIC_IDS = 13
 _FIRST_VERSION_WITH_REPLICA_STATE = 15
@@ -35,40 +37,43 @@ _FIRST_VERSION_WITH_REPLICA_STATE = 15
 _HEAD = struct.Struct(">4s4xiibii")
 _HEAD_WITHOUT_REPLICA = struct.Struct(">0s4xiibii")
 _NO_REPLICA = b"\xff\xff\xff\xff"
-# Counts of topics and partitions, index, leader epoch; beside them the topic's name or id.
+# Number of topics and partitions, index, leader epoch; in between the topic's name or id.
 _KEY_BYTES = 10
 _TOPIC_ID_BYTES = 16
 _ONE = b"\x02"
 _PLACE = struct.Struct(">ii")
-# Offset, most bytes; the last epoch and the log's start between them are a follower's.
+# Offset and maximum bytes; between them the last epoch and the log start offset, which only
+# followers set.
 _POSITION = struct.Struct(">q12xi")
 _SMALLEST_BYTES = _HEAD.size + _KEY_BYTES + _POSITION.size
-# No tags of the partition and the topic, no forgotten topics; the rack follows.
+# No tagged fields of the partition and the topic, no forgotten topics; the rack follows.
 _NOTHING_MORE = b"\0\0\x01"
 _NAME_BYTES_MAX = 126
 _KNOWN_MAX = 10_000
-# Throttle time, error code and session id at the beginning of an answer's body.
+# Throttle time, error code and session id at the beginning of a response's body.
 _ANSWER_HEAD_BYTES = 10
-# Stands for the three numbers of an answer that vary, while its other bytes are found out.
+# Placeholder for the three numbers of a response that vary, used to find the other bytes.
 _OFFSETS = struct.Struct(">qqq")
 _PLACEHOLDER = (0x6F74746C_61000001, 0x6F74746C_61000002, 0x6F74746C_61000003)
 
 
 class _Known(NamedTuple):
-    """What the bytes around the offset mean, and how to answer."""
+    """The meaning of the bytes around the offset, and the layout of the response."""
 
     find: Callable[..., Partition]
     topic: str | bytes
     partition: int
     leader_epoch: int
-    # As a session knows the partition.
+    # The key of the partition in a session.
     key: Key
-    # The bytes of the request behind offset and size.
+    # The bytes of the request after offset and size.
     rest: bytes
-    # From correlation id, session id, `before`, three offsets and one of `after` to the answer.
+    # Packs correlation id, session id, `before`, three offsets and one of `after` into the
+    # response.
     pack: Callable[..., bytes]
     before: bytes
-    # Behind the offsets, by isolation level: null or no aborted transactions, no preferred replica.
+    # The bytes after the offsets, by isolation level: aborted transactions (null or none), no
+    # preferred replica.
     after: tuple[bytes, bytes]
     end: bytes
 
@@ -90,7 +95,7 @@ class FetchShortcut:
     def answer(
         self, connection: Connection, frame: memoryview, position: int, correlation_id: int
     ) -> bool:
-        """Read and send the answer with its header; False has done nothing.
+        """Read the records and send the response with its header; False if nothing was done.
 
         `position` is where the request's body begins in the frame.
         """
@@ -130,7 +135,7 @@ class FetchShortcut:
             if isolation and log.aborted_transactions(offset, end_offset):
                 return False
         except ApiError:
-            # The same once more, to be told in full.
+            # The handler refuses the fetch again and reports the whole error.
             return False
         size_bytes = 0 if fetched is None else len(fetched.records)
         if fetched is None or not size_bytes or size_bytes < min(min_bytes, ENOUGH_BYTES):
@@ -157,14 +162,14 @@ class FetchShortcut:
         return True
 
     def _bytes_max(self, connection: Connection) -> int:
-        """Return how much the broker gives at once."""
+        """Return the largest number of bytes that one response may contain."""
         allowed: int = self._broker.options["fetch.max.bytes"]
         return min(allowed, RESPONSE_BYTES_MAX, connection.answer_room_bytes)
 
     def learn(
         self, frame: memoryview, position: int, request: FetchRequest, response: FetchResponse
     ) -> None:
-        """Remember a request that went the long way, if the next of its kind need not."""
+        """Remember a decoded request if requests like it can use the fast path."""
         topics = request.topics
         if not self._is_served or response.error_code or len(topics) != 1:
             return
@@ -180,7 +185,7 @@ class FetchShortcut:
         start = position + self._head_bytes
         usual = _ONE + told + _ONE + place
         at = start + len(usual)
-        # Decoders read more than one way to write the same; this one is what is looked up.
+        # Decoders accept several encodings of the same request; only this one is looked up.
         if frame[start:at] != usual or frame[at + _POSITION.size :] != rest:
             return
         if len(self._known) >= _KNOWN_MAX:
@@ -204,7 +209,7 @@ class FetchShortcut:
     def _answer_of(
         self, topic: str, topic_id: bytes, partition: int
     ) -> tuple[bytes, tuple[bytes, bytes], bytes]:
-        """Return what is around the numbers and the records of an answer."""
+        """Return the bytes around the numbers and the records of a response."""
         high_watermark, stable_offset, log_start_offset = _PLACEHOLDER
         before, after, end = b"", [], b""
         lists: tuple[list[AbortedTransaction] | None, ...] = (None, [])
@@ -220,6 +225,6 @@ class FetchShortcut:
             told = FetchableTopicResponse(topic=topic, topic_id=topic_id, partitions=[answer])
             head, _, end = self._encode(FetchResponse(responses=[told]))
             before, rest = head.split(_OFFSETS.pack(*_PLACEHOLDER))
-            # Without the size of the records, which is one byte here.
+            # Without the size of the records, which takes one byte here.
             after.append(rest[:-1])
         return before[_ANSWER_HEAD_BYTES:], (after[0], after[1]), end

@@ -1,1 +1,1 @@
-"""One file an API, named as in the protocol; none imports another; each says what it lacks."""
+"""One module per API, named as in the protocol; none imports another; each lists its limitations."""

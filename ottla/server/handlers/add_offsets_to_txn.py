@@ -1,6 +1,6 @@
 """AddOffsetsToTxn (key 25), versions 0-4: make the offsets of a group part of a transaction.
 
-v2: PRODUCER_FENCED. v3: flexible. v4: TRANSACTION_ABORTABLE, which does not happen here.
+v2: PRODUCER_FENCED. v3: flexible. v4: TRANSACTION_ABORTABLE, which does not occur here.
 
 Not done: nothing.
 """
@@ -23,7 +23,7 @@ _FENCED_VERSION = 2
 def handle(
     context: RequestContext, request: AddOffsetsToTxnRequest
 ) -> Reply[AddOffsetsToTxnResponse]:
-    """Add the partition of __consumer_offsets that holds the group."""
+    """Add the partition of __consumer_offsets that contains the group."""
     version = context.api_version
 
     def answer(code: ErrorCode) -> AddOffsetsToTxnResponse:

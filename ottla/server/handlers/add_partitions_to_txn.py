@@ -1,7 +1,7 @@
 """AddPartitionsToTxn (key 24), versions 0-5: make partitions part of a transaction.
 
-v2: PRODUCER_FENCED. v3: flexible. v4: several transactions, and verify_only, which asks whether the
-partitions are part of it already; for brokers (KIP-890). v5: TRANSACTION_ABORTABLE.
+v2: PRODUCER_FENCED. v3: flexible. v4: several transactions, and verify_only, which only checks that
+the partitions are already part of it; for brokers (KIP-890). v5: TRANSACTION_ABORTABLE.
 
 Not done: nothing.
 """
@@ -36,7 +36,7 @@ _Place = tuple[str, int]
 def handle(
     context: RequestContext, request: AddPartitionsToTxnRequest
 ) -> Reply[AddPartitionsToTxnResponse]:
-    """Add all partitions of a transaction, or none where one does not exist."""
+    """Add all partitions of a transaction, or none if one of them does not exist."""
     if context.api_version >= _MANY_TRANSACTIONS_VERSION:
         replies = [_result(context, item) for item in request.transactions]
         return gathered(
@@ -83,7 +83,7 @@ def _result(
 
 
 def _refused(context: RequestContext, places: list[_Place]) -> dict[_Place, ErrorCode]:
-    """Return what cannot be part of a transaction; brokers may ask for their own topics, too."""
+    """Return an error for each partition that cannot be added; brokers may add internal topics."""
     image = context.broker.image
     is_from_client = context.api_version < _MANY_TRANSACTIONS_VERSION
     codes = {}
@@ -100,12 +100,12 @@ def _places(topics: list[AddPartitionsToTxnTopic]) -> list[_Place]:
 
 
 def _transaction_version(version: int) -> int:
-    """Return what a client speaks: only a broker, for one of transaction.version 2, sends many."""
+    """Return the caller's transaction version; only brokers send batches, and only for version 2."""
     return BUMPING_VERSION if version >= _MANY_TRANSACTIONS_VERSION else 0
 
 
 def _told(code: ErrorCode, version: int) -> ErrorCode:
-    """Return what clients of a version know the error by."""
+    """Return the error code that clients of this request version understand."""
     if code is ErrorCode.PRODUCER_FENCED and version < _FENCED_VERSION:
         return ErrorCode.INVALID_PRODUCER_EPOCH
     if code is ErrorCode.TRANSACTION_ABORTABLE and version < _ABORTABLE_VERSION:
@@ -116,7 +116,7 @@ def _told(code: ErrorCode, version: int) -> ErrorCode:
 def _answer(
     item: AddPartitionsToTxnTransaction, codes: dict[_Place, ErrorCode]
 ) -> AddPartitionsToTxnResult:
-    """Answer as it was asked, topic by topic."""
+    """Return the result of one transaction, topic by topic in the order of the request."""
     return AddPartitionsToTxnResult(
         transactional_id=item.transactional_id,
         topic_results=[

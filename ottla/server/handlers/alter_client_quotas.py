@@ -1,11 +1,11 @@
-"""AlterClientQuotas (key 49), versions 0-1: set and remove quotas of users, client ids and addresses
-(KIP-546, KIP-599, KIP-612).
+"""AlterClientQuotas (key 49), versions 0-1: set and remove quotas of users, client ids and
+addresses (KIP-546, KIP-599, KIP-612).
 
-v1: flexible. Each entity is changed as a whole or not at all; one that is named twice is INVALID_REQUEST,
-and only what is said of it first counts. When the answer is sent, this broker already acts on the change.
-Values must be above 0, as in Kafka 4.x.
+v1: flexible. Each entity is changed as a whole or not at all. An entity that is named twice is
+INVALID_REQUEST, and only its first entry counts. When the response is sent, this broker already
+applies the change. Values must be above 0, as in Kafka 4.x.
 
-Not done: an ip is an address; names of hosts are not looked up (INVALID_REQUEST).
+Not done: an ip is an address; host names are not resolved (INVALID_REQUEST).
 """
 
 from collections.abc import Iterable
@@ -28,14 +28,14 @@ API = ApiKey.ALTER_CLIENT_QUOTAS
 MIN_VERSION = 0
 MAX_VERSION = 1
 
-# In the order of Kafka's answers.
+# In the order of Kafka's responses.
 Names = dict[str, str | None]
 
 
 async def handle(
     context: RequestContext, request: AlterClientQuotasRequest
 ) -> AlterClientQuotasResponse:
-    """Change entity after entity; the answer names each once."""
+    """Change one entity after the other; the response names each once."""
     results: dict[frozenset[tuple[str, str | None]], AlterClientQuotasResponseEntryData] = {}
     for entry in request.entries:
         names: Names = {item.entity_type: item.entity_name for item in entry.entity}
@@ -99,6 +99,6 @@ def _result(names: Names, error: ApiError | None) -> AlterClientQuotasResponseEn
 
 
 def _ordered(names: Names) -> list[str]:
-    """Return the types as Kafka has them: it happens to be this order of the known ones."""
+    """Return the types in Kafka's order, in which the known ones happen to be already."""
     known = [kind for kind in ("client-id", "user", "ip") if kind in names]
     return known + [kind for kind in names if kind not in known]

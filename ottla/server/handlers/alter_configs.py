@@ -1,11 +1,12 @@
 """AlterConfigs (key 33), versions 0-2: replace all settings of topics, brokers, client metrics and
 groups (KIP-133).
 
-v1: the same. v2: flexible. What the request does not name goes back to its default, which is why
-clients prefer IncrementalAlterConfigs. A broker named "" is the cluster-wide default of all brokers.
+v1: the same. v2: flexible. Settings that the request does not name are reset to their defaults,
+which is why clients prefer IncrementalAlterConfigs. A broker named "" is the cluster-wide default
+of all brokers.
 
-Not done: the options of share and streams groups. Broker loggers (8) are INVALID_REQUEST, as in Kafka.
-Unlike Kafka, a broker option that nobody knows is refused instead of stored.
+Not done: the options of share and streams groups. Broker loggers (8) are INVALID_REQUEST, as in
+Kafka. Unlike Kafka, an unknown broker option is refused instead of stored.
 """
 
 from collections import Counter
@@ -27,7 +28,7 @@ MAX_VERSION = 2
 
 
 async def handle(context: RequestContext, request: AlterConfigsRequest) -> AlterConfigsResponse:
-    """Replace the settings of each resource that is named once; each wholly or not at all."""
+    """Replace the settings of each resource that is named once; each as a whole or not at all."""
     named = Counter((item.resource_type, item.resource_name) for item in request.resources)
     responses = []
     for resource in request.resources:

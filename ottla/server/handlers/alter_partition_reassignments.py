@@ -2,11 +2,11 @@
 
 v1: a change of the replication factor can be forbidden (KIP-860). Null replicas cancel a move.
 
-Every partition has its own answer, sent when brokers know what they have to do, not when the move
-is complete.
+Every partition has its own result. The response is sent when the brokers have been notified of the
+moves, not when the moves are complete.
 
 Not done: a move to a broker that has to copy records first begins and can be cancelled, but is not
-completed until brokers follow each other; a single broker has no such moves.
+completed until brokers replicate from each other; a single broker has no such moves.
 """
 
 from collections.abc import Iterable
@@ -30,7 +30,7 @@ MAX_VERSION = 1
 async def handle(
     context: RequestContext, request: AlterPartitionReassignmentsRequest
 ) -> AlterPartitionReassignmentsResponse:
-    """Have the controller move; what it refuses as a whole is told of every partition too."""
+    """Have the controller start the moves; a request-level error is set on every partition too."""
     asked = [
         Reassignment(
             topic.name,
@@ -58,7 +58,7 @@ async def handle(
 def _by_topic(
     outcomes: Iterable[PartitionOutcome], asked: Iterable[str]
 ) -> list[ReassignableTopicResponse]:
-    """Return outcomes by topic; one of which nothing was asked is there all the same."""
+    """Return the results by topic; a topic without requested partitions is included."""
     topics = {name: ReassignableTopicResponse(name=name) for name in asked}
     for topic, number, error in outcomes:
         found = topics.setdefault(topic, ReassignableTopicResponse(name=topic))

@@ -2,8 +2,8 @@
 
 v2: flexible.
 
-A replica that does not exist yet is refused, and made in that directory when it is made. The answer
-comes when moves have begun; DescribeLogDirs shows how far they are.
+A replica that does not exist yet is refused, and is put into that directory when it is created. The
+response is sent when the moves have begun; DescribeLogDirs shows their progress.
 
 Not done: nothing.
 """
@@ -26,7 +26,7 @@ MAX_VERSION = 2
 async def handle(
     context: RequestContext, request: AlterReplicaLogDirsRequest
 ) -> AlterReplicaLogDirsResponse:
-    """Answer partition by partition; where one is named twice, the last directory counts."""
+    """Return a result for each partition; if a partition is named twice, the last directory counts."""
     wanted = {
         (topic.name, partition): item.path
         for item in request.dirs
@@ -39,7 +39,7 @@ async def handle(
         code = context.broker.replicas.move_log(topic, partition, path)
         result = AlterReplicaLogDirPartitionResult(partition_index=partition, error_code=int(code))
         topics.setdefault(topic, []).append(result)
-        # Each makes a folder, and may remove one.
+        # Each move creates a directory, and may remove one.
         await slices.pause()
     return AlterReplicaLogDirsResponse(
         results=[

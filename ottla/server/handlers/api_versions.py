@@ -1,10 +1,10 @@
-"""ApiVersions (key 18), versions 0-4: what this broker serves.
+"""ApiVersions (key 18), versions 0-4: the APIs and versions that this broker serves.
 
 v0: the ranges. v1: throttle time. v2: as v1. v3: client software name and version, tagged feature
-fields (KIP-511, KIP-584). v4: a feature whose lowest version is 0 may be listed (KAFKA-17011).
-A request of a later version gets a version 0 answer with UNSUPPORTED_VERSION (in `dispatch`).
+fields (KIP-511, KIP-584). v4: a feature whose lowest version is 0 may be listed (KAFKA-17011). A
+request of a later version gets a version 0 response with UNSUPPORTED_VERSION (in `dispatch`).
 
-Features: transaction.version and, where its API is served, group.version; `cluster/features.py`.
+Features: transaction.version and, if its API is served, group.version; `cluster/features.py`.
 
 Not done: nothing; zk_migration_ready is always false.
 """
@@ -27,7 +27,7 @@ MIN_VERSION = 0
 MAX_VERSION = 4
 
 _FIRST_VERSION_WITH_SOFTWARE = 3
-# Clients of the versions before cannot read that a feature may be off.
+# Clients of earlier versions cannot parse a feature that may be off.
 _LEVEL_0_VERSION = 4
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
@@ -39,7 +39,7 @@ def handle(context: RequestContext, request: ApiVersionsRequest) -> ApiVersionsR
         software = (request.client_software_name, request.client_software_version)
         if not all(_SOFTWARE.fullmatch(text) for text in software):
             return ApiVersionsResponse(error_code=int(ErrorCode.INVALID_REQUEST))
-        # Subscriptions to client metrics may ask for it.
+        # Subscriptions to client metrics may select clients by it.
         context.connection.memo.software = software
     apis = [
         ApiVersion(api_key=api.api_key, min_version=api.min_version, max_version=api.max_version)

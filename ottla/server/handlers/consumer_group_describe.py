@@ -1,7 +1,7 @@
 """ConsumerGroupDescribe (key 69), versions 0-1: groups of the consumer protocol and their members.
 
-KIP-848. v1: whether a member speaks the classic or the consumer protocol (KIP-1099). Groups of another
-protocol are answered GROUP_ID_NOT_FOUND.
+KIP-848. v1: whether a member uses the classic or the consumer protocol (KIP-1099). For groups of
+another protocol the response is GROUP_ID_NOT_FOUND.
 
 Not done: nothing.
 """
@@ -26,7 +26,7 @@ MAX_VERSION = 1
 def handle(
     context: RequestContext, request: ConsumerGroupDescribeRequest
 ) -> Reply[ConsumerGroupDescribeResponse]:
-    """Ask the groups' coordinator, one group at a time."""
+    """Ask the coordinator of the groups, one group at a time."""
     groups = context.broker.groups
     is_on = context.broker.features.level(GROUP_VERSION) > 0
     if not is_on or not groups.settings().consumer.is_enabled:

@@ -1,8 +1,9 @@
 """ConsumerGroupHeartbeat (key 68), versions 0-1: membership in groups of the consumer protocol.
 
-KIP-848: the member says what it reads and what it has, the coordinator what it shall have. v1: regular
-expressions; the member makes its own id (KIP-1082). UNSUPPORTED_VERSION where group.version is 0 or
-group.coordinator.rebalance.protocols does not name the protocol.
+KIP-848: the member sends its subscription and its current assignment, the coordinator returns the
+target assignment. v1: regular expressions; the member generates its own id (KIP-1082).
+UNSUPPORTED_VERSION if group.version is 0 or group.coordinator.rebalance.protocols does not name the
+protocol.
 
 Not done: nothing.
 """
@@ -26,14 +27,14 @@ MAX_VERSION = 1
 def handle(
     context: RequestContext, request: ConsumerGroupHeartbeatRequest
 ) -> Reply[ConsumerGroupHeartbeatResponse]:
-    """Hand the heartbeat to the group's coordinator."""
+    """Pass the heartbeat to the group's coordinator."""
     groups = context.broker.groups
     is_on = context.broker.features.level(GROUP_VERSION) > 0
     if not is_on or not groups.settings().consumer.is_enabled:
         return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
     client = Client(
         context.client_id or "",
-        # Java prints an address without a name like this, and tools show it as it is.
+        # Java prints an address without a host name like this, and tools show it unchanged.
         f"/{context.connection.peer_address[0]}",
     )
     return groups.consumer_heartbeat(request, api_version=context.api_version, client=client)

@@ -1,10 +1,11 @@
-"""CreatePartitions (key 37), versions 0-3: give topics more partitions.
+"""CreatePartitions (key 37), versions 0-3: add partitions to topics.
 
 v2: flexible. v3: may be throttled (KIP-599).
 
-The answer is sent when the new leaders are in place. A time-out of 0 or less creates nothing.
+The response is sent when the new leaders have been elected. A timeout of 0 or less creates nothing.
 
-A client beyond its quota of mutations gets THROTTLING_QUOTA_EXCEEDED from v3 on, and waits before.
+If a client has exceeded its quota of mutations, it gets THROTTLING_QUOTA_EXCEEDED from v3 on;
+before v3 it is throttled.
 
 Not done: nothing.
 """
@@ -33,7 +34,7 @@ _FIRST_STRICT_VERSION = 3
 async def handle(
     context: RequestContext, request: CreatePartitionsRequest
 ) -> CreatePartitionsResponse:
-    """Have the controller extend what is named once; a name that comes twice is refused."""
+    """Have the controller extend the topics that are named once; a duplicate name is refused."""
     named = Counter(topic.name for topic in request.topics)
     asked = [topic for topic in request.topics if named[topic.name] == 1]
     twice = ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
@@ -50,7 +51,7 @@ async def handle(
 async def _refused(
     context: RequestContext, request: CreatePartitionsRequest, asked: list[CreatePartitionsTopic]
 ) -> dict[str, ApiError | None]:
-    """Return what the quota of mutations refuses; only topics that could be extended count."""
+    """Return the topics refused by the quota of mutations; invalid requests do not count."""
     errors = await _create(context, request, asked, validate_only=True)
     refused: dict[str, ApiError | None] = {}
     for topic in asked:

@@ -1,13 +1,15 @@
 """CreateTopics (key 19), versions 2-7: create topics by size or by replica assignment.
 
 v4: -1 takes num.partitions and default.replication.factor (KIP-464). v5: flexible; size and
-settings in the answer (KIP-525). v6: may be throttled (KIP-599). v7: topic id.
+settings in the response (KIP-525). v6: may be throttled (KIP-599). v7: topic id.
 
-The answer is sent when the leaders are in place. A time-out of 0 or less creates nothing.
+The response is sent when the leaders have been elected. A timeout of 0 or less creates nothing.
 
-A client beyond its quota of mutations gets THROTTLING_QUOTA_EXCEEDED from v6 on, and waits before.
+If a client has exceeded its quota of mutations, it gets THROTTLING_QUOTA_EXCEEDED from v6 on;
+before v6 it is throttled.
 
-Not done: nothing; without an authorizer every setting is told (topic_config_error_code stays 0).
+Not done: nothing; without an authorizer every setting is returned (topic_config_error_code stays
+0).
 """
 
 from collections import Counter
@@ -35,7 +37,7 @@ _FIRST_STRICT_VERSION = 6
 
 
 async def handle(context: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
-    """Have the controller create what is named once; a name that comes twice is refused."""
+    """Have the controller create the topics that are named once; a duplicate name is refused."""
     named = Counter(topic.name for topic in request.topics)
     asked = {topic.name: topic for topic in request.topics if named[topic.name] == 1}
     results = {
@@ -71,7 +73,7 @@ async def _create(
 async def _refused(
     context: RequestContext, request: CreateTopicsRequest, asked: dict[str, CreatableTopic]
 ) -> dict[str, CreatableTopicResult]:
-    """Return what the quota of mutations refuses; only topics that could be created count."""
+    """Return the topics refused by the quota of mutations; only topics that could be created count."""
     try:
         found = await context.broker.controller.create_topics(
             [_topic_request(topic) for topic in asked.values()],
@@ -79,7 +81,7 @@ async def _refused(
             timeout_ms=request.timeout_ms,
         )
     except ApiError:
-        # The attempt itself meets it again.
+        # The real attempt fails with the same error.
         return {}
     refused = {}
     for result in found:
@@ -100,7 +102,7 @@ def _topic_request(topic: CreatableTopic) -> TopicRequest:
         assignments=tuple(
             (item.partition_index, tuple(item.broker_ids)) for item in topic.assignments
         ),
-        # A setting that is named twice has its last value.
+        # If a setting is named twice, the last value counts.
         config={item.name: item.value for item in topic.configs},
     )
 

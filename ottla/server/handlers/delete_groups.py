@@ -16,5 +16,5 @@ MAX_VERSION = 2
 
 
 def handle(context: RequestContext, request: DeleteGroupsRequest) -> Reply[DeleteGroupsResponse]:
-    """Delete what is empty; the answer waits until that is stored."""
+    """Delete the groups that are empty; the response is sent when that is stored."""
     return context.broker.groups.delete_groups(request)

@@ -1,8 +1,8 @@
-"""DeleteRecords (key 21), versions 0-2: forget the records before an offset (KIP-107).
+"""DeleteRecords (key 21), versions 0-2: delete the records before an offset (KIP-107).
 
-v0, v1: the same. v2: flexible. Offset -1 stands for the high watermark.
+v0, v1: the same. v2: flexible. Offset -1 means the high watermark.
 
-Not done: nothing; there are no followers whose log start would have to be waited for yet.
+Not done: nothing; there are no followers yet whose log start offset has to be awaited.
 """
 
 from ottla.base.errors import ApiError, ErrorCode
@@ -25,11 +25,11 @@ _NO_LOW_WATERMARK = -1
 
 
 def handle(context: RequestContext, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
-    """Move each partition's log start; segments that end before it go with the next retention."""
+    """Advance the log start offset of each partition; the next retention removes older segments."""
     wanted: dict[str, dict[int, DeleteRecordsPartition]] = {}
     for topic in request.topics:
         for item in topic.partitions:
-            # As in Kafka, what is said last of a partition counts, and is answered once.
+            # As in Kafka, the last entry of a partition counts, and there is one result for it.
             wanted.setdefault(topic.name, {})[item.partition_index] = item
     topics = [
         DeleteRecordsTopicResult(

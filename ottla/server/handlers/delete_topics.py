@@ -1,12 +1,13 @@
 """DeleteTopics (key 20), versions 1-6: delete topics by name or, from v6 on, by id.
 
-v3: TOPIC_DELETION_DISABLED where delete.topic.enable is off (INVALID_REQUEST before). v4: flexible.
+v3: TOPIC_DELETION_DISABLED if delete.topic.enable is off (INVALID_REQUEST before). v4: flexible.
 v5: error message, may be throttled (KIP-599). v6: names or ids, in `topics` (KIP-516).
 
-The answer is sent when the topics have left the tree and their logs are gone. A time-out of 0 or
-less deletes nothing.
+The response is sent when the topics have been removed from the tree and their logs are deleted. A
+timeout of 0 or less deletes nothing.
 
-A client beyond its quota of mutations gets THROTTLING_QUOTA_EXCEEDED from v5 on, and waits before.
+If a client has exceeded its quota of mutations, it gets THROTTLING_QUOTA_EXCEEDED from v5 on;
+before v5 it is throttled.
 
 Not done: nothing.
 """
@@ -38,7 +39,7 @@ _FIRST_STRICT_VERSION = 5
 
 
 class _Named(NamedTuple):
-    """One thing to delete as the client named it, and the topic that it means."""
+    """A topic to delete: the client's name or id for it, and the topic found."""
 
     name: str | None
     topic_id: bytes
@@ -47,7 +48,7 @@ class _Named(NamedTuple):
 
 
 async def handle(context: RequestContext, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
-    """Have the controller delete what is named once and exists."""
+    """Have the controller delete the topics that exist and are named once."""
     states = request.topics
     if context.api_version < _FIRST_VERSION_WITH_STATES:
         states = [DeleteTopicState(name=name) for name in request.topic_names]
@@ -72,7 +73,7 @@ def _disabled(api_version: int) -> ApiError:
 
 
 def _named(states: Iterable[DeleteTopicState], image: ClusterImage) -> list[_Named]:
-    """Find what is meant; nothing that is named twice is deleted, in whatever way."""
+    """Look up the topics; a topic that is named twice, by name or by id, is not deleted."""
     found: list[_Named] = []
     for (name, topic_id), count in Counter((item.name, item.topic_id) for item in states).items():
         if (name is None) == (topic_id == ZERO_UUID):
@@ -84,7 +85,7 @@ def _named(states: Iterable[DeleteTopicState], image: ClusterImage) -> list[_Nam
             found.append(_find(name, topic_id, image))
     named: dict[object, _Named] = {}
     for number, item in enumerate(found):
-        # What names no topic has no other way to be named.
+        # An entry that matches no topic cannot be a duplicate of another one.
         key = number if item.topic is None else item.topic
         named[key] = item._replace(error=_twice()) if key in named else item
     return list(named.values())

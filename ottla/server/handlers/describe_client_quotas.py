@@ -1,8 +1,8 @@
-"""DescribeClientQuotas (key 48), versions 0-1: the quotas that a filter finds (KIP-546).
+"""DescribeClientQuotas (key 48), versions 0-1: the quotas that match a filter (KIP-546).
 
-v1: flexible. A component of the filter asks for one name, for the default, or for any entity of its
-type; `strict` leaves out entities of further types. A filter that makes no sense is INVALID_REQUEST, a
-type that nobody knows UNSUPPORTED_VERSION.
+v1: flexible. A component of the filter matches one name, the default, or any entity of its type;
+`strict` excludes entities of further types. An invalid filter is INVALID_REQUEST, an unknown type
+UNSUPPORTED_VERSION.
 
 Not done: nothing.
 """
@@ -28,7 +28,7 @@ MAX_VERSION = 1
 def handle(
     context: RequestContext, request: DescribeClientQuotasRequest
 ) -> DescribeClientQuotasResponse:
-    """Answer from what this broker enforces."""
+    """Return the quotas that this broker enforces."""
     components = [
         Component(item.entity_type, item.match_type, item.match) for item in request.components
     ]

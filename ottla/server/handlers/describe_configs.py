@@ -29,7 +29,7 @@ MAX_VERSION = 4
 
 
 def handle(context: RequestContext, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
-    """Answer from the config store, resource by resource."""
+    """Return the options from the config store, resource by resource."""
     return DescribeConfigsResponse(
         results=[_describe(context, request, resource) for resource in request.resources]
     )
@@ -50,7 +50,7 @@ def _describe(
     except ApiError as error:
         result.error_code, result.error_message = int(error.code), error.message
         return result
-    # An empty list of keys asks for all of them, as none does.
+    # An empty list of keys requests all of them, like null.
     result.configs = [
         _config(item, request) for item in described if keys is None or item.row.name in keys
     ]

@@ -1,7 +1,7 @@
 """DescribeGroups (key 15), versions 0-6: state, protocol and members of groups.
 
-v3: authorized operations (KIP-430). v4: static members. v5: flexible. v6: GROUP_ID_NOT_FOUND in
-place of the state Dead (KIP-1043).
+v3: authorized operations (KIP-430). v4: static members. v5: flexible. v6: GROUP_ID_NOT_FOUND
+instead of the state Dead (KIP-1043).
 
 Not done: nothing.
 """

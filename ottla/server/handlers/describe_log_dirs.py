@@ -1,10 +1,11 @@
 """DescribeLogDirs (key 35), versions 1-5: log directories, and the logs in them (KIP-113).
 
-v2: flexible. v3: error of the whole request. v4: size of the device and what is left (KIP-827). v5:
-cordoned directories (KIP-1066).
+v2: flexible. v3: error of the whole request. v4: total and usable bytes of the device (KIP-827).
+v5: cordoned directories (KIP-1066).
 
-Null topics stand for all. A log that is on its way to another directory is in both: its copy there
-is the future one, and lags behind by what is still to be copied. A directory that has failed is there with KAFKA_STORAGE_ERROR and no logs.
+Null topics mean all. A log that is being moved to another directory is listed in both: its copy
+there is the future log, and its lag is the number of bytes still to be copied. A directory that has
+failed is listed with KAFKA_STORAGE_ERROR and no logs.
 
 Not done: no directory is ever cordoned.
 """
@@ -33,7 +34,7 @@ _UNKNOWN_LAG = -1
 
 
 def handle(context: RequestContext, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
-    """Answer directory by directory."""
+    """Return the logs, directory by directory."""
     wanted = None
     if request.topics is not None:
         wanted = {(item.topic, number) for item in request.topics for number in item.partitions}

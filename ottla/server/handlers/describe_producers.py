@@ -1,6 +1,6 @@
-"""DescribeProducers (key 61), version 0: who writes to partitions with sequence numbers (KIP-664).
+"""DescribeProducers (key 61), version 0: active idempotent and transactional producers (KIP-664).
 
-The leader of a partition answers; clients ask each leader for its own.
+The leader of a partition answers; clients ask each leader for its own partitions.
 
 Not done: nothing.
 """
@@ -25,7 +25,7 @@ MAX_VERSION = 0
 
 
 def handle(context: RequestContext, request: DescribeProducersRequest) -> DescribeProducersResponse:
-    """Answer from the logs' producer states."""
+    """Return the producer states of the logs."""
     return DescribeProducersResponse(topics=[_topic(context, topic) for topic in request.topics])
 
 
@@ -71,8 +71,9 @@ def _state(producer_id: int, producer: Producer) -> ProducerState:
     if producer.batches:
         last = producer.batches[-1]
         state.last_sequence = last.last_sequence
-        # By the records, not by the arrival that a silent producer is forgotten by; the end of a
-        # transaction has the time of its marker, which is written on arrival.
+        # The timestamp is that of the records, not the arrival time by which an inactive producer
+        # expires. The end of a transaction has the time of its marker, which is the time of its
+        # arrival.
         if producer.coordinator_epoch < 0 or producer.transaction_first_offset >= 0:
             state.last_timestamp = last.timestamp
     return state

@@ -1,7 +1,7 @@
 """DescribeTopicPartitions (key 75), version 0: topics in pages of partitions (KIP-966).
 
-No topics stand for all of them. Topics come in order of their names; where an answer is full, its
-cursor says where the next one is to begin.
+An empty list of topics means all of them. Topics are sorted by name; if a response is full, its
+cursor is the start of the next page.
 
 Not done: no replica outside the ISR is known to be eligible as leader, so both lists of such
 replicas are empty; without an authorizer every operation is authorized.
@@ -29,7 +29,7 @@ MAX_VERSION = 0
 def handle(
     context: RequestContext, request: DescribeTopicPartitionsRequest
 ) -> DescribeTopicPartitionsResponse:
-    """Answer one page from the image."""
+    """Return one page from the cluster image."""
     image, cursor = context.broker.image, request.cursor
     asked = {item.name for item in request.topics}
     names = sorted(asked or image.topics)
@@ -59,7 +59,7 @@ def handle(
 def _refused(
     request: DescribeTopicPartitionsRequest, code: ErrorCode
 ) -> DescribeTopicPartitionsResponse:
-    """Return the answer to an impossible cursor: there is a code for topics alone."""
+    """Return the response to an invalid cursor: only topics have an error code."""
     return DescribeTopicPartitionsResponse(
         topics=[
             DescribeTopicPartitionsResponseTopic(error_code=int(code), name=item.name)

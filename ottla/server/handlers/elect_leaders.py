@@ -1,10 +1,10 @@
 """ElectLeaders (key 43), versions 0-2: elect leaders on request (KIP-183).
 
-v1: type of election and error of the whole request (KIP-460): 0 gives leadership back to the
-preferred replica, 1 elects any live replica where there is no leader. v2: flexible.
+v1: type of election and error of the whole request (KIP-460): 0 elects the preferred replica, 1
+elects any live replica if there is no leader. v2: flexible.
 
-Null asks for every partition; every topic is answered, with the partitions that needed an election.
-The answer is sent when brokers know the new leaders.
+Null means every partition; the response contains every topic, with the partitions that needed an
+election. The response is sent when the brokers know the new leaders.
 
 Not done: nothing.
 """
@@ -30,7 +30,7 @@ _FIRST_VERSION_WITH_ERROR = 1
 
 
 async def handle(context: RequestContext, request: ElectLeadersRequest) -> ElectLeadersResponse:
-    """Have the controller elect; what it refuses as a whole is told of every partition too."""
+    """Have the controller elect leaders; a request-level error is set on every partition too."""
     asked, named = None, list(context.broker.image.topics)
     if request.topic_partitions is not None:
         asked = [
@@ -63,7 +63,7 @@ def _election_type(request: ElectLeadersRequest) -> ElectionType:
 def _by_topic(
     results: Iterable[tuple[str, int, ApiError | None]], answered: Iterable[str] = ()
 ) -> list[ReplicaElectionResult]:
-    """Return results by topic; those of `answered` are there without any as well."""
+    """Return the results by topic; topics of `answered` without results are included."""
     topics = {name: ReplicaElectionResult(topic=name) for name in answered}
     for topic, number, error in results:
         found = topics.setdefault(topic, ReplicaElectionResult(topic=topic))

@@ -1,9 +1,9 @@
 """EndTxn (key 26), versions 0-5: commit or abort a transaction.
 
-v2: PRODUCER_FENCED. v3: flexible. v4: TRANSACTION_ABORTABLE, which does not happen here. v5: the epoch is
-raised with every transaction and returned; where the last one is used up it comes with another producer
-id (KIP-890, transaction.version 2). Answered when the outcome is decided; the markers that make it
-visible follow.
+v2: PRODUCER_FENCED. v3: flexible. v4: TRANSACTION_ABORTABLE, which does not occur here. v5: the
+epoch is incremented with every transaction and returned; if the epochs are exhausted, a new
+producer id is returned with it (KIP-890, transaction.version 2). The response is sent when the
+result is decided; the markers that make it visible are written afterwards.
 
 Not done: nothing.
 """
@@ -24,7 +24,7 @@ _BUMPING_VERSION = 5
 
 
 def handle(context: RequestContext, request: EndTxnRequest) -> Reply[EndTxnResponse]:
-    """Decide the outcome."""
+    """Commit or abort the transaction."""
     transactions = context.broker.transactions
     producer = Producer(request.producer_id, request.producer_epoch)
     name, is_commit = request.transactional_id, request.committed

@@ -1,14 +1,15 @@
 """Fetch (key 1), versions 4-18: read record batches, waiting for them if there are none.
 
-v4: isolation level. v5: log start offset. v7: sessions (KIP-227). v9: leader epoch fencing (KIP-320).
-v11: rack (KIP-392). v12: flexible, last fetched epoch. v13: topic ids (KIP-516). v15: replica state
-(KIP-903). v16: endpoints of new leaders (KIP-951). v17: directory ids. v18: high watermark of
-followers. Record bytes are handed on as they are in the file; a read that would wait for the disk
-runs in the background. A client beyond its quota gets no records, and is told how long to wait.
+v4: isolation level. v5: log start offset. v7: sessions (KIP-227). v9: leader epoch fencing
+(KIP-320). v11: rack (KIP-392). v12: flexible, last fetched epoch. v13: topic ids (KIP-516). v15:
+replica state (KIP-903). v16: endpoints of new leaders (KIP-951). v17: directory ids. v18: high
+watermark of followers. Records are sent as they are stored in the file; a read that would wait for
+the disk runs in the background. If a client has exceeded its quota, the response has no records and
+the throttle time.
 
-Not done: fetches of followers are refused with CLUSTER_AUTHORIZATION_FAILED, because nothing tells
-yet that the sender is that broker (CVE-2018-1288); the diverging epoch, which only followers use;
-the preferred read replica is always -1.
+Not done: fetches of followers are refused with CLUSTER_AUTHORIZATION_FAILED, because the sender
+cannot be verified yet to be that broker (CVE-2018-1288); the diverging epoch, which only followers
+use; the preferred read replica is always -1.
 """
 
 import asyncio
@@ -34,14 +35,14 @@ MIN_VERSION = 4
 MAX_VERSION = 18
 
 _FIRST_VERSION_WITH_ENDPOINTS = 16
-# About what an answer tells of a partition beside its records, for the quota.
+# Approximate size of a partition's answer without its records, for the quota.
 _PARTITION_BYTES = 50
 
 
 def handle(
     context: RequestContext, request: FetchRequest
 ) -> "FetchResponse | asyncio.Future[FetchResponse]":
-    """Answer at once with enough bytes, an error, or nothing to wait for; else park."""
+    """Answer at once if there are enough bytes, an error or no partitions; otherwise wait."""
     if _replica_id(request) >= 0:
         return FetchResponse(error_code=int(ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
     try:
@@ -71,16 +72,16 @@ def _replica_id(request: FetchRequest) -> int:
 async def _read_cold(
     context: RequestContext, request: FetchRequest, round_: Round, reading: Reading
 ) -> FetchResponse:
-    """Have the bytes read into the page cache, then read as always."""
+    """Read the bytes into the page cache, then read as usual."""
     for partition, offset, max_bytes in reading.cold:
         await partition.warm(offset, max_bytes)
     return _respond(context, round_, read(context, request, round_, only_if_cached=False))
 
 
 class _Parked:
-    """A fetch that waits for `min_bytes`; it looks again only when enough may have come.
+    """A fetch that waits for `min_bytes`; it reads again only when enough bytes may have arrived.
 
-    Then it reads what has changed, and what had too few bytes before.
+    It then reads the partitions that have changed, and those that had too few bytes before.
     """
 
     __slots__ = (
@@ -116,7 +117,7 @@ class _Parked:
         return read(self._context, self._request, self._round, known=self._known)
 
     def _grown_bytes(self, changed: Partition) -> int:
-        """Return how many bytes have been appended since the last look."""
+        """Return how many bytes have been appended since the last check."""
         session = self._round.session
         seen_bytes = self._seen_bytes.get(changed)
         if seen_bytes is None and session is not None:
@@ -126,26 +127,27 @@ class _Parked:
         return changed.appended_bytes - (seen_bytes or 0)
 
     def check(self, changed: Watched) -> FetchResponse | None:
-        """Return the answer if there is enough now, or if the partition cannot be read any more."""
+        """Return the response if there are enough bytes, or the partition can no longer be read."""
         assert isinstance(changed, Partition)
         fetch = self._fetches.get(changed)
         if fetch is not None:
             self._known.pop(fetch, None)
         grown = self._grown_bytes(changed)
         self._missing_bytes -= grown
-        # Without new bytes it is another kind of news: records committed, a leader gone.
+        # A change without new bytes is of another kind: records were committed, or the leader is
+        # gone.
         if grown and self._missing_bytes > 0:
             return None
         reading = self._read()
         if reading.size_bytes < self._min_bytes and not reading.has_error:
-            # What was appended is not committed yet, or it is beyond a limit of the request.
+            # The appended bytes are not committed yet, or exceed a limit of the request.
             self._missing_bytes = 0
             reading.take_back()
             return None
         return _respond(self._context, self._round, reading)
 
     def expire(self) -> FetchResponse:
-        """Return what there is."""
+        """Return the records available at the timeout."""
         reading = self._read()
         return _respond(self._context, self._round, reading)
 
@@ -204,7 +206,7 @@ def _topic(fetch: PartitionFetch) -> FetchableTopicResponse:
 def _name_leaders(
     context: RequestContext, response: FetchResponse, answers: list[PartitionData]
 ) -> None:
-    """Tell where the leaders are that partitions have moved to (KIP-951)."""
+    """Add the endpoints of the new leaders of partitions that have moved (KIP-951)."""
     image = context.broker.image
     leaders = {
         answer.current_leader.leader_id for answer in answers if answer.current_leader is not None

@@ -1,9 +1,9 @@
 """FindCoordinator (key 10), versions 0-6: which broker coordinates a group or a transactional id.
 
-v1: key type, error message. v3: flexible. v4: many keys (KIP-699). v5: as v4. v6: share groups.
-The first question creates __consumer_offsets, or __transaction_state.
+v1: key type, error message. v3: flexible. v4: many keys (KIP-699). v5: as v4. v6: share groups. The
+first request creates __consumer_offsets, or __transaction_state.
 
-Not done: share groups (key type 2) are answered INVALID_REQUEST: they have no coordinator yet.
+Not done: share groups (key type 2) are INVALID_REQUEST: they have no coordinator yet.
 """
 
 from ottla.base.errors import ApiError, ErrorCode
@@ -54,7 +54,7 @@ async def handle(
 
 
 async def _problem(context: RequestContext, key_type: int) -> ApiError | None:
-    """Return why nothing can be found; have the topic of the coordinators exist otherwise."""
+    """Return the error that applies to every key; otherwise create the topic if needed."""
     topic = _TOPIC_OF.get(key_type)
     if topic is None:
         return ApiError(ErrorCode.INVALID_REQUEST, f"There is no coordinator type {key_type}.")

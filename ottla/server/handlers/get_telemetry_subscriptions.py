@@ -1,11 +1,11 @@
-"""GetTelemetrySubscriptions (key 71), version 0: which metrics a client is to push, and how often
-(KIP-714).
+"""GetTelemetrySubscriptions (key 71), version 0: the metrics that a client shall push, and how
+often (KIP-714).
 
-A client without an id gets one. What it is asked for comes from the config resources of type 16
-(client metrics) that match it; without any it is asked for nothing, and told so.
+A client without an id gets one. The requested metrics come from the config resources of type 16
+(client metrics) that match the client; if none matches, the list of requested metrics is empty.
 
-Advertised while there is a subscription: clients that connect later take part. (Kafka needs a plug-in that
-receives metrics; Ottla keeps the latest payload of each client.)
+Advertised while there is a subscription: clients that connect later take part. (Kafka needs a
+plug-in that receives metrics; Ottla keeps the latest payload of each client.)
 
 Not done: nothing.
 """
@@ -28,7 +28,7 @@ MAX_VERSION = 0
 def handle(
     context: RequestContext, request: GetTelemetrySubscriptionsRequest
 ) -> GetTelemetrySubscriptionsResponse:
-    """Answer from the subscriptions in force; one who asks too often is refused."""
+    """Return the subscriptions in force; a client that asks too often is refused."""
     broker = context.broker
     try:
         asked = broker.client_metrics.ask(

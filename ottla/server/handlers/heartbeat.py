@@ -1,4 +1,4 @@
-"""Heartbeat (key 12), versions 0-4: keep a membership alive and hear of rebalances.
+"""Heartbeat (key 12), versions 0-4: keep a membership alive and learn of rebalances.
 
 v3: static members (KIP-345). v4: flexible.
 
@@ -16,5 +16,5 @@ MAX_VERSION = 4
 
 
 def handle(context: RequestContext, request: HeartbeatRequest) -> Reply[HeartbeatResponse]:
-    """Hand the heartbeat to the group's coordinator."""
+    """Pass the heartbeat to the group's coordinator."""
     return context.broker.groups.heartbeat(request)

@@ -2,11 +2,11 @@
 metrics and groups (KIP-339), and levels of this broker's loggers (KIP-412).
 
 v1: flexible. SET, DELETE, APPEND and SUBTRACT; the last two on lists only. A broker named "" is the
-cluster-wide default of all brokers. Bad values are INVALID_CONFIG for topics and groups and
-INVALID_REQUEST for brokers. When the answer is sent, this broker already acts on the change.
+cluster-wide default of all brokers. Invalid values are INVALID_CONFIG for topics and groups and
+INVALID_REQUEST for brokers. When the response is sent, this broker already applies the change.
 
-Not done: the options of share and streams groups. Unlike Kafka, a broker option that nobody knows is
-refused instead of stored.
+Not done: the options of share and streams groups. Unlike Kafka, an unknown broker option is refused
+instead of stored.
 """
 
 from collections import Counter

@@ -1,8 +1,9 @@
 """InitProducerId (key 22), versions 0-5: a producer id and epoch, which fence older producers.
 
-v2: flexible. v3: id and epoch of a producer that goes on (KIP-360), which one without a transactional
-id does not need: it gets a new id. v4: PRODUCER_FENCED. v5: TRANSACTION_ABORTABLE, which does not
-happen here. An ongoing transaction of the id is aborted first: CONCURRENT_TRANSACTIONS until it is.
+v2: flexible. v3: id and epoch of a producer that continues (KIP-360); a producer without a
+transactional id does not need them, because it gets a new id. v4: PRODUCER_FENCED. v5:
+TRANSACTION_ABORTABLE, which does not occur here. An ongoing transaction of the id is aborted first:
+CONCURRENT_TRANSACTIONS until that is complete.
 
 Not done: version 6, two-phase commit (KIP-939), which Kafka 4.3 marks as unstable.
 """
@@ -23,9 +24,9 @@ _FENCED_VERSION = 4
 
 
 async def handle(context: RequestContext, request: InitProducerIdRequest) -> InitProducerIdResponse:
-    """Return an id that no producer has had, or the next epoch of a transactional id."""
+    """Return a producer id that was never used, or the next epoch of a transactional id."""
     expected = Producer(request.producer_id, request.producer_epoch)
-    # Half a producer is none.
+    # An id without an epoch, or an epoch without an id, is invalid.
     is_whole = (expected.producer_id == -1) == (expected.producer_epoch == -1)
     if request.transactional_id == "" or not is_whole:
         return _refused(ErrorCode.INVALID_REQUEST)

@@ -1,8 +1,8 @@
 """JoinGroup (key 11), versions 0-9: enter a group or its next generation.
 
 v1: rebalance timeout. v4: MEMBER_ID_REQUIRED (KIP-394). v5: static members (KIP-345). v6: flexible.
-v7: protocol type (KIP-559). v8: reason (KIP-800). v9: skip_assignment (KIP-814).
-The answer waits until the generation has all its members.
+v7: protocol type (KIP-559). v8: reason (KIP-800). v9: skip_assignment (KIP-814). The response is
+sent when the generation has all its members.
 
 Not done: nothing.
 """
@@ -20,18 +20,18 @@ _FIRST_VERSION_WITH_NULL = 7
 
 
 def handle(context: RequestContext, request: JoinGroupRequest) -> Reply[JoinGroupResponse]:
-    """Hand the join to the group's coordinator."""
+    """Pass the join to the group's coordinator."""
     reply = context.broker.groups.join_group(
         request,
         api_version=context.api_version,
         client_id=context.client_id or "",
-        # Java prints an address without a name like this, and tools show it as it is.
+        # Java prints an address without a host name like this, and tools show it unchanged.
         client_host=f"/{context.connection.peer_address[0]}",
     )
     return reply if context.api_version < _FIRST_VERSION_WITH_NULL else shaped(reply, _without_name)
 
 
 def _without_name(response: JoinGroupResponse) -> JoinGroupResponse:
-    """Say null where no protocol was chosen; older versions have to say an empty name."""
+    """Return null if no protocol was chosen; older versions require an empty name."""
     response.protocol_name = response.protocol_name or None
     return response

@@ -1,7 +1,7 @@
-"""LeaveGroup (key 13), versions 0-5: leave a group, or send members away.
+"""LeaveGroup (key 13), versions 0-5: leave a group, or remove members from it.
 
 v3: several members, by member id or instance id (KIP-345). v4: flexible. v5: reason (KIP-800).
-Before v3 the only member's error is the error of the answer.
+Before v3 the error of the only member is the error of the response.
 
 Not done: nothing.
 """
@@ -24,7 +24,7 @@ _MANY_MEMBERS_VERSION = 3
 
 
 def handle(context: RequestContext, request: LeaveGroupRequest) -> Reply[LeaveGroupResponse]:
-    """Bring old versions into the form of the new ones, and the answer back."""
+    """Convert requests of old versions to the new form, and the response back."""
     if context.api_version >= _MANY_MEMBERS_VERSION:
         return context.broker.groups.leave_group(request)
     request.members = [MemberIdentity(member_id=request.member_id)]

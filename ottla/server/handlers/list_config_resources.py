@@ -1,7 +1,7 @@
-"""ListConfigResources (key 74), versions 0-1: what has options, by type (KIP-1142).
+"""ListConfigResources (key 74), versions 0-1: the resources that have options, by type (KIP-1142).
 
-v0: client metrics subscriptions only (KIP-714). v1: the types that are asked for; none named stands
-for all of them. A type that nobody knows is UNSUPPORTED_VERSION.
+v0: client metrics subscriptions only (KIP-714). v1: the requested types; an empty list means all of
+them. An unknown type is UNSUPPORTED_VERSION.
 
 Not done: nothing.
 """
@@ -33,7 +33,7 @@ _TYPES = (
 def handle(
     context: RequestContext, request: ListConfigResourcesRequest
 ) -> ListConfigResourcesResponse:
-    """Answer from the image."""
+    """Return the resources of the cluster image."""
     subscriptions = _named(context, ConfigNode.CLIENT_METRICS)
     if context.api_version == 0:
         return ListConfigResourcesResponse(

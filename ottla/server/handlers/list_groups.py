@@ -1,7 +1,7 @@
 """ListGroups (key 16), versions 0-5: the groups that this broker coordinates.
 
-v3: flexible. v4: filter by state, state in the answer (KIP-518). v5: filter by type, type in the
-answer (KIP-848).
+v3: flexible. v4: filter by state, state in the response (KIP-518). v5: filter by type, type in the
+response (KIP-848).
 
 Not done: nothing.
 """
@@ -16,5 +16,5 @@ MAX_VERSION = 5
 
 
 def handle(context: RequestContext, request: ListGroupsRequest) -> ListGroupsResponse:
-    """List the groups, through the filters."""
+    """List the groups that match the filters."""
     return context.broker.groups.list_groups(request)

@@ -47,7 +47,7 @@ _FIRST_VERSION_WITH_OFFSET_NOT_AVAILABLE = 5
 
 
 class Found(NamedTuple):
-    """An answer; -1 everywhere where there is nothing."""
+    """An offset and its timestamp and epoch; -1 for each if nothing was found."""
 
     timestamp: int = -1
     offset: int = -1
@@ -58,7 +58,7 @@ NOTHING = Found()
 
 
 def handle(context: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
-    """Answer each partition once; one that is named twice is INVALID_REQUEST."""
+    """Return a result for each partition; a duplicate partition is INVALID_REQUEST."""
     named: dict[str, dict[int, ListOffsetsPartition | None]] = {}
     for topic in request.topics:
         for item in topic.partitions:
@@ -118,7 +118,7 @@ def _find(partition: Partition, request: ListOffsetsRequest, timestamp: int, ver
             _check_end_known(partition, version)
         end_offset = partition.readable_end(request.isolation_level)
     else:
-        # Brokers, and tools that look like them, see what is not committed, too.
+        # Brokers, and tools with a replica id, read uncommitted records, too.
         end_offset = partition.log.log_end_offset
     if named is not None:
         return named(partition, end_offset)
@@ -126,7 +126,7 @@ def _find(partition: Partition, request: ListOffsetsRequest, timestamp: int, ver
 
 
 def _check_end_known(partition: Partition, version: int) -> None:
-    """A new leader does not know yet how much of its log is committed (KIP-207)."""
+    """Raise if the new leader does not know yet how much of its log is committed (KIP-207)."""
     if not partition.is_end_known:
         if version >= _FIRST_VERSION_WITH_OFFSET_NOT_AVAILABLE:
             raise ApiError(ErrorCode.OFFSET_NOT_AVAILABLE)
@@ -134,7 +134,7 @@ def _check_end_known(partition: Partition, version: int) -> None:
 
 
 def _below(found: tuple[int, int, int] | None, end_offset: int) -> Found:
-    """Hide what a consumer cannot read yet."""
+    """Return nothing if the offset is one that a consumer cannot read yet."""
     if found is None:
         return NOTHING
     timestamp, offset, leader_epoch = found

@@ -1,6 +1,6 @@
 """ListPartitionReassignments (key 46), version 0: moves that are under way (KIP-455).
 
-Null topics stand for all. What is not being moved, or does not exist, is left out.
+Null topics mean all. Partitions that are not being moved, or do not exist, are left out.
 
 Not done: nothing.
 """
@@ -24,7 +24,7 @@ MAX_VERSION = 0
 def handle(
     context: RequestContext, request: ListPartitionReassignmentsRequest
 ) -> ListPartitionReassignmentsResponse:
-    """Answer from what the controller knows, which may be more than brokers have been told."""
+    """Return the controller's moves, including those that brokers have not been notified of yet."""
     controller = context.broker.controller
     if not controller.is_active:
         code = ErrorCode.NOT_CONTROLLER

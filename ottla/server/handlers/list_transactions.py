@@ -23,7 +23,7 @@ MAX_VERSION = 2
 
 
 def handle(context: RequestContext, request: ListTransactionsRequest) -> ListTransactionsResponse:
-    """List the ids, through the filters."""
+    """List the ids that match the filters."""
     transactions = context.broker.transactions
     if transactions.is_loading():
         return ListTransactionsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)

@@ -4,8 +4,8 @@ v0: an empty list means all topics. v1: null means all; controller, racks. v2: c
 client may forbid creation (KIP-204). v5: offline replicas. v7: leader epochs. v8-v10: authorized
 operations (KIP-430). v9: flexible. v10: topic ids (KIP-516). v12: topics by id. v13: error code.
 
-The broker is advertised at the address that the client came in on, unless `advertised.listeners`
-is set. A plain answer depends on nothing but the image and the request, so dispatch may keep it.
+The broker is advertised at the address that the client connected to, unless `advertised.listeners`
+is set. A plain response depends only on the image and the request, so dispatch may cache it.
 
 Not done: nothing; without an authorizer every operation is authorized.
 """
@@ -34,7 +34,8 @@ API = ApiKey.METADATA
 MIN_VERSION = 0
 MAX_VERSION = 13
 
-# How long a request waits for the topic that it creates; Kafka answers at once and is asked again.
+# How long a request waits for the topic that it creates, in seconds; Kafka answers at once and its
+# clients ask again.
 _CREATION_SECONDS = 5.0
 _FIRST_VERSION_WITH_NULL = 1
 _FIRST_VERSION_WITH_LISTENER_NOT_FOUND = 6
@@ -44,7 +45,7 @@ _FIRST_VERSION_WITH_IDS = 12
 def handle(
     context: RequestContext, request: MetadataRequest
 ) -> "MetadataResponse | asyncio.Future[MetadataResponse]":
-    """Answer from the image; a future only if a topic has to be created first."""
+    """Answer from the cluster image; return a future only if a topic has to be created first."""
     if request.topics:
         if context.api_version < _FIRST_VERSION_WITH_IDS and not _has_names_only(request.topics):
             return _refusal(request.topics)
@@ -62,7 +63,7 @@ def _has_names_only(asked: list[MetadataRequestTopic]) -> bool:
 
 
 def _refusal(asked: list[MetadataRequestTopic]) -> MetadataResponse:
-    """Versions 10 and 11 have ids in their requests, but nothing may be asked by them."""
+    """Refuse topic ids in versions 10 and 11: the requests have the field, but may not use it."""
     code = int(ErrorCode.INVALID_REQUEST)
     topics = [
         MetadataResponseTopic(error_code=code, name=item.name or "", topic_id=item.topic_id)
@@ -72,7 +73,7 @@ def _refusal(asked: list[MetadataRequestTopic]) -> MetadataResponse:
 
 
 def _wanted(asked: list[MetadataRequestTopic]) -> list[MetadataRequestTopic]:
-    """Return each topic once; where there are ids, names are not looked at, as in Kafka."""
+    """Return each topic once; if there are ids, names are ignored, as in Kafka."""
     if any(item.topic_id != ZERO_UUID for item in asked):
         ids = dict.fromkeys(item.topic_id for item in asked if item.topic_id != ZERO_UUID)
         return [MetadataRequestTopic(name=None, topic_id=topic_id) for topic_id in ids]
@@ -111,7 +112,7 @@ async def _create(context: RequestContext, name: str) -> dict[str, ApiError]:
         if topic is not None:
             mutations.count(context, len(topic.partitions))
     except ApiError as error:
-        # Somebody else was faster; that is what was wanted.
+        # Another request has created the topic in the meantime.
         if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
             return {name: error}
     return {}

@@ -1,6 +1,6 @@
 """OffsetCommit (key 8), versions 2-10: store the offsets of a group.
 
-v2-v4: retention time, kept with the offset. v6: leader epoch (KIP-320). v7: static members
+v2-v4: retention time, stored with the offset. v6: leader epoch (KIP-320). v7: static members
 (KIP-345). v8: flexible. v9: GROUP_ID_NOT_FOUND. v10: topic ids (KIP-848).
 
 Not done: nothing.
@@ -27,7 +27,7 @@ _TOPIC_ID_VERSION = 10
 
 
 def handle(context: RequestContext, request: OffsetCommitRequest) -> Reply[OffsetCommitResponse]:
-    """Refuse partitions that do not exist, and hand the others to the group's coordinator."""
+    """Refuse partitions that do not exist, and pass the others to the group's coordinator."""
     image = context.broker.image
     has_ids = context.api_version >= _TOPIC_ID_VERSION
     known: list[OffsetCommitRequestTopic] = []
@@ -82,7 +82,7 @@ def _refuse(
 def _merged(
     response: OffsetCommitResponse, refused: list[OffsetCommitResponseTopic]
 ) -> OffsetCommitResponse:
-    """Add the refused partitions; a topic is named once, or Java takes only its last entry."""
+    """Add the refused partitions; a topic is named once, because Java uses only its last entry."""
     by_topic = {(topic.name, topic.topic_id): topic for topic in response.topics}
     for topic in refused:
         found = by_topic.get((topic.name, topic.topic_id))

@@ -22,7 +22,7 @@ MAX_VERSION = 0
 
 
 def handle(context: RequestContext, request: OffsetDeleteRequest) -> Reply[OffsetDeleteResponse]:
-    """Refuse partitions that do not exist, and hand the others to the group's coordinator."""
+    """Refuse partitions that do not exist, and pass the others to the group's coordinator."""
     image = context.broker.image
     refused = {topic.name: _missing(image, topic) for topic in request.topics}
     known = []

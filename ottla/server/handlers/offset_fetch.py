@@ -36,7 +36,7 @@ _TOPIC_ID_VERSION = 10
 
 
 def handle(context: RequestContext, request: OffsetFetchRequest) -> Reply[OffsetFetchResponse]:
-    """Ask the groups' coordinator, one group at a time."""
+    """Ask the coordinator of the groups, one group at a time."""
     if context.api_version < _MANY_GROUPS_VERSION:
         group = _as_group(request)
         shape = _shape_of_one(context.api_version, group)
@@ -62,7 +62,7 @@ def _fetch(
 def _name_topics(
     image: ClusterImage, group: OffsetFetchRequestGroup
 ) -> list[OffsetFetchResponseTopics]:
-    """Put names beside the ids; return the answers for ids that nobody knows."""
+    """Set the names of topics given by id; return the results for unknown ids."""
     known: list[OffsetFetchRequestTopics] = []
     unknown: list[OffsetFetchResponseTopics] = []
     for topic in group.topics or ():
@@ -90,7 +90,7 @@ def _with_ids(
     answer: OffsetFetchResponseGroup,
     unknown: list[OffsetFetchResponseTopics],
 ) -> OffsetFetchResponseGroup:
-    """Put ids beside the names; a topic that is gone has none and is left out."""
+    """Set the ids of topics given by name; a deleted topic has no id and is left out."""
     named = []
     for topic in answer.topics:
         found = image.topic(topic.name)

@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch (key 23), versions 2-4: where a leader epoch ended (KIP-101, KIP-320).
+"""OffsetForLeaderEpoch (key 23), versions 2-4: the end offset of a leader epoch (KIP-101, KIP-320).
 
 v2: current leader epoch. v3: replica id. v4: flexible.
 
@@ -24,7 +24,7 @@ MAX_VERSION = 4
 def handle(
     context: RequestContext, request: OffsetForLeaderEpochRequest
 ) -> OffsetForLeaderEpochResponse:
-    """Return for each partition the largest epoch not above the asked one, and its end."""
+    """Return for each partition the largest epoch not above the requested one, and its end offset."""
     topics = [
         OffsetForLeaderTopicResult(
             topic=topic.topic,

@@ -47,10 +47,10 @@ _FIRST_VERSION_THAT_ADDS = 12
 _FIRST_VERSION_WITH_TOPIC_IDS = 13
 # Low byte of the batch's attributes.
 _ATTRIBUTES_POSITION = 22
-# How often a heavy batch is judged if its topic's configuration keeps changing.
+# How often a heavy batch is validated if its topic's configuration keeps changing.
 _JUDGEMENTS_MAX = 5
 
-# What a log refuses without telling where it starts, in Kafka; with all else it does.
+# Errors for which Kafka does not return the log start offset; with all others it does.
 _WITHOUT_LOG_START = frozenset(
     {
         ErrorCode.CORRUPT_MESSAGE,
@@ -63,14 +63,14 @@ _WITHOUT_LOG_START = frozenset(
 )
 
 Waits = list[tuple[PartitionProduceResponse, "asyncio.Future[ErrorCode]"]]
-# Batches that are judged off the loop: each is done as soon as it is written or refused.
+# Batches that are validated off the event loop: each is done as soon as it is written or refused.
 Unwritten = list["asyncio.Future[None]"]
 
 
 def handle(
     context: RequestContext, request: ProduceRequest
 ) -> "ProduceResponse | asyncio.Future[ProduceResponse | None] | None":
-    """Append everything; with acks=all answer when it is committed, with acks=0 never."""
+    """Append the batches; respond with acks=all when they are committed, with acks=0 never."""
     if request.transactional_id is None:
         return _append_all(context, request, _refusal(request), {})
     try:
@@ -82,7 +82,7 @@ def handle(
     verdict = context.broker.admission.ask(applicant)
     if not isinstance(verdict, Waiting):
         return _append_all(context, request, None, verdict)
-    # The frame is gone before they are written.
+    # The frame is released before the records are written.
     held_bytes = _keep_records(request)
     unwritten: Unwritten = []
     act = partial(_append_all, context, request, None, unwritten=unwritten)
@@ -126,8 +126,10 @@ def _append_all(
             )
     if request.acks == 0:
         if has_failed:
-            raise ProtocolError("a produce request with acks=0 failed; closing tells the client")
-        # Where something waits, the requests behind this one wait for it.
+            raise ProtocolError(
+                "a produce request with acks=0 failed; closing is the only way to report it"
+            )
+        # The following requests of this connection wait for the batches that are still pending.
         return _when_committed(None, waits) if waits else None
     response = ProduceResponse(responses=responses)
     if has_failed and version >= _FIRST_VERSION_WITH_LEADER:
@@ -156,7 +158,7 @@ def _is_transactional(records: Any) -> bool:
 def _applicant(
     context: RequestContext, request: ProduceRequest, transactional_id: str
 ) -> Applicant | None:
-    """Return who wants to write where in a transaction; None where nothing belongs to one."""
+    """Return the write to be admitted; None if no batch of the request belongs to a transaction."""
     replicas = context.broker.replicas
     has_ids = context.api_version >= _FIRST_VERSION_WITH_TOPIC_IDS
     producers: set[Producer] = set()
@@ -169,7 +171,7 @@ def _applicant(
             if header.producer_id < 0:
                 continue
             producers.add(Producer(header.producer_id, header.producer_epoch))
-            # What is wrong with a partition is told when it comes to it; it joins no transaction.
+            # Partitions with an error join no transaction; the error is reported by `_append_all`.
             with contextlib.suppress(ApiError):
                 if has_ids:
                     partition = replicas.get_by_id(topic.topic_id, item.index)
@@ -213,7 +215,7 @@ def _bytes_of(item: PartitionProduceData) -> Any:
 def _check_admitted(
     context: RequestContext, target: Partition, item: PartitionProduceData, refusals: Refusals
 ) -> None:
-    """Raise ApiError where the batch may not be written because of the transaction's state."""
+    """Raise ApiError if the batch may not be written because of the state of its transaction."""
     code = refusals.get((target.topic, target.partition))
     if code is not None:
         reason = f"The partition is not known to be part of the transaction: {code.name}."
@@ -223,7 +225,7 @@ def _check_admitted(
     header = parse_header(_bytes_of(item))
     is_unknown = header.producer_id not in target.log.producers.producers
     if is_unknown and header.base_sequence > 0:
-        # Each transaction begins at 0: something before it has got lost.
+        # Each transaction begins at sequence 0, so earlier batches have been lost.
         raise ApiError(
             ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
             f"Producer {header.producer_id} is new here and begins with {header.base_sequence}.",
@@ -264,7 +266,7 @@ def _append(
         work = counted(work, context.usage, context.broker.clock)
         done = context.broker.tasks.spawn(work, f"heavy batch of {context.client_id}")
         context.connection.budget.hold_until(len(kept), done)
-        # What the same client sends next must not overtake it.
+        # Later requests of the same client must not overtake the batch.
         context.keeps_order = True
         waits.append((answer, done))
         return answer
@@ -303,7 +305,7 @@ async def _append_heavy(
     answer: PartitionProduceResponse,
     written: "asyncio.Future[None]",
 ) -> ErrorCode:
-    """Append a batch that is judged off the event loop; fill its answer in.
+    """Append a batch that is validated off the event loop, and fill in its answer.
 
     `written` is done as soon as the batch is written or refused; its replicas may still be awaited.
     """
@@ -328,7 +330,7 @@ async def _judge_and_append(
     item: PartitionProduceData,
     request: ProduceRequest,
 ) -> AppendInfo:
-    """Judge a batch, again if the configuration changes meanwhile, and append it."""
+    """Validate and append a batch; validate it again if the configuration has changed meanwhile."""
     broker, records = context.broker, _bytes_of(item)
     for _ in range(_JUDGEMENTS_MAX):
         vetted = await broker.heavy_batches.judge(context.connection, records, target, request.acks)
@@ -341,7 +343,7 @@ async def _judge_and_append(
             _check_admitted(context, target, item, refusals)
         if vetted.is_for(target.log.config):
             return target.append_as_leader(vetted, acks=request.acks)
-    # Clients retry.
+    # Clients retry this error.
     raise ApiError(
         ErrorCode.REQUEST_TIMED_OUT,
         f"The configuration of {target.topic!r} changed {_JUDGEMENTS_MAX} times during validation.",
@@ -351,7 +353,7 @@ async def _judge_and_append(
 def _acknowledgement(
     target: Partition, offset: int, request: ProduceRequest
 ) -> "asyncio.Future[ErrorCode] | None":
-    """Return what ends when everything below `offset` is as safe as asked for; None if it is."""
+    """Return a future of the acknowledgement of all below `offset`; None if it is acknowledged."""
     if not request.acks or target.is_acknowledged(request.acks, offset):
         return None
     seconds = max(request.timeout_ms, 0) / 1000
@@ -386,7 +388,7 @@ def _when_committed(
         nonlocal left
         left -= 1
         if done.cancelled() or done.exception() is not None:
-            # The broker stops, or a bug, which is told of elsewhere.
+            # The broker is stopping, or there is a bug, which is logged elsewhere.
             answered.cancel()
             return
         code = done.result()
@@ -403,7 +405,7 @@ def _when_committed(
 
 
 def _name_leaders(context: RequestContext, response: ProduceResponse) -> None:
-    """Tell who leads the partitions that this broker does not (KIP-951)."""
+    """Add the leaders of the partitions that this broker does not lead (KIP-951)."""
     broker = context.broker
     leaders = set()
     for topic in response.responses:

@@ -1,12 +1,12 @@
 """PushTelemetry (key 72), version 0: a client's metrics, as OpenTelemetry's MetricsData (KIP-714).
 
-THROTTLING_QUOTA_EXCEEDED before the interval is over, UNKNOWN_SUBSCRIPTION_ID where the subscription
+THROTTLING_QUOTA_EXCEEDED before the interval is over, UNKNOWN_SUBSCRIPTION_ID if the subscription
 has changed, UNSUPPORTED_COMPRESSION_TYPE, TELEMETRY_TOO_LARGE above telemetry.max.bytes (also
-uncompressed), INVALID_RECORD for bytes that cannot be decompressed, INVALID_REQUEST after the client has
-said that it ends.
+uncompressed), INVALID_RECORD for bytes that cannot be decompressed, INVALID_REQUEST after the
+client has announced its termination.
 
-The latest payload of each client is kept (32 MiB in all): `broker.client_metrics.pushed()`, to be read
-with `server.telemetry.otlp`.
+The latest payload of each client is kept (32 MiB in all): `broker.client_metrics.pushed()`, which
+`server.telemetry.otlp` can parse.
 
 Not done: metrics are not forwarded to another system.
 """
@@ -24,7 +24,7 @@ MAX_VERSION = 0
 
 
 def handle(context: RequestContext, request: PushTelemetryRequest) -> PushTelemetryResponse:
-    """Keep the payload, or say what is wrong with it."""
+    """Store the payload, or return the error."""
     push = Push(
         instance_id=request.client_instance_id,
         subscription_id=request.subscription_id,

@@ -1,7 +1,7 @@
-"""SyncGroup (key 14), versions 0-5: fetch the assignment; the leader brings everyone's.
+"""SyncGroup (key 14), versions 0-5: fetch the assignment; the leader sends that of all members.
 
-v3: static members (KIP-345). v4: flexible. v5: protocol type and name are checked (KIP-559).
-The answer waits until the leader's assignments are stored.
+v3: static members (KIP-345). v4: flexible. v5: protocol type and name are checked (KIP-559). The
+response is sent when the leader's assignments are stored.
 
 Not done: nothing.
 """
@@ -20,7 +20,7 @@ _FIRST_VERSION_WITH_PROTOCOL = 5
 
 
 def handle(context: RequestContext, request: SyncGroupRequest) -> Reply[SyncGroupResponse]:
-    """Hand the sync to the group's coordinator; it must say what its sender has joined."""
+    """Pass the sync to the group's coordinator; v5 requires protocol type and name."""
     is_named = request.protocol_type is not None and request.protocol_name is not None
     if context.api_version >= _FIRST_VERSION_WITH_PROTOCOL and not is_named:
         return SyncGroupResponse(error_code=int(ErrorCode.INCONSISTENT_GROUP_PROTOCOL))

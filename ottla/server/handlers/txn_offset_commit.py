@@ -1,8 +1,8 @@
 """TxnOffsetCommit (key 28), versions 0-5: store the offsets of a group as part of a transaction.
 
-v2: leader epoch (KIP-320). v3: flexible; member, generation and instance, which are checked (KIP-447).
-v4: TRANSACTION_ABORTABLE where the group is not part of an open transaction (KIP-890). v5: the group is
-made part of it (KIP-890, transaction.version 2).
+v2: leader epoch (KIP-320). v3: flexible; member, generation and instance, which are checked
+(KIP-447). v4: TRANSACTION_ABORTABLE if the group is not part of an open transaction (KIP-890). v5:
+the group is added to the transaction (KIP-890, transaction.version 2).
 
 Not done: nothing.
 """
@@ -36,7 +36,7 @@ _ADDING_VERSION = 5
 def handle(
     context: RequestContext, request: TxnOffsetCommitRequest
 ) -> Reply[TxnOffsetCommitResponse]:
-    """Refuse partitions that do not exist, and hand the others to the group's coordinator."""
+    """Refuse partitions that do not exist, and pass the others to the group's coordinator."""
     known: list[TxnOffsetCommitRequestTopic] = []
     refused: dict[str, list[int]] = {}
     for topic in request.topics:
@@ -93,7 +93,7 @@ def _knowledge(version: int) -> Knowledge:
 def _merged(
     context: RequestContext, response: TxnOffsetCommitResponse, refused: dict[str, list[int]]
 ) -> TxnOffsetCommitResponse:
-    """Add the refused partitions, and turn a code that crashed clients before 2.0 (KAFKA-7296)."""
+    """Add the refused partitions, and replace a code that crashes clients before 2.0 (KAFKA-7296)."""
     if context.api_version < _LOADING_VERSION:
         for topic in response.topics:
             for item in topic.partitions:

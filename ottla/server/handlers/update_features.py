@@ -2,7 +2,8 @@
 
 v0: allow_downgrade. v1: validate_only, upgrade type. v2: no results per feature.
 
-Not done: nothing. As in Kafka 4, version 0's allow_downgrade does nothing: clients send 1 and later.
+Not done: nothing. As in Kafka 4, version 0's allow_downgrade has no effect: clients send 1 and
+later.
 """
 
 from ottla.base.errors import ApiError, ErrorCode
@@ -23,7 +24,7 @@ _LAST_VERSION_WITH_RESULTS = 1
 
 
 async def handle(context: RequestContext, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
-    """Have the levels written to /feature; whatever comes afterwards goes by them."""
+    """Write the levels to /feature; they apply to everything that follows."""
     broker = context.broker
     if not broker.controller.is_active:
         raise ApiError(ErrorCode.NOT_CONTROLLER)

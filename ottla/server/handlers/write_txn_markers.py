@@ -1,8 +1,8 @@
 """WriteTxnMarkers (key 27), versions 1-2: end a transaction in partitions that this broker leads.
 
-v1: flexible. v2: transaction version, which from 2 on asks for a higher epoch in each marker (KIP-1228).
-Sent by the coordinator of another broker, and by tools that end a transaction which its coordinator has
-forgotten (KIP-664).
+v1: flexible. v2: transaction version, which from 2 on requires a higher epoch in each marker
+(KIP-1228). Sent by the coordinator of another broker, and by tools that end a transaction which its
+coordinator has forgotten (KIP-664).
 
 Not done: nothing.
 """
@@ -31,7 +31,10 @@ MAX_VERSION = 2
 def handle(
     context: RequestContext, request: WriteTxnMarkersRequest
 ) -> Reply[WriteTxnMarkersResponse]:
-    """Write every marker; answered when all are committed. One for nowhere is not answered."""
+    """Write every marker; the response is sent when all are committed.
+
+    Markers without partitions have no entry in the response.
+    """
     replies = [
         _write(context, marker)
         for marker in request.markers
@@ -68,6 +71,7 @@ def _write(context: RequestContext, item: WritableTxnMarker) -> Reply[WritableTx
         )
 
     if min(item.producer_id, item.producer_epoch, item.transaction_version) < 0:
-        # No transaction has such a marker; Kafka fails while it makes one, and says so.
+        # A transaction cannot have such a marker; Kafka fails while it creates one, with this
+        # error.
         return answer(dict.fromkeys(places, ErrorCode.UNKNOWN_SERVER_ERROR))
     return shaped(context.broker.markers.write(marker, list(dict.fromkeys(places))), answer)

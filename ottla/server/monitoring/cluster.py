@@ -1,4 +1,4 @@
-"""The broker as a whole: state, controller, connections, what waits, memory of requests, disks."""
+"""The broker as a whole: state, controller, connections, waiting requests, request memory, disks."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ _BROKER_STATES = {Stage.STARTING: 1, Stage.RUNNING: 3, Stage.STOPPING: 7}
 
 
 def broker(node: Sources) -> list[Family]:
-    """Return what is known from the first moment of the start on."""
+    """Return the families that are available from the beginning of the start on."""
     return [
         gauge(
             "kafka_server_kafkaserver_brokerstate",
@@ -79,7 +79,7 @@ def _descriptors(node: Sources) -> Iterator[Family]:
 
 
 async def controller(broker: Broker, pace: Pace) -> list[Family]:
-    """Return KafkaController's figures: those of the cluster only from the active one."""
+    """Return KafkaController's figures; those of the cluster only if this controller is active."""
     image, is_active = broker.image, broker.controller.is_active
     offline = not_preferred = count = 0
     rows: list[Sample] = []
@@ -121,7 +121,7 @@ async def controller(broker: Broker, pace: Pace) -> list[Family]:
 
 
 def waiting(broker: Broker) -> list[Family]:
-    """Return what waits on this broker: requests, fetch sessions, transactions."""
+    """Return the waiting work of this broker: requests, fetch sessions, transactions."""
     states = Counter(each.state.shown for each in broker.transactions.transactions())
     sessions = broker.fetch_sessions
     return [
@@ -161,7 +161,7 @@ def waiting(broker: Broker) -> list[Family]:
 
 
 def log_cleaner(cleaner: Cleaner, now: float) -> list[Family]:
-    """Return what compaction has done; `now` is a time of the monotonic clock (s)."""
+    """Return the figures of compaction; `now` is a time of the monotonic clock (s)."""
     share = 100 * cleaner.kept_bytes / cleaner.read_bytes if cleaner.read_bytes else 0.0
     return [
         gauge(
@@ -182,7 +182,7 @@ def log_cleaner(cleaner: Cleaner, now: float) -> list[Family]:
 
 
 def directories(broker: Broker) -> list[Family]:
-    """Return the log directories: which are offline, and how much room there is."""
+    """Return the log directories: their state and free space."""
     found = broker.replicas.directories.directories()
     total: list[Sample] = []
     usable: list[Sample] = []
@@ -192,7 +192,7 @@ def directories(broker: Broker) -> list[Family]:
         try:
             space = directory.space()
         except OSError:
-            # Gone since; whoever writes there next takes it offline.
+            # The directory has disappeared; the next write to it takes it offline.
             continue
         total.append((labels(path=directory.path), space.total_bytes))
         usable.append((labels(path=directory.path), space.usable_bytes))
@@ -210,5 +210,5 @@ def directories(broker: Broker) -> list[Family]:
             len(broker.replicas.directories.damaged()),
         ),
         gauge("ottla_log_directory_total_bytes", "Size of the device.", total),
-        gauge("ottla_log_directory_usable_bytes", "What is left of it.", usable),
+        gauge("ottla_log_directory_usable_bytes", "Free bytes of the device.", usable),
     ]

@@ -1,4 +1,4 @@
-"""Groups: how many in which state, and per group what it has committed and how far behind it is."""
+"""Groups: the number in each state, and for each group its committed offsets and its lag."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
@@ -21,11 +21,11 @@ _STATES = (
     "Dead",
 )
 _DESCRIBE_VERSION = 5
-# Groups of KIP-848 are described by an API of their own.
+# Groups of KIP-848 are described by a separate API.
 _CONSUMER = "consumer"
 _UNKNOWN_LAG = -1
 
-# The high watermark of a partition, None where this broker does not lead it.
+# The high watermark of a partition; None if this broker does not lead it.
 EndOf = Callable[[str, int], int | None]
 
 
@@ -42,7 +42,7 @@ class _Sum(NamedTuple):
 
 
 async def every_group(groups: GroupCoordinator, end_of: EndOf, pace: Pace) -> list[Family]:
-    """Return the groups' families."""
+    """Return the metric families of the groups."""
     listed = groups.list_groups(ListGroupsRequest()).groups
     states = {each.group_id: each.group_state for each in listed}
     rows: list[_Committed] = []
@@ -103,7 +103,7 @@ async def _members(groups: GroupCoordinator, listed: list[ListedGroup], pace: Pa
 
 
 def _members_count(groups: GroupCoordinator, group: ListedGroup) -> int | None:
-    """Return the members of a group; None while what it is now is being committed."""
+    """Return the number of members of a group; None while a change of it is being committed."""
     if group.group_type == _CONSUMER:
         found = groups.describe_consumer_group(group.group_id)
         return None if isinstance(found, asyncio.Future) else len(found.members)

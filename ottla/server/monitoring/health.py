@@ -11,7 +11,7 @@ import json
 from ottla.server.monitoring.http import Answer
 from ottla.server.monitoring.sources import Sources, Stage
 
-# So many damaged partitions are named.
+# At most this many damaged partitions are named.
 _DAMAGED_MAX = 100
 
 

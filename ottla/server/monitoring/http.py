@@ -1,7 +1,8 @@
-"""A minimal HTTP server on the Net port: GET and HEAD of a few paths, one request a connection.
+"""A minimal HTTP server on the Net port: GET and HEAD of a few paths, one request per connection.
 
-Prometheus, curl, browsers and load balancers need no more. Nothing of a request counts but its first
-line; whatever is not a request gets a 400 and an end. Every limit is finite.
+Prometheus, curl, browsers and load balancers need no more. Only the first line of a request is
+evaluated; anything else than a request gets a 400 and the connection is closed. Every limit is
+finite.
 """
 
 import asyncio
@@ -15,9 +16,9 @@ from ottla.net import port
 REQUEST_BYTES_MAX = 16 * 1024
 CONNECTIONS_MAX = 64
 REQUEST_SECONDS = 10.0
-# From the request to the last byte of the answer.
+# Seconds from the request to the last byte of the response.
 ANSWER_SECONDS = 60.0
-# From the last byte of the answer to the end.
+# Seconds from the last byte of the response to the closing of the connection.
 LINGER_SECONDS = 2.0
 _PIECE_BYTES = 64 * 1024
 _REASONS = {
@@ -31,7 +32,7 @@ _REASONS = {
 
 
 class Answer(NamedTuple):
-    """What a path answers; the body comes in pieces."""
+    """The response of a path; the body is produced in pieces."""
 
     status: int
     content_type: str
@@ -42,12 +43,12 @@ Pages = Mapping[str, Callable[[], Awaitable[Answer]]]
 
 
 def plain(status: int, text: str) -> Answer:
-    """Return a short answer for people."""
+    """Return a short response in plain text."""
     return Answer(status, "text/plain; charset=utf-8", [text.encode() + b"\n"])
 
 
 class HttpServer:
-    """From `open` to `close` on one event loop."""
+    """Listens from `open` to `close` on one event loop."""
 
     def __init__(self, pages: Pages, tasks: Tasks) -> None:
         self.pages = pages
@@ -56,7 +57,7 @@ class HttpServer:
         self._listener: port.Listener | None = None
 
     async def open(self, net: port.Net, host: str, port_number: int) -> None:
-        """Listen; ConfigError where that cannot be."""
+        """Listen; raises ConfigError if that fails."""
         try:
             self._listener = await net.listen(host, port_number, lambda: HttpConnection(self))
         except OSError as error:
@@ -67,12 +68,12 @@ class HttpServer:
 
     @property
     def address(self) -> tuple[str, int]:
-        """Where it listens."""
+        """The host and port it listens on."""
         assert self._listener is not None, "it has not been opened"
         return self._listener.host, self._listener.port
 
     async def close(self) -> None:
-        """Stop listening and end every connection."""
+        """Stop listening and close every connection."""
         if self._listener is not None:
             listener, self._listener = self._listener, None
             await listener.close()
@@ -80,7 +81,7 @@ class HttpServer:
             connection.abort()
 
     async def answer(self, first_line: bytes) -> tuple[Answer, bool]:
-        """Return the answer to a request, and whether its body is wanted."""
+        """Return the response to a request, and whether its body is to be sent."""
         words = first_line.split()
         if len(words) != 3 or not words[2].startswith(b"HTTP/1."):
             return plain(400, "This is the port for metrics; it speaks HTTP."), True
@@ -95,7 +96,7 @@ class HttpServer:
 
 
 class HttpConnection(asyncio.BufferedProtocol):
-    """Reads one request, writes one answer, ends."""
+    """Reads one request, writes one response, closes."""
 
     def __init__(self, server: HttpServer) -> None:
         self._server = server
@@ -108,7 +109,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Wait for a request, but not for ever."""
+        """Wait for a request, with a timeout."""
         self._transport = cast(asyncio.Transport, transport)
         if len(self._server.connections) >= CONNECTIONS_MAX:
             self._transport.abort()
@@ -117,20 +118,20 @@ class HttpConnection(asyncio.BufferedProtocol):
         self._end_after(REQUEST_SECONDS)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Return room for the rest of the request; what comes behind it is read and dropped."""
+        """Return room for the rest of the request; further bytes are read and dropped."""
         if self._is_answering or self._filled >= len(self._buffer):
             self._filled = 0
         return memoryview(self._buffer)[self._filled :]
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Answer as soon as the head of the request is whole."""
+        """Respond as soon as the head of the request is complete."""
         if self._is_answering:
             return
         self._filled += nbytes
         head = bytes(self._buffer[: self._filled])
         end = head.find(b"\r\n\r\n")
         if end < 0 and b"\n\n" not in head and self._filled < REQUEST_BYTES_MAX:
-            # Whoever talks another protocol would wait for an answer to what has no lines.
+            # A client of another protocol would wait for a response, because it sends no lines.
             if not head[:8].decode("latin-1").rstrip("\r\n").isprintable():
                 self._start(b"")
             return
@@ -140,27 +141,27 @@ class HttpConnection(asyncio.BufferedProtocol):
         self._start(head.splitlines()[0] if head.split() else b"")
 
     def eof_received(self) -> bool:
-        """Go on answering a peer that has only stopped sending."""
+        """Continue to respond to a peer that has only stopped sending."""
         self._has_peer_ended = True
         return self._is_answering and not self._is_sent
 
     def pause_writing(self) -> None:
-        """Wait for the peer to take what was sent."""
+        """Wait for the peer to read."""
         self._may_write.clear()
 
     def resume_writing(self) -> None:
-        """Go on sending."""
+        """Resume sending."""
         self._may_write.set()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Count it out."""
+        """Remove the connection from the server."""
         self._server.connections.discard(self)
         self._may_write.set()
         if self._timer is not None:
             self._timer.cancel()
 
     def abort(self) -> None:
-        """End it now."""
+        """Close the connection at once."""
         self._transport.abort()
 
     def _end_after(self, seconds: float) -> None:
@@ -203,7 +204,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         self._finish()
 
     def _finish(self) -> None:
-        """End the connection when the peer does: what it still sends would reset it otherwise."""
+        """Close when the peer does: bytes that it still sends would reset the connection otherwise."""
         self._is_sent = True
         if self._has_peer_ended or not self._transport.can_write_eof():
             self._transport.close()

@@ -1,6 +1,6 @@
-"""Every replica of the broker: offsets, sizes, leaders, who is in sync.
+"""Every replica of the broker: offsets, sizes, leaders, in-sync replicas.
 
-Twice over: as Kafka's own beans (`kafka_log_log_size`) and as kafka_exporter tells it
+Under two sets of names: Kafka's own beans (`kafka_log_log_size`) and those of kafka_exporter
 (`kafka_topic_partition_current_offset`), because dashboards use both.
 """
 
@@ -22,7 +22,7 @@ def _is_under_replicated(partition: Partition) -> int:
 
 
 def _missing(partition: Partition) -> int:
-    """Return how many more replicas are in sync than min.insync.replicas asks for; 1 if not led."""
+    """Return in-sync replicas minus min.insync.replicas; 1 if this broker is not the leader."""
     isr = partition.isr
     if isr is None:
         return 1
@@ -33,7 +33,7 @@ def _isr_count(partition: Partition) -> int:
     return len(partition.isr.isr) if partition.isr is not None else 0
 
 
-# Name, meaning, value; the first are of all replicas, the others of those that lead.
+# Name, description, value; the first are of all replicas, the others of leaders only.
 _OF_LOGS: tuple[tuple[str, str, Value], ...] = (
     ("kafka_log_log_size", "Bytes of the log.", lambda each: each.log.size_bytes),
     ("kafka_log_log_logstartoffset", "First offset.", lambda each: each.log.log_start_offset),
@@ -101,7 +101,7 @@ async def every_partition(partitions: Sequence[Partition], pace: Pace) -> list[F
 
 def _samples(rows: Rows, value: Value) -> Iterator[Sample]:
     for written, partition in rows:
-        # A log that has failed meanwhile has no numbers any more.
+        # A log that has failed in the meantime has no values.
         if not partition.is_offline:
             yield written, value(partition)
 
@@ -132,7 +132,7 @@ async def replicas(broker: Broker, partitions: Sequence[Partition], pace: Pace) 
         gauge(f"{prefix}underminisrpartitioncount", "Led, too few in sync.", under_minimum),
         gauge(f"{prefix}atminisrpartitioncount", "Led, just enough in sync.", at_minimum),
         gauge(f"{prefix}reassigningpartitions", "Led, with replicas on their way.", moving),
-        # No broker follows another yet.
+        # Brokers do not replicate from each other yet.
         counter(f"{prefix}isrshrinks_total", "Replicas that fell behind.", 0),
         counter(f"{prefix}isrexpands_total", "Replicas that caught up.", 0),
         gauge(

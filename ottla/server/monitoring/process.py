@@ -1,4 +1,4 @@
-"""The process: memory, processor time, files, garbage collector, how late the event loop runs.
+"""The process: memory, processor time, files, garbage collector, lag of the event loop.
 
 Names are those of the Python client of Prometheus, which dashboards for Python processes know.
 """
@@ -18,12 +18,12 @@ _STAT = "/proc/self/stat"
 _BOOT = "/proc/stat"
 _DESCRIPTORS = "/proc/self/fd"
 _IO = "/proc/self/io"
-# Fields of /proc/self/stat behind the name of the program, counted from 0.
+# Fields of /proc/self/stat after the name of the program, counted from 0.
 _USER_TICKS, _SYSTEM_TICKS, _START_TICKS, _VIRTUAL_BYTES, _RESIDENT_PAGES = 11, 12, 19, 20, 21
 
 
 def process(files: FileSystem) -> list[Family]:
-    """Return what the operating system knows of the process; nothing where it does not tell."""
+    """Return the operating system's figures of the process; none if they are not available."""
     info = labels(
         implementation=platform.python_implementation(), version=platform.python_version()
     )
@@ -39,7 +39,7 @@ def process(files: FileSystem) -> list[Family]:
 
 def _statistics(files: FileSystem) -> Iterator[Family]:
     try:
-        # The name of the program, in parentheses, may hold anything.
+        # The name of the program, in parentheses, may contain any character.
         fields = files.read(_STAT).rpartition(b")")[2].split()
         boot = files.read(_BOOT).split(b"btime ")[1].split()[0]
     except (OSError, IndexError):
@@ -55,7 +55,7 @@ def _statistics(files: FileSystem) -> Iterator[Family]:
 
 
 def open_count(files: FileSystem) -> int:
-    """Return how many descriptors the process has open; 0 if the system does not tell."""
+    """Return how many descriptors the process has open; 0 if that is unknown."""
     try:
         return len(files.list(_DESCRIPTORS))
     except OSError:
@@ -97,7 +97,7 @@ def _collector() -> Iterator[Family]:
 
 
 def loop(watch: LoopWatch) -> list[Family]:
-    """Return what the event loop does: it is Kafka's network and request handler threads in one."""
+    """Return the load of the event loop: it is Kafka's network and request handler threads in one."""
     idle = watch.idle_share()
     return [
         gauge(
@@ -111,7 +111,7 @@ def loop(watch: LoopWatch) -> list[Family]:
 
 
 def _lag(lag: LoopLag) -> list[Family]:
-    """Return how late the event loop ran: no client is served meanwhile."""
+    """Return the lag of the event loop, during which no client is served."""
     below = 0
     buckets: list[Sample] = []
     for bound, count in zip((*map(str, BUCKETS), "+Inf"), lag.counts, strict=True):

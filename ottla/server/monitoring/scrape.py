@@ -1,7 +1,7 @@
-"""One scrape: everything read and written as text, in slices that leave the loop its turn.
+"""One scrape: everything read and written as text, in slices that yield to the event loop.
 
-Those who ask at the same time get the same text. A broker that has not started yet, or one part of
-which has failed, shows what there is.
+Concurrent scrapes get the same text. If the broker has not started yet, or a part of it has failed,
+the available metrics are shown.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from ottla.server.monitoring.sources import Pace, Sources, Stage
 
 
 class Scraper:
-    """Lives on the broker's loop."""
+    """Produces the text of scrapes. Lives on the broker's loop."""
 
     def __init__(self, node: Sources, tasks: Tasks) -> None:
         self._node = node
@@ -22,7 +22,7 @@ class Scraper:
         self.last_seconds = 0.0
 
     async def text(self) -> list[bytes]:
-        """Return the text in pieces; one that is being made already, if there is one."""
+        """Return the text in pieces; that of a scrape already in progress, if there is one."""
         if self._running is None or self._running.done():
             self._running = self._tasks.spawn(self._scrape(), "metrics")
         return await asyncio.shield(self._running)

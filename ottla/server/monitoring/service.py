@@ -1,4 +1,4 @@
-"""The monitoring port of a node: opened first and closed last, so that a long start can be watched."""
+"""The monitoring port of a node: opened first and closed last, so that a long start is observable."""
 
 from ottla.base.tasks import Tasks
 from ottla.metrics.exposition import CONTENT_TYPE
@@ -10,7 +10,7 @@ from ottla.server.monitoring.sources import Sources
 
 
 class MonitoringService:
-    """From `open` to `close` on the broker's loop."""
+    """Serves the pages from `open` to `close` on the broker's loop."""
 
     def __init__(self, node: Sources, tasks: Tasks) -> None:
         self._node = node
@@ -18,16 +18,16 @@ class MonitoringService:
         self._server = HttpServer({"/metrics": self._metrics, "/healthz": self._health}, tasks)
 
     async def open(self, net: Net, host: str, port: int) -> None:
-        """Listen; ConfigError where that cannot be."""
+        """Listen; raises ConfigError if that fails."""
         await self._server.open(net, host, port)
 
     @property
     def address(self) -> tuple[str, int]:
-        """Where it listens."""
+        """The host and port it listens on."""
         return self._server.address
 
     async def close(self) -> None:
-        """End every connection."""
+        """Close every connection."""
         await self._server.close()
 
     async def _metrics(self) -> Answer:

@@ -1,4 +1,4 @@
-"""What the collectors read: the parts of a running broker, each as soon as it is there."""
+"""The sources of the collectors: the parts of a running broker, each as soon as it exists."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -14,14 +14,14 @@ from ottla.server.context import Broker
 from ottla.server.transport.dispatch import Dispatcher, Route
 from ottla.storage.cleaner.cleaning import Cleaner
 
-# One look at the clock in so many turns of a loop is enough.
+# The clock is read only once in this many iterations of a loop.
 _TURNS = 64
-# Work on the loop between two looks at who else is waiting.
+# Seconds of work on the event loop before other work is let in.
 SLICE_SECONDS = 0.005
 
 
 class Stage(Enum):
-    """Where a node is in its life."""
+    """The stage of a node's life."""
 
     STARTING = "starting"
     RUNNING = "running"
@@ -29,7 +29,7 @@ class Stage(Enum):
 
 
 class Pace:
-    """Lets other work of the loop go on in the middle of a long piece of work."""
+    """Lets other work of the event loop run during a long piece of work."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -37,20 +37,20 @@ class Pace:
         self._ends = clock.monotonic() + SLICE_SECONDS
 
     async def rest(self) -> None:
-        """Wait for others if it is time to; to be called in every turn of a long loop."""
+        """Yield to other work if it is time to; call this in every iteration of a long loop."""
         self._turns += 1
         if self._turns % _TURNS == 0:
             await self.rest_if_due()
 
     async def rest_if_due(self) -> None:
-        """Wait for others if this slice has lasted long enough."""
+        """Yield to other work if this slice has lasted long enough."""
         if self._clock.monotonic() >= self._ends:
             await self._clock.sleep(0)
             self._ends = self._clock.monotonic() + SLICE_SECONDS
 
 
 class Sources:
-    """A node as the collectors see it; the node fills it in while it starts."""
+    """The parts of a node that collectors read; the node fills it in while it starts."""
 
     def __init__(self, broker: Broker, files: FileSystem) -> None:
         self.broker = broker
@@ -58,7 +58,7 @@ class Sources:
         self.stage = Stage.STARTING
         self.endpoints: Sequence[Endpoint] = ()
         self.dispatcher: Dispatcher | None = None
-        # None where log.cleaner.enable is false.
+        # None if log.cleaner.enable is false.
         self.cleaner: Cleaner | None = None
         # The background tasks of the broker and of its coordination tree.
         self.tasks: list[Tasks] = []
@@ -68,12 +68,12 @@ class Sources:
         self.budget = ReceiveBudget(0)
 
     def task_failures(self) -> dict[str, int]:
-        """Return the unexpected exceptions of background tasks since the start, by kind."""
+        """Return the number of unexpected exceptions of background tasks since the start, by kind."""
         total: Counter[str] = Counter()
         for tasks in self.tasks:
             total += tasks.failures
         return dict(total)
 
     def routes(self) -> Iterable[Route]:
-        """Return what the dispatcher has counted."""
+        """Return the counters of the dispatcher."""
         return () if self.dispatcher is None else self.dispatcher.routes()

@@ -14,7 +14,7 @@ from ottla.wire.api_keys import ApiKey
 
 _TOPICS = "kafka_server_brokertopicmetrics_"
 _REQUESTS = "kafka_network_requestmetrics_"
-# Name, attribute of the traffic, meaning.
+# Name, attribute of the traffic, description.
 _COUNTED = (
     ("messagesin", "appended_records", "Records appended."),
     ("bytesin", "appended_bytes", "Bytes of records appended."),
@@ -27,7 +27,7 @@ SHARES = (0.5, 0.75, 0.95, 0.98, 0.99, 0.999)
 
 
 async def topics(past: Traffic, partitions: Sequence[Partition], pace: Pace) -> list[Family]:
-    """Return what topics and the broker as a whole have taken and given since the start."""
+    """Return the traffic of topics and of the whole broker since the start."""
     by_topic: dict[str, Traffic] = {}
     total = Traffic()
     total.add(past)
@@ -51,14 +51,14 @@ async def topics(past: Traffic, partitions: Sequence[Partition], pace: Pace) -> 
             counter(f"{_TOPICS}{name}_total", meaning, samples(attribute))
             for name, attribute, meaning in _COUNTED
         ),
-        # No broker follows another yet.
+        # Brokers do not replicate from each other yet.
         counter(f"{_TOPICS}replicationbytesin_total", "Bytes copied from leaders.", 0),
         counter(f"{_TOPICS}replicationbytesout_total", "Bytes given to followers.", 0),
     ]
 
 
 def requests(routes: Iterable[Route], now: float) -> list[Family]:
-    """Return how many requests came, in which versions, how they ended, and how long they took."""
+    """Return the number of requests, their versions, their results, and their durations."""
     counted = sorted(
         ((route.probe.name, route.version, route.requests_count) for route in routes),
     )

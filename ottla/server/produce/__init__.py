@@ -1,1 +1,1 @@
-"""Produce: admission of transactional batches, batches judged off the loop, the short path."""
+"""Produce: admission of transactional batches, validation off the event loop, the fast path."""

@@ -1,9 +1,9 @@
-"""Whether batches of a transaction may be written: their partitions must be part of an open one.
+"""Admission of transactional batches: their partitions must be part of an open transaction.
 
-A producer that was fenced, or whose transaction has ended behind its back, would else leave records
-that no marker ever ends, and read-committed consumers would wait at them for ever (KIP-890). Clients
-of transaction.version 2 do not add partitions themselves: the broker does it for them, here. Follows
-AddPartitionsToTxnManager and ReplicaManager.
+Otherwise a producer that was fenced, or whose transaction was ended by the coordinator, would leave
+records that no marker ever ends, and read-committed consumers would wait at them for ever
+(KIP-890). Clients of transaction.version 2 do not add partitions themselves: the broker adds them
+here. Follows AddPartitionsToTxnManager and ReplicaManager.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from ottla.replication.partition import Partition
 
 T = TypeVar("T")
 Place = tuple[str, int]
-# Why partitions are refused; those that may be written are not in it.
+# The error of each refused partition; partitions that may be written are not included.
 Refusals = Mapping[Place, ErrorCode]
 
 _MS_PER_S = 1000
@@ -37,18 +37,18 @@ _UNREACHABLE = frozenset(
 
 
 class Knowledge(Enum):
-    """What the version of a request says about its client."""
+    """The transaction features that a client supports, by the version of its request."""
 
-    # INVALID_TXN_STATE where a partition is not part of the transaction.
+    # The client gets INVALID_TXN_STATE if a partition is not part of the transaction.
     OLD = "old"
-    # TRANSACTION_ABORTABLE there.
+    # The client gets TRANSACTION_ABORTABLE in that case.
     ABORTABLE = "abortable"
-    # It leaves it to the broker to add partitions.
+    # The client leaves it to the broker to add partitions.
     ADDING = "adding"
 
 
 class Applicant(NamedTuple):
-    """Who wants to write to which partitions in a transaction."""
+    """The producer, the partitions and the transaction of a write."""
 
     transactional_id: str
     producer: Producer
@@ -56,12 +56,13 @@ class Applicant(NamedTuple):
     knowledge: Knowledge
 
 
-# Refusals; or a future of what the coordinator says; or None, because it is too early to say.
+# Refusals; a future of the coordinator's error code; or None if the previous transaction of the id
+# is still being completed.
 _Verdict = Union[Refusals, "asyncio.Future[ErrorCode]", None]
 
 
 class Admission:
-    """Lets batches of transactions in; those of one transactional id in the order that they came."""
+    """Admits transactional batches; those of one transactional id in the order of their arrival."""
 
     def __init__(
         self, transactions: TransactionCoordinator, tasks: Tasks, options: Callable[[], Snapshot]
@@ -69,11 +70,11 @@ class Admission:
         self._transactions = transactions
         self._tasks = tasks
         self._options = options
-        # The last turn of each id that has to wait.
+        # The last pending turn of each transactional id whose writes have to wait.
         self._turns: dict[str, asyncio.Future[None]] = {}
 
     def ask(self, applicant: Applicant) -> "Refusals | Waiting":
-        """Return the verdict, or that it takes a while."""
+        """Return the refusals, or a `Waiting` if they are not known yet."""
         before = self._turns.get(applicant.transactional_id)
         verdict = None if before is not None else self._judge(applicant)
         if isinstance(verdict, Mapping):
@@ -81,20 +82,20 @@ class Admission:
         return Waiting(self, applicant, before, verdict)
 
     def take_turn(self, transactional_id: str) -> "asyncio.Future[None]":
-        """Have everything of the id that comes from now on wait for the returned future."""
+        """Make all later writes of the id wait for the returned future."""
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._turns[transactional_id] = turn
         return turn
 
     def end_turn(self, transactional_id: str, turn: "asyncio.Future[None]") -> None:
-        """Let the next go on; once is enough."""
+        """Let the next write of the id proceed; further calls have no effect."""
         if self._turns.get(transactional_id) is turn:
             del self._turns[transactional_id]
         if not turn.done():
             turn.set_result(None)
 
     def spawn(self, work: Coroutine[Any, Any, None], name: str) -> "asyncio.Task[None]":
-        """Do something as long as the broker lives."""
+        """Start a background task that is cancelled when the broker stops."""
         return self._tasks.spawn(work, name)
 
     def _judge(self, applicant: Applicant) -> _Verdict:
@@ -132,9 +133,10 @@ class Admission:
         return refused
 
     async def confirm(self, applicant: Applicant) -> Refusals:
-        """Return the verdict on a batch that was admitted before and has been judged since.
+        """Return the refusals of a batch that was admitted before and has been validated since.
 
-        Its transaction may have ended meanwhile (KIP-890). Without a turn: the caller has it.
+        Its transaction may have ended meanwhile (KIP-890). Does not wait for a turn: the caller
+        holds it.
         """
         verdict = self._judge(applicant)
         if isinstance(verdict, Mapping):
@@ -144,7 +146,7 @@ class Admission:
     async def verdict(
         self, applicant: Applicant, before: "asyncio.Future[None] | None", verdict: _Verdict
     ) -> Refusals:
-        """Return the verdict; CONCURRENT_TRANSACTIONS where the former end takes too long."""
+        """Return the refusals; CONCURRENT_TRANSACTIONS if the previous one takes too long to end."""
         if before is not None:
             await before
             verdict = self._judge(applicant)
@@ -169,7 +171,7 @@ class Admission:
             verdict = self._judge(applicant)
 
     def _settled(self, applicant: Applicant, code: ErrorCode) -> Refusals:
-        """Return the verdict after the coordinator has spoken; an addition may be undone again."""
+        """Return the refusals after the coordinator's answer; an addition may be undone by now."""
         refused, strange = _sorted(applicant)
         if code is ErrorCode.NONE:
             return refused | self._verify(applicant, strange, is_committed=True)
@@ -177,7 +179,7 @@ class Admission:
 
 
 class Waiting:
-    """An applicant that is told later."""
+    """A write whose refusals are not known yet."""
 
     def __init__(
         self,
@@ -196,11 +198,12 @@ class Waiting:
         act: Callable[[Refusals], Reply[T]],
         unwritten: "Sequence[asyncio.Future[None]]" = (),
     ) -> "asyncio.Future[T]":
-        """Return what `act` returns, an ApiError or ProtocolError that it raises included.
+        """Return a future of what `act` returns, or of the ApiError or ProtocolError it raises.
 
-        It runs in the same turn of the loop as the verdict is taken, so that it is still true. To be
-        called at once: it keeps the place in the line. The next in line also waits for `unwritten`,
-        to which `act` adds the batches that it leaves to be judged off the loop.
+        `act` is called in the same iteration of the event loop in which the refusals are
+        determined, so that they still apply. Call this immediately: it keeps the write's position
+        in the queue of its transactional id. The next write of the id also waits for `unwritten`,
+        to which `act` adds the batches that are still to be validated off the event loop.
         """
         name = self._applicant.transactional_id
         answered: asyncio.Future[T] = asyncio.get_running_loop().create_future()
@@ -250,7 +253,7 @@ def _pass_on(reply: Reply[T], answered: "asyncio.Future[T]") -> None:
 
 
 def _sorted(applicant: Applicant) -> tuple[dict[Place, ErrorCode], list[Place]]:
-    """Return what is refused at once, and where the producer has no transaction open yet."""
+    """Return the partitions that are refused at once, and those without an open transaction."""
     refused: dict[Place, ErrorCode] = {}
     strange: list[Place] = []
     producer_id, epoch = applicant.producer
@@ -266,11 +269,11 @@ def _sorted(applicant: Applicant) -> tuple[dict[Place, ErrorCode], list[Place]]:
 
 
 def told(code: ErrorCode, knowledge: Knowledge) -> ErrorCode:
-    """Return what a client is told that writes to a refused partition."""
+    """Return the error code for a client that writes to a refused partition."""
     if code is ErrorCode.PRODUCER_FENCED:
         return ErrorCode.INVALID_PRODUCER_EPOCH
     if code is ErrorCode.TRANSACTION_ABORTABLE and knowledge is Knowledge.OLD:
         return ErrorCode.INVALID_TXN_STATE
     is_busy = code is ErrorCode.CONCURRENT_TRANSACTIONS and knowledge is not Knowledge.ADDING
-    # Clients try again on this one without asking for metadata first.
+    # Clients retry after this error without refreshing their metadata first.
     return ErrorCode.NOT_ENOUGH_REPLICAS if is_busy or code in _UNREACHABLE else code

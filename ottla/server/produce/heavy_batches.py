@@ -1,10 +1,11 @@
-"""Batches whose records take long to judge: decompressed, walked or encoded again off the event loop.
+"""Validation of large batches: they are decompressed, walked or encoded off the event loop.
 
-Two lanes judge one batch at a time each, so that the contents of many batches are never in memory
-together. A batch that takes some tenths of a second at most uses the short lane; it never waits for a
-larger one. Among the batches that wait for a lane, the connection that has used the least time comes
-first (weighted fair queueing), so that a few clients cannot hold up the others. A few kilobytes from
-a hostile client may stand for gigabytes; `ottla.storage.log.validation` bounds them.
+Two lanes validate one batch at a time each, so that the contents of many batches are never in
+memory together. A batch that takes a few tenths of a second at most uses the short lane; it never
+waits for a larger one. Among the batches that wait for a lane, the connection that has used the
+least time comes first (weighted fair queueing), so that a few clients cannot delay the others. A
+few kilobytes from a hostile client may decompress to gigabytes; `ottla.storage.log.validation`
+limits their size.
 """
 
 import asyncio
@@ -22,10 +23,10 @@ from ottla.storage.log import validation
 from ottla.storage.log.validation import HeavyBatchError, Limits, Vetted
 from ottla.wire.records.batch import parse_header
 
-# What a batch is expected to take; the time that it does take is charged afterwards.
+# Estimated cost of a batch; the time that it really takes is charged afterwards.
 _SECONDS_PER_RECORD = 4e-6
 _SECONDS_PER_BYTE = 1e-8
-# Connections that are remembered beyond those that wait.
+# How many connections are remembered in addition to those that wait.
 _IDLE_MAX = 64
 
 
@@ -49,7 +50,7 @@ class Lane:
 
     @asynccontextmanager
     async def turn(self, sender: Hashable, seconds: float) -> AsyncIterator[None]:
-        """Wait for the turn of `sender`, whose work will take about `seconds`, and hold the lane."""
+        """Wait until it is the turn of `sender`, whose work takes about `seconds`; hold the lane."""
         finish = max(self._virtual, self._finished.get(sender, 0.0)) + seconds
         self._finished[sender] = finish
         if self._is_busy:
@@ -78,12 +79,12 @@ class Lane:
         finished = self._finished.get(sender, self._virtual)
         self._finished[sender] = finished + max(0.0, used_seconds - expected_seconds)
         if len(self._finished) > len(self._waiting) + _IDLE_MAX:
-            # Others begin at the virtual time in any case.
+            # New senders start at the current virtual time in any case.
             now = self._virtual
             self._finished = {who: end for who, end in self._finished.items() if end > now}
 
     def _release(self) -> None:
-        """Hand the lane to the next sender whose task still waits."""
+        """Pass the lane to the next sender whose task still waits."""
         while self._waiting:
             _, _, granted = heapq.heappop(self._waiting)
             if not granted.done():
@@ -95,7 +96,7 @@ class Lane:
 
 
 class HeavyBatches:
-    """Judges batches in a thread. Lives on the broker's loop."""
+    """Validates batches in a thread. Lives on the broker's event loop."""
 
     def __init__(self, files: FileSystem, clock: Clock) -> None:
         self._files = files
@@ -105,9 +106,10 @@ class HeavyBatches:
     async def judge(
         self, sender: Connection, records: bytearray, target: Partition, acks: int
     ) -> Vetted:
-        """Judge a batch by the partition's configuration; errors as of `validation.vet`.
+        """Validate a batch by the partition's configuration; raises the errors of `validation.vet`.
 
-        If the sender has disconnected, only a batch with acks=0 is judged: nobody waits for others.
+        If the sender has disconnected, only a batch with acks=0 is validated: no client waits for
+        the others.
         """
         header = parse_header(records)
         seconds = header.records_count * _SECONDS_PER_RECORD + header.size_bytes * _SECONDS_PER_BYTE
@@ -117,7 +119,7 @@ class HeavyBatches:
                     _check_waited_for(sender, acks)
                     return await self._vet(records, target, validation.SHORT)
             except HeavyBatchError:
-                # More headers or bytes than the header of the batch says; or another codec.
+                # The batch has more headers or bytes than its header declares, or another codec.
                 pass
         async with self._long.turn(sender, seconds):
             _check_waited_for(sender, acks)

@@ -1,7 +1,8 @@
-"""How the transaction coordinator's markers reach partitions (the MarkerWriter port of `coordinators`).
+"""Writing of transaction markers (the MarkerWriter port of `coordinators`).
 
-This broker's own partitions only: there is no way to others yet. A marker in __consumer_offsets goes
-through the group coordinator, whose memory it changes.
+Only to partitions that this broker leads: brokers do not send markers to each other yet. A marker
+in __consumer_offsets is written through the group coordinator, because it changes the coordinator's
+state.
 """
 
 import asyncio
@@ -18,7 +19,7 @@ from ottla.replication.partition import ACKS_ALL, Partition
 from ottla.replication.replicas import Replicas
 from ottla.server.produce.partition_writer import encode_marker
 
-# After that the coordinator writes it again.
+# When this timeout expires the coordinator writes the marker again.
 _COMMIT_SECONDS = 30.0
 
 Codes = Mapping[tuple[str, int], ErrorCode]
@@ -33,7 +34,7 @@ class ReplicaMarkers:
         self._clock = clock
 
     def write(self, marker: Marker, partitions: Sequence[tuple[str, int]]) -> Reply[Codes]:
-        """Write the marker to each partition and tell of each whether it is committed."""
+        """Write the marker to each partition; return for each whether it is committed."""
         replies = [self._write_one(marker, topic, number) for topic, number in partitions]
 
         def named(codes: list[ErrorCode]) -> Codes:
@@ -61,10 +62,10 @@ class ReplicaMarkers:
 
 
 def _check_epoch(target: Partition, marker: Marker) -> None:
-    """Refuse a marker that comes so late that it would end the producer's next transaction.
+    """Refuse a marker that is so late that it would end the producer's next transaction.
 
     From transaction.version 2 on the marker has an epoch that no record of its transaction has
-    (KIP-1228). With the epoch of the last marker it is that marker, written once more: it may be.
+    (KIP-1228). A marker with the epoch of the last marker is a repetition of it, which is allowed.
     """
     if marker.transaction_version < BUMPING_VERSION:
         return

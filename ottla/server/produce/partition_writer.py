@@ -1,4 +1,4 @@
-"""How coordinators write and read their partitions (the PartitionWriter port of `coordinators`)."""
+"""Writing and reading of the coordinators' partitions (the PartitionWriter port)."""
 
 import asyncio
 
@@ -30,7 +30,7 @@ class ReplicaWriter:
         compression: int = 0,
         producer: TransactionalProducer | None = None,
     ) -> "asyncio.Future[int]":
-        """Write `records` as one batch with acks=all; the future tells of the commit."""
+        """Write `records` as one batch with acks=all; the future is done when it is committed."""
         target = self._led(topic, partition, leader_epoch)
         writer = producer or _NOBODY
         encoded = encode_batch(
@@ -45,7 +45,7 @@ class ReplicaWriter:
     def append_marker(
         self, topic: str, partition: int, marker: Marker, leader_epoch: int | None = None
     ) -> "asyncio.Future[int]":
-        """Write a marker with acks=all; the future tells of the commit."""
+        """Write a marker with acks=all; the future is done when it is committed."""
         target = self._led(topic, partition, leader_epoch)
         return _append(target, encode_marker(marker, self._clock.time_ms()))
 
@@ -56,7 +56,7 @@ class ReplicaWriter:
         return target
 
     def read(self, topic: str, partition: int, offset: int, max_bytes: int) -> bytes:
-        """Return batches from the one that holds `offset` on, up to the log end offset."""
+        """Return batches up to the log end offset, from the batch that contains `offset`."""
         target = self._replicas.get(topic, partition)
         target.check_leader()
         fetched = target.read(
@@ -70,7 +70,7 @@ class ReplicaWriter:
         return bytes(fetched.data)
 
     def bounds(self, topic: str, partition: int) -> tuple[int, int]:
-        """Return log start offset and log end offset; ApiError where this broker does not lead."""
+        """Return log start and log end offset; raises ApiError if this broker is not the leader."""
         target = self._replicas.get(topic, partition)
         target.check_leader()
         return target.log.log_start_offset, target.log.log_end_offset

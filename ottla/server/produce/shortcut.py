@@ -1,11 +1,13 @@
-"""The short way of a produce request that differs from an earlier one only in its records.
+"""A fast path for produce requests that differ from an earlier request only in their records.
 
-A producer that fills one partition at a time (librdkafka always does) repeats everything before the
-records: acks, time-out, topic, partition. What those bytes mean is remembered by their content, and
-the answer is a ready-made packing. This is a third of the broker's time for a small request.
+A producer that fills one partition at a time (librdkafka always does) repeats all bytes before the
+records: acks, timeout, topic, partition. The decoded meaning of those bytes is cached by their
+content, and the response is packed in a single call. For small requests this saves a third of the
+broker's time.
 
-Whatever is unusual goes the long way through decoder and handler: more than one partition, tagged
-fields, transactions, an answer that has to wait, any error. Nothing is appended before that is known.
+All other requests use the decoder and the handler: more than one partition, tagged fields,
+transactions, a response that has to wait, any error. Nothing is appended until the fast path is
+known to apply.
 """
 
 import struct
@@ -26,38 +28,41 @@ from ottla.wire.messages.produce import (
 from ottla.wire.primitives import uvarint
 from ottla.wire.records.batch import HEADER_SIZE, TRANSACTIONAL_BIT
 
-# Compact sizes: the same layout since then, but for the topic's id.
+# First version with compact sizes: the layout has not changed since, except for the topic's id.
 _FIRST_FLEXIBLE_VERSION = 9
 _FIRST_VERSION_WITH_TOPIC_IDS = 13
-# Behind the transactional id (null), acks, the time-out and the count of topics: the size of the name.
+# After the transactional id (null), acks, the timeout and the number of topics: the size of the
+# name.
 _NAME_SIZE_POSITION = 8
-# Up to the records without the name: those, the count of partitions, the index; size of a topic id.
+# The fields up to the records without the name: the ones above, the number of partitions, the
+# index; size of a topic id.
 _FIXED_BYTES = 13
 _TOPIC_ID_BYTES = 16
-# Behind the records: no tagged fields of the partition, the topic, the request.
+# After the records: no tagged fields of the partition, the topic, the request.
 _TAIL_BYTES = 3
 _SMALLEST_BYTES = _FIXED_BYTES + HEADER_SIZE + _TAIL_BYTES
-# Low byte of the batch's attributes.
+# Position of the low byte of the batch's attributes.
 _ATTRIBUTES_POSITION = 22
 _KNOWN_MAX = 10_000
-# Stands for the three numbers of an answer that vary, while its other bytes are found out.
+# Placeholder for the three numbers of a response that vary, used to find the other bytes.
 _OFFSETS = struct.Struct(">qqq")
 _PLACEHOLDER = (0x6F74746C_61000001, 0x6F74746C_61000002, 0x6F74746C_61000003)
 
 
 class ProduceBroker(Protocol):
-    """The parts of a broker that the short path of a produce needs."""
+    """The parts of a broker that the fast path for produce requests needs."""
 
     replicas: Replicas
 
 
 class _Known(NamedTuple):
-    """What the bytes before the records mean, and how to answer."""
+    """The meaning of the bytes before the records, and the layout of the response."""
 
-    # Weak: what is deleted must go. A replica that was replaced leads nothing any more.
+    # A weak reference, because a deleted partition must be freed. A replica that was replaced is no
+    # leader any more.
     find: Callable[[], Partition | None]
     acks: int
-    # From the size, correlation id, `before`, three offsets and `after` to the whole answer.
+    # Packs size, correlation id, `before`, three offsets and `after` into the whole response.
     pack: Callable[..., bytes]
     size_bytes: int
     before: bytes
@@ -73,7 +78,7 @@ class ProduceShortcut:
         self._replicas = broker.replicas
         self._is_served = version >= _FIRST_FLEXIBLE_VERSION
         self._has_topic_ids = version >= _FIRST_VERSION_WITH_TOPIC_IDS
-        # Up to the size of the records, without the name.
+        # Size of the request up to the size of the records, without the name.
         self._fixed_bytes = _FIXED_BYTES + (_TOPIC_ID_BYTES if self._has_topic_ids else 0)
         self._encode = encode
         self._known: dict[bytes, _Known] = {}
@@ -81,7 +86,7 @@ class ProduceShortcut:
     def answer(
         self, connection: Connection, frame: memoryview, position: int, correlation_id: int
     ) -> bool:
-        """Append and send the answer with its header; False has done nothing.
+        """Append the records and send the response with its header; False if nothing was done.
 
         `position` is where the request's body begins in the frame.
         """
@@ -95,7 +100,7 @@ class ProduceShortcut:
         if known is None or end - start < HEADER_SIZE:
             return False
         find, acks, pack, size_bytes, before, after = known
-        # Two bytes tell the size of nearly every batch.
+        # Two bytes are enough for the size of nearly every batch.
         if frame[start] > 127 and frame[start + 1] < 128:
             size = frame[start] + (frame[start + 1] << 7) - 128
             start += 2
@@ -113,7 +118,7 @@ class ProduceShortcut:
         try:
             info = target.append_as_leader(records, acks=acks)
         except ApiError:
-            # The same once more, to be told in full.
+            # The handler refuses the batch again and reports the whole error.
             return False
         base_offset, _, append_time_ms, log_start_offset, _, _, _, _ = info
         connection.send_framed(
@@ -132,7 +137,7 @@ class ProduceShortcut:
     def learn(
         self, frame: memoryview, position: int, request: ProduceRequest, response: ProduceResponse
     ) -> None:
-        """Remember a request that went the long way, if the next of its kind need not."""
+        """Remember a decoded request if requests like it can use the fast path."""
         topics = request.topic_data
         if len(topics) != 1 or len(topics[0].partition_data) != 1:
             return
@@ -167,7 +172,7 @@ class ProduceShortcut:
 
 
 def _with_placeholder(response: ProduceResponse) -> ProduceResponse:
-    """Return the answer with numbers that can be found again in its bytes."""
+    """Return the response with placeholder numbers that can be found in its bytes."""
     base_offset, log_append_time_ms, log_start_offset = _PLACEHOLDER
     topic = response.responses[0]
     answer = PartitionProduceResponse(

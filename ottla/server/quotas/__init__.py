@@ -1,1 +1,1 @@
-"""Quotas: what is set, how much of it a client has used, and how long it has to wait."""
+"""Quotas: the limits that are set, the use of each client, and its throttle time."""

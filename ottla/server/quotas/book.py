@@ -1,7 +1,7 @@
-"""Every quota that is set: which one counts for a client, and which ones a filter finds. Pure.
+"""All quotas that are set: finds the one that limits a client, and those that match a filter. Pure.
 
-Of the eight places that can limit a client, the nearest to it counts, for each kind of quota by
-itself. Follows kafka.server.ClientQuotaManager (precedence) and ClientQuotasImage (filters).
+Eight kinds of entities can limit a client; for each kind of quota, the most specific one that has
+it applies. Follows kafka.server.ClientQuotaManager (precedence) and ClientQuotasImage (filters).
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ from ottla.server.quotas.entities import CLIENT_ID, IP, USER, Entity, Name, Valu
 
 
 class Match(IntEnum):
-    """How a filter looks at one type, by the codes of DescribeClientQuotas."""
+    """The type of a match in a filter, by the codes of DescribeClientQuotas."""
 
     EXACT = 0
     DEFAULT = 1
@@ -21,7 +21,7 @@ class Match(IntEnum):
 
 
 class Component(NamedTuple):
-    """What a filter says of one type."""
+    """The condition of a filter on one type of entity."""
 
     kind: str
     match: int
@@ -46,7 +46,7 @@ class QuotaBook:
         return bool(self._values)
 
     def set(self, entity: Entity, values: Values) -> bool:
-        """Replace an entity's quotas, none for no values; tell whether that changed anything."""
+        """Replace an entity's quotas (none if `values` is empty); return True if they changed."""
         if self._values.get(entity, {}) == values:
             return False
         if values:
@@ -56,15 +56,15 @@ class QuotaBook:
         return True
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all quotas."""
         self._values.clear()
 
     def limits_clients(self) -> bool:
-        """Tell whether any client can be limited, by anything but its address."""
+        """Return True if any client can be limited, except by its address."""
         return any(entity.ip == "" for entity in self._values)
 
     def applied(self, key: str, user: str, client_id: str) -> Applied | None:
-        """Return the limit of a client and who shares it; None where there is none."""
+        """Return the limit of a client and the clients that share it; None if there is none."""
         for entity, shared_user, shared_client_id in _levels(user, client_id):
             limit = self._values.get(entity, {}).get(key)
             if limit is not None:
@@ -82,9 +82,9 @@ class QuotaBook:
     def find(
         self, components: Sequence[Component], *, strict: bool
     ) -> Iterator[tuple[Entity, Values]]:
-        """Return what a filter finds; `strict` leaves out entities of further types.
+        """Return the quotas that match a filter; `strict` excludes entities of further types.
 
-        ApiError INVALID_REQUEST or UNSUPPORTED_VERSION where the filter makes no sense.
+        Raises ApiError INVALID_REQUEST or UNSUPPORTED_VERSION if the filter is invalid.
         """
         wanted = _checked(components)
         return (
@@ -95,7 +95,7 @@ class QuotaBook:
 
 
 def _levels(user: str, client_id: str) -> Iterator[tuple[Entity, str, str]]:
-    """Yield what can limit a client, nearest first, with those who share each."""
+    """Yield the entities that can limit a client, the most specific first, and who shares them."""
     if client_id:
         yield Entity(user, client_id), user, client_id
         yield Entity(user, None), user, client_id
@@ -109,7 +109,7 @@ def _levels(user: str, client_id: str) -> Iterator[tuple[Entity, str, str]]:
         yield Entity(client_id=None), "", client_id
 
 
-# By type: the exact name, or that any will do.
+# By type: the exact name, or that any name matches.
 _Wanted = dict[str, tuple[Name, bool]]
 
 

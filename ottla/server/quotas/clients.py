@@ -1,12 +1,12 @@
-"""What clients have used of their quotas, and how long each request makes them wait.
+"""The use that clients have made of their quotas, and the throttle time of each request.
 
-A limited client is one that any quota counts for; the dispatcher asks for it once and again after
-each change of quotas (`generation`). Several clients may share one measure: all those of a user whose
-quota is the user's. Follows kafka.server.ClientQuotaManager, ClientRequestQuotaManager and
-ControllerMutationQuotaManager; quotas are a broker's own, as in Kafka.
+A limited client is one to which any quota applies; the dispatcher looks it up once and again after
+each change of quotas (`generation`). Several clients may share one measure: all those of a user
+whose quota is the user's. Follows kafka.server.ClientQuotaManager, ClientRequestQuotaManager and
+ControllerMutationQuotaManager; quotas apply per broker, as in Kafka.
 
-100 % of `request_percentage` is one core: the event loop, which does all that requests need. (Kafka
-has (num.io.threads + num.network.threads) × 100 % to give.)
+100 % of `request_percentage` is one core: the event loop, which does all the work of requests.
+(Kafka has (num.io.threads + num.network.threads) × 100 %.)
 """
 
 from collections.abc import Callable, Mapping
@@ -27,14 +27,14 @@ from ottla.server.quotas.entities import (
 )
 from ottla.server.quotas.rates import Rate, TokenBucket, Window
 
-# Measures and clients that are remembered; names come from whoever connects.
+# How many measures and clients are remembered: clients choose the names.
 _KEPT_MAX = 10_000
 
 M = TypeVar("M", Rate, TokenBucket)
 
 
 class Measured(NamedTuple):
-    """What has been used of a quota, a second; tokens are what is left of a quota of mutations."""
+    """The current use of a quota, per second; tokens are the rest of a quota of mutations."""
 
     key: str
     user: str
@@ -45,7 +45,7 @@ class Measured(NamedTuple):
 
 
 class LimitedClient:
-    """The measures of one client; None where nothing limits it."""
+    """The measures of one client; None if nothing limits it."""
 
     __slots__ = ("fetch", "mutation", "produce", "request", "window")
 
@@ -65,9 +65,9 @@ class LimitedClient:
 
 
 class RequestUsage:
-    """One request of a limited client, from its frame to its answer; `now` in seconds.
+    """One request of a limited client, from its frame to its response; `now` in seconds.
 
-    The time between `started` and `stopped` is the client's; it may be in several pieces.
+    The time between `started` and `stopped` is charged to the client; it may be in several pieces.
     """
 
     __slots__ = (
@@ -85,35 +85,35 @@ class RequestUsage:
         self._produced_bytes = produced_bytes
         self._started: float | None = now
         self._spent = 0.0
-        # Until when the quota of mutations makes it wait, in seconds.
+        # The end of the throttling by the quota of mutations, in seconds.
         self._throttled_until = 0.0
         self._throttle_ms = 0
         self._is_settled = False
 
     @property
     def fetch_bytes_max(self) -> float:
-        """Bytes that a fetch may ask for without being throttled for sure."""
+        """Bytes that a fetch may return without being throttled for certain."""
         return self._client.fetch_bytes_max
 
     @property
     def limits_mutations(self) -> bool:
-        """Tell whether changes of topics are counted."""
+        """True if changes of topics are counted."""
         return self._client.mutation is not None
 
     def started(self, now: float) -> None:
-        """The loop works for the request again."""
+        """Start to measure: the loop works for the request again."""
         self._started = now
 
     def stopped(self, now: float) -> None:
-        """The loop turns to others."""
+        """Stop measuring: the loop turns to other work."""
         if self._started is not None:
             self._spent += now - self._started
             self._started = None
 
     def takes_fetch(self, size_bytes: int, now: float) -> bool:
-        """Settle a fetch of so many bytes; False where it is to be answered without records.
+        """Charge a fetch of `size_bytes`; return False if the response must not have records.
 
-        Bytes that are not given do not count.
+        Bytes that are not sent are not charged.
         """
         now_ms = now * 1000
         self.stopped(now)
@@ -129,10 +129,10 @@ class RequestUsage:
         return not throttle_ms
 
     def takes_mutations(self, count: int, now: float, *, is_strict: bool) -> bool:
-        """Count partitions that are created or deleted; False where they must not be (KIP-599).
+        """Charge partitions that are created or deleted; return False if that is refused (KIP-599).
 
-        A strict quota refuses whatever comes while it is exhausted. One that is not lets it pass,
-        and the client waits.
+        A strict quota refuses all mutations while it is exhausted. Otherwise they are allowed, and
+        the client is throttled.
         """
         bucket = self._client.mutation
         if bucket is None:
@@ -150,9 +150,9 @@ class RequestUsage:
         return not (is_strict and throttle_ms)
 
     def settle(self, now: float, *, is_answered: bool = True) -> int:
-        """Return for how many milliseconds the client has to wait after this request.
+        """Return for how many milliseconds the client is throttled after this request.
 
-        The time of a request that has no answer is not counted, as in Kafka.
+        The time of a request that has no response is not charged, as in Kafka.
         """
         if self._is_settled:
             return self._throttle_ms
@@ -174,14 +174,14 @@ class RequestUsage:
         if rate is None:
             return 0
         rate.record(self._spent * 100, now_ms)
-        # As in Kafka, nobody waits longer than one sample for time alone.
+        # As in Kafka, request time alone never throttles for longer than one sample.
         return min(rate.throttle_ms(now_ms), self._client.window.sample_ms)
 
 
 class ClientQuotas:
-    """All quotas of a broker, and what has been used of them. Times are seconds of one clock.
+    """All quotas of a broker, and their use. Times are seconds of one clock.
 
-    `on_change` hears of every change, with whether any client can be limited now.
+    `on_change` is called after every change, with whether any client can be limited now.
     """
 
     def __init__(self, window: Window, mutation_window: Window, now: Callable[[], float]) -> None:
@@ -196,7 +196,7 @@ class ClientQuotas:
         self._buckets: dict[tuple[str, str, str], TokenBucket] = {}
 
     def settings_changed(self, entity_type: str, path: str, settings: Mapping[str, str]) -> None:
-        """Take over what the tree says of an entity; other types than users' have no quotas."""
+        """Apply an entity's settings from the tree; only types that can have quotas are considered."""
         if entity_type not in QUOTA_TYPES:
             return
         entity = entity_at(entity_type, path)
@@ -208,7 +208,7 @@ class ClientQuotas:
             tell(self.book.limits_clients())
 
     def client(self, user: str, client_id: str) -> LimitedClient | None:
-        """Return the measures of a client; None where no quota is for it."""
+        """Return the measures of a client; None if no quota applies to it."""
         key = (user, client_id)
         if key not in self._clients:
             if len(self._clients) >= _KEPT_MAX:
@@ -217,7 +217,7 @@ class ClientQuotas:
         return self._clients[key]
 
     def measured(self) -> list[Measured]:
-        """Return what is being used of every quota; an address stands in place of its client id."""
+        """Return the current use of every quota; for an address, the client id is the address."""
         now_ms = self._now() * 1000
         rates = [
             Measured(*place, rate.limit, used=rate.per_second(now_ms))
@@ -265,9 +265,9 @@ class ClientQuotas:
         return bucket
 
     def connection_throttle_ms(self, host: str) -> int:
-        """Count a new connection from an address; return after how long it is to be closed.
+        """Count a new connection from an address; return the delay after which to close it.
 
-        0 for one that may stay. One that is closed does not count (KIP-612).
+        0 means that it may stay. A connection that is closed is not counted (KIP-612).
         """
         limit = self.book.of_ip(CONNECTION_CREATION_RATE, host)
         if limit is None:
@@ -281,7 +281,7 @@ class ClientQuotas:
         return throttle_ms
 
     def _make_room(self, measures: dict[tuple[str, str, str], M], window: Window) -> None:
-        """Drop measures that have nothing to say any more, and where that is not enough, half."""
+        """Drop measures that no longer affect anything, and if that is not enough, half of them."""
         if len(measures) < _KEPT_MAX:
             return
         since_ms = self._now() * 1000 - (window.samples + 1) * window.sample_ms
@@ -294,7 +294,7 @@ class ClientQuotas:
 
 
 def client_quotas(options: Snapshot, clock: Clock) -> ClientQuotas:
-    """Return the quotas of a broker with these options; none are set."""
+    """Return the quotas of a broker with these options, initially empty."""
     window = Window(
         options.integer("quota.window.num"), 1000 * options.integer("quota.window.size.seconds")
     )

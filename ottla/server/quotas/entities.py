@@ -1,4 +1,4 @@
-"""Whom a quota is for, what it may limit, and how the tree and the protocol write both. Pure.
+"""The entities and keys of quotas, and their notation in the tree and in the protocol. Pure.
 
 Follows KIP-546, KIP-599 and KIP-612; the checks are ClientQuotaControlManager's of Kafka 4.3, the
 znodes are Kafka 3.9's.
@@ -14,9 +14,9 @@ from ottla.base.errors import ApiError, ErrorCode
 from ottla.cluster.znodes import ConfigNode
 
 USER, CLIENT_ID, IP = "user", "client-id", "ip"
-# Whose settings in the tree may be quotas.
+# Types of entities whose settings in the tree may be quotas.
 QUOTA_TYPES = (ConfigNode.USERS, ConfigNode.CLIENTS, ConfigNode.IPS)
-# The user of a connection that has not said who it is.
+# The user of an unauthenticated connection.
 ANONYMOUS = "ANONYMOUS"
 
 PRODUCER_BYTE_RATE = "producer_byte_rate"
@@ -25,7 +25,7 @@ REQUEST_PERCENTAGE = "request_percentage"
 CONTROLLER_MUTATION_RATE = "controller_mutation_rate"
 CONNECTION_CREATION_RATE = "connection_creation_rate"
 
-# The largest value of each key that is a whole number; None where it may have a fraction.
+# The largest value of each key that is an integer; None if fractions are allowed.
 _CLIENT_KEYS: Mapping[str, int | None] = {
     PRODUCER_BYTE_RATE: 2**63 - 1,
     CONSUMER_BYTE_RATE: 2**63 - 1,
@@ -35,10 +35,10 @@ _CLIENT_KEYS: Mapping[str, int | None] = {
 _IP_KEYS: Mapping[str, int | None] = {CONNECTION_CREATION_RATE: 2**31 - 1}
 _FRACTION = 1e-6
 _CLIENTS_OF_USER = f"/{ConfigNode.CLIENTS}/"
-# Doubles from here on are written with an exponent, and those below the other bound.
+# Java writes doubles with an exponent from the first bound on, and below the second.
 _PLAIN_END, _PLAIN_START = 1e7, 1e-3
 
-# The name of a default; "" stands for a type that is not named.
+# The name of a default; "" is a type that is not named.
 Name = str | None
 Values = Mapping[str, float]
 
@@ -51,13 +51,13 @@ class Entity(NamedTuple):
     ip: Name = ""
 
     def names(self) -> dict[str, Name]:
-        """Return the names by type, of the types that are named, in the order of Kafka's answers."""
+        """Return the names of the types that are named, in the order of Kafka's responses."""
         named = {CLIENT_ID: self.client_id, USER: self.user, IP: self.ip}
         return {kind: name for kind, name in named.items() if name != ""}
 
 
 def entity_of(names: Mapping[str, Name]) -> Entity:
-    """Return the entity that a request names; ApiError INVALID_REQUEST where there is no such."""
+    """Return the entity that a request names; raises ApiError INVALID_REQUEST if it is invalid."""
     if not names:
         raise _invalid("Name a user, a client-id or an ip.")
     for kind, name in names.items():
@@ -74,7 +74,7 @@ def entity_of(names: Mapping[str, Name]) -> Entity:
 
 
 def checked_text(entity: Entity, key: str, value: float) -> str:
-    """Return how the tree writes a limit; ApiError INVALID_REQUEST where it cannot be set."""
+    """Return a limit as written in the tree; raises ApiError INVALID_REQUEST if it is invalid."""
     keys = keys_of(entity)
     if key not in keys:
         raise _invalid(f"Unknown quota {key}: there are {', '.join(keys)}.")
@@ -83,7 +83,7 @@ def checked_text(entity: Entity, key: str, value: float) -> str:
     largest = keys[key]
     if largest is None:
         return _java_double(value)
-    # The double nearest to the largest number may be one more than that.
+    # The double nearest to the largest integer may be greater by one.
     if value > float(largest):
         raise _invalid(f"The quota {key} must be at most {largest}.")
     if value % 1.0 > _FRACTION:
@@ -92,7 +92,7 @@ def checked_text(entity: Entity, key: str, value: float) -> str:
 
 
 def keys_of(entity: Entity) -> Mapping[str, int | None]:
-    """Return the quotas that an entity can have."""
+    """Return the keys of the quotas that an entity can have."""
     return _CLIENT_KEYS if entity.ip == "" else _IP_KEYS
 
 
@@ -122,7 +122,7 @@ def tree_place(entity: Entity) -> tuple[str, str]:
 
 
 def entity_at(entity_type: str, path: str) -> Entity:
-    """Return the entity that has its settings at this place of the tree."""
+    """Return the entity whose settings are at this path of the tree."""
     if entity_type == ConfigNode.IPS:
         return Entity(ip=ConfigNode.desanitize(path))
     if entity_type == ConfigNode.CLIENTS:

@@ -1,26 +1,26 @@
-"""Two measures of use: a rate over sliding windows, and a bucket of tokens. Pure; `now_ms` is given.
+"""Two measures of use: a rate over sliding windows, and a token bucket. Pure: no clock.
 
-Times are milliseconds of any one clock. A rate has a whole window's worth to begin with, as if
-nothing had been used in the windows before. Follows org.apache.kafka.common.metrics.stats.Rate and
-TokenBucket, org.apache.kafka.server.quota.QuotaUtils and ControllerMutationQuotaManager.
+Times are milliseconds of any one clock. A rate starts with a whole window, as if nothing had been
+used in the windows before. Follows org.apache.kafka.common.metrics.stats.Rate and TokenBucket,
+org.apache.kafka.server.quota.QuotaUtils and ControllerMutationQuotaManager.
 """
 
 from collections import deque
 from typing import NamedTuple
 
-# A quota of nothing: as long as throttle_time_ms can say.
+# The throttle time of a quota of 0: the largest throttle_time_ms.
 FOREVER_MS = 2**31 - 1
 
 
 class Window(NamedTuple):
-    """How use is measured: over `samples` samples of `sample_ms` each, the current one included."""
+    """The window of a measure: `samples` samples of `sample_ms` each, the current one included."""
 
     samples: int = 11
     sample_ms: int = 1000
 
     @property
     def whole_ms(self) -> int:
-        """Milliseconds of the complete samples; a rate is never taken over fewer."""
+        """Milliseconds of the complete samples; a rate is never computed over fewer."""
         return (self.samples - 1) * self.sample_ms
 
 
@@ -33,7 +33,7 @@ class _Sample:
 
 
 class Rate:
-    """How much was used a second, against a limit; more than the limit costs time."""
+    """The use per second, compared with a limit; use above the limit is throttled."""
 
     __slots__ = ("_samples", "_window", "limit", "used_at_ms")
 
@@ -44,7 +44,7 @@ class Rate:
         self._samples: deque[_Sample] = deque()
 
     def record(self, value: float, now_ms: float) -> None:
-        """Count `value` as used now; a negative one takes back what was counted."""
+        """Count `value` as used now; a negative value undoes an earlier count."""
         self.used_at_ms = now_ms
         samples = self._samples
         if not samples or now_ms - samples[-1].start_ms >= self._window.sample_ms:
@@ -52,7 +52,7 @@ class Rate:
         current = samples[-1]
         current.value += value
         current.last_ms = now_ms
-        # Here as well as in `_elapsed_ms`: nobody may ever ask.
+        # Done here as well as in `_elapsed_ms`, because the rate may never be read.
         if len(samples) > self._window.samples + 1:
             samples.popleft()
 
@@ -60,11 +60,11 @@ class Rate:
         """Return the rate."""
         elapsed_ms = self._elapsed_ms(now_ms)
         used = sum(sample.value for sample in self._samples)
-        # Windows of one sample begin with no time at all: then nobody is beyond anything.
+        # Windows of one sample begin with a duration of 0: no use exceeds the limit then.
         return 1000 * used / elapsed_ms if elapsed_ms > 0 else 0.0
 
     def throttle_ms(self, now_ms: float) -> int:
-        """Return how long to wait until the rate is the limit, if nothing more is used."""
+        """Return how long to wait until the rate is at the limit, if nothing more is used."""
         elapsed_ms = self._elapsed_ms(now_ms)
         rate = self.per_second(now_ms)
         if rate <= self.limit:
@@ -74,7 +74,7 @@ class Rate:
         return min(FOREVER_MS, round((rate - self.limit) / self.limit * elapsed_ms))
 
     def _elapsed_ms(self, now_ms: float) -> float:
-        """Forget what is outside the windows; return the time that the rest stands for."""
+        """Remove samples outside the window; return the time that the remaining ones cover."""
         samples, window = self._samples, self._window
         age_ms = window.samples * window.sample_ms
         while samples and now_ms - samples[0].last_ms >= age_ms:
@@ -85,9 +85,9 @@ class Rate:
 
 
 class TokenBucket:
-    """Tokens that come back at `limit` a second, and never more than all windows' worth (KIP-599).
+    """Tokens that are refilled at `limit` per second, up to the capacity of all windows (KIP-599).
 
-    It may be overdrawn by one use; the next has to wait until nothing is owed.
+    One use may overdraw it; the next has to wait until the balance is no longer negative.
     """
 
     __slots__ = ("_tokens", "_window", "limit", "used_at_ms")
@@ -108,12 +108,12 @@ class TokenBucket:
         self._tokens = min(self._burst, self._tokens - value)
 
     def tokens(self, now_ms: float) -> float:
-        """Return what is left; what is owed, below zero."""
+        """Return the balance; negative if the bucket is overdrawn."""
         self._refill(now_ms)
         return self._tokens
 
     def throttle_ms(self, now_ms: float) -> int:
-        """Return how long to wait until nothing is owed."""
+        """Return how long to wait until the balance is no longer negative."""
         self._refill(now_ms)
         if self._tokens >= 0:
             return 0

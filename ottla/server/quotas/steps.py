@@ -1,4 +1,4 @@
-"""The time that the event loop spends on a coroutine, step by step, without the waits between."""
+"""The time that the event loop spends on a coroutine, step by step, without the waits in between."""
 
 from collections.abc import Callable, Coroutine, Generator
 from types import TracebackType
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class Timed(Coroutine[Any, Any, Any]):
-    """A coroutine whose steps count as time of a request."""
+    """A coroutine whose steps are charged to a request."""
 
     def __init__(
         self, work: Coroutine[Any, Any, Any], usage: RequestUsage, now: Callable[[], float]
@@ -21,7 +21,7 @@ class Timed(Coroutine[Any, Any, Any]):
         self._now = now
 
     def send(self, value: Any) -> Any:
-        """Do the next step."""
+        """Run the next step."""
         self._usage.started(self._now())
         try:
             return self._work.send(value)
@@ -35,7 +35,7 @@ class Timed(Coroutine[Any, Any, Any]):
         trace: TracebackType | None = None,
         /,
     ) -> Any:
-        """Do the next step, which begins with an exception."""
+        """Run the next step, which begins with an exception."""
         error = kind if isinstance(kind, BaseException) else value
         assert isinstance(error, BaseException), "asyncio throws exceptions, not types"
         self._usage.started(self._now())
@@ -45,16 +45,16 @@ class Timed(Coroutine[Any, Any, Any]):
             self._usage.stopped(self._now())
 
     def close(self) -> None:
-        """End it."""
+        """Close the coroutine."""
         self._work.close()
 
     def __await__(self) -> Generator[Any, Any, Any]:
-        """Wait for the coroutine itself; only tasks are measured."""
+        """Await the coroutine itself; only tasks are measured."""
         return self._work.__await__()
 
 
 def counted(
     work: Coroutine[Any, Any, T], usage: RequestUsage | None, clock: Clock
 ) -> Coroutine[Any, Any, T]:
-    """Return work that a handler gives away so that it counts as time of its request."""
+    """Wrap a handler's background work so that its time is charged to its request."""
     return work if usage is None else Timed(work, usage, clock.monotonic)

@@ -1,1 +1,1 @@
-"""Client metrics (KIP-714): who is to push what, and the latest of what was pushed."""
+"""Client metrics (KIP-714): subscriptions, and the latest metrics pushed by each client."""

@@ -6,7 +6,7 @@ from ottla.net.connection import Connection
 
 
 def of(connection: Connection, client_id: str | None) -> Mapping[str, str | None]:
-    """Return the attributes of a client; its instance id is not among them."""
+    """Return the attributes of a client, without its instance id."""
     host, port = connection.peer_address
     name, version = connection.memo.software or (None, None)
     return {

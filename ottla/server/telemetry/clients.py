@@ -1,9 +1,9 @@
-"""The clients that push metrics: what each is asked for, how often it may speak, what it said last.
+"""The clients that push metrics: their subscriptions, intervals and latest payloads.
 
-Pure but for the logs: the time (`now_ms`, of a clock that never goes back) and random ids are given. A
-client is forgotten when it has been silent for three of its intervals, at least a minute; where there are
-too many, the one that was silent longest. Of what was pushed, the latest payload of each client is kept,
-for whoever shows metrics (`pushed`). Follows org.apache.kafka.server.ClientMetricsManager.
+Pure except for the logs: the time (`now_ms`, of a monotonic clock) and random ids are passed in. A
+client is forgotten when it has been silent for three of its intervals, but at least a minute; if
+there are too many clients, the one that was silent longest is forgotten. The latest payload of each
+client is kept for monitoring (`pushed`). Follows org.apache.kafka.server.ClientMetricsManager.
 """
 
 import logging
@@ -30,19 +30,19 @@ from ottla.wire.records.compression import CODECS, decompress
 _log = logging.getLogger(__name__)
 
 CLIENTS_MAX = 16_384
-# All payloads that are kept, together; the oldest give way.
+# The size of all kept payloads together; the oldest are removed first.
 PAYLOADS_BYTES_MAX = 32 * 1024**2
 _SILENT_MS_MIN = 60_000
 _SILENT_INTERVALS = 3
-# In the order of preference, as Kafka has it.
+# In the order of preference, as in Kafka.
 ACCEPTED_CODECS = tuple(CODECS[name] for name in ("zstd", "lz4", "gzip", "snappy"))
 _RESERVED = frozenset({ZERO_UUID, METADATA_TOPIC_UUID})
-# After these a client may ask again at once, to get right what was wrong.
+# After these errors a client may ask again at once, to correct its request.
 _FORGIVEN = frozenset({ErrorCode.UNKNOWN_SUBSCRIPTION_ID, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE})
 
 
 class Asked(NamedTuple):
-    """What a client is asked to push."""
+    """The metrics that a client shall push."""
 
     instance_id: bytes
     subscription_id: int
@@ -51,7 +51,7 @@ class Asked(NamedTuple):
 
 
 class Push(NamedTuple):
-    """What a client pushes."""
+    """The content of a push."""
 
     instance_id: bytes
     subscription_id: int
@@ -61,7 +61,7 @@ class Push(NamedTuple):
 
 
 class Pushed(NamedTuple):
-    """The latest push of a client: OpenTelemetry's MetricsData, and who and when it was."""
+    """The latest push of a client: OpenTelemetry's MetricsData, its sender and its time."""
 
     instance_id: str
     attributes: Mapping[str, str | None]
@@ -71,7 +71,7 @@ class Pushed(NamedTuple):
 
 
 class _Client:
-    """One instance of a client; its id, subscription and last words."""
+    """One instance of a client: its id, subscription and latest push."""
 
     __slots__ = (
         "asked",
@@ -97,7 +97,7 @@ class _Client:
         self.pushed: Pushed | None = None
 
     def may_get(self, now_ms: float) -> bool:
-        """Note a request for the subscription; False where it comes too early."""
+        """Record a request for the subscription; return False if it comes too early."""
         last = max((ms for ms in (self.got_ms, self.pushed_ms) if ms is not None), default=None)
         if last is not None and now_ms - last < self.asked.interval_ms:
             return False
@@ -105,7 +105,7 @@ class _Client:
         return True
 
     def may_push(self, now_ms: float) -> bool:
-        """Note a push; False where it comes too early. The first after a subscription may."""
+        """Record a push; False if it comes too early. The first after a subscription never does."""
         last, got_ms = self.pushed_ms, self.got_ms
         is_first = got_ms is not None and (last is None or got_ms > last)
         if not is_first and last is not None and now_ms - last < self.asked.interval_ms:
@@ -117,8 +117,8 @@ class _Client:
 class ClientMetrics:
     """All subscriptions and clients of a broker.
 
-    `max_bytes` bounds a payload, compressed and not (telemetry.max.bytes). `on_change` hears of every
-    change of subscriptions, with whether there are any.
+    `max_bytes` limits a payload, compressed and uncompressed (telemetry.max.bytes). `on_change` is
+    called after every change of subscriptions, with whether there are any.
     """
 
     def __init__(self, max_bytes: int, new_id: Callable[[], bytes]) -> None:
@@ -126,14 +126,14 @@ class ClientMetrics:
         self.on_change: list[Callable[[bool], None]] = []
         self._new_id = new_id
         self._subscriptions: dict[str, Subscription] = {}
-        # Counts changes of subscriptions.
+        # The number of changes of subscriptions.
         self._version = 0
         # In the order in which they were heard of.
         self._clients: OrderedDict[bytes, _Client] = OrderedDict()
         self._payloads_bytes = 0
 
     def settings_changed(self, entity_type: str, path: str, settings: Mapping[str, str]) -> None:
-        """Take over a subscription from the tree, none for no settings; others have none."""
+        """Apply a subscription from the tree; empty settings remove it, other types are ignored."""
         if entity_type != ConfigNode.CLIENT_METRICS:
             return
         name = ConfigNode.desanitize(path) or ""
@@ -149,20 +149,20 @@ class ClientMetrics:
             tell(bool(self._subscriptions))
 
     def pushed(self) -> list[Pushed]:
-        """Return the latest push of every client that has pushed, oldest client first."""
+        """Return the latest push of every client that has pushed, the oldest client first."""
         return [client.pushed for client in self._clients.values() if client.pushed is not None]
 
     @property
     def clients_count(self) -> int:
-        """How many clients are known."""
+        """The number of known clients."""
         return len(self._clients)
 
     # -- requests ---------------------------------------------------------------------------------
 
     def ask(self, instance_id: bytes, attributes: Mapping[str, str | None], now_ms: float) -> Asked:
-        """Return what a client is to push, and its id if it has none yet.
+        """Return the metrics that a client shall push, and a new id if it has none yet.
 
-        ApiError THROTTLING_QUOTA_EXCEEDED where it asks again before its interval is over.
+        Raises ApiError THROTTLING_QUOTA_EXCEEDED if it asks again before its interval is over.
         """
         if instance_id == ZERO_UUID:
             instance_id = self._new_id()
@@ -176,7 +176,7 @@ class ClientMetrics:
         return client.asked
 
     def push(self, push: Push, attributes: Mapping[str, str | None], now_ms: float) -> None:
-        """Keep what a client pushes; ApiError with a code that tells it what to do."""
+        """Store a client's push; raises ApiError with the code that the client has to handle."""
         if push.instance_id in _RESERVED:
             raise ApiError(ErrorCode.INVALID_REQUEST, "A push needs the client's instance id.")
         client = self._heard(push.instance_id, attributes, now_ms)
@@ -219,7 +219,7 @@ class ClientMetrics:
     def _heard(
         self, instance_id: bytes, attributes: Mapping[str, str | None], now_ms: float
     ) -> _Client:
-        """Return the client, with the subscriptions of now; who was silent too long is forgotten."""
+        """Return the client with its current subscriptions; remove clients silent for too long."""
         self._forget_silent(now_ms)
         client = self._clients.get(instance_id)
         if client is None or client.version != self._version:
@@ -279,7 +279,7 @@ def _too_early() -> ApiError:
 
 
 def _subscription_id(metrics: Iterable[str], interval_ms: int, instance_id: bytes) -> int:
-    """Return the id that changes with what is asked: a checksum of it, and of the client's id."""
+    """Return the subscription's id: a checksum of the requested metrics and the client's id."""
     checksum = crc32c(f"[{', '.join(metrics)}]{interval_ms}".encode())
     halves = int.from_bytes(instance_id[:8], "big") ^ int.from_bytes(instance_id[8:], "big")
     value = (checksum ^ halves >> 32 ^ halves) & 0xFFFF_FFFF
@@ -287,5 +287,5 @@ def _subscription_id(metrics: Iterable[str], interval_ms: int, instance_id: byte
 
 
 def client_metrics(options: Snapshot, rng: Rng) -> ClientMetrics:
-    """Return the client metrics of a broker with these options; nobody is asked for any."""
+    """Return the client metrics of a broker with these options, without subscriptions."""
     return ClientMetrics(options.integer("telemetry.max.bytes"), partial(random_uuid, rng))

@@ -1,7 +1,7 @@
-"""The figures in OpenTelemetry's MetricsData, as clients push them (KIP-714): names, labels, numbers.
+"""A parser of OpenTelemetry's MetricsData, as clients push it (KIP-714): names, labels, numbers.
 
-A reader of the protocol-buffers encoding that knows the few fields it needs and skips all others:
-gauges and sums, which are all that Kafka's clients send. ValueError where the bytes are something else.
+Reads the few fields of the protocol-buffers encoding that are needed and skips all others: gauges
+and sums, which are all that Kafka's clients send. Raises ValueError for other bytes.
 """
 
 import struct
@@ -22,7 +22,7 @@ Field = tuple[int, int | memoryview]
 
 
 class Figure(NamedTuple):
-    """One number of a client; a sum grows from push to push by what was counted since the last."""
+    """One number of a client; a sum increases from push to push by the count since the last one."""
 
     name: str
     labels: Mapping[str, str]
@@ -31,7 +31,7 @@ class Figure(NamedTuple):
 
 
 def figures(payload: bytes) -> Iterator[Figure]:
-    """Yield what a payload says; ValueError where it cannot be read, perhaps after a few."""
+    """Yield the figures of a payload; raises ValueError, perhaps after a few, if it is invalid."""
     for resource in _messages(memoryview(payload), _RESOURCE_METRICS):
         for scope in _messages(resource, _SCOPE_METRICS):
             for metric in _messages(scope, _METRICS):
@@ -67,7 +67,7 @@ def _point(name: str, point: memoryview, *, is_sum: bool) -> Figure | None:
 
 
 def _attribute(pair: memoryview) -> tuple[str, str]:
-    """Return key and value; a value that is no text is empty."""
+    """Return key and value; a value that is not a string is returned as ""."""
     key = text = ""
     for number, value in _fields(pair):
         if number == _KEY and isinstance(value, memoryview):

@@ -1,7 +1,7 @@
-"""Subscriptions to metrics of clients: what they may say, and which clients they are for. Pure.
+"""Subscriptions to metrics of clients: their settings, and the clients they apply to. Pure.
 
-A subscription is a config resource of type 16: `metrics` are prefixes of names (`*` for all), `match`
-are regular expressions that a client must meet, all of them, to be asked. Follows
+A subscription is a config resource of type 16: `metrics` are prefixes of names (`*` for all),
+`match` are regular expressions, all of which a client must match. Follows
 org.apache.kafka.server.metrics.ClientMetricsConfigs and ClientMetricsInstanceMetadata.
 """
 
@@ -15,7 +15,7 @@ from ottla.cluster.options.client_metrics_options import CLIENT_METRICS_OPTIONS
 
 ALL_METRICS = "*"
 _METRICS, _INTERVAL, _MATCH = "metrics", "interval.ms", "match"
-# What a client can be matched by.
+# The attributes of a client that patterns can match.
 ATTRIBUTES = (
     "client_instance_id",
     "client_id",
@@ -24,24 +24,24 @@ ATTRIBUTES = (
     "client_source_address",
     "client_source_port",
 )
-# Longer attributes match nothing: they come from whoever connects, and a regular expression may be slow.
+# Longer attributes match nothing: clients choose them, and a regular expression may be slow.
 _ATTRIBUTE_MAX = 256
 
 
 class Subscription(NamedTuple):
-    """What some clients are asked for."""
+    """The metrics that matching clients shall push."""
 
     metrics: tuple[str, ...]
     interval_ms: int
     match: Mapping[str, re.Pattern[str]]
 
     def is_for(self, attributes: Mapping[str, str | None]) -> bool:
-        """Tell whether a client with these attributes is asked; without patterns everyone is."""
+        """Return True if a client with these attributes matches; without patterns all clients do."""
         return all(_matches(pattern, attributes.get(name)) for name, pattern in self.match.items())
 
 
 def check(name: str, settings: Mapping[str, str]) -> None:
-    """Raise ApiError INVALID_REQUEST or INVALID_CONFIG where a subscription cannot be so."""
+    """Raise ApiError INVALID_REQUEST or INVALID_CONFIG if the settings are invalid."""
     if not name:
         raise ApiError(ErrorCode.INVALID_REQUEST, "The name of a subscription must not be empty.")
     for key, text in settings.items():
@@ -54,7 +54,7 @@ def check(name: str, settings: Mapping[str, str]) -> None:
         try:
             row.parse(text)
         except ConfigError as error:
-            # A number is refused for what it is, anything else for what it is not.
+            # A number is out of range, any other text is of the wrong type.
             is_number = row.type is OptionType.INT and text.strip().lstrip("+-").isdecimal()
             code = ErrorCode.INVALID_REQUEST if is_number else ErrorCode.INVALID_CONFIG
             raise ApiError(code, str(error)) from error
@@ -62,7 +62,7 @@ def check(name: str, settings: Mapping[str, str]) -> None:
 
 
 def subscription_of(settings: Mapping[str, str]) -> Subscription:
-    """Return what checked settings mean."""
+    """Parse settings that have been checked."""
     values = CLIENT_METRICS_OPTIONS.parse(settings)
     return Subscription(
         tuple(values.strings(_METRICS)),

@@ -1,1 +1,1 @@
-"""From a frame to a handler and back: the table of APIs, dispatch, cached responses, probes."""
+"""Transport: the table of APIs, dispatch of frames to handlers, cached responses, probes."""

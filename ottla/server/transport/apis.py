@@ -1,6 +1,6 @@
-"""The table of served APIs: one row a handler module. What is advertised comes from here.
+"""The table of served APIs: one row per handler module. The advertised APIs come from here.
 
-A row's module says key and versions; the row says what the dispatcher has to know beside.
+A row's module defines key and versions; the row has the other properties that the dispatcher needs.
 """
 
 from types import ModuleType
@@ -65,19 +65,21 @@ class Row(NamedTuple):
     """One served API."""
 
     handler: ModuleType
-    # Told to clients in place of MIN_VERSION (KAFKA-18659: old librdkafka needs Produce 0).
+    # Advertised to clients instead of MIN_VERSION (KAFKA-18659: old librdkafka needs Produce 0).
     advertised_min: int | None = None
-    # Requests behind one whose answer is deferred may be handled already.
+    # Later requests may be handled before its deferred response is sent.
     is_read_ahead: bool = False
-    # The deferred answer is of no use to anybody once its connection is lost.
+    # The deferred response can be cancelled if the connection is lost.
     ends_with_connection: bool = False
-    # A plain answer depends on nothing but the request, the image and the address of the broker.
+    # A plain response depends only on the request, the image and the address of the broker.
     is_kept: bool = False
-    # Told to clients only while somebody asks for client metrics: those that know it ask and log.
+    # Advertised only while there are subscriptions to client metrics: clients that know the API use
+    # it and log.
     is_for_client_metrics: bool = False
-    # Sent by brokers only: no client's quota counts for it.
+    # Sent by brokers only: client quotas do not apply.
     is_among_brokers: bool = False
-    # Answers requests that have been seen before, but for records or offsets, without the handler.
+    # Answers requests that differ from earlier ones only in records or offsets, without the
+    # handler.
     shortcut: type[ProduceShortcut] | type[FetchShortcut] | None = None
 
 
@@ -136,7 +138,7 @@ ROWS: tuple[Row, ...] = (
 def advertised_apis(
     rows: tuple[Row, ...] = ROWS, *, with_client_metrics: bool = False
 ) -> tuple[AdvertisedApi, ...]:
-    """Return what ApiVersions tells, by key."""
+    """Return the APIs for the ApiVersions response, by key."""
     apis = (
         AdvertisedApi(
             int(row.handler.API),

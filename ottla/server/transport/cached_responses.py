@@ -1,8 +1,8 @@
-"""Encoded answers that depend on nothing but the request and the image of the cluster.
+"""A cache of encoded responses that depend only on the request and the image of the cluster.
 
-Clients ask for the same Metadata again and again; the answer to a request that was seen since the
-image last changed is one lookup instead of an encoding of every partition. Bounded, and emptied as
-a whole by the next image.
+Clients repeat the same Metadata requests; the response to a request that was seen since the image
+last changed is one lookup instead of an encoding of every partition. Bounded, and cleared by the
+next image.
 """
 
 from typing import Any
@@ -12,7 +12,7 @@ _ANSWER_BYTES_MAX = 1024 * 1024
 
 
 class KeptAnswers:
-    """Bodies of answers by request; `source` is the image they were made from."""
+    """Bodies of responses by request; `source` is the image from which they were created."""
 
     __slots__ = ("_answers", "_size_bytes", "_source")
 
@@ -22,7 +22,7 @@ class KeptAnswers:
         self._size_bytes = 0
 
     def find(self, source: object, request: tuple[Any, ...]) -> bytes | None:
-        """Return the answer made from this very image; None where there is none."""
+        """Return the response created from this very image; None if there is none."""
         if source is not self._source:
             self._answers.clear()
             self._size_bytes = 0
@@ -31,7 +31,7 @@ class KeptAnswers:
         return self._answers.get(request)
 
     def keep(self, source: object, request: tuple[Any, ...], answer: bytes) -> None:
-        """Remember an answer unless the image has changed meanwhile or there is no room."""
+        """Store a response unless the image has changed meanwhile or the cache is full."""
         if source is not self._source or len(answer) > _ANSWER_BYTES_MAX:
             return
         if self._size_bytes + len(answer) > _BYTES_MAX:

@@ -1,13 +1,14 @@
-"""From a frame to a handler and back to bytes, inside the transport's read callback.
+"""Dispatch: from a frame to a handler and back to bytes, inside the transport's read callback.
 
-A plain handler runs at once and answers with a response, with a future of one, or with None where
-the protocol asks for no answer (Produce with acks=0). An `async def` handler gets a copied frame
-and runs as a supervised task. An ApiError that escapes a handler is put into the response's own
-top-level error code; a response that has none cannot say it, so the connection is closed. As in
-Kafka, an unknown key or version closes the connection, except for ApiVersions (KIP-511).
+A plain handler runs at once and returns a response, a future of one, or None if the protocol has no
+response (Produce with acks=0). An `async def` handler gets a copied frame and runs as a supervised
+task. An ApiError that escapes a handler is put into the response's own top-level error code; if a
+response has none, the connection is closed. As in Kafka, an unknown key or version closes the
+connection, except for ApiVersions (KIP-511).
 
-A client with a quota goes another way (`_handle_limited`): what each request uses is counted, the
-answer tells how long to wait, and the connection is muted for that time (KIP-219).
+Requests of a client with a quota take another path (`_handle_limited`): the use of each request is
+counted, the response contains the throttle time, and the connection is muted for that time
+(KIP-219).
 """
 
 import asyncio
@@ -67,14 +68,14 @@ class Route:
         self.version = version
         self.probe = probe
         self.requests_count = 0
-        # A request is measured if its number has none of these bits.
+        # A request is timed if its number has none of these bits.
         self.sampled_mask = probe.weight - 1
         self.is_kept = row.is_kept
         self.handle: Callable[[RequestContext, Any], Any] = row.handler.handle
         self.is_async = inspect.iscoroutinefunction(self.handle)
         self.is_plain = not (self.is_async or self.is_kept)
         self.response: type[Any] = api.response
-        # Those that this version has.
+        # The fields that this version has.
         self.fields = {field.name for field in api.response.FIELDS if field.is_in(version)}
         self.decode: Callable[..., tuple[Any, int]] = schema.decoder(api.request, version)
         self.encode = schema.encoder(api.response, version)
@@ -85,12 +86,12 @@ class Route:
         self.header: Callable[[int], bytes] = (_FLEXIBLE_HEADER if is_flexible else _HEADER).pack
 
     def parts(self, correlation_id: int, response: Any) -> list[Buffer]:
-        """Return header and body of a response; record bytes are parts of their own."""
+        """Return header and body of a response; record bytes are separate parts."""
         encoded = self.encode(response, self.header(correlation_id))
         return encoded if self.has_records else [encoded]
 
     def failure(self, error: ApiError) -> Any:
-        """Return the response that tells `error`; ProtocolError where its version cannot."""
+        """Return the response that contains `error`; raises ProtocolError if it has no error code."""
         if "error_code" not in self.fields:
             raise ProtocolError(f"{self.row.handler.API.name} failed: {error.message}") from error
         response = self.response(error_code=int(error.code))
@@ -100,15 +101,15 @@ class Route:
 
 
 class KnownHeader:
-    """The header of a request, but for its correlation id, as a connection sent it last."""
+    """The header of a request, except for its correlation id, as last sent on a connection."""
 
     __slots__ = ("client_id", "end", "limited", "quotas_generation", "route", "software", "tail")
 
     def __init__(self, route: Route, frame: memoryview, former: "KnownHeader | None") -> None:
         header = headers.decode_request_header(frame)
-        # What the client said of itself in ApiVersions: name and version.
+        # The client's software name and version from ApiVersions.
         self.software: tuple[str, str] | None = former.software if former else None
-        # What limits the client, as of a generation of the quotas.
+        # The measures that limit the client, as of a generation of the quotas.
         self.limited: LimitedClient | None = None
         self.quotas_generation = -1
         self.route = route
@@ -133,7 +134,7 @@ class Dispatcher:
         self._quotas: ClientQuotas | None = None
 
     def enforce(self, quotas: ClientQuotas) -> None:
-        """Have quotas respected, whenever there are some."""
+        """Enforce quotas whenever there are any."""
 
         def changed(limits_clients: bool) -> None:
             self._quotas = quotas if limits_clients else None
@@ -142,11 +143,11 @@ class Dispatcher:
         changed(quotas.book.limits_clients())
 
     def routes(self) -> Iterable[Route]:
-        """Return the APIs and versions that have been asked for, with what was counted."""
+        """Return the APIs and versions that have been requested, with their counters."""
         return list(self._routes.values())
 
     def frame(self, connection: Connection, frame: memoryview) -> None:
-        """Handle one request; ProtocolError where it cannot be read or is not served."""
+        """Handle one request; raises ProtocolError if it cannot be parsed or is not served."""
         if len(frame) < _PREFIX.size:
             raise ProtocolError(f"a request of {len(frame)} bytes has no header")
         key, version, correlation_id = _PREFIX.unpack_from(frame)
@@ -157,7 +158,8 @@ class Dispatcher:
         count = route.requests_count
         route.requests_count = count + 1
         started_at = 0.0 if count & route.sampled_mask else self._now()
-        # A connection repeats the bytes behind the correlation id with every request of a kind.
+        # A connection repeats the bytes after the correlation id with every request of the same
+        # API.
         known = connection.memo
         if known is None or known.route is not route or frame[8 : known.end] != known.tail:
             known = connection.memo = KnownHeader(route, frame, known)
@@ -221,7 +223,7 @@ class Dispatcher:
     def _handle_limited(
         self, known: KnownHeader, context: RequestContext, frame: memoryview
     ) -> None:
-        """Handle a request of a client with quotas: by its handler, without any short way."""
+        """Handle a request of a client with quotas: by its handler, never by a fast path."""
         route, usage = known.route, context.usage
         assert usage is not None
         if route.is_async:
@@ -244,7 +246,7 @@ class Dispatcher:
             route.probe.took(context.started_at, self._now())
 
     def _throttle(self, context: RequestContext, response: Any) -> None:
-        """Settle what a request has used; a client beyond its quota is told, and muted."""
+        """Settle the use of a request; a client that exceeded its quota is informed and muted."""
         assert context.usage is not None
         throttle_ms = context.usage.settle(self._now(), is_answered=response is not None)
         if throttle_ms:
@@ -255,7 +257,7 @@ class Dispatcher:
     def _handle_kept(
         self, route: Route, context: RequestContext, frame: memoryview, position: int
     ) -> None:
-        """Answer from what is kept, or call the handler and keep its plain answer."""
+        """Answer from the cache, or call the handler and store its plain response."""
         connection, image = context.connection, self._broker.image
         key = (
             route.version,
@@ -275,7 +277,7 @@ class Dispatcher:
                 self._wait(route, context, result)
                 return
             body = route.encode(result)
-            # Each time anew where there are errors, so that each is counted.
+            # Responses with errors are not cached, so that each error is counted.
             if not route.probe.count_errors(result):
                 self._kept.keep(image, key, body)
         connection.send((header, body))
@@ -324,14 +326,14 @@ class Dispatcher:
         task.add_done_callback(partial(self._answer, route, context, reply, times))
 
     def _times(self, context: RequestContext) -> tuple[float, float] | None:
-        """Return when a request came and when it was parked, if it is one that is measured."""
+        """Return when a request arrived and when it was parked, if it is timed."""
         return (context.started_at, self._now()) if context.started_at else None
 
     async def _supervise(self, route: Route, context: RequestContext, request: Any) -> Any:
         try:
             return await route.handle(context, request)
         except (ApiError, ProtocolError) as error:
-            # No failure of the task: `_answer` tells the peer.
+            # This is not a failure of the task: `_answer` reports it to the peer.
             return error
 
     def _answer(
@@ -354,11 +356,11 @@ class Dispatcher:
         elif error is not None:
             reply.close(f"{route.row.handler.API.name} failed: {error}")
             if not isinstance(error, ApiError | ProtocolError):
-                # A broken invariant: the loop's exception handler tells of it.
+                # An invariant is violated; the loop's exception handler logs it.
                 raise error
             return
         if context.usage is not None:
-            # Before the answer: sending it lets the next request in.
+            # Before the response: sending it lets the next request in.
             self._throttle(context, response)
         if response is None:
             reply.send_nothing()
@@ -366,7 +368,7 @@ class Dispatcher:
             try:
                 parts = route.parts(context.correlation_id, response)
             except BaseException:
-                # A bug of the handler, and no reason to let the peer wait for ever.
+                # A bug of the handler; the peer must not wait for ever.
                 reply.close(f"the answer to {route.row.handler.API.name} cannot be written")
                 raise
             reply.send(parts)
@@ -376,7 +378,7 @@ class Dispatcher:
 
 
 def _fallback(correlation_id: int, row: Row) -> list[Buffer]:
-    """Answer an ApiVersions request of a future version: version 0, with what is served."""
+    """Answer an ApiVersions request of a future version with version 0 and the served APIs."""
     response = ApiVersionsResponse(
         error_code=int(ErrorCode.UNSUPPORTED_VERSION),
         api_keys=[

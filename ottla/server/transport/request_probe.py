@@ -1,8 +1,8 @@
-"""What the dispatcher counts: requests, errors, and how long they took.
+"""Counters of the dispatcher: requests, errors, and durations.
 
-A request costs one addition. Its time is taken for every request of a rare kind, and for the first
-and then one in sixteen of the frequent kinds, which counts for sixteen: two looks at the clock cost a
-tenth of the smallest request. Errors are looked for in responses that were made by a handler.
+A request costs one addition. Every request of an infrequent kind is timed; of a frequent kind the
+first and then one in sixteen, which counts for sixteen: reading the clock twice costs a tenth of
+the smallest request. Errors are counted in responses that were created by a handler.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,34 +14,34 @@ from ottla.metrics.histogram import Histogram, quantiles
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.fields import Array, Nested, Struct
 
-# Of these one in so many is measured; a power of two.
+# One in this many requests is timed; a power of two.
 SAMPLED = 16
 _FREQUENT = frozenset({ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.METADATA})
 _ERROR = "error_code"
 
-# Adds the error codes of a response to counts by code, and returns how many there were.
+# Adds the error codes of a response to counts by code, and returns the number of errors.
 CountErrors = Callable[[Any, dict[int, int]], int]
 
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Histograms that are told as one; what is in `none` took no time."""
+    """Histograms that are reported as one; requests in `none` took no time."""
 
     parts: tuple[Histogram, ...]
     none: Histogram | None = None
 
     @property
     def count(self) -> int:
-        """How many requests."""
+        """The number of requests."""
         return sum(part.count for part in self.parts) + (self.none.count if self.none else 0)
 
     @property
     def sum(self) -> int:
-        """How long all of them took."""
+        """The total duration."""
         return sum(part.sum for part in self.parts)
 
     def quantiles(self, shares: tuple[float, ...], now: float) -> Iterator[float]:
-        """Return the times below which these shares (ascending) of the recent requests were."""
+        """Return the durations below which these fractions (ascending) of the recent requests were."""
         counts = [
             sum(column) for column in zip(*(part.recent(now) for part in self.parts), strict=True)
         ]
@@ -67,8 +67,8 @@ class ApiProbe:
     def __init__(self, key: ApiKey, response: type[Struct], name: str) -> None:
         self.name = name
         self.weight = SAMPLED if key in _FREQUENT else 1
-        # Of requests that were answered at once, and of those that were parked: from the frame to
-        # the answer, how long the handler ran, how long it waited.
+        # The first of requests that were answered at once, the others of those that were parked:
+        # from the frame to the response, the time in the handler, the time of waiting.
         self._at_once = Histogram()
         self._total = Histogram()
         self._local = Histogram()
@@ -81,33 +81,33 @@ class ApiProbe:
         return 0 if self._count is None else self._count(response, self.errors)
 
     def took(self, started: float, now: float) -> None:
-        """Note a request that was answered at once; times in seconds of one clock."""
+        """Record a request that was answered at once; times in seconds of one clock."""
         self._at_once.observe(int((now - started) * 1_000_000), self.weight)
 
     def waited(self, started: float, parked: float, now: float) -> None:
-        """Note a request that was parked at a moment, and answered now."""
+        """Record a request that was parked at the time `parked`, and answered now."""
         self._total.observe(int((now - started) * 1_000_000), self.weight)
         self._local.observe(int((parked - started) * 1_000_000), self.weight)
         self._remote.observe(int((now - parked) * 1_000_000), self.weight)
 
     @property
     def total(self) -> Times:
-        """From request to answer."""
+        """The time from request to response."""
         return Times((self._at_once, self._total))
 
     @property
     def local(self) -> Times:
-        """Of that, what the broker worked."""
+        """The part of the total time in which the broker worked."""
         return Times((self._at_once, self._local))
 
     @property
     def remote(self) -> Times:
-        """Of that, what the request was parked."""
+        """The part of the total time in which the request was parked."""
         return Times((self._remote,), self._at_once)
 
 
 def errors_of(struct: type[Struct]) -> CountErrors | None:
-    """Return what finds the error codes in a value of this type; None where it can have none."""
+    """Return a function that counts the error codes in a value of this type; None without any."""
     has_own = any(field.name == _ERROR for field in struct.FIELDS)
     arrays: list[tuple[Callable[[Any], Any], CountErrors]] = []
     for field in struct.FIELDS:
@@ -138,7 +138,7 @@ def _count_own(value: Any, counts: dict[int, int]) -> int:
 
 
 def _alone(get: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return the value of a field that is no array, as one."""
+    """Return a getter that wraps the value of a single field into a tuple."""
 
     def items(value: Any) -> tuple[Any, ...]:
         found = get(value)
