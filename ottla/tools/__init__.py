@@ -1,4 +1,5 @@
-"""Layer 5: the command line; one file per verb (`topic/create.py`), which prints plain data.
+"""Layer 5: the command line, with one file per command (`topic/create.py`).
 
-`main` finds the verb, `options` defines shared options, `output` is the only module that formats.
+`main` finds the command, `options` defines the shared options, `output` is the only module that
+formats results.
 """

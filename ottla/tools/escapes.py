@@ -7,7 +7,7 @@ _NAMED = {"n": b"\n", "t": b"\t", "r": b"\r", "0": b"\0", "\\": b"\\"}
 
 
 def unescape(text: str) -> bytes:
-    """Return the bytes that `text` means; an unknown escape stands for its own character."""
+    """Return the bytes that `text` denotes; an unknown escape is its own character."""
     parts: list[bytes] = []
     position = 0
     for found in _ESCAPE.finditer(text):

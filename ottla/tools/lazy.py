@@ -1,6 +1,7 @@
-"""A command group that knows its verbs by name and line of help, and imports one when it is called.
+"""A command group that imports a command's module only when the command is called.
 
-`ottla --help` and completion of verbs import none of them: that is what keeps them fast.
+`ottla --help` and the completion of command names import none of these modules, which keeps them
+fast.
 """
 
 import importlib
@@ -12,25 +13,25 @@ from click.shell_completion import CompletionItem
 
 
 class Verb(NamedTuple):
-    """The module whose `command` it is, and its line in the list of verbs."""
+    """The module that defines `command`, and the command's line in the list of commands."""
 
     module: str
     help: str
 
 
 class LazyGroup(click.Group):
-    """A click group over a table of verbs, shown in the table's order."""
+    """A click group over a table of commands, listed in the table's order."""
 
     def __init__(self, name: str, verbs: Mapping[str, Verb], *, help: str) -> None:
         super().__init__(name, help=help, no_args_is_help=True)
         self.verbs = verbs
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names without importing anything."""
+        """Return the names of the commands without importing them."""
         return list(self.verbs)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import and return one verb, or None."""
+        """Import and return a command, or return None if there is none of that name."""
         verb = self.verbs.get(cmd_name)
         if verb is None:
             return None
@@ -41,19 +42,19 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the verb that was called; a wrong one is answered with the right ones."""
+        """Find the command that was called; the error for an unknown one lists the known ones."""
         name = args[0]
         if name not in self.verbs and not name.startswith("-") and not ctx.resilient_parsing:
-            ctx.fail(f"There is no command {name!r} here; these are: {', '.join(self.verbs)}.")
+            ctx.fail(f"No such command {name!r}. Commands: {', '.join(self.verbs)}.")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of verbs from the table."""
+        """Write the list of commands from the table."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, verb.help) for name, verb in self.verbs.items()])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Complete verbs from the table."""
+        """Complete command names from the table."""
         return [
             CompletionItem(name, help=verb.help)
             for name, verb in self.verbs.items()

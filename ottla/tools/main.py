@@ -1,7 +1,8 @@
-"""`ottla`: finds the verb, runs it, and turns what goes wrong into one sentence and an exit code.
+"""`ottla`: find the command, run it, and turn errors into one sentence and an exit code.
 
-0: done. 1: it could not be done, and standard error says what to do next. 2: the command was written
-wrongly. No traceback for anything that Ottla raises on purpose; a bug keeps its traceback.
+Exit codes: 0: success. 1: the command failed, and standard error says what to do next. 2: usage
+error. Errors that Ottla raises on purpose are printed without a traceback; a bug keeps its
+traceback.
 """
 
 import os
@@ -23,57 +24,61 @@ _TOPIC = LazyGroup(
         "describe": Verb("ottla.tools.topic.describe", "Show partitions, leaders and offsets."),
         "config": Verb("ottla.tools.topic.config", "Show or change a topic's configuration."),
         "delete": Verb("ottla.tools.topic.delete", "Delete topics and their records."),
-        "load": Verb("ottla.tools.topic.load", "Rows of files become records (Spark)."),
-        "export": Verb("ottla.tools.topic.export", "Records become files (Spark)."),
+        "load": Verb("ottla.tools.topic.load", "Load rows of files as records (Spark)."),
+        "export": Verb("ottla.tools.topic.export", "Export records to files (Spark)."),
     },
-    help="Create, look at, configure, fill and delete topics.",
+    help="Manage topics.",
 )
 _GROUP = LazyGroup(
     "group",
     {
         "list": Verb("ottla.tools.group.list", "List the consumer groups."),
         "describe": Verb("ottla.tools.group.describe", "Show members, offsets and lag."),
-        "reset": Verb("ottla.tools.group.reset", "Move a group's offsets (dry run first)."),
+        "reset": Verb("ottla.tools.group.reset", "Reset a group's offsets (dry run by default)."),
         "delete": Verb("ottla.tools.group.delete", "Delete groups and their offsets."),
     },
-    help="Look at consumer groups, move their offsets, delete them.",
+    help="Manage consumer groups and their offsets.",
 )
 _LOG = LazyGroup(
     "log",
     {"dump": Verb("ottla.tools.log.dump", "Print segments, indexes, snapshots, checkpoints.")},
-    help="Look into the files of a log directory.",
+    help="Inspect the files of a log directory.",
 )
 _ZOOKEEPER = LazyGroup(
     "zookeeper",
     {
-        "export": Verb("ottla.tools.zookeeper.exporting", "From a log directory to a ZooKeeper."),
-        "import": Verb("ottla.tools.zookeeper.importing", "From a ZooKeeper to a log directory."),
+        "export": Verb(
+            "ottla.tools.zookeeper.exporting", "Copy from a log directory to ZooKeeper."
+        ),
+        "import": Verb(
+            "ottla.tools.zookeeper.importing", "Copy from ZooKeeper to a log directory."
+        ),
     },
-    help="Carry a cluster's metadata to and from a ZooKeeper.",
+    help="Copy a cluster's metadata to and from ZooKeeper.",
 )
 _PIPELINE = LazyGroup(
     "pipeline",
     {
-        "check": Verb("ottla.tools.pipeline.check", "Tell everything that is wrong with a file."),
+        "check": Verb("ottla.tools.pipeline.check", "Report all problems of a file."),
         "run": Verb("ottla.tools.pipeline.run", "Run a pipeline on Spark."),
-        "explain": Verb("ottla.tools.pipeline.explain", "Tell what a pipeline does."),
+        "explain": Verb("ottla.tools.pipeline.explain", "Describe a pipeline."),
     },
-    help="Pipelines as YAML files: topics, SQL, files and databases.",
+    help="Check, explain and run YAML pipelines.",
 )
 _SPARK = LazyGroup(
     "spark",
-    {"warm": Verb("ottla.tools.spark.warm", "Make Spark start in two thirds of the time.")},
-    help="Spark on this machine.",
+    {"warm": Verb("ottla.tools.spark.warm", "Make Spark start faster.")},
+    help="Manage Spark on this machine.",
 )
 _STREAMS = LazyGroup(
     "streams",
     {
         "run": Verb("ottla.tools.streams.run", "Run a topology on Spark."),
-        "list": Verb("ottla.tools.streams.list", "List the applications, and their lag."),
-        "describe": Verb("ottla.tools.streams.describe", "Show input, lag and instances."),
-        "reset": Verb("ottla.tools.streams.reset", "Begin an application anew (dry run first)."),
+        "list": Verb("ottla.tools.streams.list", "List the applications with their lag."),
+        "describe": Verb("ottla.tools.streams.describe", "Show offsets, lag and instances."),
+        "reset": Verb("ottla.tools.streams.reset", "Reset an application (dry run by default)."),
     },
-    help="Applications of Kafka Streams' kind.",
+    help="Run and manage Kafka Streams applications.",
 )
 _GROUPS = {
     "streams": _STREAMS,
@@ -87,10 +92,10 @@ _GROUPS = {
 
 
 class _Root(LazyGroup):
-    """The verbs at the top; nouns are groups that are there already."""
+    """The top-level group: nouns are loaded groups, the other commands are imported when called."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a noun's group or import a verb."""
+        """Return a noun's group or import a command."""
         return _GROUPS.get(cmd_name) or super().get_command(ctx, cmd_name)
 
 
@@ -98,17 +103,19 @@ root = click.version_option(ottla.__version__, message="ottla %(version)s")(
     _Root(
         "ottla",
         {
-            "up": Verb("ottla.tools.broker.up", "Start a broker here."),
+            "up": Verb("ottla.tools.broker.up", "Start a broker on this machine."),
             "produce": Verb("ottla.tools.record.produce", "Write lines as records."),
             "consume": Verb("ottla.tools.record.consume", "Write records as lines."),
-            "topic": Verb("", "Create, look at, configure, fill and delete topics."),
-            "group": Verb("", "Look at consumer groups, move their offsets, delete them."),
-            "streams": Verb("", "Run a topology, or begin its application anew."),
-            "log": Verb("", "Look into the files of a log directory."),
-            "zookeeper": Verb("", "Carry a cluster's metadata to and from a ZooKeeper."),
-            "pipeline": Verb("", "Run pipelines that are YAML files, on Spark."),
+            "topic": Verb("", "Manage topics."),
+            "group": Verb("", "Manage consumer groups and their offsets."),
+            "streams": Verb("", "Run and manage stream applications."),
+            "log": Verb("", "Inspect the files of a log directory."),
+            "zookeeper": Verb("", "Copy a cluster's metadata to and from ZooKeeper."),
+            "pipeline": Verb("", "Check, explain and run YAML pipelines."),
             "spark": Verb("", "Make Spark start faster."),
-            "doctor": Verb("ottla.tools.doctor.command", "Find what is wrong, and the remedy."),
+            "doctor": Verb(
+                "ottla.tools.doctor.command", "Diagnose problems of clients and brokers."
+            ),
             "completion": Verb("ottla.tools.shell.completion", "Set up completion in a shell."),
         },
         help="Ottla: an Apache-Kafka-compatible event-streaming platform.",
@@ -116,13 +123,13 @@ root = click.version_option(ottla.__version__, message="ottla %(version)s")(
 )
 
 
-# What can be done about an answer of the cluster, where its own sentence does not say so.
+# Remedies for error codes of the cluster whose messages do not contain one.
 _ADVICE = {
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "`ottla topic list` shows what there is",
-    ErrorCode.GROUP_ID_NOT_FOUND: "`ottla group list` shows what there is",
-    ErrorCode.TOPIC_ALREADY_EXISTS: "`ottla topic config` changes it, --if-not-exists accepts it",
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "`ottla topic list` lists the topics",
+    ErrorCode.GROUP_ID_NOT_FOUND: "`ottla group list` lists the groups",
+    ErrorCode.TOPIC_ALREADY_EXISTS: "use `ottla topic config` to change it, or --if-not-exists to ignore this",
     ErrorCode.INVALID_CONFIG: "docs/options.md and `ottla topic config NAME --all` list the options",
-    ErrorCode.MESSAGE_TOO_LARGE: "`ottla topic config NAME --set max.message.bytes=…` raises it",
+    ErrorCode.MESSAGE_TOO_LARGE: "raise it with `ottla topic config NAME --set max.message.bytes=…`",
     ErrorCode.REQUEST_TIMED_OUT: "look at the broker's log, then try again",
     ErrorCode.COORDINATOR_NOT_AVAILABLE: "look at the broker's log, then try again",
 }
@@ -136,9 +143,10 @@ def run(arguments: Sequence[str] | None = None) -> int:
         error.show()
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
-        return _fail("stopped before it was done")
+        return _fail("interrupted before it was complete")
     except SystemExit:
-        # How click ends after completion, and where the reader of a pipe has gone: both are fine.
+        # click raises SystemExit after completion, and when the reader of a pipe has ended. Both
+        # are fine.
         return 0
     except (OttlaError, OSError) as error:
         return _fail(explain(error))
@@ -146,7 +154,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 
 def explain(error: Exception) -> str:
-    """Return the sentence for an error, with what can be done about it."""
+    """Return the message for an error, with its remedy."""
     text = str(error).rstrip(".")
     if isinstance(error, NotReachable):
         return f"{text}: start a broker with `ottla up`, or name another with --bootstrap HOST:PORT"
@@ -178,7 +186,7 @@ def _fail(sentence: str) -> int:
 
 
 def _silence() -> None:
-    """Let Python's last flush at exit write to nowhere instead of into the broken pipe."""
+    """Redirect standard output, so that Python's flush at exit does not fail on the broken pipe."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)

@@ -1,7 +1,8 @@
-"""Moments and durations as people type them: `1700000000000`, `2026-02-14T12:00:00Z`, `-1h`, `P1D`.
+"""Points in time and durations as users type them: `1700000000000`, `2026-02-14T12:00:00Z`, `-1h`,
+`P1D`.
 
-Used by `ottla consume -o @…` and `ottla group reset`. A time without a zone is UTC, so that a command
-means the same on every machine.
+Used by `ottla consume -o @…` and `ottla group reset`. A time without a zone is UTC, so that a
+command gives the same result on every machine.
 """
 
 import datetime
@@ -16,7 +17,7 @@ _UNITS_MS = {
     "w": 7 * 86_400_000,
 }
 _SHORT = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)", re.IGNORECASE)
-# ISO 8601 without years and months, which have no fixed length (java.time.Duration, too).
+# ISO 8601 without years and months, which have no fixed length (as in java.time.Duration).
 _ISO = re.compile(
     r"P(?:(?P<w>\d+)W)?(?:(?P<d>\d+)D)?"
     r"(?:T(?:(?P<h>\d+)H)?(?:(?P<m>\d+)M)?(?:(?P<s>\d+(?:\.\d+)?)S)?)?",
@@ -25,7 +26,7 @@ _ISO = re.compile(
 
 
 def parse_duration(text: str) -> int:
-    """Return milliseconds of `90s`, `1h30m`, `P1DT2H`; ValueError says what is allowed."""
+    """Return the milliseconds of `90s`, `1h30m`, `P1DT2H`; the ValueError lists the allowed forms."""
     cleaned = text.strip()
     iso = _ISO.fullmatch(cleaned)
     if iso is not None and any(iso.groupdict().values()):
@@ -33,12 +34,14 @@ def parse_duration(text: str) -> int:
     else:
         parts = _SHORT.findall(cleaned)
         if not parts or "".join(amount + unit for amount, unit in parts) != cleaned:
-            raise ValueError(f"{text!r} is no duration: write it like 90s, 1h30m, 2d or P1DT2H")
+            raise ValueError(
+                f"{text!r} is not a duration: use a form like 90s, 1h30m, 2d or P1DT2H"
+            )
     return round(sum(float(amount) * _UNITS_MS[unit.lower()] for amount, unit in parts))
 
 
 def parse_moment(text: str, now_ms: int) -> int:
-    """Return milliseconds since the epoch; `-1h` is an hour before `now_ms`, `now` is `now_ms`."""
+    """Return milliseconds since the epoch; `-1h` is one hour before `now_ms`, `now` is `now_ms`."""
     cleaned = text.strip()
     if cleaned == "now":
         return now_ms
@@ -50,19 +53,19 @@ def parse_moment(text: str, now_ms: int) -> int:
         moment = datetime.datetime.fromisoformat(cleaned)
     except ValueError as error:
         raise ValueError(
-            f"{text!r} is no moment: write milliseconds since 1970, a date or time like "
+            f"{text!r} is not a point in time: use milliseconds since 1970, a date or time like "
             "2026-02-14 or 2026-02-14T12:00:00Z, or an age like -1h"
         ) from error
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=datetime.UTC)
-    # Whole milliseconds by integer arithmetic: a float would round the last one.
+    # Compute whole milliseconds in integers: a float would round the last one.
     return (moment - datetime.datetime.fromtimestamp(0, datetime.UTC)) // datetime.timedelta(
         milliseconds=1
     )
 
 
 def render_moment(timestamp_ms: int) -> str:
-    """Return the UTC time with milliseconds; empty where the timestamp is -1."""
+    """Return the UTC time with milliseconds, or an empty string if the timestamp is -1."""
     if timestamp_ms < 0:
         return ""
     moment = datetime.datetime.fromtimestamp(timestamp_ms / 1000, datetime.UTC)

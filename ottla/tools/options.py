@@ -1,4 +1,4 @@
-"""What verbs share: --bootstrap and --output, topic names that complete themselves, key=value pairs."""
+"""Options that commands share: --bootstrap, --output, topic names with completion, key=value pairs."""
 
 import functools
 import importlib
@@ -22,20 +22,20 @@ bootstrap = click.option(
     default=DEFAULT_BOOTSTRAP,
     show_default=True,
     show_envvar=True,
-    help="Where the cluster is.",
+    help="The cluster's address.",
 )
 output_format = click.option(
     "--output",
     type=click.Choice([TABLE, JSON]),
     default=TABLE,
     show_default=True,
-    help="For people, or for scripts.",
+    help="The output format.",
 )
 yes = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 
 
 def connected(function: Function) -> Function:
-    """Give a verb --bootstrap and --output; call it with the `Brokers` and the `Output` they make."""
+    """Add --bootstrap and --output to a command, and pass it the resulting `Brokers` and `Output`."""
 
     @bootstrap
     @output_format
@@ -48,7 +48,7 @@ def connected(function: Function) -> Function:
 
 
 def formatted(function: Function) -> Function:
-    """Give a verb --output; call it with the `Output` that it makes."""
+    """Add --output to a command, and pass it the resulting `Output`."""
 
     @output_format
     @functools.wraps(function)
@@ -61,12 +61,12 @@ def formatted(function: Function) -> Function:
 def parse_pairs(
     context: click.Context, parameter: click.Parameter, values: Sequence[str]
 ) -> dict[str, str]:
-    """Callback of options like `--config key=value`: return them as a dictionary."""
+    """Convert the values of options like `--config key=value` to a dictionary (a click callback)."""
     pairs = {}
     for text in values:
         name, found, value = text.partition("=")
         if not found or not name.strip():
-            raise click.BadParameter(f"{text!r}: write it like name=value", context, parameter)
+            raise click.BadParameter(f"{text!r} is not of the form name=value", context, parameter)
         pairs[name.strip()] = value.strip()
     return pairs
 
@@ -74,19 +74,19 @@ def parse_pairs(
 def complete_topic(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """Offer the topics that the cluster has."""
+    """Complete with the cluster's topics."""
     return _complete("topic_names", context, incomplete)
 
 
 def complete_group(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """Offer the groups that the cluster has."""
+    """Complete with the cluster's groups."""
     return _complete("group_ids", context, incomplete)
 
 
 def _complete(subject: str, context: click.Context, incomplete: str) -> list[CompletionItem]:
-    # Imported when a shell asks: no other call needs all subjects at once.
+    # Imported only for completion: no other call needs this module.
     names = getattr(importlib.import_module("ottla.tools.shell.names"), subject)
     found = names(context.params.get("bootstrap") or DEFAULT_BOOTSTRAP)
     return [CompletionItem(name) for name in found if name.startswith(incomplete)]

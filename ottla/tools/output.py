@@ -1,7 +1,7 @@
-"""Everything a person or a script reads from the command line: tables, JSON, sentences, progress.
+"""The output of the command line: tables, JSON, sentences, progress.
 
 Results go to standard output, everything else to standard error. Only this module may use rich, and
-only once a progress bar is really shown: it costs as much time to import as the rest of a command.
+only when it shows a progress bar: importing rich takes as long as the rest of a command.
 """
 
 import importlib
@@ -18,7 +18,7 @@ import click
 
 TABLE = "table"
 JSON = "json"
-# Work that ends sooner than this shows no bar.
+# Work that ends sooner than this shows no progress bar.
 _QUIET_S = 1.0
 _ROWS_AT_ONCE = 1000
 _GAP = "  "
@@ -27,7 +27,7 @@ _ERASE = "\x1b[2K"
 
 
 class Output:
-    """The format a command was asked for; each command prints one result through it."""
+    """The output format of a command; each command prints one result through it."""
 
     def __init__(self, output_format: str = TABLE) -> None:
         self.is_json = output_format == JSON
@@ -35,9 +35,9 @@ class Output:
     def rows(
         self, rows: Sequence[Mapping[str, Any]], columns: Sequence[str], *, empty: str = ""
     ) -> None:
-        """Print rows: as a table of `columns`, or as a JSON list of all that the rows hold.
+        """Print rows: as a table of `columns`, or as a JSON list with all fields of the rows.
 
-        `empty` is what to say to people when there are no rows.
+        `empty` is the text that replaces an empty table.
         """
         if self.is_json:
             click.echo(json.dumps(list(rows), indent=2, default=str))
@@ -47,13 +47,16 @@ class Output:
             note(empty)
 
     def stream(self, columns: Sequence[str]) -> "RowStream":
-        """Return where rows of a long result go one by one; JSON is an object a line."""
+        """Return a stream that prints the rows of a long result one by one; JSON is one object per
+        line.
+        """
         return RowStream(columns, is_json=self.is_json)
 
     def findings(self, rows: Sequence[Mapping[str, str]]) -> None:
-        """Print what an examination found: what is wrong stands out, with its remedy below.
+        """Print the findings of an examination: problems are highlighted, with the remedy on the next line.
 
-        Each row has a state (ok, warn, fail), a check, what was found, and a remedy, maybe empty.
+        Each row has a state (ok, warn, fail), a check, the finding, and a remedy, which may be
+        empty.
         """
         if self.is_json:
             click.echo(json.dumps(list(rows), indent=2))
@@ -70,12 +73,12 @@ class Output:
                 click.echo(f"      {'':{width}}  -> {remedy}")
 
     def done(self, sentence: str, **facts: Any) -> None:
-        """Report what was done: as a sentence, or as a JSON object of the facts."""
+        """Report success: as a sentence, or as a JSON object of the facts."""
         click.echo(json.dumps(facts, default=str) if self.is_json else sentence)
 
 
 class RowStream:
-    """Rows printed as they come, a thousand at a time; a context manager that prints the rest."""
+    """Rows printed as they arrive, in chunks of a thousand; leaving the context prints the rest."""
 
     def __init__(self, columns: Sequence[str], *, is_json: bool) -> None:
         self._columns = columns
@@ -84,18 +87,18 @@ class RowStream:
         self._widths: list[int] = []
 
     def append(self, row: Mapping[str, Any]) -> None:
-        """Print a row, soon."""
+        """Add a row, and print if a chunk is full."""
         self._waiting.append(row)
         if len(self._waiting) >= _ROWS_AT_ONCE:
             self._print()
 
     def extend(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Print rows, soon."""
+        """Add rows, and print the full chunks."""
         for row in rows:
             self.append(row)
 
     def __enter__(self) -> "RowStream":
-        """Return itself."""
+        """Return this stream."""
         return self
 
     def __exit__(
@@ -104,7 +107,7 @@ class RowStream:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Print what waits."""
+        """Print the remaining rows."""
         if kind is None and self._waiting:
             self._print()
 
@@ -113,28 +116,29 @@ class RowStream:
         if self._is_json:
             click.echo("\n".join(json.dumps(row, default=str) for row in rows))
             return
-        # One headline over all; later rows keep the columns of the first thousand where they fit.
+        # One header over all chunks; later rows keep the column widths of the first chunk if they
+        # fit.
         text = render_table(rows, self._columns, widths=self._widths)
         click.echo(text if not self._widths else text.partition("\n")[2])
         self._widths = self._widths or column_widths(rows, self._columns)
 
 
 def note(text: str) -> None:
-    """Tell something beside the result."""
+    """Print a note on standard error."""
     click.echo(text, err=True)
 
 
 def is_terminal() -> bool:
-    """Tell whether a person is there to answer a question."""
+    """Return True if standard input and standard error are a terminal, so that a prompt is possible."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def render_table(
     rows: Sequence[Mapping[str, Any]], columns: Sequence[str], *, widths: Sequence[int] = ()
 ) -> str:
-    """Return aligned columns under a headline; numbers stand to the right.
+    """Return aligned columns under a header; numbers are right-aligned.
 
-    `widths` are the least widths of the columns, if any are given.
+    `widths` are the minimum widths of the columns, if given.
     """
     cells = [[_cell(row.get(column)) for column in columns] for row in rows]
     least = column_widths(rows, columns)
@@ -150,7 +154,7 @@ def render_table(
 
 
 def column_widths(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> list[int]:
-    """Return how wide each column must be for its title and its cells."""
+    """Return the width that each column needs for its title and its cells."""
     return [
         max([len(title), *(len(_cell(row.get(column))) for row in rows)])
         for title, column in zip(_titles(columns), columns, strict=True)
@@ -180,7 +184,7 @@ def _cell(value: Any) -> str:
 
 
 def size_text(size_bytes: float) -> str:
-    """Return a number of bytes as people read it: 1.5 MB."""
+    """Return a number of bytes in readable form, such as 1.5 MB."""
     for unit in ("B", "kB", "MB", "GB"):
         if size_bytes < 1000:
             return f"{size_bytes:.0f} {unit}" if unit == "B" else f"{size_bytes:.1f} {unit}"
@@ -189,10 +193,10 @@ def size_text(size_bytes: float) -> str:
 
 
 class StatusLine:
-    """One line at the bottom of a terminal that is written over again and again.
+    """One line at the bottom of a terminal that is overwritten again and again.
 
-    Whoever writes to the same terminal writes through the line: `write` puts text above it. A terminal
-    that takes nothing now (Ctrl-S) is not waited for.
+    All other output to this terminal must use `write`, which puts its text above the line. `show`
+    does nothing while the terminal accepts no output (Ctrl-S).
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -200,7 +204,7 @@ class StatusLine:
         self._is_shown = False
 
     def show(self, text: str) -> None:
-        """Show `text` in place of what was there, cut to the width of the terminal."""
+        """Replace the line with `text`, cut to the width of the terminal."""
         if not select.select([], [self._stream], [], 0)[1]:
             return
         width = shutil.get_terminal_size().columns
@@ -209,26 +213,26 @@ class StatusLine:
         self._is_shown = True
 
     def clear(self) -> None:
-        """Take the line away."""
+        """Erase the line."""
         if self._is_shown:
             self._stream.write(f"\r{_ERASE}")
             self._stream.flush()
             self._is_shown = False
 
     def write(self, text: str) -> int:
-        """Write text of somebody else; the line comes back when it is shown again."""
+        """Write other text above the line; the line reappears at the next `show`."""
         self.clear()
         return self._stream.write(text)
 
     def flush(self) -> None:
-        """Pass on what was written."""
+        """Flush the terminal."""
         self._stream.flush()
 
 
 class Progress:
-    """A bar on standard error for work that takes long; nothing where nobody looks.
+    """A progress bar on standard error for long work; shows nothing if it is not a terminal.
 
-    A context manager; `total` is in the unit that `advance` counts, None if it is not known.
+    A context manager; `total` is in the unit of `advance`, or None if it is not known.
     """
 
     def __init__(
@@ -244,11 +248,11 @@ class Progress:
         self._task: Any = None
 
     def __enter__(self) -> "Progress":
-        """Start counting; the bar comes later, if at all."""
+        """Start counting; the bar appears later, and only if the work takes long."""
         return self
 
     def advance(self, amount: int) -> None:
-        """Count `amount` more as done."""
+        """Add `amount` to the work that is done."""
         self._done += amount
         if self._bar is not None:
             self._bar.update(self._task, completed=self._done)
@@ -261,7 +265,7 @@ class Progress:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Take the bar away, if there is one."""
+        """Remove the bar if it is shown."""
         if self._bar is not None:
             self._bar.stop()
 

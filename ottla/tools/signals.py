@@ -1,7 +1,8 @@
-"""Ctrl-C and SIGTERM as a question instead of an exception, for verbs that must not stop midway.
+"""Ctrl-C and SIGTERM as a flag instead of an exception, for commands that must not stop midway.
 
-An exception could come between writing a record and noting that it was written. The first signal asks
-to stop, and wakes whoever waits for input; a second one does not ask any more.
+An exception could be raised after a record was written but before its position was stored. The
+first signal sets the flag and wakes a blocked read of the input; a second one has the default
+effect.
 """
 
 import os
@@ -13,7 +14,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class StopSignals:
-    """A context manager of the main thread; `requested` turns true with the first signal."""
+    """A context manager for the main thread; `requested` is True after the first signal."""
 
     def __init__(self) -> None:
         self.requested = False
@@ -21,14 +22,14 @@ class StopSignals:
         self._former: dict[signal.Signals, signal.Handlers | object] = {}
 
     def read(self, descriptor: int, size: int) -> bytes:
-        """Return what there is to read; nothing at the end, and nothing once a stop is asked for."""
+        """Return the available bytes; empty at the end of the input or after a stop was requested."""
         if not self.requested:
             # The wake-up pipe has a byte as soon as a signal came, also just before this call.
             select.select([descriptor, self._wake_read], [], [])
         return b"" if self.requested else os.read(descriptor, size)
 
     def __enter__(self) -> "StopSignals":
-        """Take the signals over."""
+        """Install the signal handlers."""
         self._wake_read, self._wake_write = os.pipe()
         os.set_blocking(self._wake_write, False)
         self._former_fd = signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
@@ -41,7 +42,7 @@ class StopSignals:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Give the signals back."""
+        """Restore the previous signal handlers."""
         for number, handler in self._former.items():
             signal.signal(number, handler)  # type: ignore[arg-type]
         signal.set_wakeup_fd(self._former_fd)

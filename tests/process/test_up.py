@@ -278,7 +278,7 @@ def test_logs_can_be_read_by_machines(tmp_path: Path) -> None:
 
 def test_a_log_level_that_is_none_is_told(tmp_path: Path) -> None:
     """With those that are."""
-    assert "There is no log level 'loud'" in _refusal(tmp_path, "--log-level", "loud")
+    assert "unknown log level 'loud'" in _refusal(tmp_path, "--log-level", "loud")
 
 
 def test_metrics_are_served_where_asked_for(tmp_path: Path) -> None:

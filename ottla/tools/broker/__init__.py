@@ -1,1 +1,1 @@
-"""`ottla up`: the broker as a process."""
+"""`ottla up`: run a broker as a process."""

@@ -1,4 +1,4 @@
-"""`--log-level`: how much the broker tells, as a whole and by logger."""
+"""`--log-level`: the log level of the broker, and of single loggers."""
 
 import logging
 from collections.abc import Sequence
@@ -21,21 +21,21 @@ DEFAULT = "warning"
 
 
 class Levels(NamedTuple):
-    """The level of all loggers, and those of single ones by name."""
+    """The default level of all loggers, and the levels of single ones by name."""
 
     level: int
     single: dict[str, int]
 
 
 def parse_levels(texts: Sequence[str]) -> Levels:
-    """Return what `info` and `ottla.controller=debug` ask for; ConfigError where it is neither."""
+    """Parse levels such as `info` and `ottla.controller=debug`; ConfigError for any other form."""
     levels = Levels(LEVELS[DEFAULT], {})
     for text in texts:
         name, equals, level = text.rpartition("=")
         found = LEVELS.get(level.lower())
         if found is None or (equals and not name):
             raise ConfigError(
-                f"There is no log level {text!r}: write one of {', '.join(LEVELS)}, "
+                f"unknown log level {text!r}: use one of {', '.join(LEVELS)}, "
                 f"or LOGGER=LEVEL like ottla.controller=debug"
             )
         if name:

@@ -1,7 +1,7 @@
-"""The live line of `ottla up`: what the broker does, on one line of a terminal, twice a second.
+"""The live line of `ottla up`: the broker's throughput, updated twice a second on a terminal.
 
-Drawn with a carriage return, which costs the broker 0.1 ms a second and nothing to import. Lines of
-the log go above it.
+It is drawn with a carriage return, which costs the broker 0.1 ms a second and needs no import. Log
+lines are printed above it.
 """
 
 import asyncio
@@ -12,13 +12,13 @@ from ottla.tools.output import StatusLine, size_text
 from ottla.wire.messages.list_groups import ListGroupsRequest
 
 SECONDS = 0.5
-# Adding up many partitions or groups takes its time: with more of them the line is drawn less often.
+# Summing over many partitions or groups takes time: with more of them, draw less often.
 _PARTITIONS_A_SECOND = 20_000
 _GROUPS_A_SECOND = 2_000
 
 
 class Totals(NamedTuple):
-    """What has been taken and given since the start (`at` is a time in seconds), and what there is."""
+    """Counters since the start (`at` is a time in seconds), and the current number of objects."""
 
     at: float
     records: int
@@ -30,7 +30,7 @@ class Totals(NamedTuple):
 
 
 class LiveLine:
-    """On the broker's loop from `start` to `stop`."""
+    """A status line that runs on the broker's loop from `start` to `stop`."""
 
     def __init__(self, node: Node, line: StatusLine) -> None:
         self._node = node
@@ -39,12 +39,12 @@ class LiveLine:
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
-        """Draw from now on; to be called on the running loop."""
+        """Start drawing; call it on the running loop."""
         self._last = self._read()
         self._schedule()
 
     def stop(self) -> None:
-        """Take the line away."""
+        """Stop drawing and erase the line."""
         if self._timer is not None:
             self._timer.cancel()
         self._line.clear()
@@ -75,7 +75,7 @@ class LiveLine:
 
 
 def text_of(before: Totals, now: Totals) -> str:
-    """Return the line for what has happened between two moments."""
+    """Return the line for the interval between two totals."""
     seconds = max(now.at - before.at, 0.001)
     words = [
         f"{(now.records - before.records) / seconds:,.0f} messages/s",

@@ -11,9 +11,9 @@ _NAMED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 def parse_properties(text: str, source: str) -> dict[str, str]:
-    """Return the settings; ConfigError names `source` and the line that sets nothing.
+    """Return the settings; ConfigError names `source` and the line that is not a setting.
 
-    The last of two settings of one name counts, as in Java.
+    If a name is set twice, the last value counts, as in Java.
     """
     settings: dict[str, str] = {}
     for number, line in _logical_lines(text):
@@ -25,7 +25,7 @@ def parse_properties(text: str, source: str) -> dict[str, str]:
 
 
 def _logical_lines(text: str) -> list[tuple[int, str]]:
-    """Return (number, line) without comments; a backslash at the end joins the next line."""
+    """Yield (number, line) without comments; a backslash at the end of a line joins the next one."""
     lines: list[tuple[int, str]] = []
     joined: str | None = None
     for number, line in enumerate(text.splitlines(), 1):
@@ -33,7 +33,7 @@ def _logical_lines(text: str) -> list[tuple[int, str]]:
         if joined is None and (not stripped or stripped.startswith(_COMMENT)):
             continue
         whole = (joined or "") + stripped
-        # An even number of backslashes is so many escaped ones.
+        # An even number of backslashes is a sequence of escaped backslashes.
         if (len(whole) - len(whole.rstrip("\\"))) % 2:
             joined = whole[:-1]
             continue

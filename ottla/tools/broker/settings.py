@@ -1,4 +1,4 @@
-"""What `ottla up` tells the broker: defaults, a configuration file, --option, and the short options."""
+"""The settings of `ottla up`: defaults, a configuration file, --option, and the short options."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ DEFAULT_DATA = "./ottla-data"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpOptions:
-    """The command line of `ottla up`; None where an option was not given."""
+    """The command line of `ottla up`; None for an option that was not given."""
 
     host: str | None = None
     port: int | None = None
@@ -23,7 +23,7 @@ class UpOptions:
     file: Mapping[str, str]
 
 
-# Short options, and the broker options that set the same.
+# Short options, and the broker options that they set.
 _SAME = (
     ("host", "--host", ("listeners",)),
     ("port", "--port", ("listeners",)),
@@ -35,8 +35,8 @@ _SAME = (
 def broker_settings(given: UpOptions) -> dict[str, str]:
     """Return the broker's settings: the command line has precedence over the file.
 
-    ConfigError for an --option that does not exist, or that sets the same as a short option. A file
-    may have names that Ottla does not know, as in Kafka; the broker warns of each.
+    ConfigError if an --option does not exist, or sets the same option as a short option. As in
+    Kafka, a file may contain unknown names; the broker logs a warning for each.
     """
     refuse_unknown_names(given.options)
     _refuse_conflicts(given)
@@ -61,6 +61,6 @@ def _refuse_conflicts(given: UpOptions) -> None:
         for name in names:
             if getattr(given, field) is not None and name in given.options:
                 raise ConfigError(
-                    f"{word} and -o {name}={given.options[name]} set the same: leave one of them "
-                    f"out. -o {name} can say everything that {word} can."
+                    f"{word} and -o {name}={given.options[name]} set the same option: omit one of them. "
+                    f"-o {name} supports every value of {word}."
                 )

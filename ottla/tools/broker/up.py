@@ -1,4 +1,4 @@
-"""`ottla up`: one broker in the foreground, a cluster of one, until Ctrl-C."""
+"""`ottla up`: run one broker, a cluster of one, in the foreground until Ctrl-C."""
 
 import contextlib
 import logging
@@ -29,11 +29,11 @@ from ottla.tools.output import Output, StatusLine, note
 
 @click.command("up")
 @click.option("--port", type=click.IntRange(0, 65535), metavar="PORT",
-              help=f"Where to listen; 0 takes any free port.  [default: {DEFAULT_PORT}]")  # fmt: skip
+              help=f"The port to listen on; 0 for any free port.  [default: {DEFAULT_PORT}]")  # fmt: skip
 @click.option("--host", metavar="HOST",
-              help=f"Which address to listen on; 0.0.0.0 for all.  [default: {DEFAULT_HOST}]")  # fmt: skip
+              help=f"The address to listen on; 0.0.0.0 for all.  [default: {DEFAULT_HOST}]")  # fmt: skip
 @click.option("--data", metavar="FOLDER", type=click.Path(file_okay=False),
-              help=f"Where records are kept.  [default: {DEFAULT_DATA}]")  # fmt: skip
+              help=f"The log directory.  [default: {DEFAULT_DATA}]")  # fmt: skip
 @click.option(
     "--option",
     "-o",
@@ -42,7 +42,7 @@ from ottla.tools.output import Output, StatusLine, note
     metavar="KEY=VALUE",
     callback=options.parse_pairs,
     help="A broker option with Kafka's name, like num.partitions=3; may be repeated. Has precedence "
-    "over --config. An unknown name is an error, and so is one that a short option sets, too.",
+    "over --config. An unknown name, or one that a short option also sets, is an error.",
 )
 @click.option(
     "--config",
@@ -57,11 +57,11 @@ from ottla.tools.output import Output, StatusLine, note
     "log_levels",
     multiple=True,
     metavar="[LOGGER=]LEVEL",
-    help="How much to tell on standard error: trace, debug, info, warning, error or fatal; may be "
-    "repeated for single loggers, like ottla.controller=debug.  [default: warning]",
+    help="Log level on standard error: trace, debug, info, warning, error or fatal; may be "
+    "repeated with levels of single loggers, like ottla.controller=debug.  [default: warning]",
 )
 @click.option("--log-format", type=click.Choice([logs.TEXT, logs.JSON]), default=logs.TEXT,
-              show_default=True, help="Lines for people, or a JSON object a line.")  # fmt: skip
+              show_default=True, help="The log format: text lines, or one JSON object per line.")  # fmt: skip
 @options.formatted
 def command(
     output: Output,
@@ -72,7 +72,7 @@ def command(
     config: str | None,
     **words: Any,
 ) -> None:
-    """Start a broker here, and stop it with Ctrl-C.
+    """Start a broker on this machine and run it until Ctrl-C.
 
     \b
     ottla up
@@ -100,7 +100,7 @@ def command(
 
 
 def _report_unknown(file: Mapping[str, str]) -> None:
-    """Name what no option is called, if the broker's own warning is hidden by --log-level."""
+    """Report the unknown names in a file if --log-level hides the broker's own warning."""
     if not logging.getLogger(Node.__module__).isEnabledFor(logging.WARNING):
         for sentence in unknown_names(file):
             note(sentence)
@@ -119,7 +119,7 @@ def _serve(settings: dict[str, str], output: Output, line: StatusLine | None) ->
         if node.monitoring_address is not None:
             facts["metrics"] = "http://{}:{}/metrics".format(*node.monitoring_address)
             sentence += f"\nMetrics are on {facts['metrics']}"
-        # Whoever started it may have read enough; a broker goes on without a reader.
+        # The reader of standard output may have ended; the broker continues without it.
         with contextlib.suppress(BrokenPipeError):
             output.done(sentence, **facts)
 

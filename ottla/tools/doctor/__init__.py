@@ -1,4 +1,5 @@
-"""`ottla doctor`: what keeps clients from a broker, or a broker from starting, and the remedy for each.
+"""`ottla doctor`: find why clients cannot reach a broker, or why a broker cannot start.
 
-One module a subject; each returns findings and changes nothing, unless it is told that it may write.
+One module per subject. Each returns findings with remedies, and changes nothing unless writing is
+allowed.
 """

@@ -1,7 +1,7 @@
-"""A cluster that answers: where it tells clients to go, and whether it can do its work.
+"""Checks of a cluster that answers: its advertised addresses, and whether it is healthy.
 
-The classic trap is an advertised address that is right for the broker and wrong for the client: in a
-container, behind a forwarded port, on another machine.
+The usual problem is an advertised address that is right for the broker and wrong for the client: in
+a container, behind a forwarded port, on another machine.
 """
 
 import ipaddress
@@ -47,7 +47,7 @@ _NEEDED = (
 
 
 def examine(bootstrap: Address, *, may_write: bool) -> Iterator[Finding]:
-    """Yield what is found behind an address where a broker answers."""
+    """Yield the findings about a broker that answers on an address."""
     with Brokers(str(bootstrap), timeout_s=10.0) as brokers:
         try:
             yield _versions(brokers)
@@ -63,7 +63,7 @@ def examine(bootstrap: Address, *, may_write: bool) -> Iterator[Finding]:
             yield _partitions(brokers)
             yield _time(brokers, may_write=may_write)
         except OttlaError as error:
-            yield fail("cluster", str(error), "Look at the log of the broker.")
+            yield fail("cluster", str(error), "Look for the cause in the broker's log.")
 
 
 def _versions(brokers: Brokers) -> Finding:
@@ -77,7 +77,7 @@ def _versions(brokers: Brokers) -> Finding:
     if missing:
         return fail(
             "versions", " ".join(missing),
-            "Use a broker of Kafka 2.1 or newer, or tools of its own age.",
+            "Use a broker of Kafka 2.1 or newer, or tools of the broker's version.",
         )  # fmt: skip
     return ok("versions", "broker and tools share versions of every request they need")
 
@@ -87,40 +87,42 @@ def _controller(described: ClusterDescription) -> Finding:
         return ok("controller", f"broker {described.controller_id}")
     return fail(
         "controller",
-        "there is none: topics cannot be created, leaders cannot be elected",
+        "no controller: topics cannot be created, leaders cannot be elected",
         "Look at the brokers' logs; each must reach the coordination service.",
     )
 
 
 def _advertised(bootstrap: Address, broker: Broker, described: ClusterDescription) -> Finding:
-    """Go where the broker tells clients to go."""
+    """Connect to the address that the broker advertises, as clients do."""
     about = f"advertised address of broker {broker.node_id}"
-    told = Address(broker.host, broker.port)
+    advertised = Address(broker.host, broker.port)
     remedy = (
         f"Start the broker with --option advertised.listeners=PLAINTEXT://{bootstrap.host}:"
-        f"{bootstrap.port}, an address that clients reach; or reach it from where {told} is right."
+        f"{bootstrap.port}, an address that clients can reach; or connect from a machine where {advertised} is right."
     )
-    if told.host in ("0.0.0.0", "::", ""):  # noqa: S104 - compared with
-        return fail(about, f"{told} is no address to connect to", remedy)
-    resolved = port.resolve(told, about)
+    if advertised.host in ("0.0.0.0", "::", ""):  # noqa: S104 - compared with
+        return fail(about, f"{advertised} is not an address that clients can connect to", remedy)
+    resolved = port.resolve(advertised, about)
     if resolved.finding is not None:
         return resolved.finding._replace(
-            found=f"clients are told {told}, and {resolved.finding.found}", remedy=remedy
+            found=f"the broker advertises {advertised}, and {resolved.finding.found}", remedy=remedy
         )
     seeds = port.resolve(bootstrap, about).addresses
     if _is_loopback(resolved.addresses) and not _is_loopback(seeds):
         return fail(
             about,
-            f"clients are told {told}, which is this machine, but you reached the cluster at "
-            f"{bootstrap}: they would look for the broker on their own machine",
+            f"the broker advertises {advertised}, a loopback address, but you reached the cluster at "
+            f"{bootstrap}: other clients would connect to their own machine",
             remedy,
         )
-    if told == bootstrap:
-        return ok(about, f"{told}, where you reached it")
-    found = port.examine(told, about)
+    if advertised == bootstrap:
+        return ok(about, f"{advertised}, the address that you used")
+    found = port.examine(advertised, about)
     if found.state is State.FAIL:
-        return found._replace(found=f"clients are told {told}, but {found.found}", remedy=remedy)
-    return _same_cluster(told, broker, described, about, remedy)
+        return found._replace(
+            found=f"the broker advertises {advertised}, but {found.found}", remedy=remedy
+        )
+    return _same_cluster(advertised, broker, described, about, remedy)
 
 
 def _is_loopback(addresses: tuple[str, ...]) -> bool:
@@ -130,41 +132,43 @@ def _is_loopback(addresses: tuple[str, ...]) -> bool:
 
 
 def _same_cluster(
-    told: Address, broker: Broker, described: ClusterDescription, about: str, remedy: str
+    advertised: Address, broker: Broker, described: ClusterDescription, about: str, remedy: str
 ) -> Finding:
-    """Check that the broker at the advertised address is of this cluster, and not another."""
-    with Brokers(str(told), timeout_s=5.0) as other:
+    """Check that the broker at the advertised address belongs to this cluster."""
+    with Brokers(str(advertised), timeout_s=5.0) as other:
         cluster_id = describe_cluster(other).cluster_id
     if cluster_id != described.cluster_id:
         return fail(
-            about, f"clients are told {told}, where another cluster answers ({cluster_id})", remedy
+            about,
+            f"the broker advertises {advertised}, but another cluster answers there ({cluster_id})",
+            remedy,
         )
-    return ok(about, f"{told} is reached from here")
+    return ok(about, f"{advertised} can be reached from here")
 
 
 def _directories(brokers: Brokers, node_id: int) -> Finding:
-    """Ask a broker for its log directories, which may be on another machine."""
+    """Request a broker's log directories, which may be on another machine."""
     about = f"log directories of broker {node_id}"
     try:
         answer = brokers.ask_node(
             node_id, DescribeLogDirsRequest(topics=[]), DescribeLogDirsResponse
         )
     except ClientError as error:
-        return warn(about, f"not known: {error}", "Mend its advertised address first.")
+        return warn(about, f"not known: {error}", "Fix its advertised address first.")
     offline = [each.log_dir for each in answer.results if each.error_code]
     if offline:
         return fail(
             about,
             f"{len(offline)} of {len(answer.results)} offline: {', '.join(offline)}",
-            "Look at the broker's log for the reason, mend the disk, and start the broker again; its "
-            "partitions there are not served meanwhile.",
+            "Look at the broker's log for the cause, repair the disk, and restart the broker; its "
+            "partitions there are unavailable until then.",
         )
-    # -1 where a broker is too old to tell.
+    # -1 if the broker is too old to report sizes.
     narrow = [each for each in answer.results if 0 <= each.usable_bytes < DISK_WARN_BYTES]
     if narrow:
-        said = ", ".join(f"{each.log_dir} ({size_text(each.usable_bytes)})" for each in narrow)
-        return warn(about, f"little room is left: {said}", ROOM)
-    return ok(about, f"{len(answer.results)} online, with room")
+        low = ", ".join(f"{each.log_dir} ({size_text(each.usable_bytes)})" for each in narrow)
+        return warn(about, f"low on free space: {low}", ROOM)
+    return ok(about, f"{len(answer.results)} online, with enough free space")
 
 
 def _partitions(brokers: Brokers) -> Finding:
@@ -179,13 +183,13 @@ def _partitions(brokers: Brokers) -> Finding:
         return fail(
             "partitions",
             f"{len(leaderless)} of {len(found)} have no leader: {_some(leaderless)}",
-            "Bring back the brokers or log directories that hold them; the log says which failed.",
+            "Restart the brokers or restore the log directories that hold them; the log names those that failed.",
         )
     if behind:
         return warn(
             "partitions",
-            f"{len(behind)} of {len(found)} lack replicas: {_some(behind)}",
-            "Bring back the brokers that hold the missing replicas.",
+            f"{len(behind)} of {len(found)} are under-replicated: {_some(behind)}",
+            "Restart the brokers that hold the missing replicas.",
         )
     return ok("partitions", f"{len(found)}, each with a leader and all replicas in sync")
 
@@ -195,9 +199,9 @@ def _some(names: list[str]) -> str:
 
 
 def _time(brokers: Brokers, *, may_write: bool) -> Finding:
-    """Compare clocks by a record that the broker stamps, in a topic that is made for it."""
+    """Compare clocks by a record that the broker stamps, in a topic created for this check."""
     if not may_write:
-        return ok("time", "not compared: --write lets doctor do it, with a topic of its own")
+        return ok("time", "not compared: use --write, which creates a temporary topic")
     name = f"ottla-doctor-{time.time_ns()}"
     topics.create_topic(
         brokers, name, partitions=1, config={"message.timestamp.type": "LogAppendTime"}
@@ -208,7 +212,7 @@ def _time(brokers: Brokers, *, may_write: bool) -> Finding:
         after = time.time()
     finally:
         topics.delete_topic(brokers, name)
-    # Within the time that the request took, nothing can be told.
+    # A difference smaller than the duration of the request cannot be detected.
     theirs = stamped_ms / 1000
     skew = theirs - after if theirs > after else min(theirs - before, 0.0)
     size = f"{abs(skew):.1f} s {'ahead of' if skew > 0 else 'behind'} this machine's"
@@ -221,7 +225,7 @@ def _time(brokers: Brokers, *, may_write: bool) -> Finding:
 
 
 def _stamp(brokers: Brokers, topic: str) -> int:
-    """Have the broker stamp one record, and return the stamp (ms)."""
+    """Write one record that the broker stamps, and return the timestamp (ms)."""
     batch = bytes(encode_batch([Record(None, b"what time is it?")], timestamp=_now_ms()))
     request = ProduceRequest(
         acks=1,

@@ -1,4 +1,4 @@
-"""`ottla doctor`: examine what a client or a broker needs, and say the remedy for what is wrong."""
+"""`ottla doctor`: examine what a client or a broker needs, and report problems with remedies."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,22 +19,21 @@ _LOCAL = ("127.", "::1", "localhost", "0.0.0.0")  # noqa: S104 - compared with
 @click.command("doctor")
 @options.bootstrap
 @click.option("--data", metavar="FOLDER", help="The broker's log directory.  "
-              f"[default: {DEFAULT_DATA} where it exists or nothing answers]")  # fmt: skip
+              f"[default: {DEFAULT_DATA} if it exists or no broker answers]")  # fmt: skip
 @click.option(
     "--config",
     type=click.Path(exists=True, dir_okay=False),
-    help="The broker's configuration file, for its log.dirs.",
+    help="The broker's configuration file, to read log.dirs.",
 )
 @click.option("--write", is_flag=True,
-              help="Compare clocks with a record in a topic that is made and deleted for it.")  # fmt: skip
+              help="Compare clocks by a record in a temporary topic.")  # fmt: skip
 @options.formatted
 def command(
     output: Output, bootstrap: str, data: str | None, config: str | None, write: bool
 ) -> int:
-    """Find what keeps clients from a broker, or a broker from starting.
+    """Find why clients cannot reach a broker, or why a broker cannot start.
 
-    Without a broker it tells what would hinder one from starting here. Exit code 1 if something
-    does not work.
+    If no broker is running, check if one could start here. Exit code 1 if a check fails.
 
     \b
     ottla doctor
@@ -62,7 +61,7 @@ def _here(
     settings = {} if config is None else parse_properties(Path(config).read_text("utf-8"), config)
     is_told = data is not None or bool(settings.keys() & {"log.dirs", "log.dir"})
     for path in machine.directories(data, settings, DEFAULT_DATA):
-        # A broker that answers may well keep its data elsewhere than in the default folder.
+        # A broker that answers may keep its data in a folder other than the default.
         if is_told or not is_served or path.exists():
             yield from machine.examine_directory(path, is_served=is_served)
     yield machine.examine_limits()

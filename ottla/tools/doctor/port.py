@@ -1,6 +1,6 @@
-"""Who listens on an address: a broker, something else, or nobody.
+"""Checks of an address: a broker listens there, another kind of server, or no process.
 
-A request of Kafka's is sent; whoever answers in another language is asked in that language.
+The check sends a Kafka request first. If the answer is of another protocol, it tries TLS and HTTP.
 """
 
 import socket
@@ -13,7 +13,7 @@ from ottla.client.bootstrap import Address
 from ottla.tools.doctor.findings import Finding, fail, ok
 
 PATIENCE_S = 3.0
-# ApiVersions, version 0, correlation id 1, no client id: understood by every Kafka since 0.10.
+# ApiVersions, version 0, correlation id 1, no client id: every Kafka since 0.10 accepts it.
 _API_VERSIONS = struct.pack(">ihhih", 10, 18, 0, 1, -1)
 _ANSWER = struct.Struct(">ii")
 _TLS_ALERT = b"\x15\x03"
@@ -28,14 +28,14 @@ _GREETINGS = (
 
 
 class Resolved(NamedTuple):
-    """What a host name stands for, or the finding that it stands for nothing."""
+    """The addresses of a host name, or the finding that the name cannot be resolved."""
 
     addresses: tuple[str, ...]
     finding: Finding | None = None
 
 
 def resolve(address: Address, check: str) -> Resolved:
-    """Look a host up as every client does."""
+    """Resolve a host name as every client does."""
     try:
         found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
     except (socket.gaierror, UnicodeError) as error:
@@ -52,7 +52,7 @@ def resolve(address: Address, check: str) -> Resolved:
 
 
 def examine(address: Address, check: str = "port") -> Finding:
-    """Return who answers on the address."""
+    """Report which kind of server answers on the address."""
     resolved = resolve(address, check)
     if resolved.finding is not None:
         return resolved.finding
@@ -70,13 +70,13 @@ def examine(address: Address, check: str = "port") -> Finding:
     except TimeoutError:
         return fail(
             check,
-            f"{address} does not answer at all within {PATIENCE_S:g} s",
-            "Look for a firewall or security group in between, and whether the machine is up.",
+            f"{address} does not answer within {PATIENCE_S:g} s",
+            "Check that the machine is up, and that no firewall or security group blocks the port.",
         )
     except OSError as error:
         return fail(
             check, f"{address} cannot be reached: {error.strerror or error}",
-            "Check the network between here and there.",
+            "Check the network connection to this address.",
         )  # fmt: skip
     if _is_kafka(answer):
         milliseconds = (time.monotonic() - started) * 1000
@@ -85,7 +85,7 @@ def examine(address: Address, check: str = "port") -> Finding:
 
 
 def _ask(connection: socket.socket, request: bytes) -> bytes | None:
-    """Return the first bytes of the answer; b"" if it is closed instead, None for silence."""
+    """Return the first bytes of the answer; b"" if the connection is closed, None after a timeout."""
     connection.settimeout(PATIENCE_S)
     try:
         connection.sendall(request)
@@ -104,43 +104,43 @@ def _is_kafka(answer: bytes | None) -> bool:
 
 
 def _stranger(address: Address, answer: bytes | None, check: str) -> Finding:
-    """Find out what it is that does not answer as a broker."""
+    """Identify a server that does not answer as a broker."""
     protocol = _tls_version(address)
     if protocol is not None or (answer or b"").startswith(_TLS_ALERT):
         return fail(
             check,
-            f"{address} speaks TLS ({protocol or 'it refuses plain text'}), and Ottla's tools speak "
+            f"{address} speaks TLS ({protocol or 'it refuses plain text'}), but Ottla's tools only speak "
             "plain text",
-            "Use the broker's PLAINTEXT listener (look at its option listeners); clients that can, "
-            "need security.protocol=SSL for this one.",
+            "Use the broker's PLAINTEXT listener (see its option listeners). Clients that support TLS "
+            "need security.protocol=SSL for this port.",
         )
     for greeting, name in _GREETINGS:
         if (answer or _http_answer(address)).startswith(greeting):
             return fail(
                 check,
-                f"{name} listens on {address}, no broker",
-                "Name the broker's own port with --bootstrap; 9092 is usual.",
+                f"{name} listens on {address}, not a broker",
+                "Name the broker's port with --bootstrap; 9092 is usual.",
             )
     if answer == b"":
         return fail(
             check,
-            f"{address} closes the connection without a word",
-            "It may want a login (SASL), or be no broker at all: look at the log of what listens "
-            "there.",
+            f"{address} closes the connection without a response",
+            "It may require authentication (SASL), or may not be a broker: look at the log of the server that "
+            "listens there.",
         )
-    said = f"answers with {answer[:16]!r}" if answer else "takes a request and does not answer"
+    said = f"answers with {answer[:16]!r}" if answer else "accepts a request and does not answer"
     return fail(
         check,
-        f"{address} {said}: that is not Kafka's protocol",
-        "Look what listens there (`ss -ltnp`), and name the broker's port with --bootstrap.",
+        f"{address} {said}: this is not Kafka's protocol",
+        "Find the process that listens there (`ss -ltnp`), and name the broker's port with --bootstrap.",
     )
 
 
 def _tls_version(address: Address) -> str | None:
-    """Return the version of TLS that is spoken there; None where it is not."""
+    """Return the TLS version that the server accepts, or None if it does not speak TLS."""
     context = ssl.create_default_context()
     context.check_hostname = False
-    # Nothing is trusted or sent: only the language is of interest.
+    # Nothing is trusted or sent: the handshake only identifies the protocol.
     context.verify_mode = ssl.CERT_NONE
     try:
         with (
@@ -153,7 +153,7 @@ def _tls_version(address: Address) -> str | None:
 
 
 def _http_answer(address: Address) -> bytes:
-    """Return what comes back for a request of a web browser's."""
+    """Return the answer to an HTTP request."""
     try:
         with socket.create_connection(address, PATIENCE_S) as connection:
             return _ask(connection, b"GET / HTTP/1.0\r\n\r\n") or b""

@@ -14,7 +14,7 @@ from ottla.tools.output import Output, is_terminal
 @options.yes
 @options.connected
 def command(brokers: Brokers, output: Output, names: tuple[str, ...], yes: bool) -> None:
-    """Delete groups with their offsets."""
+    """Delete groups and their committed offsets."""
     for name in names:
         groups.describe_group(brokers, name)
     listed = ", ".join(names)

@@ -1,4 +1,4 @@
-"""`ottla group describe GROUP…`: committed offsets, ends, lag, and who reads what."""
+"""`ottla group describe GROUP…`: committed offsets, end offsets, lag, and members."""
 
 from typing import Any
 
@@ -33,23 +33,23 @@ def command(brokers: Brokers, output: Output, names: tuple[str, ...], members: b
     found = [groups.describe_group(brokers, name) for name in names]
     if members:
         rows = [row for group in found for row in _member_rows(group)]
-        output.rows(rows, _MEMBER_COLUMNS, empty="Nobody is in the group.")
+        output.rows(rows, _MEMBER_COLUMNS, empty="The group has no members.")
         return
     rows = [row for group in found for row in offset_rows(brokers, group)]
-    output.rows(rows, _OFFSET_COLUMNS, empty="The group has committed nothing yet.")
+    output.rows(rows, _OFFSET_COLUMNS, empty="The group has no committed offsets yet.")
     for name in dict.fromkeys(row["group"] for row in rows if row["metadata"] == offsets.PROGRESS):
         note(f"{name} is an application: `ottla streams describe {name}` shows its instances.")
 
 
 def offset_rows(brokers: Brokers, group: groups.Group) -> list[dict[str, Any]]:
-    """Return the partitions that a group has committed or reads, with lag and owner."""
+    """Return the partitions that a group has committed or is assigned, with lag and owner."""
     committed = offsets.committed_offsets(brokers, group.group_id)
     owners = {key: member for member in group.members for key in member.assignment}
     keys = sorted({*committed, *owners})
     ends = end_offsets(brokers, keys)
     rows = []
     for key in keys:
-        # -1 is how the coordinator says that nothing is committed.
+        # The coordinator reports -1 if no offset is committed.
         current = committed[key].offset if key in committed else -1
         end, owner = ends.get(key), owners.get(key)
         rows.append(
@@ -71,7 +71,7 @@ def offset_rows(brokers: Brokers, group: groups.Group) -> list[dict[str, Any]]:
 
 
 def end_offsets(brokers: Brokers, keys: list[tuple[str, int]]) -> dict[tuple[str, int], int]:
-    """Return the ends of the partitions that still exist."""
+    """Return the end offsets of the partitions that still exist."""
     found: dict[tuple[str, int], int] = {}
     for topic in sorted({topic for topic, _ in keys}):
         wanted = {key: offsets.LATEST for key in keys if key[0] == topic}

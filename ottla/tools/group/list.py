@@ -9,7 +9,9 @@ from ottla.tools.output import Output
 
 
 @click.command("list")
-@click.option("--state", "states", multiple=True, help="Only groups in this state, like Stable.")
+@click.option(
+    "--state", "states", multiple=True, help="Only list groups in this state, such as Stable."
+)
 @options.connected
 def command(brokers: Brokers, output: Output, states: tuple[str, ...]) -> None:
     """List the consumer groups."""
@@ -25,6 +27,6 @@ def command(brokers: Brokers, output: Output, states: tuple[str, ...]) -> None:
     output.rows(
         rows,
         ("group", "state", "protocol_type"),
-        empty="No groups: one appears when a consumer joins or commits, "
+        empty="No groups. A consumer creates one when it joins or commits, "
         "as `ottla consume TOPIC --group NAME` does.",
     )

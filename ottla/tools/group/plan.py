@@ -1,4 +1,4 @@
-"""What a reset does to each partition: pure, so that the dry run and the real one cannot differ."""
+"""The plan of a reset. It is pure, so that the dry run and the execution cannot differ."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ Partition = tuple[str, int]
 
 
 class Target(Enum):
-    """Where a reset moves a group to."""
+    """The kind of position that a reset moves a group to."""
 
     EARLIEST = "to-earliest"
     LATEST = "to-latest"
@@ -20,7 +20,7 @@ class Target(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What a partition holds now: its start and its high watermark."""
+    """The log start offset and the high watermark of a partition."""
 
     start: int
     end: int
@@ -28,14 +28,14 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """One partition's change; `current` is None where nothing is committed."""
+    """The change of one partition; `current` is None if no offset is committed."""
 
     topic: str
     partition: int
     current: int | None
     target: int
     asked: int | None = field(default=None, compare=False)
-    """What was asked for, which the partition may not hold."""
+    """The requested offset, which may be outside the partition's bounds."""
 
 
 def plan_moves(
@@ -46,10 +46,10 @@ def plan_moves(
     current: Mapping[Partition, int],
     at_time: Mapping[Partition, int],
 ) -> list[Move]:
-    """Return the move of each partition in `bounds`, never outside what it holds.
+    """Return the move of each partition in `bounds`; the target is always within its bounds.
 
-    `amount` is the offset or the shift; `at_time` holds the offsets of the moment asked for, or those of a file.
-    ValueError if a partition without a committed offset is to be shifted.
+    `amount` is the offset or the shift. `at_time` holds the offsets of the requested time, or those
+    of a file. ValueError if a partition without a committed offset is to be shifted.
     """
     if target is Target.SHIFT and (lost := sorted(set(bounds) - set(current))):
         topic, partition = lost[0]

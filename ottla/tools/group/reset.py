@@ -1,6 +1,6 @@
-"""`ottla group reset GROUP`: shows where a group's offsets would move; --execute moves them.
+"""`ottla group reset GROUP`: show how a group's offsets would move; --execute moves them.
 
-Follows kafka-consumer-groups --reset-offsets: only a group without members can be moved.
+Follows kafka-consumer-groups --reset-offsets: the group must have no members.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from ottla.tools.group.targets import NAMES, choose, in_words, planned, targeted
 from ottla.tools.output import Output, note
 
 _COLUMNS = ("topic", "partition", "current_offset", "new_offset")
-# States of a group without members; a group that never was is dead.
+# States of a group without members; a group that does not exist is Dead.
 _IDLE = ("Empty", "Dead")
 
 
@@ -28,10 +28,10 @@ _IDLE = ("Empty", "Dead")
     "places",
     multiple=True,
     metavar="TOPIC[:0,1]",
-    help="Only this topic, or these partitions of it; default: all that the group has committed.",
+    help="Only this topic, or these partitions of it; default: all with committed offsets.",
 )
 @targeted
-@click.option("--execute", is_flag=True, help="Do it; without this it is only shown.")
+@click.option("--execute", is_flag=True, help="Execute the reset (default: dry run).")
 @options.connected
 def command(
     brokers: Brokers,
@@ -44,12 +44,14 @@ def command(
     """Move the committed offsets of a group."""
     chosen = choose(words)
     if chosen is None:
-        raise click.UsageError(f"Say where to, with exactly one of {in_words(NAMES)}.")
+        raise click.UsageError(f"Choose the target with exactly one of {in_words(NAMES)}.")
     _refuse_while_active(brokers, group)
     committed = offsets.committed_offsets(brokers, group)
     keys = _partitions(brokers, places) if places else list(committed)
     if not keys:
-        raise click.UsageError(f"Group {group!r} has committed nothing: say --topic TOPIC.")
+        raise click.UsageError(
+            f"Group {group!r} has no committed offsets: name the topic with --topic TOPIC."
+        )
     try:
         current = {key: row.offset for key, row in committed.items() if row.offset >= 0}
         moves = planned(brokers, *chosen, keys, current)
@@ -76,7 +78,7 @@ def command(
     for sentence in warnings(moves):
         note(sentence)
     if not execute:
-        note("Nothing is changed yet: add --execute to do it.")
+        note("Dry run, nothing was changed: add --execute to move the offsets.")
 
 
 def _refuse_while_active(brokers: Brokers, group: str) -> None:
@@ -85,7 +87,7 @@ def _refuse_while_active(brokers: Brokers, group: str) -> None:
     except ApiError as error:
         if error.code is not ErrorCode.GROUP_ID_NOT_FOUND:
             raise
-        # Offsets may be prepared for a group before its first consumer starts.
+        # Offsets may be committed for a group before its first consumer starts.
         return
     if state not in _IDLE:
         raise ApiError(
@@ -105,6 +107,6 @@ def _partitions(brokers: Brokers, places: Sequence[str]) -> list[Partition]:
         try:
             chosen = [int(number) for number in numbers.split(",")]
         except ValueError as error:
-            raise click.UsageError(f"{place!r}: write it like orders:0,1") from error
+            raise click.UsageError(f"invalid topic {place!r}: use the form orders:0,1") from error
         keys += [(name, number) for number in chosen]
     return keys

@@ -1,4 +1,4 @@
-"""Where offsets are to go, as `ottla group reset` and `ottla streams reset` are told, and what that comes to."""
+"""The target options of `ottla group reset` and `ottla streams reset`, and the moves they cause."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -12,37 +12,38 @@ from ottla.tools.group.plan import Bounds, Move, Partition, Target, plan_moves
 from ottla.tools.moments import parse_duration, parse_moment
 
 _OPTIONS = (
-    click.option("--to-earliest", is_flag=True, help="To the first record kept."),
+    click.option("--to-earliest", is_flag=True, help="To the first available record."),
     click.option("--to-latest", is_flag=True, help="To the end."),
     click.option("--to-offset", type=click.IntRange(min=0), help="To this offset."),
     click.option(
         "--to-datetime", metavar="TIME", help="To the first record at or after a time (UTC)."
     ),
     click.option(
-        "--by-duration", metavar="AGE", help="To the first record of the last 90s, 2h, P1D."
+        "--by-duration", metavar="AGE", help="To the first record of the last 90s, 2h, P1D …"
     ),
-    click.option("--shift-by", type=int, help="By so many records: forward, or back with a minus."),
+    click.option("--shift-by", type=int, help="By this number of records; negative moves back."),
 )
 NAMES = ("to_earliest", "to_latest", "to_offset", "to_datetime", "by_duration", "shift_by")
 
 
 def targeted(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a verb the options that say where to; `choose` reads them."""
+    """Add the target options to a command; `choose` reads them."""
     for option in reversed(_OPTIONS):
         function = option(function)
     return function
 
 
 def choose(words: Mapping[str, Any], *, also: Iterable[str] = ()) -> tuple[Target, int] | None:
-    """Return the target that was asked for, with its offset, shift or moment in ms; None without one.
+    """Return the requested target, with its offset, shift or time in ms; None if none is given.
 
-    UsageError for more than one of the options and of those in `also`, and for what is no time.
+    UsageError if more than one of these options and of those in `also` is given, or if a time or
+    duration cannot be parsed.
     """
     now_ms = time.time_ns() // 1_000_000
     asked = (*NAMES, *also)
     given = [each for each in asked if words.get(each) is not None and words[each] is not False]
     if len(given) > 1:
-        raise click.UsageError(f"Say where to, with exactly one of {in_words(asked)}.")
+        raise click.UsageError(f"Choose the target with exactly one of {in_words(asked)}.")
     name = given[0] if given else None
     try:
         match name:
@@ -64,7 +65,7 @@ def choose(words: Mapping[str, Any], *, also: Iterable[str] = ()) -> tuple[Targe
 
 
 def in_words(names: Iterable[str]) -> str:
-    """Return options as they are typed."""
+    """Return options as the user types them."""
     return ", ".join("--" + name.replace("_", "-") for name in names)
 
 
@@ -75,26 +76,26 @@ def planned(
     keys: Sequence[Partition],
     current: Mapping[Partition, int],
 ) -> list[Move]:
-    """Return the moves of partitions, within what they hold now; ValueError as `plan_moves` says."""
+    """Return the moves of partitions, within their bounds; raises the ValueError of `plan_moves`."""
     bounds = bounds_of(brokers, keys)
     at_time = offsets.offsets_at(brokers, keys, amount) if target is Target.TIME else {}
     return plan_moves(target, amount, bounds=bounds, current=current, at_time=at_time)
 
 
 def bounds_of(brokers: Brokers, keys: Sequence[Partition]) -> dict[Partition, Bounds]:
-    """Return what partitions hold now."""
+    """Return the bounds of partitions."""
     starts = offsets.list_offsets(brokers, dict.fromkeys(keys, offsets.EARLIEST))
     ends = offsets.list_offsets(brokers, dict.fromkeys(keys, offsets.LATEST))
     return {key: Bounds(starts[key].offset, ends[key].offset) for key in keys}
 
 
 def warnings(moves: Iterable[Move]) -> list[str]:
-    """Return a sentence for each partition that does not hold the offset that was asked for."""
+    """Return a warning for each partition that does not contain the requested offset."""
     found = []
     for each in moves:
         if each.asked is not None and each.asked != each.target:
             side = "before its first record" if each.asked < each.target else "past its end"
             found.append(
-                f"{each.topic}-{each.partition}: offset {each.asked} is {side}; {each.target} is taken."
+                f"{each.topic}-{each.partition}: offset {each.asked} is {side}; using {each.target}."
             )
     return found

@@ -1,1 +1,1 @@
-"""`ottla log …`: look into the files of a log directory, Ottla's or Apache Kafka's."""
+"""`ottla log …`: inspect the files of a log directory, Ottla's or Apache Kafka's."""

@@ -1,6 +1,6 @@
-"""`ottla log dump FILE…`: what the files of a log directory hold, Ottla's or Apache Kafka's.
+"""`ottla log dump FILE…`: print the files of a log directory, Ottla's or Apache Kafka's.
 
-Exit code 1 and a complaint on standard error where a file is damaged; what can be read is shown.
+Exit code 1, with a message on standard error, if a file is damaged; the readable part is printed.
 """
 
 import os
@@ -23,7 +23,7 @@ _OFFSETS_TOPIC = "__consumer_offsets-"
 @click.option("--records", "with_records", is_flag=True, help="Show each record of a segment.")
 @options.formatted
 def command(output: Output, files: tuple[str, ...], with_records: bool) -> None:
-    """Print segments, indexes, producer snapshots and checkpoints, and check them.
+    """Print and check segments, indexes, producer snapshots and checkpoints.
 
     \b
     ottla log dump ottla-data/orders-0/00000000000000000000.log --records
@@ -70,8 +70,8 @@ def _dump_segment(output: Output, path: Path, with_records: bool) -> list[str]:
         complaints.append(f"{walk.invalid} {noun} a wrong checksum: see the rows marked BAD")
     if walk.position < size:
         complaints.append(
-            f"{size - walk.position} bytes from position {walk.position} on are no whole batch; "
-            "a broker that starts here cuts them off"
+            f"{size - walk.position} bytes from position {walk.position} on are not a complete batch; "
+            "a broker truncates them at startup"
         )
     return complaints
 
@@ -80,7 +80,7 @@ def _dump_sidecar(output: Output, path: Path) -> list[str]:
     read = sidecars.BY_SUFFIX.get(path.suffix) or sidecars.BY_NAME.get(path.name)
     if read is None:
         known = ", ".join([".log", *sidecars.BY_SUFFIX, *sidecars.BY_NAME])
-        raise OttlaError(f"{path} is no file of a log directory that can be read here: {known}")
+        raise OttlaError(f"{path} is not a supported file of a log directory: {known}")
     data = path.read_bytes()
     try:
         content = read(data, sidecars.base_offset_of(path.name))

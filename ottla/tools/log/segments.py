@@ -1,7 +1,7 @@
-"""Segment files for people: every batch with the state of its checksum, every record on request.
+"""Segment files in readable form: every batch with the state of its checksum, and its records.
 
-Unlike recovery it does not stop at a bad checksum: whoever looks into a damaged file wants to see what
-comes after. It stops where the bytes cannot be a batch at all.
+Unlike recovery, it does not stop at a bad checksum: a user who inspects a damaged file needs the
+batches after it, too. It stops when the bytes cannot be a batch at all.
 """
 
 from collections.abc import Callable, Iterator
@@ -37,7 +37,7 @@ RECORD_COLUMNS = ("offset", "timestamp", "key", "value", "headers", "crc")
 
 
 class FoundBatch(NamedTuple):
-    """A batch in a file; `is_valid` tells whether its checksum is right."""
+    """A batch in a file; `is_valid` is True if its checksum is right."""
 
     position: int
     header: BatchHeader
@@ -46,7 +46,7 @@ class FoundBatch(NamedTuple):
 
 
 class SegmentWalk:
-    """One walk through a file of `size` bytes; when it has ended, `position` is where it stopped."""
+    """A walk through a file of `size` bytes; at its end, `position` is where it stopped."""
 
     def __init__(self, read: Read, size: int) -> None:
         self._read = read
@@ -68,7 +68,7 @@ class SegmentWalk:
 
 
 def batch_row(found: FoundBatch) -> dict[str, Any]:
-    """Return what a batch's header says."""
+    """Return a row with the fields of a batch's header."""
     header = found.header
     flags = {
         "transactional": header.is_transactional,
@@ -94,7 +94,7 @@ def batch_row(found: FoundBatch) -> dict[str, Any]:
 
 
 def record_rows(found: FoundBatch, *, is_offsets_topic: bool = False) -> list[dict[str, Any]]:
-    """Return the records of a batch; of one that cannot be read, a row with the reason."""
+    """Return rows for the records of a batch; an unreadable batch gives one row with the reason."""
     crc = "ok" if found.is_valid else "BAD"
     try:
         opened = records.decode_batch(found.data, header=found.header)

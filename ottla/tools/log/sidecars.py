@@ -1,6 +1,6 @@
 """The files beside a segment, as rows: indexes, producer snapshots, checkpoints, properties.
 
-Each reader takes the file's bytes and returns rows and the complaints that a careful look finds.
+Each reader takes the file's bytes, and returns the rows and the problems that it finds.
 """
 
 import itertools
@@ -19,7 +19,7 @@ _INDEX_ENTRY = struct.Struct(">ii")
 
 
 class Content(NamedTuple):
-    """What a file holds: rows, the columns people see, and what is wrong with it."""
+    """The content of a file: rows, the columns of the table, and the problems found."""
 
     rows: list[Row]
     columns: tuple[str, ...]
@@ -27,18 +27,20 @@ class Content(NamedTuple):
 
 
 def base_offset_of(name: str) -> int:
-    """Return the offset in the name of a segment's file; 0 where there is none."""
+    """Return the offset in the name of a segment's file, or 0 if the name has none."""
     found = re.match(r"\d{20}", name)
     return int(found.group()) if found else 0
 
 
 def offset_index(data: bytes, base_offset: int) -> Content:
-    """Read a `.index` file: offsets rise and so do positions; zeros at the end are free room."""
+    """Read a `.index` file: offsets and positions rise; zeros at the end are preallocated space."""
     entries = _used(_INDEX_ENTRY, data, is_free=lambda entry: entry == (0, 0))
     rows = [{"offset": base_offset + relative, "position": at} for relative, at in entries]
     complaints = _unsorted(rows, ("offset", "position"))
     if len(data) % index.ENTRY_SIZE:
-        complaints.append(f"{len(data) % index.ENTRY_SIZE} bytes at the end are no entry")
+        complaints.append(
+            f"{len(data) % index.ENTRY_SIZE} bytes at the end are not a complete entry"
+        )
     return Content(rows, ("offset", "position"), complaints)
 
 
@@ -51,7 +53,9 @@ def time_index_file(data: bytes, base_offset: int) -> Content:
     ]
     complaints = _unsorted(rows, ("timestamp",))
     if len(data) % time_index.ENTRY.size:
-        complaints.append(f"{len(data) % time_index.ENTRY.size} bytes at the end are no entry")
+        complaints.append(
+            f"{len(data) % time_index.ENTRY.size} bytes at the end are not a complete entry"
+        )
     return Content(rows, ("timestamp", "time", "offset"), complaints)
 
 
@@ -60,12 +64,12 @@ def transaction_index(data: bytes, base_offset: int) -> Content:
     columns = ("producer_id", "first_offset", "last_offset", "last_stable_offset")
     entries = txn_index.decode(data)
     if entries is None:
-        return Content([], columns, ["the file is damaged; a broker builds it anew at its start"])
+        return Content([], columns, ["the file is damaged; a broker rebuilds it at startup"])
     return Content([entry._asdict() for entry in entries], columns, [])
 
 
 def producer_snapshot(data: bytes, base_offset: int) -> Content:
-    """Read a `.snapshot` file: what the log knew of producers before the offset in its name."""
+    """Read a `.snapshot` file: the producers' state before the offset in the file's name."""
     columns = ("producer_id", "epoch", "last_sequence", "last_offset", "last_timestamp",
                "coordinator_epoch", "transaction_first_offset")  # fmt: skip
     state = ProducerState.decode_snapshot(data, base_offset)
@@ -98,7 +102,7 @@ def offset_checkpoint(data: bytes, base_offset: int) -> Content:
 
 
 def epoch_checkpoint(data: bytes, base_offset: int) -> Content:
-    """Read a partition's leader epochs and where each starts."""
+    """Read a partition's leader epochs and their start offsets."""
     rows = [
         {"leader_epoch": epoch, "start_offset": offset}
         for epoch, offset in checkpoints.parse_epochs(data)
@@ -107,7 +111,7 @@ def epoch_checkpoint(data: bytes, base_offset: int) -> Content:
 
 
 def partition_metadata(data: bytes, base_offset: int) -> Content:
-    """Read which topic a folder belongs to."""
+    """Read the id of the topic that a folder belongs to."""
     topic_id = uuid_text(checkpoints.parse_partition_metadata(data))
     return Content([{"topic_id": topic_id}], ("topic_id",), [])
 
@@ -142,7 +146,7 @@ BY_NAME: dict[str, Reader] = {
 def _used(
     entry: struct.Struct, data: bytes, *, is_free: Callable[[tuple[Any, ...]], bool]
 ) -> list[tuple[Any, ...]]:
-    """Return the entries before the room that Kafka allocates ahead."""
+    """Return the entries before the space that Kafka preallocates."""
     entries = list(entry.iter_unpack(data[: len(data) // entry.size * entry.size]))
     while entries and is_free(entries[-1]):
         entries.pop()

@@ -1,1 +1,1 @@
-"""`ottla pipeline`: pipelines as YAML files, checked, explained and run."""
+"""`ottla pipeline`: check, explain and run pipelines written as YAML files."""

@@ -1,4 +1,4 @@
-"""`ottla pipeline check FILE`: everything that is wrong with a pipeline file, each with its line."""
+"""`ottla pipeline check FILE`: report every problem of a pipeline file with its line."""
 
 from pathlib import Path
 
@@ -17,11 +17,13 @@ from ottla.tools.spark import needed
 
 @click.command("check")
 @files.file_argument
-@click.option("--bootstrap", "-b", metavar="HOST:PORT", help="Look for the topics in this cluster.")
-@click.option("--deep", is_flag=True, help="Let Spark look at SQL, columns and types, too.")
+@click.option(
+    "--bootstrap", "-b", metavar="HOST:PORT", help="Check that the topics exist in this cluster."
+)
+@click.option("--deep", is_flag=True, help="Also check SQL, columns and types with Spark.")
 @options.formatted
 def command(output: Output, file: Path, bootstrap: str | None, deep: bool) -> int:
-    """Check a pipeline file; the exit code is 1 if it cannot run.
+    """Check a pipeline file. Exit code 1 if it cannot run.
 
     \b
     ottla pipeline check flights.yaml

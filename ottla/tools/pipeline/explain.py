@@ -1,4 +1,4 @@
-"""`ottla pipeline explain FILE`: what a pipeline does, without running it."""
+"""`ottla pipeline explain FILE`: describe a pipeline without running it."""
 
 import textwrap
 from pathlib import Path
@@ -18,14 +18,14 @@ _SHOWN = 48
 
 @click.command("explain")
 @files.file_argument
-@click.option("--plan", is_flag=True, help="Spark's plan of each sink, too.")
+@click.option("--plan", is_flag=True, help="Also print Spark's plan of each sink.")
 @options.formatted
 def command(output: Output, file: Path, plan: bool) -> None:
-    """Tell what a pipeline reads, does and writes, and what each sink promises."""
+    """Describe a pipeline's sources, steps and sinks, and the guarantee of each sink."""
     pipeline = files.runnable(file)
     rows: list[dict[str, Any]] = explain(pipeline)
     if not output.is_json:
-        # SQL in full would make every line as long as itself.
+        # Full SQL texts would make the lines of the table too long.
         for row in rows:
             row["does"] = textwrap.shorten(row["does"], _SHOWN, placeholder=" …")
     output.rows(rows, ("kind", "name", "reads", "does", "promises"))

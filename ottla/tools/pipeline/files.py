@@ -1,4 +1,4 @@
-"""What the verbs of `ottla pipeline` share: reading a file, telling what is wrong with it."""
+"""Functions shared by the `ottla pipeline` commands: reading a file and reporting its problems."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,11 +20,11 @@ def read(file: Path) -> Checked:
     try:
         return check(file.read_text(encoding="utf-8"))
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{file} is no text in UTF-8: {error.reason}") from error
+        raise ConfigError(f"{file} is not UTF-8 text: {error.reason}") from error
 
 
 def runnable(file: Path) -> Pipeline:
-    """Return the pipeline of a file; ConfigError, after all its problems have been told."""
+    """Return the pipeline of a file. If it cannot run, report its problems and raise ConfigError."""
     checked = read(file)
     for problem in checked.problems:
         note(line_of(file, problem))
@@ -34,7 +34,7 @@ def runnable(file: Path) -> Pipeline:
 
 
 def tell(output: Output, file: Path, problems: Sequence[Problem]) -> bool:
-    """Print what a check found, a line each, or as JSON; return whether the file can run."""
+    """Print the problems, one per line or as JSON; return True if the file can run."""
     rows = [
         {
             "file": str(file),
@@ -52,14 +52,14 @@ def tell(output: Output, file: Path, problems: Sequence[Problem]) -> bool:
     for problem in problems:
         click.echo(line_of(file, problem))
     if is_good:
-        click.echo(f"{file}: nothing is wrong." if not problems else f"{file} can run.")
+        click.echo(f"{file}: no problems found." if not problems else f"{file} can run.")
     else:
         note(f"{file} cannot run: {_count(problems)}.")
     return is_good
 
 
 def line_of(file: Path, problem: Problem) -> str:
-    """Return a problem as compilers write it, so that editors find the place."""
+    """Return a problem in the format of compilers, which editors can follow to the line."""
     place = problem.place
     return f"{file}:{place.line}:{place.column}: {problem.severity}: {problem.message}"
 

@@ -1,4 +1,4 @@
-"""`ottla pipeline run FILE`: runs a pipeline on Spark, until it is stopped or all is read."""
+"""`ottla pipeline run FILE`: run a pipeline on Spark until it is stopped or all records are read."""
 
 import signal
 import sys
@@ -19,26 +19,26 @@ from ottla.tools.spark import needed
 
 @click.command("run")
 @files.file_argument
-@click.option("--once", is_flag=True, help="Stop at the end of what is there now.")
+@click.option("--once", is_flag=True, help="Stop after the records that exist at the start.")
 @click.option(
     "--bootstrap",
     "-b",
     metavar="HOST:PORT",
     envvar="OTTLA_BOOTSTRAP",
-    help="Where the cluster is; goes before what the file says.",
+    help="The cluster's address; overrides the file.",
 )
 @click.option(
     "--checkpoint",
     metavar="FOLDER",
-    help="Where progress is kept; goes before what the file says. ottla-checkpoints/NAME otherwise.",
+    help="The checkpoint folder; overrides the file. Default: ottla-checkpoints/NAME.",
 )
 @options.formatted
 def command(
     output: Output, file: Path, once: bool, bootstrap: str | None, checkpoint: str | None
 ) -> None:
-    """Run a pipeline: for ever, or with --once until all that is there has been read.
+    """Run a pipeline until Ctrl-C, or with --once until all existing records are read.
 
-    It goes on where it stopped, by its checkpoint. Ctrl-C stops it; nothing is lost by that.
+    The next run resumes from the checkpoint. Ctrl-C loses no records.
 
     \b
     ottla pipeline run flights.yaml
@@ -53,21 +53,21 @@ def command(
     )
     if any(isinstance(each, TopicSource) for each in pipeline.sources.values()):
         with Brokers(settings.bootstrap) as brokers:
-            # Before Spark is started for nothing.
+            # Check before Spark is started, which takes seconds.
             brokers.any_connection()
     spark = needed.open_session(pipeline.name, pipeline.settings)
     with running.start(pipeline, spark, settings) as run:
-        note(f"Running: {', '.join(run.sinks)}; progress is kept in {settings.checkpoint}.")
+        note(f"Running: {', '.join(run.sinks)}; checkpoint in {settings.checkpoint}.")
         line = ProgressLine(pipeline.name, lambda: "RUNNING", run.progress)
         if sys.stderr.isatty() and not output.is_json:
             line.start()
-        # What stops a service is heard as Ctrl-C is.
+        # Handle SIGTERM, which stops a service, like Ctrl-C.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
             run.await_termination()
         except KeyboardInterrupt:
             line.stop()
-            note("Stopping; the next run goes on from here.")
+            note("Stopping; the next run resumes from here.")
         finally:
             line.stop()
     rows = [_row(name, each) for name, each in run.sinks.items()]

@@ -1,1 +1,1 @@
-"""`ottla produce` and `ottla consume`: records between topics and pipes, with kcat's habits."""
+"""`ottla produce` and `ottla consume`: records between topics and pipes, in the style of kcat."""

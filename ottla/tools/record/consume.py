@@ -1,4 +1,4 @@
-"""`ottla consume TOPIC`: records become lines of standard output, with kcat's letters."""
+"""`ottla consume TOPIC`: write records as lines to standard output, with kcat's option letters."""
 
 import sys
 import time
@@ -28,7 +28,7 @@ _RESETS = {Anchor.BEGINNING: "earliest", Anchor.STORED: "earliest", Anchor.END: 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumeOptions:
-    """What the command line says about the records to read and how to write them."""
+    """The command-line options that select the records and their format."""
 
     topics: tuple[str, ...]
     offsets: tuple[str, ...]
@@ -53,25 +53,36 @@ class ConsumeOptions:
     "offsets",
     multiple=True,
     metavar="POSITION",
-    help="Where to start: beginning (default), end, stored, 42, -10 (the last ten), @2026-02-14, "
-    "@-1h, @milliseconds; given twice, the second says where to end.",
+    help="Start position: beginning (default), end, stored, 42, -10 (the last ten), @2026-02-14, "
+    "@-1h, @milliseconds; the second one is the end.",
 )
 @click.option("-p", "--partition", "partitions", type=click.IntRange(min=0), multiple=True,
-              help="Only this partition; may be repeated.")  # fmt: skip
+              help="Read only this partition; may be repeated.")  # fmt: skip
 @click.option("-G", "--group", help="Read as a member of this group, from its committed offsets.")
-@click.option("-c", "--count", type=click.IntRange(min=1), help="Stop after so many records.")
-@click.option("-e", "--exit", "exit_at_end", is_flag=True, help="Stop at the end.")
-@click.option("-q", "--quiet", is_flag=True, help="Say nothing beside the records.")
+@click.option(
+    "-c", "--count", type=click.IntRange(min=1), help="Stop after this number of records."
+)
+@click.option(
+    "-e", "--exit", "exit_at_end", is_flag=True, help="Stop at the end of all partitions."
+)
+@click.option("-q", "--quiet", is_flag=True, help="Print only the records.")
 @click.option(
     "-f",
     "--format",
     help="%t topic, %p partition, %o offset, %k key, %s value, %K %S their lengths, "
     "%T timestamp, %h headers, %%; \\n \\t \\xNN.",
 )
-@click.option("-J", "--json", is_flag=True, help="A JSON object a line; like --output json.")
-@click.option("-D", "--delimiter", default="\\n", show_default=True, help="What ends a record.")
 @click.option(
-    "-K", "--key-delimiter", metavar="DELIMITER", help="Write the key and this before the value."
+    "-J", "--json", is_flag=True, help="Write one JSON object per line, as --output json does."
+)
+@click.option(
+    "-D", "--delimiter", default="\\n", show_default=True, help="Delimiter after each record."
+)
+@click.option(
+    "-K",
+    "--key-delimiter",
+    metavar="DELIMITER",
+    help="Write the key and this delimiter before the value.",
 )
 @click.option("-Z", "--null", "show_null", is_flag=True, help="Write NULL for null.")
 @click.option(
@@ -109,7 +120,7 @@ def _read_partitions(
 ) -> None:
     start, end = places
     if start.anchor is Anchor.STORED:
-        raise click.UsageError("stored offsets belong to a group: name it with --group")
+        raise click.UsageError("`stored` needs a group: name it with --group")
     keys = _partitions(brokers, wanted)
     starts = resolve(brokers, keys, start)
     stops = resolve(brokers, keys, end) if end is not None else None
@@ -130,11 +141,11 @@ def _read_as_member(
     start, end = places
     if start.anchor not in _RESETS or end is not None or wanted.partitions:
         raise click.UsageError(
-            "A group reads from where it has committed: move it with `ottla group reset`, "
-            "or leave --group away to read any place."
+            "A group reads from its committed offsets: move them with `ottla group reset`, "
+            "or omit --group to read from any position."
         )
     assert wanted.group is not None
-    # Told before joining: a group would wait in silence for a topic that does not exist.
+    # Check before joining: a group would wait without a message for a topic that does not exist.
     _partitions(brokers, wanted)
     goal = Goal(count=wanted.count, at_end=wanted.exit_at_end)
     settings = {"auto.offset.reset": _RESETS[start.anchor], **_settings(wanted)}
@@ -160,7 +171,7 @@ def _partitions(brokers: Brokers, wanted: ConsumeOptions) -> list[TopicPartition
 
 
 def _settings(wanted: ConsumeOptions) -> dict[str, str]:
-    # At the end, a fetch would wait half a second for a record before it says that there is none.
+    # At the end of a partition, a fetch would wait half a second before it returns empty.
     return {**({"fetch.wait.max.ms": "10"} if wanted.exit_at_end else {}), **wanted.settings}
 
 
@@ -170,7 +181,7 @@ def _progress(
     starts: dict[TopicPartition, int],
     stops: dict[TopicPartition, int] | None,
 ) -> Progress:
-    """Return a bar over the records up to the end; one without a total where there is no end."""
+    """Return a progress bar over the records up to the end; without a total if there is no end."""
     if wanted.quiet or sys.stdout.isatty():
         return Progress("Reading", None, is_shown=False)
     if stops is None and wanted.exit_at_end:

@@ -1,4 +1,4 @@
-"""The loop of `ottla consume`: poll, format, write, and tell the group what has been written."""
+"""The loop of `ottla consume`: poll, format, write, and store the offsets of written records."""
 
 import time
 from typing import BinaryIO
@@ -12,17 +12,17 @@ from ottla.tools.signals import StopSignals
 
 _POLL_S = 0.2
 _AT_ONCE = 500
-# What is collected before it is written, while records keep coming.
+# Records are collected up to this size before a write, as long as more arrive.
 _WRITE_BYTES = 1 << 16
-# How long all brokers may be away before they are looked for.
+# If no broker was reachable for this long, check whether one answers.
 _PATIENCE_S = 30.0
 
 
 class Copier:
-    """Moves records from a consumer to a stream until a goal is reached.
+    """A loop that copies records from a consumer to a stream until a goal is reached.
 
-    With `stores`, a position is stored after its record was flushed to the stream, never before: what a
-    reader further down the pipe has not got is read again.
+    With `stores`, an offset is stored only after its record was flushed to the stream. A record
+    that the reader of the pipe has not received is read again.
     """
 
     def __init__(
@@ -47,11 +47,13 @@ class Copier:
         self._down_since: float | None = None
 
     def run(self, brokers: Brokers, *, is_quiet: bool, progress: Progress) -> None:
-        """Copy until the goal is reached or Ctrl-C; NotReachable once the cluster is away too long."""
+        """Copy until the goal is reached or Ctrl-C; NotReachable if the cluster is unreachable too
+        long.
+        """
         while not self._goal.is_reached and not self._stop.requested:
             events = self._consumer.poll(0, limit=_AT_ONCE)
             if not events:
-                # Nothing waits: now is the time to let the reader have what there is.
+                # No records are waiting: flush now, so that the reader receives what is collected.
                 self._flush()
                 self._watch(brokers, is_quiet)
                 events = self._consumer.poll(_POLL_S)
@@ -90,9 +92,9 @@ class Copier:
         if self._down_since is None:
             self._down_since = now
             if not is_quiet:
-                note(f"No broker of {brokers.bootstrap} answers; trying again.")
+                note(f"No broker of {brokers.bootstrap} answers; retrying.")
         elif now - self._down_since > _PATIENCE_S:
             brokers.close()
             brokers.any_connection()
-            # Somebody answers after all: an idle topic gives no other sign of it.
+            # A broker answers after all; with an idle topic there is no other sign of it.
             self._consumer.is_down = False

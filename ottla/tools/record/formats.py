@@ -1,8 +1,8 @@
-"""kcat's output formats: a format string becomes a list of small functions, once.
+"""Output formats of kcat: a format string is compiled once to a list of small functions.
 
 Tokens: %t topic, %p partition, %o offset, %k key, %s value, %K and %S their lengths (-1 for null),
-%R value length as four bytes, %T timestamp in ms, %h headers, %%. Everything is bytes: records are
-written as they are.
+%R value length as four bytes, %T timestamp in ms, %h headers, %%. All output is bytes: keys and
+values are written unchanged.
 """
 
 import base64
@@ -49,7 +49,7 @@ def _constant(text: str) -> Format:
 
 
 def compile_format(text: str, *, null: bytes = b"") -> Format:
-    """Return the function that a format string means; ValueError names a token it does not know."""
+    """Return the function for a format string; ValueError names an unknown token."""
     tokens = _tokens(null)
     parts: list[Format] = []
     position = 0
@@ -59,7 +59,7 @@ def compile_format(text: str, *, null: bytes = b"") -> Format:
         token = text[at + 1 : at + 2]
         if token not in tokens:
             known = " ".join(f"%{name}" for name in tokens)
-            raise ValueError(f"%{token} is no token of a format; these are: {known}")
+            raise ValueError(f"%{token} is not a format token; supported tokens: {known}")
         parts.append(tokens[token])
         position = at + 2
     if position < len(text):
@@ -68,7 +68,7 @@ def compile_format(text: str, *, null: bytes = b"") -> Format:
 
 
 def plain_format(delimiter: bytes, key_delimiter: bytes | None, *, null: bytes = b"") -> Format:
-    """Return the format without -f: the value and a delimiter, the key before it on request."""
+    """Return the format without -f: the value and a delimiter, optionally preceded by the key."""
 
     def write(record: ConsumedRecord) -> bytes:
         value = null if record.value is None else record.value
@@ -81,7 +81,7 @@ def plain_format(delimiter: bytes, key_delimiter: bytes | None, *, null: bytes =
 
 
 def json_format(record: ConsumedRecord) -> bytes:
-    """Return kcat's JSON envelope on a line; bytes that are no UTF-8 come in base64 beside it."""
+    """Return kcat's JSON envelope on one line; bytes that are not UTF-8 are added as base64."""
     envelope: dict[str, object] = {
         "topic": record.topic,
         "partition": record.partition,

@@ -1,4 +1,4 @@
-"""When reading is done: after so many records, at the end, or at a given place. Pure."""
+"""The end of reading: after a number of records, at the end, or at a given offset. Pure."""
 
 from collections.abc import Mapping
 
@@ -6,9 +6,10 @@ from ottla.client.transport import ConsumedRecord, EndOfPartition, TopicPartitio
 
 
 class Goal:
-    """Told of every record and every end, it says which records are wanted and when to stop.
+    """A filter that selects the records to write and decides when to stop.
 
-    `stops` holds the first offset of a partition that is not wanted any more.
+    The caller passes every record and every end of a partition. `stops` holds, by partition, the
+    offset at which to stop (exclusive).
     """
 
     def __init__(
@@ -25,9 +26,9 @@ class Goal:
         self._done: set[TopicPartition] = set()
 
     def assign(self, partitions: Mapping[TopicPartition, int]) -> None:
-        """Take the partitions to read, with the offset that reading starts from (-1: not known)."""
+        """Set the partitions to read, with the start offset of each (-1 if not known)."""
         self._assigned = frozenset(partitions)
-        # A partition that comes back may have grown.
+        # A partition that is assigned again may have grown.
         self._done = {
             key
             for key, offset in partitions.items()
@@ -35,7 +36,7 @@ class Goal:
         }
 
     def wants(self, record: ConsumedRecord) -> bool:
-        """Tell whether to write this record, and count it if so."""
+        """Return True if this record is to be written, and count it."""
         if self._left == 0:
             return False
         key = (record.topic, record.partition)
@@ -50,13 +51,13 @@ class Goal:
         return wanted
 
     def reach(self, end: EndOfPartition) -> None:
-        """Learn that a partition has been read to its end, for now."""
+        """Record that a partition has been read to its current end."""
         if self._has_end:
             self._done.add((end.topic, end.partition))
 
     @property
     def is_reached(self) -> bool:
-        """Tell whether to stop."""
+        """True if reading can stop."""
         if self._left == 0:
             return True
         return self._has_end and bool(self._assigned) and self._assigned <= self._done

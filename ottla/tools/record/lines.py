@@ -1,6 +1,6 @@
-"""From input bytes to records: split at a delimiter, keys from values, null for empty.
+"""Conversion of input bytes to records: split at a delimiter, separate keys, map empty to null.
 
-Pure but for reading the stream it is given, so that a line typed at a terminal is a record at once.
+Pure except for reading the given stream. A line typed at a terminal becomes a record immediately.
 """
 
 from collections.abc import Iterator
@@ -11,16 +11,16 @@ _READ_BYTES = 1 << 16
 
 
 class ByteStream(Protocol):
-    """What standard input and files offer: return what is there, up to a size; b"" at the end."""
+    """The interface of standard input and files: `read1` returns available bytes, b"" at the end."""
 
     def read1(self, size: int = -1, /) -> bytes:
-        """Return at least one byte, or none at the end."""
+        """Return at least one byte, or b"" at the end."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Splitter:
-    """How a message becomes key and value, after kcat's -K, -k and -Z."""
+    """The rule that splits a message into key and value, as kcat's -K, -k and -Z do."""
 
     key_delimiter: bytes | None = None
     fixed_key: bytes | None = None
@@ -39,7 +39,9 @@ class Splitter:
 
 
 def iterate_messages(stream: ByteStream, delimiter: bytes) -> Iterator[bytes]:
-    """Yield what stands between delimiters; the last needs none, and an empty rest is no message."""
+    """Yield the messages between delimiters; the last one needs no delimiter, and is skipped if
+    empty.
+    """
     rest = b""
     while chunk := stream.read1(_READ_BYTES):
         *complete, rest = (rest + chunk).split(delimiter)
@@ -52,5 +54,5 @@ def parse_header(text: str) -> tuple[str, bytes | None]:
     """Return name and value of `-H name=value`; without `=` the value is null."""
     name, found, value = text.partition("=")
     if not name:
-        raise ValueError(f"{text!r} is no header: write it like name=value")
+        raise ValueError(f"{text!r} is not a header of the form name=value")
     return name, value.encode() if found else None

@@ -1,7 +1,7 @@
-"""Where reading starts and ends: `beginning`, `end`, `stored`, `42`, `-10`, `@2026-02-14`, `@-1h`.
+"""Start and end positions: `beginning`, `end`, `stored`, `42`, `-10`, `@2026-02-14`, `@-1h`.
 
-Parsing is pure; `start_offsets` and `end_offsets` ask the cluster what the words mean in each
-partition. kcat's `s@…` and `e@…` are understood, too.
+Parsing is pure; `start_offsets` and `end_offsets` look up the offset of a position in each
+partition. kcat's `s@…` and `e@…` are accepted, too.
 """
 
 import re
@@ -15,7 +15,7 @@ from ottla.tools.moments import parse_moment
 
 
 class Anchor(Enum):
-    """What a position counts from."""
+    """The reference point of a position."""
 
     BEGINNING = "beginning"
     END = "end"
@@ -29,7 +29,7 @@ class Anchor(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A place in every partition; `value` is an offset, a count or milliseconds."""
+    """A position in every partition; `value` is an offset, a count or milliseconds."""
 
     anchor: Anchor
     value: int = 0
@@ -47,7 +47,7 @@ BEGINNING = Position(Anchor.BEGINNING)
 
 
 def parse_position(text: str, now_ms: int) -> Position:
-    """Return the position that a word means; ValueError lists what is allowed."""
+    """Parse a position; the ValueError lists the allowed forms."""
     if text in _WORDS:
         return Position(_WORDS[text])
     if text.startswith("@"):
@@ -57,13 +57,13 @@ def parse_position(text: str, now_ms: int) -> Position:
     if re.fullmatch(r"-\d+", text):
         return Position(Anchor.TAIL, -int(text))
     raise ValueError(
-        f"{text!r} is no position: write beginning, end, stored, an offset (42), "
+        f"{text!r} is not a position: use beginning, end, stored, an offset (42), "
         "the last so many (-10), or a time (@2026-02-14T12:00:00Z, @-1h, @ms)"
     )
 
 
 def parse_range(texts: Sequence[str], now_ms: int) -> tuple[Position | None, Position | None]:
-    """Return start and end of up to two -o options: the first starts, the second ends."""
+    """Parse up to two -o options: the first is the start, the second the end."""
     start: Position | None = None
     end: Position | None = None
     for text in texts:
@@ -79,7 +79,7 @@ def parse_range(texts: Sequence[str], now_ms: int) -> tuple[Position | None, Pos
         elif not is_end and start is None:
             start = position
         else:
-            raise ValueError("-o is given too often: once for the start, once more for the end")
+            raise ValueError("-o may be given twice at most: for the start and the end")
     if end is not None and end.anchor in (Anchor.BEGINNING, Anchor.STORED):
         raise ValueError(f"reading cannot end at {end.anchor.value}: name an offset or a time")
     return start, end
@@ -91,7 +91,7 @@ Partition = tuple[str, int]
 def resolve(
     brokers: Brokers, partitions: Sequence[Partition], position: Position
 ) -> dict[Partition, int]:
-    """Return the offset that a position means in each partition, never outside what is kept."""
+    """Return the offset of a position in each partition, limited to the offsets that exist."""
     earliest = offsets.list_offsets(brokers, dict.fromkeys(partitions, offsets.EARLIEST))
     latest = offsets.list_offsets(brokers, dict.fromkeys(partitions, offsets.LATEST))
     match position.anchor:

@@ -1,4 +1,4 @@
-"""`ottla produce TOPIC`: lines of standard input or of files become records, with kcat's letters."""
+"""`ottla produce TOPIC`: write lines of standard input or files as records, with kcat's letters."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ _CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProduceOptions:
-    """What the command line says about the records to write."""
+    """The command-line options for the records to write."""
 
     files: tuple[str, ...]
     lines: bool
@@ -40,18 +40,21 @@ class ProduceOptions:
 @click.command("produce")
 @click.argument("topic", shell_complete=options.complete_topic)
 @click.argument("files", nargs=-1, type=click.Path(exists=True, dir_okay=False))
-@click.option("-l", "--lines", is_flag=True, help="Split the files into records, as stdin is.")
+@click.option("-l", "--lines", is_flag=True, help="Split the files into records at the delimiter.")
 @click.option(
     "-D",
     "--delimiter",
     default="\\n",
     show_default=True,
-    help="What ends a record: \\n, \\0, \\x1e…",
+    help="Delimiter of records: \\n, \\0, \\x1e…",
 )
 @click.option(
-    "-K", "--key-delimiter", metavar="DELIMITER", help="What ends the key at a record's start."
+    "-K",
+    "--key-delimiter",
+    metavar="DELIMITER",
+    help="Delimiter after the key at a record's start.",
 )
-@click.option("-k", "--key", help="The key of records that bring none.")
+@click.option("-k", "--key", help="The key of records without one.")
 @click.option("-p", "--partition", type=click.IntRange(min=0), help="The partition to write to.")
 @click.option(
     "-H",
@@ -59,13 +62,22 @@ class ProduceOptions:
     "headers",
     multiple=True,
     metavar="NAME=VALUE",
-    help="A header of every record.",
+    help="A header for every record; may be repeated.",
 )
-@click.option("-Z", "--null", "empty_is_null", is_flag=True, help="Empty keys and values are null.")
 @click.option(
-    "-z", "--compression", "codec", type=click.Choice(_CODECS), default="none", help="The codec."
+    "-Z", "--null", "empty_is_null", is_flag=True, help="Write empty keys and values as null."
 )
-@click.option("-c", "--count", type=click.IntRange(min=1), help="Stop after so many records.")
+@click.option(
+    "-z",
+    "--compression",
+    "codec",
+    type=click.Choice(_CODECS),
+    default="none",
+    help="The compression codec.",
+)
+@click.option(
+    "-c", "--count", type=click.IntRange(min=1), help="Stop after this number of records."
+)
 @click.option(
     "-X",
     "settings",
@@ -76,7 +88,7 @@ class ProduceOptions:
 )
 @options.connected
 def command(brokers: Brokers, output: Output, topic: str, **words: Any) -> None:
-    """Write records to TOPIC: one a line of standard input, or of FILES with -l, or a whole FILE each.
+    """Write records to TOPIC: one per line of standard input, or of FILES with -l, or one per FILE.
 
     \b
     echo hello | ottla produce greetings
@@ -87,10 +99,10 @@ def command(brokers: Brokers, output: Output, topic: str, **words: Any) -> None:
         headers = [parse_header(text) for text in wanted.headers]
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="-H") from error
-    # A wrong address is told at once; librdkafka would try for half a minute.
+    # Report a wrong address immediately; librdkafka would retry for half a minute.
     brokers.any_connection()
     settings = {"compression.type": wanted.codec, **wanted.settings}
-    # The first Ctrl-C is the end of the input: what was read is written.
+    # The first Ctrl-C ends the input: the lines read so far are written.
     with StopSignals() as stop, RecordProducer(brokers.bootstrap, settings) as producer:
         for key, value in _records(wanted, stop):
             producer.send(topic, value, key=key, partition=wanted.partition, headers=headers)
@@ -132,13 +144,13 @@ def _messages(wanted: ProduceOptions, stop: StopSignals) -> Iterator[bytes]:
 
 
 class StandardInput:
-    """Standard input as it comes, until it or the user's patience ends."""
+    """Standard input, read as it arrives, until its end or Ctrl-C."""
 
     def __init__(self, stop: StopSignals) -> None:
         self._stop = stop
 
     def read1(self, size: int = -1, /) -> bytes:
-        """Return what was typed or piped in since the last call."""
+        """Return the bytes typed or piped in since the last call."""
         return self._stop.read(_STDIN, size)
 
 

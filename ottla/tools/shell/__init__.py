@@ -1,1 +1,1 @@
-"""What belongs to the shell that Ottla is called from: completion."""
+"""Shell integration of Ottla: completion."""

@@ -1,4 +1,4 @@
-"""Names that a shell can complete, asked of the cluster; nothing where it does not answer at once."""
+"""Names for completion, requested from the cluster; none if it does not answer immediately."""
 
 from ottla.base.errors import OttlaError
 from ottla.client.admin import groups, topics

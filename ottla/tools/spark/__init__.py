@@ -1,1 +1,1 @@
-"""`ottla spark`: Spark on this machine, and what verbs that need it have in common."""
+"""`ottla spark`: manage Spark on this machine. Also the code shared by commands that need Spark."""

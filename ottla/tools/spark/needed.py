@@ -1,4 +1,4 @@
-"""Opens Spark for a verb that needs it, or says in a sentence what to install."""
+"""Start Spark for a command that needs it, or report which packages to install."""
 
 import importlib
 import importlib.util
@@ -14,26 +14,26 @@ _PACKAGES = ("pyspark", "pyarrow", "pandas", "numpy")
 
 
 def check_installed() -> None:
-    """Raise ConfigError, with the remedy, where Spark cannot be started here."""
+    """Raise ConfigError, with the remedy, if Spark cannot be started here."""
     missing = [name for name in _PACKAGES if importlib.util.find_spec(name) is None]
     if missing:
         raise ConfigError(
-            f"This runs on Spark, and {' and '.join(missing)} is not installed: "
+            f"This command needs Spark, but {' and '.join(missing)} is not installed: "
             "pip install 'ottla[spark]'"
         )
 
 
 def module(name: str) -> Any:
-    """Import a module of ottla.streams.spark; only now, as it costs a second, and Spark may not be there."""
+    """Import a module of ottla.streams.spark. Not at the top: it takes a second and needs Spark."""
     check_installed()
     return importlib.import_module(f"ottla.streams.spark.{name}")
 
 
 def open_session(name: str, settings: Mapping[str, str], *, is_short: bool = False) -> Any:
-    """Start Spark; tell once in a while how it would start faster."""
+    """Start Spark; from time to time print a hint how to make it start faster."""
     session, warming = module("session.session"), module("session.class_archive")
     if not warming.archive_of(find_java_home()).is_file():
-        note("Starting Spark (`ottla spark warm`, once, makes this up to twice as fast) …")
+        note("Starting Spark (run `ottla spark warm` once to make this up to twice as fast) …")
     hear_spark()
     options = dict(settings)
     key = "spark.driver.extraJavaOptions"

@@ -1,7 +1,7 @@
-"""What Spark's processes say on standard error, for people: without what nobody can use, above the line of progress.
+"""Filtered standard error of Spark's processes, printed above the progress line.
 
-They inherit descriptor 2, and know nothing of a line that is written over again and again. So that descriptor
-becomes a pipe while Spark runs, and what comes out of it is printed line by line.
+Spark's processes inherit descriptor 2, and would write into the progress line. While Spark runs,
+the descriptor is a pipe; its lines are printed one by one, without those that do not help the user.
 """
 
 import contextlib
@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator
 
 import click
 
-# Java's warnings about what Spark uses; what PySpark's workers tell of each step of theirs; that a query ended, whose
-# cause the verb tells; the same as a line of JSON.
+# Java's warnings about code in Spark; messages of PySpark's workers for each of their steps; the
+# end of a failed query, whose cause the command reports; the same as a line of JSON.
 _NOISE = re.compile(
     r"WARNING: (Using incubator modules|A (terminally deprecated|restricted) method|Use --enable-native"
     r"|Restricted methods|sun\.misc\.Unsafe|.*sun\.misc\.Unsafe|Please consider reporting)"
@@ -27,7 +27,7 @@ _DRAIN_S = 0.5
 
 
 def worth_telling(lines: Iterable[str]) -> Iterator[str]:
-    """Return lines without noise, and without the empty ones behind it."""
+    """Yield the lines without noise, and without the empty lines that follow it."""
     was_noise = False
     for text in lines:
         if _NOISE.match(text) or (was_noise and not text.strip()):
@@ -39,7 +39,7 @@ def worth_telling(lines: Iterable[str]) -> Iterator[str]:
 
 @contextlib.contextmanager
 def heard() -> Iterator[None]:
-    """Print what this process and its children write to descriptor 2 from now on, without the noise."""
+    """Print the standard error of this process and its children without the noise."""
     own, before = os.dup(2), sys.stderr
     read, write = os.pipe()
     os.dup2(write, 2)
@@ -53,7 +53,7 @@ def heard() -> Iterator[None]:
         yield
     finally:
         os.dup2(own, 2)
-        # A JVM that is still ending may hold the other end for a while.
+        # A JVM that is still exiting may keep the other end open for a while.
         reader.join(_DRAIN_S)
         sys.stderr, told = before, sys.stderr
         told.close()
@@ -67,7 +67,7 @@ def _pass_on(read: int) -> None:
 
 
 def hear_spark() -> None:
-    """Do so until the command that runs now ends; where no command runs, do nothing."""
+    """Filter standard error until the current command ends; do nothing outside a command."""
     context = click.get_current_context(silent=True)
     if context is not None and not context.meta.get(__name__):
         context.meta[__name__] = True

@@ -1,4 +1,4 @@
-"""Shows how far a batch of Spark is: tasks that are done, of all there are."""
+"""A progress display for a Spark batch: completed tasks out of all tasks."""
 
 import contextlib
 import shutil
@@ -12,7 +12,7 @@ _BAR_MAX = 40
 
 @contextlib.contextmanager
 def watched(label: str) -> Iterator[Callable[[int, int], None]]:
-    """Return what takes the numbers of tasks that are done and of all; shows nothing where nobody looks."""
+    """Return a callback for the numbers of completed and of all tasks; a no-op without a terminal."""
     line = StatusLine(sys.stderr)
     is_shown = sys.stderr.isatty()
 
@@ -27,7 +27,7 @@ def watched(label: str) -> Iterator[Callable[[int, int], None]]:
 
 
 def bar(label: str, done: int, total: int) -> str:
-    """Return a line that shows how much is done."""
+    """Return a progress bar as a line of text."""
     width = min(_BAR_MAX, max(shutil.get_terminal_size().columns - len(label) - 25, 5))
     filled = width * done // total
     return f"{label} [{'#' * filled}{'.' * (width - filled)}] {done} of {total} tasks"

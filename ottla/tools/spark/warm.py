@@ -1,4 +1,4 @@
-"""`ottla spark warm`: makes Spark start faster from now on."""
+"""`ottla spark warm`: make Spark start faster."""
 
 import click
 
@@ -11,13 +11,14 @@ from ottla.tools.spark import needed
 @click.command("warm")
 @options.formatted
 def command(output: Output) -> None:
-    """Make Spark start faster from now on: in half the time for work that ends, two thirds for what goes on.
+    """Make Spark start faster: in half the time for batch work, in two thirds for streams.
 
-    Writes an archive of the classes that Spark loads into the user's cache (about 170 MB), once for each
-    version of Java and pyspark. Everything in Ottla that starts Spark on this machine uses it.
+    Writes an archive of the classes that Spark loads into the user's cache (about 170 MB), once for
+    each version of Java and pyspark. All Ottla commands and applications on this machine that start
+    Spark use it.
     """
     warming = needed.module("session.class_archive")
-    note("Starting Spark four times: before, writing the archive, after …")
+    note("Starting Spark four times, to write the archive and to measure its effect …")
     found = warming.warm(find_java_home())
     output.done(
         f"A first stream took {found.before_s:.1f} s and takes {found.after_s:.1f} s now, in work that ends "

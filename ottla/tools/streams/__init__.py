@@ -1,1 +1,1 @@
-"""`ottla streams …`: run a topology of Kafka Streams' kind, and begin one anew."""
+"""`ottla streams …`: run, list, describe and reset stream applications."""

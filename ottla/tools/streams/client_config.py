@@ -1,4 +1,4 @@
-"""The file of --config-file: what Kafka's tools tell their clients, as far as Ottla's client is told it, too."""
+"""The file of --config-file: the client settings of Kafka's tools that Ottla's client supports."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ _TIMEOUTS = ("default.api.timeout.ms", "request.timeout.ms")
 
 @dataclass(frozen=True)
 class ClientConfig:
-    """Settings of the client; `ignored` are names in the file that mean nothing to it."""
+    """Settings of the client; `ignored` are the names in the file that have no effect."""
 
     bootstrap: str | None = None
     client_id: str = "ottla"
@@ -21,24 +21,25 @@ class ClientConfig:
 
 
 def read_client_config(file: str) -> ClientConfig:
-    """Return what a properties file says; ConfigError where it asks for encryption or a login."""
-    told = parse_properties(Path(file).read_text(encoding="utf-8"), file)
-    if told.get("security.protocol", "PLAINTEXT") != "PLAINTEXT":
+    """Read a properties file; ConfigError if it requires encryption or authentication."""
+    settings = parse_properties(Path(file).read_text(encoding="utf-8"), file)
+    if settings.get("security.protocol", "PLAINTEXT") != "PLAINTEXT":
         raise ConfigError(
-            f"{file}: security.protocol={told['security.protocol']} cannot be had here, Ottla's client speaks "
-            "PLAINTEXT: name a listener of that kind, or use kafka-streams-application-reset and remove the "
-            "checkpoint by hand."
+            f"{file}: security.protocol={settings['security.protocol']} is not supported, Ottla's client only speaks "
+            "PLAINTEXT: use a PLAINTEXT listener, or use kafka-streams-application-reset and remove the "
+            "checkpoint manually."
         )
-    timeouts = [told[name] for name in _TIMEOUTS if name in told]
+    timeouts = [settings[name] for name in _TIMEOUTS if name in settings]
     for text in timeouts[:1]:
         if not text.isdecimal() or text == "0":
-            raise ConfigError(f"{file}: a time-out is milliseconds, not {text!r}.")
+            raise ConfigError(f"{file}: a timeout must be a number of milliseconds, not {text!r}.")
     known = {"bootstrap.servers", "client.id", "security.protocol", *_TIMEOUTS}
     defaults = ClientConfig()
     return ClientConfig(
-        told.get("bootstrap.servers"),
-        told.get("client.id", defaults.client_id),
+        settings.get("bootstrap.servers"),
+        settings.get("client.id", defaults.client_id),
         int(timeouts[0]) / 1000 if timeouts else defaults.timeout_s,
-        # With PLAINTEXT, what says how to encrypt or log in does nothing in Kafka's client either.
-        tuple(each for each in told if each not in known and not each.startswith(_SECURE)),
+        # With PLAINTEXT, Kafka's client ignores the settings for encryption and authentication,
+        # too.
+        tuple(name for name in settings if name not in known and not name.startswith(_SECURE)),
     )

@@ -1,4 +1,4 @@
-"""`ottla streams describe APPLICATION…`: where an application is in its input, and which instances it has."""
+"""`ottla streams describe APPLICATION…`: show an application's input offsets, lag and instances."""
 
 from typing import Any
 
@@ -34,9 +34,9 @@ _ANY_HOST = ("0.0.0.0", "[::]")  # noqa: S104
 def command(
     brokers: Brokers, output: Output, names: tuple[str, ...], members: bool, tasks: bool
 ) -> None:
-    """Show where an application is in its input, its instances, or the records that its tasks dropped."""
+    """Show an application's offsets and lag, its instances, or the records that its tasks dropped."""
     if members and tasks:
-        raise click.UsageError("--members and --tasks are two tables: ask for one of them.")
+        raise click.UsageError("--members and --tasks cannot be combined.")
     rows: list[dict[str, Any]] = []
     told = []
     for name in names:
@@ -45,7 +45,7 @@ def command(
         if not instances and not offsets:
             raise ApiError(
                 ErrorCode.GROUP_ID_NOT_FOUND,
-                f"There is no application {name!r}; `ottla streams list` shows those there are.",
+                f"No such application: {name!r}. `ottla streams list` lists the applications.",
             )
         state = RUNNING if instances else NOT_RUNNING
         dropped = _dropped(instances)
@@ -64,27 +64,27 @@ def command(
             for row in offsets
         ]
     if tasks:
-        output.rows(rows, _TASKS, empty="No dropped records are known.")
+        output.rows(rows, _TASKS, empty="No metrics of dropped records are available.")
     elif members:
         output.rows(rows, _MEMBERS, empty="No instance runs.")
     else:
-        output.rows(rows, _OFFSETS, empty="Nothing is read yet.")
+        output.rows(rows, _OFFSETS, empty="No records have been read yet.")
     for sentence in told:
         note(sentence)
 
 
 def _counted(instances: list[Instance]) -> str:
     if not instances:
-        return "no instance; it goes on where it is when one starts"
+        return "no instance is running; the next one resumes from these offsets"
     active = sum(each.is_active for each in instances)
     if not active:
-        return f"{len(instances)} electing the active one"
-    standing_by = len(instances) - active
-    return "1 active instance" + (f", {standing_by} standing by" if standing_by else "")
+        return f"electing the active instance ({len(instances)} running)"
+    standby = len(instances) - active
+    return "1 active instance" + (f", {standby} on standby" if standby else "")
 
 
 def _dropped(instances: list[Instance]) -> dict[str, int] | None:
-    """Return what the active instance dropped, by task; None if it does not serve metrics, or does not answer."""
+    """Return the active instance's dropped records by task, or None if its metrics are unavailable."""
     for each in instances:
         host, _, port = each.told.metrics.rpartition(":")
         if not each.is_active or not host:

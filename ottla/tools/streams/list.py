@@ -1,4 +1,4 @@
-"""`ottla streams list`: the applications of the cluster, whether they run, and how far behind they are."""
+"""`ottla streams list`: list the cluster's applications with their state and lag."""
 
 from typing import Any
 
@@ -19,9 +19,7 @@ _COLUMNS = ("application_id", "state", "instances", "lag")
 def command(brokers: Brokers, output: Output) -> None:
     """List the applications."""
     rows = [_row(brokers, name) for name in application_ids(brokers)]
-    output.rows(
-        rows, _COLUMNS, empty="No applications: one appears when `ottla streams run` starts it."
-    )
+    output.rows(rows, _COLUMNS, empty="No applications. Start one with `ottla streams run`.")
 
 
 def _row(brokers: Brokers, name: str) -> dict[str, Any]:

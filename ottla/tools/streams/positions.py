@@ -1,8 +1,9 @@
-"""Where an application's input goes on after a reset: what its options come to, partition by partition.
+"""The input positions of an application after a reset, computed for each partition.
 
-As with Kafka's tool: of the input topics from where the options say, the beginning without any; of intermediate topics
-from their end; topics that are not named go on where they are. Where no topic is named the options are about all that the
-application has read; without any of them it begins anew as its sources say, and there is nothing to say here.
+As with Kafka's tool, input topics are reset to the position of the options (default: the
+beginning), and intermediate topics to their end. Topics that are not named keep their offsets. If
+no topic is named, the options apply to every topic that the application has read. Without any
+option there is no plan: the application starts from the beginning, as its sources define it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,16 +24,17 @@ FROM_FILE = "from_file"
 def plan_positions(
     brokers: Brokers, words: Mapping[str, Any], current: Mapping[Partition, int]
 ) -> tuple[list[Move], list[str]]:
-    """Return the moves of partitions, and what there is to say about them.
+    """Return the moves of partitions, and warnings about them.
 
-    ApiError UNKNOWN_TOPIC_OR_PARTITION for topics that are not there, UsageError for what cannot be meant.
+    ApiError UNKNOWN_TOPIC_OR_PARTITION if a topic does not exist, UsageError for contradictory
+    options.
     """
     chosen = choose(words, also=(FROM_FILE,))
     lines = None if words[FROM_FILE] is None else read_plan(words[FROM_FILE])
     inputs, ends = words["input_topics"], words["intermediate_topics"]
     if set(inputs) & set(ends):
         name = min(set(inputs) & set(ends))
-        raise click.UsageError(f"{name} is an input topic or an intermediate one, not both.")
+        raise click.UsageError(f"{name} cannot be both an input topic and an intermediate topic.")
     is_told = chosen is not None or lines is not None
     if not (inputs or ends or is_told):
         return [], []
@@ -40,7 +42,9 @@ def plan_positions(
     if is_told and not inputs:
         inputs = sorted({topic for topic, _ in (lines or current)} & set(counts) - set(ends))
         if not inputs and not ends:
-            raise click.UsageError("The application has read nothing yet: name its --input-topics.")
+            raise click.UsageError(
+                "The application has no committed offsets yet: name its topics with --input-topics."
+            )
     _check_known([*inputs, *ends], counts)
     keys = [(topic, n) for topic in inputs for n in range(counts[topic])]
     if lines is not None:
@@ -62,7 +66,7 @@ def _check_known(names: Sequence[str], counts: Mapping[str, int]) -> None:
         is_one = len(missing) == 1
         what = f"topic {missing[0]} is" if is_one else f"topics {', '.join(missing)} are"
         raise ApiError(
-            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The {what} not there; nothing is changed."
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The {what} unknown; nothing was changed."
         )
 
 
@@ -74,7 +78,7 @@ def _of_target(
 ) -> list[Move]:
     if target[0] is not Target.SHIFT:
         return planned(brokers, *target, keys, current) if keys else []
-    # As with Kafka's tool, whose consumer starts at the end of what it has read nothing of.
+    # As in Kafka's tool, whose consumer starts at the end of partitions without a committed offset.
     bounds = bounds_of(brokers, keys)
     known = {key: current.get(key, bounds[key].end) for key in keys}
     return plan_moves(*target, bounds=bounds, current=known, at_time={})
@@ -87,12 +91,12 @@ def _of_file(
     current: Mapping[Partition, int],
 ) -> list[Move]:
     for wrong, what in (
-        (set(keys) - set(lines), "says nothing of"),
-        (set(lines) - set(keys), "names"),
+        (set(keys) - set(lines), "does not contain"),
+        (set(lines) - set(keys), "contains"),
     ):
         if wrong:
             topic, partition = min(wrong)
-            why = "" if what == "says nothing of" else ", which is of none of the input topics"
+            why = "" if what == "does not contain" else ", which is not of an input topic"
             raise click.UsageError(f"The file of --from-file {what} {topic}-{partition}{why}.")
     return plan_moves(
         Target.FILE, 0, bounds=bounds_of(brokers, keys), current=current, at_time=lines
@@ -114,13 +118,15 @@ def _unfound(
     if chosen is None or chosen[0] is not Target.SHIFT:
         return []
     return [
-        f"{topic}-{partition}: nothing is committed there; its end was shifted."
+        f"{topic}-{partition}: no committed offset; shifted from the end offset."
         for topic, partition in sorted(set(keys) - set(current))
     ]
 
 
 def read_plan(file: str) -> dict[Partition, int]:
-    """Return the offsets of a file of lines TOPIC,PARTITION,OFFSET; UsageError names a line that is none."""
+    """Return the offsets of a file of lines TOPIC,PARTITION,OFFSET; UsageError names an invalid
+    line.
+    """
     found: dict[Partition, int] = {}
     for number, line in enumerate(Path(file).read_text(encoding="utf-8").splitlines(), 1):
         if not line.strip():
@@ -128,9 +134,9 @@ def read_plan(file: str) -> dict[Partition, int]:
         parts = [part.strip() for part in line.split(",")]
         if len(parts) != 3 or not (parts[1].isdecimal() and parts[2].isdecimal()):
             raise click.UsageError(
-                f"{file}, line {number}: {line!r}: write it like orders,0,42: topic, partition, offset."
+                f"{file}, line {number}: {line!r} is not of the form TOPIC,PARTITION,OFFSET."
             )
         found[parts[0], int(parts[1])] = int(parts[2])
     if not found:
-        raise click.UsageError(f"{file} holds no line TOPIC,PARTITION,OFFSET.")
+        raise click.UsageError(f"{file} contains no line TOPIC,PARTITION,OFFSET.")
     return found

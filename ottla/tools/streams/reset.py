@@ -1,10 +1,11 @@
-"""`ottla streams reset`: shows what a reset of an application would do; --execute does it.
+"""`ottla streams reset`: show how an application would be reset; --execute resets it.
 
-Follows kafka-streams-application-reset: only while no instance runs; internal topics go, input topics are read from where
-the options say. The checkpoint goes with them, which Kafka leaves to KafkaStreams#cleanUp: it holds state and
-positions together, so that the application starts where this says.
+Follows kafka-streams-application-reset: no instance may be running; internal topics are deleted,
+and input topics are read from the position of the options. The checkpoint is removed, too, which
+Kafka leaves to KafkaStreams#cleanUp: it holds both state and positions, and must match the new
+positions.
 
-Not done: connections that are encrypted or logged in (--config-file says so).
+Connections with encryption or authentication are not supported (--config-file reports an error).
 """
 
 from collections.abc import Callable, Sequence
@@ -41,7 +42,7 @@ _POSITION_COLUMNS = ("kind", "name", "partition", "current_offset", "new_offset"
 def _names(
     context: click.Context, parameter: click.Parameter, values: Sequence[str]
 ) -> tuple[str, ...]:
-    """Return the names of lists that are separated by commas."""
+    """Return the names in comma-separated lists."""
     found = (name.strip() for value in values for name in value.split(","))
     return tuple(dict.fromkeys(name for name in found if name))
 
@@ -59,38 +60,44 @@ def _topics(name: str, help_text: str) -> Callable[[options.Function], options.F
 
 @click.command("reset")
 @click.option("--application-id", required=True, metavar="ID", help="The application.")
-@_topics("--input-topics", "Start these where the options below say; default: at the beginning.")
+@_topics(
+    "--input-topics", "Reset these to the position of the options below; default: the beginning."
+)
 @targeted
 @click.option(
     "--from-file",
     metavar="FILE",
     type=click.Path(exists=True, dir_okay=False),
-    help="To the offsets of lines TOPIC,PARTITION,OFFSET.",
+    help="To the offsets in a file of lines TOPIC,PARTITION,OFFSET.",
 )
-@_topics("--intermediate-topics", "Start these at their end.")
-@_topics("--internal-topics", "Delete only these of its internal topics; default: all.")
-@click.option("--state-dir", metavar="FOLDER", help="Where its checkpoints are, if it was told.")
-@click.option("--force", is_flag=True, help="Have members leave that have not ended by themselves.")
-@click.option("--dry-run", is_flag=True, help="Only show what would be done: the default.")
-@click.option("--execute", is_flag=True, help="Do it; without this it is only shown.")
+@_topics("--intermediate-topics", "Reset these to their end.")
+@_topics("--internal-topics", "Delete only these internal topics; default: all.")
+@click.option("--state-dir", metavar="FOLDER", help="The application's state_dir, if it sets one.")
+@click.option(
+    "--force", is_flag=True, help="Remove members that have not left the group by themselves."
+)
+@click.option("--dry-run", is_flag=True, help="Only show what would be done (default).")
+@click.option("--execute", is_flag=True, help="Execute the reset (default: dry run).")
 @click.option(
     "--config-file",
     "--command-config",
     "config_file",
     metavar="FILE",
     type=click.Path(exists=True, dir_okay=False),
-    help="Settings of the client, as Kafka's tools read them: bootstrap.servers, …",
+    help="A properties file with client settings, as for Kafka's tools: bootstrap.servers, …",
 )
 @options.bootstrap
 @options.formatted
 def command(output: Output, bootstrap: str, config_file: str | None, **words: Any) -> None:
-    """Remove the checkpoint, the internal topics and the groups of an application; say where its input goes on."""
+    """Reset an application: remove its checkpoint, internal topics and groups, and set its input
+    offsets.
+    """
     check_application_id(words["application_id"])
     if words["dry_run"] and words["execute"]:
-        raise click.UsageError("Say --dry-run or --execute, not both.")
+        raise click.UsageError("--dry-run and --execute cannot be combined.")
     config = read_client_config(config_file) if config_file else ClientConfig()
     if config.ignored:
-        note(f"{config_file}: without effect here: {', '.join(config.ignored)}.")
+        note(f"{config_file}: ignored settings: {', '.join(config.ignored)}.")
     source = click.get_current_context().get_parameter_source("bootstrap")
     if source is not ParameterSource.COMMANDLINE and config.bootstrap:
         bootstrap = config.bootstrap
@@ -112,13 +119,13 @@ def _reset(brokers: Brokers, output: Output, words: dict[str, Any]) -> None:
         execute_reset(brokers, name, removals, positions, members)
     rows = _rows(words, removals, moves)
     columns = _POSITION_COLUMNS if moves else _COLUMNS
-    output.rows(rows, columns, empty=f"There is nothing of {name}.")
+    output.rows(rows, columns, empty=f"Nothing to reset for {name}.")
     for sentence in (*told, *_remarks(words, removals, members, checkpoint)):
         note(sentence)
     if rows:
-        where = "as was said here" if moves else "anew"
-        done = f"Removed: {name} begins {where} when it is started."
-        note(done if words["execute"] else "Nothing is changed yet: add --execute to do it.")
+        where = "at the offsets above" if moves else "from the beginning"
+        done = f"Reset: the next start of {name} begins {where}."
+        note(done if words["execute"] else "Dry run, nothing was changed: add --execute to reset.")
 
 
 def _rows(
@@ -129,7 +136,7 @@ def _rows(
     rows: list[dict[str, Any]] = [
         {**facts, "kind": each.kind, "name": each.name}
         for each in removals
-        # What it holds afterwards is told below.
+        # The group is written with its new offsets, which are listed below.
         if not (moves and each == Removal(GROUP, name))
     ]
     rows += [
@@ -155,13 +162,13 @@ def _remarks(
     found = []
     if removals and all(each.kind != CHECKPOINT for each in removals):
         found.append(
-            f"There is no checkpoint in {checkpoint}: where the input was read, and the state, are not reset. "
-            "Give --state-dir if the application was told another folder."
+            f"There is no checkpoint in {checkpoint}: its state and input positions are not reset. "
+            "Give --state-dir if the application uses another folder."
         )
     for group in members:
         verb = "left" if words["execute"] else "would leave"
         found.append(
-            f"Members that {verb} the group {group.group_id}: {len(group.members)}. An instance that still runs comes "
-            "back, and writes what was removed: be sure that all have ended."
+            f"Members that {verb} the group {group.group_id}: {len(group.members)}. An instance that still runs rejoins "
+            "and writes its state again: make sure that all instances are stopped."
         )
     return found

@@ -1,4 +1,4 @@
-"""`ottla streams run MODULE:TOPOLOGY`: runs a topology until Ctrl-C, or until an error ends it."""
+"""`ottla streams run MODULE:TOPOLOGY`: run a topology until Ctrl-C or an error."""
 
 import contextlib
 import importlib
@@ -29,18 +29,20 @@ _LOOK_S = 0.2
 
 @click.command("run")
 @click.argument("place", metavar="MODULE:TOPOLOGY")
-@click.option("--application-id", metavar="ID", help="Default: the module's name.")
+@click.option(
+    "--application-id", metavar="ID", help="The application id; default: the module's name."
+)
 @options.bootstrap
 @click.option(
     "--guarantee",
     type=click.Choice([AT_LEAST_ONCE, EXACTLY_ONCE]),
     default=AT_LEAST_ONCE,
     show_default=True,
-    help="How outputs are written.",
+    help="The processing guarantee.",
 )
-@click.option("--state-dir", metavar="FOLDER", help="Where checkpoints are.")
+@click.option("--state-dir", metavar="FOLDER", help="The folder for checkpoints.")
 @click.option(
-    "--master", metavar="URL", help="A Spark cluster, or local[N]; default: this machine."
+    "--master", metavar="URL", help="The Spark cluster, or local[N]; default: this machine."
 )
 @click.option(
     "--set",
@@ -48,7 +50,7 @@ _LOOK_S = 0.2
     multiple=True,
     metavar="NAME=VALUE",
     callback=options.parse_pairs,
-    help="Any other option of KafkaStreams that is a number or a text.",
+    help="Another option of KafkaStreams (a number or a string); may be repeated.",
 )
 @options.formatted
 def command(
@@ -60,18 +62,18 @@ def command(
     config: dict[str, str],
     **words: Any,
 ) -> None:
-    """Run the topology that a module has under a name, or that its function of that name builds."""
+    """Run the topology of that name in a module, or the one that the module's function returns."""
     words["processing_guarantee"] = guarantee
     by_set = {name.replace(".", "_") for name in config}
     given: dict[str, Any] = {
         name: value for name, value in words.items() if value is not None and name not in by_set
     }
-    # Kafka's names of options, and those of the application's own.
+    # Kafka's option names, and the application's own.
     told = {name: int(text) if _is_number(text) else text for name, text in config.items()}
     topology, module = load_topology(place)
     if words.get("master"):
         given["py_files"] = [_file_of(module)]
-    # Only now: it needs Spark, which may not be there.
+    # Imported only here: it needs Spark, which may not be installed.
     needed.check_installed()
     app = importlib.import_module("ottla.streams.kafka_streams").KafkaStreams(
         topology,
@@ -82,7 +84,7 @@ def command(
     )
     app.set_state_listener(lambda new, old: _tell(output, app, new, old))
     hear_spark()
-    # What stops a service is heard as Ctrl-C is.
+    # Handle SIGTERM, which stops a service, like Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     _run(app)
 
@@ -104,16 +106,20 @@ def _tell(output: Output, app: Any, new: State, old: State) -> None:
         output.done("", **facts)
         sys.stdout.flush()
     elif not sys.stderr.isatty():
-        # On a terminal the line of progress tells the state.
+        # On a terminal, the progress line shows the state.
         note(f"{app.application_id}: {old.name} -> {new.name}")
 
 
 def load_topology(place: str) -> tuple[Topology, str]:
-    """Return what MODULE:TOPOLOGY names, and the module's name; UsageError says what is wrong."""
+    """Return the topology named by MODULE:TOPOLOGY, and the module; UsageError if it cannot be
+    loaded.
+    """
     module, found, name = place.partition(":")
     if not found or not module or not name:
-        raise click.UsageError(f"{place!r}: write it like wordcount:topology, a module and a name.")
-    # As `python -m` has it: modules of the folder where the command runs.
+        raise click.UsageError(
+            f"{place!r} is not of the form MODULE:NAME, such as wordcount:topology."
+        )
+    # As with `python -m`, modules of the current folder can be imported.
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     loaded = _imported(module, place)
@@ -129,18 +135,20 @@ def load_topology(place: str) -> tuple[Topology, str]:
         target = target.build()
     if not isinstance(target, Topology):
         kind = type(target).__name__
-        raise click.UsageError(f"{place!r} is {kind}: it must be a Topology, or build one.")
+        raise click.UsageError(
+            f"{place!r} is {kind}: expected a Topology or a function that returns one."
+        )
     return target, module
 
 
 def _imported(module: str, place: str) -> ModuleType:
-    with UsersErrors(f"{module} does not load.", ConfigError):
+    with UsersErrors(f"Cannot import {module}.", ConfigError):
         try:
             return importlib.import_module(module)
         except ModuleNotFoundError as error:
             missing = error.name
             if missing is None or not f"{module}.".startswith(f"{missing}."):
-                # It is there, and what it imports is not.
+                # The module exists, but one that it imports does not.
                 raise
     here = [each.stem for each in Path.cwd().glob("*.py")]
     raise click.UsageError(
@@ -149,7 +157,7 @@ def _imported(module: str, place: str) -> ModuleType:
 
 
 def _near(module: str, name: str) -> str:
-    """Return what of a module may have been meant: topologies, builders, its own functions."""
+    """Return a hint with the module's topologies, builders and functions."""
     named = vars(sys.modules[module]).items()
     found = [
         each
@@ -161,11 +169,11 @@ def _near(module: str, name: str) -> str:
 
 
 def _file_of(module: str) -> str:
-    """Return the file that executors need; a package is to be given with py_files."""
+    """Return the file that executors need; a package must be passed with py_files."""
     loaded = sys.modules[module]
     if "." in module or hasattr(loaded, "__path__") or loaded.__file__ is None:
         raise click.UsageError(
-            f"{module} is part of a package: executors of a cluster need it installed, or use "
+            f"{module} is part of a package: install it on the executors of the cluster, or use "
             "KafkaStreams with py_files."
         )
     return loaded.__file__

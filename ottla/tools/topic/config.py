@@ -1,4 +1,4 @@
-"""`ottla topic config NAME`: show a topic's configuration, set options, give them their default back."""
+"""`ottla topic config NAME`: show a topic's configuration, set options or reset them."""
 
 import click
 
@@ -18,7 +18,9 @@ from ottla.tools.output import Output
     callback=options.parse_pairs,
     help="Set an option; may be repeated.",
 )
-@click.option("--unset", multiple=True, metavar="KEY", help="Give an option its default back.")
+@click.option(
+    "--unset", multiple=True, metavar="KEY", help="Reset an option to its default; may be repeated."
+)
 @click.option("--all", "show_all", is_flag=True, help="Show defaults, too.")
 @options.connected
 def command(

@@ -1,4 +1,4 @@
-"""`ottla topic create NAME`: create a topic, with the broker's defaults unless told otherwise."""
+"""`ottla topic create NAME`: create a topic, by default with the broker's defaults."""
 
 import click
 
@@ -14,12 +14,12 @@ from ottla.tools.output import Output
 @click.option(
     "--partitions",
     type=click.IntRange(min=1),
-    help="How many; default: the broker's num.partitions.",
+    help="Number of partitions; default: the broker's num.partitions.",
 )
 @click.option(
     "--replication-factor",
     type=click.IntRange(min=1),
-    help="How many replicas; default: the broker's default.replication.factor.",
+    help="Number of replicas; default: the broker's default.replication.factor.",
 )
 @click.option(
     "--config",
@@ -27,9 +27,9 @@ from ottla.tools.output import Output
     multiple=True,
     metavar="KEY=VALUE",
     callback=options.parse_pairs,
-    help="An option of the topic, like retention.ms=3600000; may be repeated.",
+    help="A topic option, like retention.ms=3600000; may be repeated.",
 )
-@click.option("--if-not-exists", is_flag=True, help="Do nothing if the topic exists.")
+@click.option("--if-not-exists", is_flag=True, help="Succeed without changes if the topic exists.")
 @options.connected
 def command(
     brokers: Brokers,

@@ -1,4 +1,4 @@
-"""`ottla topic delete NAME…`: delete topics; a person is asked first."""
+"""`ottla topic delete NAME…`: delete topics, after a confirmation on a terminal."""
 
 import click
 
@@ -13,8 +13,8 @@ from ottla.tools.output import Output, is_terminal
 @options.yes
 @options.connected
 def command(brokers: Brokers, output: Output, names: tuple[str, ...], yes: bool) -> None:
-    """Delete topics with all their records."""
-    # A misspelt name must not cost the topics before it.
+    """Delete topics and all their records."""
+    # Check all names first: a misspelt name must not leave only the topics before it deleted.
     for name in names:
         topics.describe_topic(brokers, name)
     listed = ", ".join(names)

@@ -1,4 +1,4 @@
-"""`ottla topic export TOPIC FOLDER`: records become files, through Spark."""
+"""`ottla topic export TOPIC FOLDER`: write records to files with Spark."""
 
 import time
 from pathlib import Path
@@ -20,23 +20,23 @@ from ottla.tools.spark.tasks import watched
 @click.argument("topic", shell_complete=options.complete_topic)
 @click.argument("folder")
 @click.option("--format", "file_format", type=click.Choice(["parquet", "json", "csv"]),
-              default="parquet", show_default=True, help="JSON is an object a line.")  # fmt: skip
+              default="parquet", show_default=True, help="The file format; JSON is one object per line.")  # fmt: skip
 @click.option("--from", "start", default="beginning", show_default=True, metavar="POSITION",
-              help="beginning, an offset (42), the last so many of each partition (-10), or a time (@2026-02-14, @-1h).")  # fmt: skip
+              help="Start position: beginning, an offset (42), -10 (the last ten of each partition), or a time (@2026-02-14, @-1h).")  # fmt: skip
 @click.option("--to", "end", default="end", show_default=True, metavar="POSITION",
-              help="The same; records from there on stay out.")  # fmt: skip
+              help="End position (exclusive), in the same form.")  # fmt: skip
 @click.option("--partition", "-p", "partitions", type=click.IntRange(min=0), multiple=True,
-              help="Only this partition; may be repeated.")  # fmt: skip
+              help="Export only this partition; may be repeated.")  # fmt: skip
 @click.option("--schema", default="", metavar="COLUMNS",
-              help="Values are JSON: make columns of them, as in 'origin string, delay int'.")  # fmt: skip
-@click.option("--bytes", "as_bytes", is_flag=True, help="Keys and values are bytes, not text (Parquet).")  # fmt: skip
-@click.option("--overwrite", is_flag=True, help="Replace what is in the folder.")
+              help="Parse JSON values into these columns, as in 'origin string, delay int'.")  # fmt: skip
+@click.option("--bytes", "as_bytes", is_flag=True, help="Write keys and values as bytes, not text (Parquet only).")  # fmt: skip
+@click.option("--overwrite", is_flag=True, help="Replace the contents of the folder.")
 @options.connected
 def command(brokers: Brokers, output: Output, **words: Any) -> None:
-    """Write the records of TOPIC to files in FOLDER: a file for each partition.
+    """Write the records of TOPIC to files in FOLDER: one file per partition.
 
-    Columns are key, value, partition, offset, timestamp and headers (not in CSV). Open and aborted
-    transactions stay out.
+    Columns are key, value, partition, offset, timestamp and headers (not in CSV). Records of
+    open and aborted transactions are skipped.
 
     \b
     ottla topic export flights flights/
@@ -44,13 +44,11 @@ def command(brokers: Brokers, output: Output, **words: Any) -> None:
     """
     needed.check_installed()
     if words["as_bytes"] and words["file_format"] != "parquet":
-        raise click.UsageError(
-            "only Parquet holds bytes: leave --bytes out, or use --format parquet"
-        )
+        raise click.UsageError("only Parquet supports bytes: omit --bytes, or use --format parquet")
     folder = Path(words["folder"])
     if folder.is_dir() and any(folder.iterdir()) and not words["overwrite"]:
         raise ConfigError(
-            f"{folder} is not empty: name another folder, or replace it with --overwrite"
+            f"{folder} is not empty: choose another folder, or replace its contents with --overwrite"
         )
     starts, ends = _range(brokers, words)
     exporting = needed.module("pipelines.topic_files")
@@ -77,7 +75,7 @@ def command(brokers: Brokers, output: Output, **words: Any) -> None:
 
 
 def _range(brokers: Brokers, words: dict[str, Any]) -> tuple[dict[Any, int], dict[Any, int]]:
-    """Return first and last offsets of the partitions that are wanted."""
+    """Return the first and last offsets of the selected partitions."""
     topic = describe_topic(brokers, words["topic"])
     known = [each.partition for each in topic.partitions]
     unknown = set(words["partitions"]) - set(known)
@@ -90,6 +88,6 @@ def _range(brokers: Brokers, words: dict[str, Any]) -> tuple[dict[Any, int], dic
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     if Anchor.STORED in (start.anchor, end.anchor):
-        raise click.UsageError("stored offsets belong to a group: name an offset or a time")
+        raise click.UsageError("`stored` is not supported here: use an offset or a time")
     starts, ends = resolve(brokers, keys, start), resolve(brokers, keys, end)
     return starts, {key: max(ends[key], starts[key]) for key in keys}

@@ -10,7 +10,7 @@ from ottla.tools.output import Output
 
 
 @click.command("list")
-@click.option("--internal", is_flag=True, help="Show the broker's own topics, too.")
+@click.option("--internal", is_flag=True, help="Also list internal topics.")
 @options.connected
 def command(brokers: Brokers, output: Output, internal: bool) -> None:
     """List the topics."""
@@ -29,5 +29,5 @@ def command(brokers: Brokers, output: Output, internal: bool) -> None:
     output.rows(
         rows,
         ("name", "partitions", "replication_factor"),
-        empty="No topics yet: create one with `ottla topic create NAME`, or just produce to it.",
+        empty="No topics yet. Create one with `ottla topic create NAME`, or produce to it.",
     )

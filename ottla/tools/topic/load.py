@@ -1,4 +1,4 @@
-"""`ottla topic load TOPIC FILES…`: rows of files become records, through Spark."""
+"""`ottla topic load TOPIC FILES…`: write rows of files as records with Spark."""
 
 from typing import Any
 
@@ -23,19 +23,19 @@ _CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
     "--format",
     "file_format",
     type=click.Choice(["csv", "json", "parquet"]),
-    help="What the files are; their names say it otherwise. JSON is an object a line.",
+    help="The file format; default: by the file names. JSON is one object per line.",
 )
-@click.option("--key", default="", metavar="COLUMN", help="The column that is the record's key.")
+@click.option("--key", default="", metavar="COLUMN", help="The column for the record's key.")
 @click.option("--value", default="", metavar="COLUMN",
-              help="The column that is its value; otherwise all columns, as a JSON object.")  # fmt: skip
-@click.option("--timestamp", default="", metavar="COLUMN", help="The column of its time; now otherwise.")  # fmt: skip
+              help="The column for the value; default: all columns, as a JSON object.")  # fmt: skip
+@click.option("--timestamp", default="", metavar="COLUMN", help="The column for the timestamp; default: the current time.")  # fmt: skip
 @click.option(
     "--records",
     "is_records",
     is_flag=True,
-    help="The files hold records, as `ottla topic export` writes them: key, value, timestamp, headers.",
+    help="Read files that `ottla topic export` wrote: key, value, timestamp, headers.",
 )
-@click.option("--schema", default="", metavar="COLUMNS", help="As in 'origin string, delay int'; read from the files otherwise (CSV: all strings).")  # fmt: skip
+@click.option("--schema", default="", metavar="COLUMNS", help="The columns, as in 'origin string, delay int'; default: read from the files (CSV: all strings).")  # fmt: skip
 @click.option("--compression", type=click.Choice(_CODECS), default="none", show_default=True)
 @click.option("-X", "settings", multiple=True, metavar="NAME=VALUE", callback=options.parse_pairs,
               help="An option of Spark's reader, as in -X sep=; or -X header=false.")  # fmt: skip
@@ -43,7 +43,7 @@ _CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 def command(brokers: Brokers, output: Output, **words: Any) -> None:
     """Load CSV, JSON lines or Parquet FILES into TOPIC.
 
-    The partition of a record follows from its key as in every Kafka client. FILES may be folders and patterns.
+    Records are partitioned by key as in every Kafka client. FILES may be folders and patterns.
 
     \b
     ottla topic load flights flights.csv --key carrier
@@ -73,5 +73,5 @@ def command(brokers: Brokers, output: Output, **words: Any) -> None:
 def _format_of(files: tuple[str, ...]) -> str:
     found = {_SUFFIXES.get(name.rpartition(".")[2].lower()) for name in files}
     if len(found) != 1 or None in found:
-        raise ConfigError("Say what the files are, with --format: their names do not")
+        raise ConfigError("the file names do not show the format: choose it with --format")
     return str(found.pop())

@@ -1,1 +1,1 @@
-"""`ottla zookeeper …`: carry a cluster's metadata between a directory and a ZooKeeper ensemble."""
+"""`ottla zookeeper …`: copy a cluster's metadata between a directory and a ZooKeeper ensemble."""

@@ -1,4 +1,4 @@
-"""`ottla zookeeper export`: Apache Kafka 3.x brokers go on with what Ottla has written."""
+"""`ottla zookeeper export`: hand a cluster from Ottla to Apache Kafka 3.x brokers."""
 
 from pathlib import Path
 
@@ -12,9 +12,9 @@ from ottla.tools.zookeeper.transfer import Route, between, carry, directory, ens
 @click.command("export")
 @between
 def command(output: Output, data: Path, connect: str, **how: bool) -> None:
-    """Carry a cluster's metadata from a log directory to a ZooKeeper that holds none.
+    """Copy a cluster's metadata from a log directory to an empty ZooKeeper.
 
-    The logs stay where they are: start Apache Kafka with the same broker.id on the same log.dirs.
+    The logs are not moved: start Apache Kafka with the same broker.id on the same log.dirs.
 
     \b
     ottla zookeeper export --data ottla-data --connect localhost:2181/kafka

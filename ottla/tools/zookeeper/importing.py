@@ -1,4 +1,4 @@
-"""`ottla zookeeper import`: Ottla goes on with what Apache Kafka 3.x brokers have written."""
+"""`ottla zookeeper import`: hand a cluster from Apache Kafka 3.x brokers to Ottla."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from ottla.tools.zookeeper.transfer import Route, between, carry, directory, ens
 @click.command("import")
 @between
 def command(output: Output, data: Path, connect: str, **how: bool) -> None:
-    """Carry a cluster's metadata from a ZooKeeper to a log directory that holds none.
+    """Copy a cluster's metadata from a ZooKeeper to a log directory without metadata.
 
     The broker must be stopped: its session has to end first. Then start Ottla with the same
     broker.id on the same log.dirs, the first of which is --data.

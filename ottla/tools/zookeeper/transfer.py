@@ -1,4 +1,4 @@
-"""What export and import share: the two trees, and the way from one to the other."""
+"""Code shared by export and import: the two trees, and the copy from one to the other."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -24,20 +24,20 @@ Place = AbstractAsyncContextManager[Coordination]
 
 
 def between(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a verb --data, --connect, --replace, --dry-run and --output."""
+    """Add --data, --connect, --replace, --dry-run and --output to a command."""
     for option in (
         options.formatted,
         click.option(
             "--replace",
             is_flag=True,
-            help="Replace what the target holds of the same cluster, when going back.",
+            help="Replace the target's metadata of the same cluster, to move back.",
         ),
-        click.option("--dry-run", is_flag=True, help="Show the nodes, and carry nothing."),
+        click.option("--dry-run", is_flag=True, help="Show the nodes without copying them."),
         click.option(
             "--connect",
             metavar="HOST:PORT[/PATH]",
             required=True,
-            help="The ZooKeeper, as in Kafka's zookeeper.connect.",
+            help="The ZooKeeper ensemble, as in Kafka's zookeeper.connect.",
         ),
         click.option(
             "--data",
@@ -55,10 +55,10 @@ def between(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @asynccontextmanager
 async def directory(data: Path, *, must_exist: bool) -> AsyncIterator[Coordination]:
-    """Open the tree that Ottla keeps in a log directory."""
+    """Open the metadata tree that Ottla stores in a log directory."""
     if must_exist and not any(data.glob(f"{JOURNAL_PREFIX}*")):
         raise ConfigError(
-            f"{data} holds no cluster of Ottla's: name the first log directory of a broker, or its "
+            f"{data} contains no Ottla cluster: name the first log directory of a broker, or its "
             "coordination.dir, with --data"
         )
     tree = EmbeddedTree(RealFileSystem(), RealClock(), str(data))
@@ -70,7 +70,7 @@ async def directory(data: Path, *, must_exist: bool) -> AsyncIterator[Coordinati
 
 @asynccontextmanager
 async def ensemble(connect: str) -> AsyncIterator[Coordination]:
-    """Begin a session with a ZooKeeper."""
+    """Open a session with a ZooKeeper ensemble."""
     session = await LiveSession.begin(connect)
     try:
         yield session
@@ -79,7 +79,7 @@ async def ensemble(connect: str) -> AsyncIterator[Coordination]:
 
 
 class Route(NamedTuple):
-    """From where to where; `name` is what the target is called, `adapt` what it needs changed."""
+    """The source and the target of a copy; `name` is the target's name, `adapt` changes its nodes."""
 
     source: Place
     target: Place
@@ -88,21 +88,21 @@ class Route(NamedTuple):
 
 
 def carry(output: Output, route: Route, *, replace: bool, dry_run: bool) -> None:
-    """Carry all nodes; say what was done, or show what would be."""
+    """Copy all nodes and print them; with `dry_run`, only print them."""
     nodes = asyncio.run(_carry(route, replace=replace, dry_run=dry_run))
     if dry_run:
         rows = [{"path": node.path, "bytes": len(node.data)} for node in nodes]
         output.rows(rows, ("path", "bytes"))
         return
     name = route.name
-    output.done(f"Carried {len(nodes)} nodes to {name}.", nodes=len(nodes), target=name)
+    output.done(f"Copied {len(nodes)} nodes to {name}.", nodes=len(nodes), target=name)
 
 
 async def _carry(route: Route, *, replace: bool, dry_run: bool) -> list[zookeeper_transfer.Znode]:
     async with route.source as source:
         nodes = route.adapt(await zookeeper_transfer.read(source))
         if not nodes:
-            raise ConfigError("there is nothing to carry: the tree is empty")
+            raise ConfigError("nothing to copy: the tree is empty")
         if dry_run:
             return nodes
         async with route.target as target:

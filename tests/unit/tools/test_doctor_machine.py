@@ -46,7 +46,7 @@ def test_a_file_in_the_way_of_the_folder_is_told(tmp_path: Path) -> None:
     """Further up."""
     (tmp_path / "file").touch()
     found = examined(tmp_path / "file" / "data")["log directory"]
-    assert (found.state, "it is no folder" in found.found) == (State.FAIL, True)
+    assert (found.state, "it is not a folder" in found.found) == (State.FAIL, True)
 
 
 def test_the_holder_of_the_lock_is_named(tmp_path: Path) -> None:
@@ -55,10 +55,10 @@ def test_the_holder_of_the_lock_is_named(tmp_path: Path) -> None:
         found = examined(tmp_path)["lock of"]
         assert found.state is State.WARN
         assert f"held by process {os.getpid()} (" in found.found
-        assert "no broker answers where you asked" in found.found
+        assert "no broker answers at the given address" in found.found
         assert examined(tmp_path, is_served=True)["lock of"].state is State.OK
         running.create_topic("t")
-    assert examined(tmp_path)["lock of"].found == "nobody holds it"
+    assert examined(tmp_path)["lock of"].found == "not locked"
 
 
 def test_the_owner_of_the_data_is_told(tmp_path: Path) -> None:

@@ -131,7 +131,7 @@ def test_who_says_nothing_is_no_broker() -> None:
 
     with stranger(talk) as address:
         found = port.examine(address)
-    assert "does not answer: that is not Kafka's protocol" in found.found
+    assert "does not answer: this is not Kafka's protocol" in found.found
 
 
 def test_who_hangs_up_may_want_a_login() -> None:
@@ -142,5 +142,5 @@ def test_who_hangs_up_may_want_a_login() -> None:
 
     with stranger(talk) as address:
         found = port.examine(address)
-    assert "closes the connection without a word" in found.found
+    assert "closes the connection without a response" in found.found
     assert "SASL" in found.remedy

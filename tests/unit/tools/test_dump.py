@@ -95,7 +95,7 @@ def test_a_torn_tail_is_told_with_its_place(
     path.write_bytes(whole[:-cut])
     code, rows, errors = _dump(capsys, path)
     assert (code, len(rows)) == (1, 1)
-    assert f"from position {rows[0]['size']} on are no whole batch" in errors
+    assert f"from position {rows[0]['size']} on are not a complete batch" in errors
 
 
 def test_garbage_is_no_batch(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -156,7 +156,7 @@ def test_an_index_that_does_not_rise_is_damaged(
     code, _, errors = _dump_sidecar(capsys, path)
     assert code == 1
     assert "entry 1 does not rise: offset 101 follows 105" in errors
-    assert "3 bytes at the end are no entry" in errors
+    assert "3 bytes at the end are not a complete entry" in errors
 
 
 def test_a_time_index_has_readable_times(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

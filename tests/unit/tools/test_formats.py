@@ -45,7 +45,7 @@ def test_null_is_empty_or_spelt_out() -> None:
 @pytest.mark.parametrize("text", ["%x", "100%", "%s %"])
 def test_an_unknown_token_is_named(text: str) -> None:
     """With the list of those that exist."""
-    with pytest.raises(ValueError, match="no token of a format; these are: %t %p"):
+    with pytest.raises(ValueError, match="is not a format token; supported tokens: %t %p"):
         compile_format(text)
 
 

@@ -76,7 +76,7 @@ def test_a_reset_is_shown_first_and_done_when_told(
     done = run("group", "reset", group, *words, "--execute")
     assert done.rows == shown.rows
     is_past = words == ["--shift-by", "99"]
-    assert done.errors == ("t-0: offset 103 is past its end; 6 is taken.\n" if is_past else "")
+    assert done.errors == ("t-0: offset 103 is past its end; using 6.\n" if is_past else "")
     assert run("group", "describe", group).rows[0][3] == str(offset)
 
 
@@ -99,7 +99,7 @@ def test_a_group_is_deleted_with_its_offsets(run: Any, group: str) -> None:
     gone = run("group", "describe", group)
     assert (gone.code, gone.errors) == (
         1,
-        "ottla: There is no group 'readers': `ottla group list` shows what there is\n",
+        "ottla: There is no group 'readers': `ottla group list` lists the groups\n",
     )
 
 
@@ -115,7 +115,7 @@ def test_a_person_is_asked_before_a_group_is_deleted(
 def test_a_reset_without_offsets_asks_for_a_topic(run: Any) -> None:
     """There is nothing to move otherwise."""
     done = run("group", "reset", "nobody", "--to-latest")
-    assert (done.code, "say --topic TOPIC" in done.errors) == (2, True)
+    assert (done.code, "--topic TOPIC" in done.errors) == (2, True)
 
 
 def test_a_partition_that_does_not_exist_is_refused(run: Any, group: str) -> None:

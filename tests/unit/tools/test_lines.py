@@ -70,5 +70,5 @@ def test_a_header_is_a_name_and_perhaps_a_value() -> None:
     assert parse_header("a=b=c") == ("a", b"b=c")
     assert parse_header("a=") == ("a", b"")
     assert parse_header("a") == ("a", None)
-    with pytest.raises(ValueError, match="write it like name=value"):
+    with pytest.raises(ValueError, match="of the form name=value"):
         parse_header("=b")

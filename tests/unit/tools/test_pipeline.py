@@ -35,7 +35,7 @@ def file(tmp_path: Path) -> Path:
 def test_a_good_file_is_said_to_be_good(run: Any, file: Path) -> None:
     """One line, exit code 0."""
     done = run("pipeline", "check", str(file))
-    assert (done.code, done.out.decode()) == (0, f"{file}: nothing is wrong.\n")
+    assert (done.code, done.out.decode()) == (0, f"{file}: no problems found.\n")
 
 
 def test_every_mistake_is_a_line_that_editors_understand(run: Any, file: Path) -> None:
@@ -146,7 +146,7 @@ def test_without_spark_a_sentence_says_what_to_install(
     done = run(*(str(file) if word == "FILE" else word for word in words))
     assert done.code == 1
     assert done.errors == (
-        "ottla: This runs on Spark, and pyspark is not installed: pip install 'ottla[spark]'\n"
+        "ottla: This command needs Spark, but pyspark is not installed: pip install 'ottla[spark]'\n"
     )
 
 
@@ -157,7 +157,7 @@ def test_what_is_wrong_with_files_is_said_before_spark_starts(run: Any, tmp_path
     assert "UNKNOWN_TOPIC_OR_PARTITION" in missing.errors or "topic" in missing.errors
     run("topic", "create", "t")
     assert "--format" in run("topic", "load", "t", "x.txt").errors
-    assert "is no position" in run("topic", "export", "t", out, "--from", "then").errors
+    assert "is not a position" in run("topic", "export", "t", out, "--from", "then").errors
     assert "no partition 7" in run("topic", "export", "t", out, "-p", "7").errors
     assert "--bytes" in run("topic", "export", "t", out, "--bytes", "--format", "csv").errors
     (tmp_path / "old").write_text("x", encoding="utf-8")

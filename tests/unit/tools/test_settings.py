@@ -53,7 +53,7 @@ def test_two_words_for_one_setting_are_refused(
     words: dict[str, object], options: dict[str, str], error: str
 ) -> None:
     """A short option and `-o` for the same setting contradict each other; the error names both."""
-    with pytest.raises(ConfigError, match=error + r".*: leave one of them out"):
+    with pytest.raises(ConfigError, match=error + r".*: omit one of them"):
         _settings(options=options, **words)
 
 

@@ -71,7 +71,7 @@ def test_instances_are_shown_with_their_roles(run: Any, running: str) -> None:
         "host": "127.0.0.1",
         "application_server": "first:80",
     }
-    assert "app is RUNNING: 1 active instance, 1 standing by." in done.errors
+    assert "app is RUNNING: 1 active instance, 1 on standby." in done.errors
 
 
 @pytest.fixture
@@ -106,7 +106,10 @@ def test_dropped_records_are_unknown_of_an_application_that_does_not_run(
     run: Any, stopped: str
 ) -> None:
     """The table is empty, which the command says."""
-    assert "No dropped records are known." in run("streams", "describe", stopped, "--tasks").errors
+    assert (
+        "No metrics of dropped records are available."
+        in run("streams", "describe", stopped, "--tasks").errors
+    )
     assert run("streams", "describe", stopped, "--tasks", "--members").code == 2
 
 
@@ -114,7 +117,7 @@ def test_an_application_that_is_not_there_is_told(run: Any, stopped: str) -> Non
     """With where to look."""
     done = run("streams", "describe", "nobody")
     assert done.code == 1
-    assert "There is no application 'nobody'; `ottla streams list` shows" in done.errors
+    assert "No such application: 'nobody'. `ottla streams list` lists" in done.errors
 
 
 def test_its_group_shows_the_lag_and_points_there(run: Any, stopped: str) -> None:

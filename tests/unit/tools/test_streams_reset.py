@@ -46,11 +46,14 @@ def test_a_reset_is_shown_and_then_done(run: Any, ottla_cluster: Cluster, state_
     assert "There is no checkpoint in" in elsewhere.errors
     assert "Give --state-dir" in elsewhere.errors
     executed = run(*words, "--execute")
-    assert (executed.code, executed.errors) == (0, "Removed: app begins anew when it is started.\n")
+    assert (executed.code, executed.errors) == (
+        0,
+        "Reset: the next start of app begins from the beginning.\n",
+    )
     assert not (state_dir / "app").exists()
     assert sorted(ottla_cluster.topics()) == ["app-my-topic", "words"]
     assert run("group", "list", "--output", "json").json[0]["group"] == "other"
-    assert "There is nothing of app" in run(*words).errors
+    assert "Nothing to reset for app" in run(*words).errors
 
 
 def test_a_reset_is_refused_while_an_instance_runs(
@@ -87,7 +90,7 @@ def test_members_that_are_left_over_are_removed_by_force(
     done = run(*words, "--force", "--execute")
     assert done.code == 0
     assert (
-        "Members that left the group app-drivers: 1. An instance that still runs comes back"
+        "Members that left the group app-drivers: 1. An instance that still runs rejoins"
         in done.errors
     )
     assert not (state_dir / "app").exists()
@@ -140,7 +143,7 @@ def test_input_goes_on_where_it_is_told_to(
         done = run("streams", "reset", *told, *words, "--execute")
         assert (done.code, done.errors) == (
             0,
-            "Removed: app begins as was said here when it is started.\n",
+            "Reset: the next start of app begins at the offsets above.\n",
         )
         assert committed_offsets(brokers, "app") == {
             ("words", 0): CommittedOffset(to),
@@ -171,9 +174,9 @@ def test_without_topics_all_that_was_read_is_meant(run: Any, read_words: Path) -
 def test_an_offset_that_is_not_held_is_moved_to_one_that_is(run: Any, read_words: Path) -> None:
     """With a word about it, as in Kafka."""
     done = _reset(run, read_words, "--input-topics", "words", "--shift-by", "-50")
-    assert "words-0: offset -44 is before its first record; 0 is taken." in done.errors
+    assert "words-0: offset -44 is before its first record; using 0." in done.errors
     done = _reset(run, read_words, "--input-topics", "words", "--to-offset", "99")
-    assert "words-0: offset 99 is past its end; 10 is taken." in done.errors
+    assert "words-0: offset 99 is past its end; using 10." in done.errors
 
 
 def test_intermediate_topics_start_at_their_end(run: Any, read_words: Path) -> None:
@@ -188,17 +191,17 @@ def test_offsets_come_from_a_file(run: Any, read_words: Path, tmp_path: Path) ->
     plan.write_text("words,0,3\nnumbers,0,50\n")
     done = _reset(run, read_words, "--from-file", str(plan), "--output", "json")
     assert _positions(done.json) == [("numbers", 0, 2, 10), ("words", 0, 6, 3)]
-    assert "numbers-0: offset 50 is past its end; 10 is taken." in done.errors
+    assert "numbers-0: offset 50 is past its end; using 10." in done.errors
 
 
 @pytest.mark.parametrize(
     ("plan", "message"),
     [
-        ("words,0\n", "line 1: 'words,0': write it like orders,0,42"),
-        ("\nwords,0,x\n", "line 2: 'words,0,x': write it like"),
-        ("", "holds no line TOPIC,PARTITION,OFFSET"),
-        ("words,0,1\nwords,9,1\n", "names words-9, which is of none of the input topics"),
-        ("numbers,0,1\n", "says nothing of words-0"),
+        ("words,0\n", "line 1: 'words,0' is not of the form TOPIC,PARTITION,OFFSET"),
+        ("\nwords,0,x\n", "line 2: 'words,0,x' is not of the form"),
+        ("", "contains no line TOPIC,PARTITION,OFFSET"),
+        ("words,0,1\nwords,9,1\n", "contains words-9, which is not of an input topic"),
+        ("numbers,0,1\n", "does not contain words-0"),
     ],
 )
 def test_a_file_that_cannot_be_meant_is_refused(
@@ -216,7 +219,7 @@ def test_a_file_that_cannot_be_meant_is_refused(
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (("--input-topics", "words,nothing"), 1, "topic nothing is not there; nothing is changed"),
+        (("--input-topics", "words,nothing"), 1, "topic nothing is unknown; nothing was changed"),
         (
             ("--internal-topics", "words"),
             1,
@@ -224,9 +227,9 @@ def test_a_file_that_cannot_be_meant_is_refused(
         ),
         (("--to-latest", "--shift-by", "1"), 2, "with exactly one of --to-earliest, --to-latest, "),
         (("--to-latest", "--from-file", "/dev/null"), 2, "--shift-by, --from-file"),
-        (("--by-duration", "soon"), 2, "'soon' is no duration"),
-        (("--dry-run",), 2, "--dry-run or --execute, not both"),
-        (("--input-topics", "words", "--intermediate-topics", "words"), 2, "not both"),
+        (("--by-duration", "soon"), 2, "'soon' is not a duration"),
+        (("--dry-run",), 2, "cannot be combined"),
+        (("--input-topics", "words", "--intermediate-topics", "words"), 2, "cannot be both"),
     ],
 )
 def test_what_cannot_be_done_is_refused_whole(
@@ -271,8 +274,8 @@ def test_a_file_configures_the_client(
     )
     done = _reset(run, state_dir, "--config-file", str(file))
     assert done.code == 0
-    assert f"{file}: without effect here: fetch.min.bytes." in done.errors
+    assert f"{file}: ignored settings: fetch.min.bytes." in done.errors
     file.write_text("security.protocol=SASL_SSL\n")
     refused = _reset(run, state_dir, "--command-config", str(file))
     assert refused.code == 1
-    assert "security.protocol=SASL_SSL cannot be had here" in refused.errors
+    assert "security.protocol=SASL_SSL is not supported" in refused.errors

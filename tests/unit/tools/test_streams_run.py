@@ -43,7 +43,7 @@ def test_a_topology_is_found(module: str, name: str) -> None:
 @pytest.mark.parametrize(
     ("place", "message"),
     [
-        ("told_topology", "write it like"),
+        ("told_topology", "is not of the form MODULE:NAME"),
         ("told_topology:nothing", r"has no nothing\. There are: build, builder, topology\."),
         ("told_topology:topologie", r"has no topologie\. Did you mean topology\?"),
         ("told_topology:number", "is int"),
@@ -78,7 +78,7 @@ def test_what_the_users_module_raises_is_told_with_its_place(
     with pytest.raises(ConfigError) as caught:
         load_topology("wrong_topology:topology")
     told = str(caught.value)
-    assert told.startswith("wrong_topology does not load.\n")
+    assert told.startswith("Cannot import wrong_topology.\n")
     assert message in told
     assert {Path(each).name for each in re.findall(r'File "([^"]+)"', told)} == {
         "wrong_topology.py"

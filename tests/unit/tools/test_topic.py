@@ -17,7 +17,7 @@ def test_a_topic_is_created_shown_and_deleted(run: Any) -> None:
     described = run("topic", "describe", "orders").rows
     assert [row[:3] for row in described] == [["orders", str(index), "1"] for index in range(3)]
     assert run("topic", "delete", "orders", "--yes").out == b"Deleted orders.\n"
-    assert run("topic", "list").errors.startswith("No topics yet: create one with")
+    assert run("topic", "list").errors.startswith("No topics yet. Create one with")
 
 
 def test_scripts_get_json(run: Any) -> None:
