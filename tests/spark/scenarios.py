@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from ottla.base.errors import ErrorCode
 from ottla.client.admin.topics import create_topic
 from ottla.client.brokers import Brokers
 from ottla.client.sender import ColumnSender
@@ -15,10 +16,20 @@ from ottla.streams import Topology
 from ottla.streams.spark.layout.layout import Application
 from ottla.streams.task.task import TaskSettings, TopicRecord
 from ottla.streams.topology.topology import Sink, Source
-from ottla.wire.records.columnar_encoding import Rows
+from ottla.wire.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from ottla.wire.records.columnar_encoding import Rows, encode_rows
 from tests.streams.recorded.topologies import build
 from tests.streams.staged import STRINGS
 from tests.streams.transcripts import transcript
+
+# Later versions name topics by id.
+_PRODUCE_VERSION = 12
+_BATCH_BYTES = 900_000
 
 
 def application(name: str) -> Application:
@@ -77,14 +88,39 @@ def produce(bootstrap: str, records: Mapping[str, list[TopicRecord]]) -> None:
     """Write records to partition 0 of their topics."""
     with Brokers(bootstrap) as brokers, ColumnSender(brokers) as sender:
         for topic, rows in records.items():
-            columns = Rows(
-                pa.array([each.value for each in rows], pa.binary()),
-                pa.array([each.key for each in rows], pa.binary()),
-                None,
-                np.array([each.timestamp for each in rows], np.int64),
-            )
-            sender.send(topic, 0, columns)
+            sender.send(topic, 0, _columns(rows))
         sender.flush()
+
+
+def _columns(rows: list[TopicRecord]) -> Rows:
+    return Rows(
+        pa.array([each.value for each in rows], pa.binary()),
+        pa.array([each.key for each in rows], pa.binary()),
+        None,
+        np.array([each.timestamp for each in rows], np.int64),
+    )
+
+
+def produce_together(brokers: Brokers, records: Mapping[str, list[TopicRecord]]) -> None:
+    """Write records to partition 0 of their topics with one request, so that one micro-batch takes all of them."""
+    topics = [
+        TopicProduceData(
+            name=topic,
+            partition_data=[PartitionProduceData(index=0, records=_encoded(rows))],
+        )
+        for topic, rows in records.items()
+    ]
+    request = ProduceRequest(acks=-1, timeout_ms=30_000, topic_data=topics)
+    response = brokers.ask(request, ProduceResponse, max_version=_PRODUCE_VERSION)
+    for topic in response.responses:
+        for partition in topic.partition_responses:
+            code = ErrorCode(partition.error_code)
+            assert code is ErrorCode.NONE, f"{topic.name}: {code.message}"
+
+
+def _encoded(rows: list[TopicRecord]) -> bytes:
+    batches = encode_rows(_columns(rows), batch_bytes=_BATCH_BYTES)
+    return b"".join(part for batch in batches for part in (batch.header, bytes(batch.payload)))
 
 
 def create(brokers: Brokers, topic: str) -> None:

@@ -1,5 +1,6 @@
 """The same topology on the same input writes the same records on Spark as in the test driver, and as in Kafka Streams."""
 
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,7 @@ def _tick(number: int) -> TopicRecord:
     return TopicRecord(b"", b"", 1000 * (number + 1))
 
 
+@cache
 def _expected(name: str) -> dict[str, list[ProducedRecord]]:
     """Return what the stages write without Spark, in the same micro-batches."""
     staged = StagedRun(scenarios.application(name), topics=scenarios.topics_of(name))
@@ -109,11 +111,16 @@ def test_what_kafka_streams_wrote_is_written_event_by_event(
     with Cluster() as broker:
         _prepare(broker, {name: _expected(name) for name in steps})
         applications = [scenarios.application(name) for name in steps]
-        settings = QuerySettings(broker.bootstrap, str(tmp_path))
-        with start_together(applications, spark, settings) as query:
+        # Three times an event the query would wait for the next tenth of a second.
+        soon = {"processingTime": "10 milliseconds"}
+        settings = QuerySettings(broker.bootstrap, str(tmp_path), trigger=soon)
+        with (
+            start_together(applications, spark, settings) as query,
+            broker.admin() as brokers,
+        ):
             for events in zip(*steps.values(), strict=True):
                 told = (_told(*each) for each in zip(steps, events, strict=True))
-                scenarios.produce(broker.bootstrap, scenarios.by_topic(told))
+                scenarios.produce_together(brokers, scenarios.by_topic(told))
                 query.process_all_available()
         wrong = {}
         for name in steps:

@@ -72,8 +72,7 @@ _INT_BITS = 31
 
 
 def type_read(serde: Serde[Any]) -> ColumnType:
-    """Return the type of the values that a serde reads; raise Unlike if the JVM cannot read them.
-    """
+    """Return the type of the values that a serde reads; raise Unlike if the JVM cannot read them."""
     for known, kind in _SERDES:
         if serde is known:
             return kind

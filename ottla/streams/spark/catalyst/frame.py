@@ -90,8 +90,7 @@ def spark_types(spark: SparkSession) -> SparkType:
 
 
 def active_spark_types() -> SparkType:
-    """Return such a function for the session in which the user created the expressions of pyspark.
-    """
+    """Return such a function for the session in which the user created the expressions of pyspark."""
     return spark_types(SparkSession.builder.getOrCreate())
 
 
@@ -104,8 +103,7 @@ def _ddl(kind: ColumnType) -> str:
 
 
 def columns_frame(records: DataFrame, lowered: Sequence[LoweredSource]) -> DataFrame:
-    """Return the rows to be written for the records (row_source.py documents the columns of both).
-    """
+    """Return the rows to be written for the records (row_source.py documents the columns of both)."""
     builder = _Builder(records.withColumnsRenamed({new: old for old, new in _RAW.items()}))
     for number, each in enumerate(lowered):
         builder.add(number, each, len(lowered) > 1)

@@ -1,5 +1,4 @@
-"""Numbers as Kafka's serializers write them, big-endian, read and written by Spark's own functions.
-"""
+"""Numbers as Kafka's serializers write them, big-endian, read and written by Spark's own functions."""
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import functions as F

@@ -92,8 +92,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Columns:
-    """The settings of source and sink: the sources of topics, and the targets of outputs (pickled).
-    """
+    """The settings of source and sink: the sources of topics, and the targets of outputs (pickled)."""
 
     reading: Reading
     sources: Mapping[str, int]
@@ -223,8 +222,7 @@ def _unpickled(targets: bytes) -> list[Target]:
 
 
 class Finishing:
-    """Converts a frame's rows to the sink's records; lives as long as one of Spark's writing tasks.
-    """
+    """Converts a frame's rows to the sink's records; lives as long as one of Spark's writing tasks."""
 
     def __init__(self, told: Columns) -> None:
         self._told = told

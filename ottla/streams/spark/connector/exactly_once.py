@@ -188,8 +188,7 @@ def _check_alive(
 def _complete(
     brokers: Brokers, ledger: Ledger, entry: Entry, shares: Sequence[Share]
 ) -> tuple[Producer | None, ...]:
-    """Commit decided transactions of tasks that no longer exist; return the batch's transactions.
-    """
+    """Commit decided transactions of tasks that no longer exist; return the batch's transactions."""
     rest = entry.transactions[len(shares) :]
     again = [share for share in shares if not share.is_recovered]
     decided = [

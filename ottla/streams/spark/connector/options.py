@@ -272,8 +272,7 @@ _NOT_OURS = {
 
 
 class SparkOptions:
-    """The options of one source or sink; raises ConfigError for unknown, misplaced or invalid ones.
-    """
+    """The options of one source or sink; raises ConfigError for unknown, misplaced or invalid ones."""
 
     def __init__(self, given: Mapping[str, str], use: Use) -> None:
         self.use = use

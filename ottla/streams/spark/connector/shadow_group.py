@@ -45,8 +45,7 @@ class ShadowGroup:
         self._is_failing = False
 
     def follow(self, offsets: Offsets, *, at_once: bool = False) -> None:
-        """Commit the query's offsets if they have changed; at most twice a second unless `at_once`.
-        """
+        """Commit the query's offsets if they have changed; at most twice a second unless `at_once`."""
         now = time.monotonic()
         if (
             self._group_id is None

@@ -167,8 +167,7 @@ class StreamSink(_Sink, DataSourceStreamArrowWriter):
                 commit_shares(brokers, shares, self._options.transaction_ms)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
-        """Abort the tasks' transactions; with at_least_once their rows stay, and are written again.
-        """
+        """Abort the tasks' transactions; with at_least_once their rows stay, and are written again."""
         shares = _shares(messages)
         if shares:
             # The next attempt aborts these transactions when it begins its own, so do not wait for

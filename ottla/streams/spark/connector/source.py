@@ -116,8 +116,7 @@ class OttlaSource(DataSource):
         return BatchSink(SparkOptions(self.options, Use.WRITE), schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
-        """Return the writer of a stream; `overwrite` is Spark's name for the output mode complete.
-        """
+        """Return the writer of a stream; `overwrite` is Spark's name for the output mode complete."""
         return StreamSink(SparkOptions(self.options, Use.WRITE), schema)
 
 
@@ -160,8 +159,7 @@ class _RangeReader:
 
 
 class BatchReader(_RangeReader, DataSourceReader):
-    """Reads the records between the starting and ending offsets, as of the planning of the query.
-    """
+    """Reads the records between the starting and ending offsets, as of the planning of the query."""
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return the tasks."""

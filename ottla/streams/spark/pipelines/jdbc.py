@@ -34,8 +34,7 @@ _KEY_TYPE = "VARCHAR(255)"
 
 
 class JdbcTable:
-    """The target of a sink. Batches are counted for each query, by the query id in its checkpoint.
-    """
+    """The target of a sink. Batches are counted for each query, by the query id in its checkpoint."""
 
     def __init__(self, sink: JdbcSink) -> None:
         self._sink = sink
@@ -146,8 +145,7 @@ class JdbcTable:
 
 
 def password(sink: JdbcSink) -> str:
-    """Return the password of a database; raise ConfigError if its environment variable is not set.
-    """
+    """Return the password of a database; raise ConfigError if its environment variable is not set."""
     found = os.environ.get(sink.password_variable)
     if found is None:
         raise ConfigError(

@@ -154,8 +154,7 @@ def _explained(text: str) -> str:
 
 
 def check_deep(pipeline: Pipeline, spark: SparkSession, bootstrap: str) -> list[Problem]:
-    """Return the problems that Spark finds in a pipeline: SQL, columns and types. Reads no record.
-    """
+    """Return the problems that Spark finds in a pipeline: SQL, columns and types. Reads no record."""
     problems = Problems()
     frames = Frames(spark, pipeline, bootstrap, problems)
     for sink in pipeline.sinks.values():
@@ -222,8 +221,7 @@ def _check(pipeline: Pipeline, spark: SparkSession, bootstrap: str) -> None:
 def _frame(
     pipeline: Pipeline, spark: SparkSession, sink: Sink, settings: RunSettings, group: str
 ) -> tuple[DataFrame, Mirror | None]:
-    """Return the frame that a sink writes; its sources show their progress as a group of their own.
-    """
+    """Return the frame that a sink writes; its sources show their progress as a group of their own."""
     if isinstance(sink, MirrorSink):
         source = pipeline.sources[sink.origin.text]
         assert isinstance(source, TopicSource)

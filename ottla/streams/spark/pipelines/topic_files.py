@@ -126,8 +126,7 @@ def _own_columns(rows: DataFrame) -> DataFrame:
 
 
 def export(spark: SparkSession, bootstrap: str, settings: ExportSettings, tell: Tell) -> int:
-    """Write the records of a topic to files in a folder; return their number. `tell` as for `load`.
-    """
+    """Write the records of a topic to files in a folder; return their number. `tell` as for `load`."""
     options = {
         "kafka.bootstrap.servers": bootstrap,
         "assign": _by_topic(settings.starts, as_list=True),

@@ -78,8 +78,7 @@ def warm(java_home: str) -> Warmed:
 
 
 def write_archive(java_home: str) -> Path:
-    """Write the archive, in one start of Spark, and return its path; raise ConfigError if it fails.
-    """
+    """Write the archive, in one start of Spark, and return its path; raise ConfigError if it fails."""
     archive = archive_of(java_home)
     archive.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=archive.parent) as folder:
