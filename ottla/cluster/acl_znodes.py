@@ -1,6 +1,6 @@
 """The znodes of access rules: the part of the catalogue (`znodes`) that only authorization reads.
 
-Rules travel as the words of their JSON; what they mean is the business of `security`.
+Rules are kept as the strings of their JSON; `security` interprets them.
 """
 
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from ottla.cluster.znodes import decode_json, encode_json
 
 
 class AclEntry(NamedTuple):
-    """One rule of a resource, in the words of its JSON: `Allow` or `Deny`, `Read`, `All`…"""
+    """One rule of a resource, in the strings of its JSON: `Allow` or `Deny`, `Read`, `All`…"""
 
     principal: str
     permission: str
@@ -61,7 +61,7 @@ class AclNode:
 
 
 class AclChangeNode:
-    """Sequential: tells every broker that the rules of a resource have changed."""
+    """Sequential: notifies every broker that the rules of a resource have changed."""
 
     LITERAL_PARENT = "/kafka-acl-changes"
     EXTENDED_PARENT = "/kafka-acl-extended-changes"

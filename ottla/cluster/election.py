@@ -1,7 +1,7 @@
-"""Who leads a partition: four small functions of assignment, ISR and live replicas.
+"""Leader election of partitions: small functions of assignment, ISR and live replicas.
 
-Each returns the state that follows, with the next leader epoch, or None where nobody can be elected:
-then the caller leaves the partition as it is (preferred) or takes it offline. Pure; called by the
+Each returns the new state, with the next leader epoch, or None if no replica can be elected: then
+the caller leaves the partition as it is (preferred) or takes it offline. Pure; called by the
 controller. Follows Kafka's PartitionLeaderElectionAlgorithms and Election.
 """
 
@@ -25,8 +25,9 @@ def elect_for_offline(
 ) -> LeaderAndIsr | None:
     """Elect after a leader has died: the first live replica in sync.
 
-    `allow_unclean` (unclean.leader.election.enable) lets any live replica lead if none is in sync;
-    the others' records are lost then, and the ISR is the new leader alone, marked as recovering.
+    `allow_unclean` (unclean.leader.election.enable) allows any live replica to lead if none is in
+    sync. Records that only the other replicas have are then lost; the ISR is the new leader alone,
+    and the partition is marked as recovering.
     """
     leader = _first(assignment, live, state.isr)
     if leader is not None:
@@ -41,7 +42,7 @@ def elect_for_offline(
 def elect_preferred(
     assignment: Sequence[int], state: LeaderAndIsr, live: Live
 ) -> LeaderAndIsr | None:
-    """Give leadership back to the first replica, if it lives and is in sync."""
+    """Elect the first replica, if it is live and in sync."""
     leader = _first(assignment[:1], live, state.isr)
     return None if leader is None else state.with_leader(leader, state.isr)
 
@@ -49,7 +50,7 @@ def elect_preferred(
 def elect_for_reassignment(
     target: Sequence[int], state: LeaderAndIsr, live: Live
 ) -> LeaderAndIsr | None:
-    """Elect among the replicas that will remain after a reassignment; the ISR shrinks later."""
+    """Elect among the replicas that remain after a reassignment; the ISR shrinks later."""
     leader = _first(target, live, state.isr)
     return None if leader is None else state.with_leader(leader, state.isr)
 
@@ -57,7 +58,7 @@ def elect_for_reassignment(
 def elect_for_shutdown(
     assignment: Sequence[int], state: LeaderAndIsr, live: Live, shutting_down: Collection[int]
 ) -> LeaderAndIsr | None:
-    """Move leadership away from brokers that are about to stop, and take them out of the ISR."""
+    """Move leadership away from brokers that are about to stop, and remove them from the ISR."""
     staying = [replica for replica in live if replica not in shutting_down]
     leader = _first(assignment, staying, state.isr)
     if leader is None:
@@ -67,7 +68,9 @@ def elect_for_shutdown(
 
 
 def initial_state(assignment: Sequence[int], live: Live) -> LeaderAndIsr | None:
-    """Return the first state of a new partition: the live replicas are in sync, the first leads."""
+    """Return the first state of a new partition: the live replicas are in sync, the first one
+    leads.
+    """
     isr = tuple(replica for replica in assignment if replica in live)
     return LeaderAndIsr(leader=isr[0], leader_epoch=0, isr=isr) if isr else None
 
@@ -75,8 +78,9 @@ def initial_state(assignment: Sequence[int], live: Live) -> LeaderAndIsr | None:
 def remove_from_isr(state: LeaderAndIsr, replica: int) -> LeaderAndIsr:
     """Return the state after a replica has gone offline or is to be deleted.
 
-    A leader that goes leaves the partition without one; the last member stays in the ISR, because
-    it alone holds everything that was committed. The leader epoch grows either way.
+    If the replica is the leader, the partition has no leader. The last member stays in the ISR,
+    because only that replica has everything that was committed. The leader epoch is always
+    incremented.
     """
     leader = NO_LEADER if state.leader == replica else state.leader
     isr = tuple(item for item in state.isr if item != replica)

@@ -1,8 +1,8 @@
-"""Features of the cluster and the levels that clients may count on (KIP-584).
+"""Features of the cluster and the levels that clients may rely on (KIP-584).
 
-A feature is on because its level is finalized for the whole cluster, not because a broker knows it.
-Pure; `server/config/features.py` keeps the levels. Follows org.apache.kafka.controller.FeatureControlManager
-and org.apache.kafka.server.common.Feature.
+A feature is on if its level is finalized for the whole cluster, not if a broker supports it. Pure;
+`server/config/features.py` stores the levels. Follows
+org.apache.kafka.controller.FeatureControlManager and org.apache.kafka.server.common.Feature.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,14 +19,14 @@ GROUP_VERSION = "group.version"
 
 
 class Range(NamedTuple):
-    """The levels of a feature that this broker can work with, both ends included."""
+    """The levels of a feature that this broker supports, both ends included."""
 
     lowest: int
     highest: int
 
 
 class UpgradeType(IntEnum):
-    """What a request allows; both downgrades are one here, since none of ours loses anything."""
+    """The allowed changes of a request; both downgrades are equal here, because none loses data."""
 
     UPGRADE = 1
     SAFE_DOWNGRADE = 2
@@ -34,7 +34,7 @@ class UpgradeType(IntEnum):
 
 
 class Update(NamedTuple):
-    """One feature's new level; `upgrade_type` is a number that may be no UpgradeType."""
+    """One feature's new level; `upgrade_type` is a number that may not be a valid UpgradeType."""
 
     feature: str
     level: int
@@ -46,7 +46,7 @@ class ServedApi(Protocol):
 
     @property
     def api_key(self) -> int:
-        """Its key."""
+        """Number of the API."""
         ...
 
 
@@ -69,9 +69,10 @@ def updated(
     updates: Iterable[Update],
     broker_id: int,
 ) -> dict[str, int]:
-    """Return the levels after all updates; ApiError INVALID_UPDATE_VERSION for the first refused.
+    """Return the levels after all updates.
 
-    Level 0 is that of a feature which is off: it is not kept.
+    Raises ApiError INVALID_UPDATE_VERSION for the first update that is rejected. A feature with
+    level 0 is off and is not stored.
     """
     changed = dict(levels)
     for update in updates:

@@ -1,8 +1,8 @@
-"""The cluster as every broker knows it: frozen values, and a new value for every change.
+"""The cluster metadata of a broker: frozen values, and a new value for every change.
 
-The controller builds it from znodes, brokers from what the controller sends; request handlers read it
-and never wait. One topic changed among ten thousand costs two copies of a mapping, nothing deeper.
-Must not know znodes, files or connections. Follows Kafka's MetadataCache and MetadataImage.
+The controller builds it from znodes, brokers from the controller's requests; request handlers read
+it and never wait. To change one of ten thousand topics, two mappings are copied, nothing deeper.
+Independent of znodes, files and connections. Follows Kafka's MetadataCache and MetadataImage.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from ottla.base.uuids import ZERO_UUID
 
 NO_LEADER = -1
-# LeaderAndIsr.LeaderDuringDelete: the partition is going away, no election may revive it.
+# LeaderAndIsr.LeaderDuringDelete: the partition is being deleted, no election may restore it.
 LEADER_DURING_DELETE = -2
 NO_EPOCH = -1
 NO_CONTROLLER = -1
@@ -19,7 +19,7 @@ NO_CONTROLLER = -1
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where one listener of a broker is reached; `listener` is its name, not its protocol."""
+    """The address of one listener of a broker; `listener` is its name, not its protocol."""
 
     listener: str
     host: str
@@ -29,10 +29,11 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class BrokerImage:
-    """A registered broker. `epoch` is the czxid of its registration and fences its former lives.
+    """A registered broker. `epoch` is the czxid of its registration and fences its former
+    processes.
 
     `host`, `port` and `listener` are the endpoint that clients use by default; `endpoints` lists
-    every one of them, and is empty where there is only that one.
+    all endpoints, and is empty if there is only that one.
     """
 
     id: int
@@ -45,14 +46,14 @@ class BrokerImage:
     endpoints: tuple[Endpoint, ...] = ()
 
     def endpoint(self, listener: str) -> Endpoint | None:
-        """Return where the named listener is reached; None where the broker has no such one."""
+        """Return the endpoint of the named listener; None if the broker does not have it."""
         for endpoint in self.every_endpoint():
             if endpoint.listener == listener:
                 return endpoint
         return None
 
     def every_endpoint(self) -> tuple[Endpoint, ...]:
-        """Return all endpoints, the default one first where none are listed."""
+        """Return all endpoints; only the default one if none are listed."""
         if self.endpoints:
             return self.endpoints
         return (Endpoint(self.listener, self.host, self.port, self.security_protocol),)
@@ -60,7 +61,7 @@ class BrokerImage:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaAssignment:
-    """Which brokers hold a partition, and which of them are on their way in or out (KIP-455)."""
+    """The replicas of a partition, and which of them are being added or removed (KIP-455)."""
 
     replicas: tuple[int, ...]
     adding_replicas: tuple[int, ...] = ()
@@ -68,18 +69,18 @@ class ReplicaAssignment:
 
     @property
     def target_replicas(self) -> tuple[int, ...]:
-        """What remains when the reassignment is complete."""
+        """The replicas that remain when the reassignment is complete."""
         return tuple(item for item in self.replicas if item not in self.removing_replicas)
 
     @property
     def original_replicas(self) -> tuple[int, ...]:
-        """What remains when the reassignment is cancelled."""
+        """The replicas that remain if the reassignment is cancelled."""
         return tuple(item for item in self.replicas if item not in self.adding_replicas)
 
 
 @dataclass(frozen=True, slots=True)
 class LeaderAndIsr:
-    """Who leads a partition and who is in sync: the content of its state znode.
+    """The leader and the in-sync replicas of a partition: the content of its state znode.
 
     `partition_epoch` is the znode's version. `is_recovering` follows an unclean election (KIP-704).
     """
@@ -91,13 +92,15 @@ class LeaderAndIsr:
     is_recovering: bool = False
 
     def with_leader(self, leader: int, isr: tuple[int, ...]) -> "LeaderAndIsr":
-        """Return the state after an election: the leader epoch grows even if the leader stays."""
+        """Return the state after an election: the leader epoch is incremented even if the leader
+        stays.
+        """
         return replace(self, leader=leader, leader_epoch=self.leader_epoch + 1, isr=isr)
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionState:
-    """What the controller tells a replica about a partition (LeaderAndIsr of one partition)."""
+    """The state of a partition that the controller sends to a replica (in LeaderAndIsr)."""
 
     topic: str
     topic_id: bytes
@@ -115,9 +118,10 @@ class PartitionState:
 
 @dataclass(frozen=True, slots=True)
 class PartitionImage:
-    """One partition; `leader` is -1 where none can be elected, `replicas[0]` is the preferred one.
+    """One partition; `leader` is -1 if none can be elected, `replicas[0]` is the preferred one.
 
-    `failed_replicas` are those of `offline_replicas` whose broker lives, but not their log directory.
+    `failed_replicas` are those of `offline_replicas` whose broker is live, but whose log directory
+    failed.
     """
 
     partition: int
@@ -138,14 +142,14 @@ class PartitionImage:
         return self.replicas[0] if self.replicas else NO_LEADER
 
     def live(self, brokers: Collection[int]) -> Collection[int]:
-        """Return the brokers that can serve this partition: all but those where it has failed."""
+        """Return the brokers that can serve this partition: all but those on which it has failed."""
         if not self.failed_replicas:
             return brokers
         return {broker for broker in brokers if broker not in self.failed_replicas}
 
     @property
     def is_being_reassigned(self) -> bool:
-        """Tell whether replicas are on their way in or out (KIP-455)."""
+        """True if replicas are being added or removed (KIP-455)."""
         return bool(self.adding_replicas or self.removing_replicas)
 
 
@@ -158,7 +162,7 @@ class TopicImage:
     partitions: tuple[PartitionImage, ...]
 
     def partition(self, number: int) -> PartitionImage | None:
-        """Return one partition; None where the topic has no such one."""
+        """Return one partition; None if the topic does not have it."""
         return self.partitions[number] if 0 <= number < len(self.partitions) else None
 
     def with_partitions(self, changed: Iterable[PartitionImage]) -> "TopicImage":
@@ -192,10 +196,10 @@ class TopicImage:
 
 @dataclass(frozen=True, slots=True)
 class ClusterImage:
-    """The whole cluster. Its mappings are never changed in place: hold on to an image freely.
+    """The metadata of the whole cluster. Its mappings are never changed in place: an image can be
+    kept.
 
-    `topic_names` finds a topic's name by its id; topics without an id (from before KIP-516) are not
-    in it.
+    `topic_names` maps topic ids to names; topics without an id (from before KIP-516) are not in it.
     """
 
     cluster_id: str | None = None
@@ -206,29 +210,29 @@ class ClusterImage:
     topic_names: Mapping[bytes, str] = field(default_factory=dict)
 
     def topic(self, name: str) -> TopicImage | None:
-        """Return a topic by its name; None where there is none."""
+        """Return a topic by its name; None if it does not exist."""
         return self.topics.get(name)
 
     def topic_by_id(self, topic_id: bytes) -> TopicImage | None:
-        """Return a topic by its id; None where there is none."""
+        """Return a topic by its id; None if it does not exist."""
         name = self.topic_names.get(topic_id)
         return None if name is None else self.topics.get(name)
 
     def partition(self, topic: str, partition: int) -> PartitionImage | None:
-        """Return a partition; None where the topic or the partition does not exist."""
+        """Return a partition; None if the topic or the partition does not exist."""
         found = self.topics.get(topic)
         return None if found is None else found.partition(partition)
 
     def broker(self, broker_id: int) -> BrokerImage | None:
-        """Return a live broker; None where it is not registered."""
+        """Return a live broker; None if it is not registered."""
         return self.brokers.get(broker_id)
 
     def with_topics(
         self, changed: Iterable[TopicImage] = (), deleted: Iterable[str] = ()
     ) -> "ClusterImage":
-        """Return the image with topics created or replaced, and others gone.
+        """Return the image with topics created or replaced, and others removed.
 
-        A name in both is a topic that was deleted and created anew.
+        A name in both is a topic that was deleted and created again.
         """
         topics = dict(self.topics)
         names: dict[bytes, str] | None = None
@@ -254,7 +258,7 @@ class ClusterImage:
     def with_brokers(
         self, changed: Iterable[BrokerImage] = (), gone: Iterable[int] = ()
     ) -> "ClusterImage":
-        """Return the image with brokers that came or changed, and others gone; ids stay sorted."""
+        """Return the image with brokers added or replaced, and others removed; ids stay sorted."""
         brokers = dict(self.brokers)
         for broker_id in gone:
             brokers.pop(broker_id, None)
@@ -262,9 +266,9 @@ class ClusterImage:
         return replace(self, brokers={key: brokers[key] for key in sorted(brokers)})
 
     def with_controller(self, controller_id: int, controller_epoch: int) -> "ClusterImage":
-        """Return the image under another controller."""
+        """Return the image with another controller."""
         return replace(self, controller_id=controller_id, controller_epoch=controller_epoch)
 
     def with_cluster_id(self, cluster_id: str) -> "ClusterImage":
-        """Return the image of a cluster that has learnt its id."""
+        """Return the image with the cluster's id."""
         return replace(self, cluster_id=cluster_id)

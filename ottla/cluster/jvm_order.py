@@ -1,7 +1,9 @@
-"""The order in which the JVM iterates three kinds of map, so that our JSON is Apache Kafka's JSON.
+"""The order in which the JVM iterates three kinds of map, so that our JSON equals Apache Kafka's
+JSON.
 
-Kafka builds its znodes from hash maps and writes them as they iterate. No reader minds the order, but
-with it the same state is the same bytes, whoever wrote it. Used by `znodes` only.
+Kafka builds its znodes from hash maps and writes them in iteration order. No reader depends on the
+order, but with it the same state is the same bytes, whichever program wrote it. Used by `znodes`
+only.
 """
 
 from collections.abc import Callable, Iterable
@@ -14,7 +16,7 @@ def java_string_hash(text: str) -> int:
         for unit in text.encode():
             value = (value * 31 + unit) & 0xFFFFFFFF
         return value
-    # The hash runs over UTF-16 units, so a character beyond the basic plane counts twice.
+    # The hash is computed over UTF-16 units, so a character beyond the basic plane counts twice.
     units = text.encode("utf-16-be")
     for position in range(0, len(units), 2):
         value = (value * 31 + (units[position] << 8 | units[position + 1])) & 0xFFFFFFFF
@@ -27,10 +29,12 @@ def _spread(text: str) -> int:
 
 
 def _ordered(keys: Iterable[str], within_bucket: Callable[[int], int] | None) -> list[str]:
-    """Return the keys by their buckets, and in one bucket by a function of their hash, or as they came."""
+    """Return the keys by bucket, and within a bucket by a function of their hash, or in given
+    order.
+    """
     keys = list(keys)
     size = 16
-    # Both maps double once an insertion fills three quarters of the table.
+    # Both maps double when an insertion fills three quarters of the table.
     while len(keys) >= size * 3 // 4:
         size *= 2
     if within_bucket is None:
@@ -51,8 +55,8 @@ def scala_map_order(keys: Iterable[str]) -> list[str]:
 def scala_immutable_map_order(keys: Iterable[str]) -> list[str]:
     """Return the keys as scala.collection.immutable.Map (2.13) iterates them.
 
-    Up to four keys stay as they came; more are a trie of five bits a level, where a level's own
-    keys come before those of the levels below.
+    Up to four keys keep their order. More are a trie of five bits per level, in which a level's own
+    keys precede those of the levels below.
     """
     keys = list(keys)
     return keys if len(keys) <= 4 else _trie_order(keys, 0)
@@ -66,7 +70,7 @@ def _trie_order(keys: list[str], shift: int) -> list[str]:
     own = [members[0] for members in filled if len(members) == 1]
     for members in filled:
         if len(members) > 1:
-            # Below the last bit of the hash lie keys whose hashes are equal.
+            # Keys that differ in no bit of their hashes are on the level below the last bit.
             own += _trie_order(members, shift + 5) if shift < 30 else members
     return own
 
@@ -80,5 +84,5 @@ def _improve(text: str) -> int:
 
 
 def properties_order(keys: Iterable[str]) -> list[str]:
-    """Return the keys as java.util.Properties iterates them; keys of one bucket as they came."""
+    """Return the keys as java.util.Properties iterates them; keys of one bucket in given order."""
     return _ordered(keys, None)

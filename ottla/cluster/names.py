@@ -1,7 +1,7 @@
-"""What a topic may be called, and which names would share a metric.
+"""Rules for topic names, and which names would share a metric.
 
 Called wherever a topic is created or named by a client. Follows Kafka's Topic class: a name becomes
-a folder, so it may hold nothing that a file system gives a meaning to.
+a folder, so it cannot contain characters that are special in a file system.
 """
 
 import re
@@ -19,7 +19,7 @@ _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 def validate_topic_name(name: str) -> None:
-    """Raise ApiError INVALID_TOPIC_EXCEPTION, with the reason, unless a topic may be called so."""
+    """Raise ApiError INVALID_TOPIC_EXCEPTION, with the reason, unless the topic name is valid."""
     reason = _refuse(name)
     if reason:
         raise ApiError(
@@ -28,7 +28,7 @@ def validate_topic_name(name: str) -> None:
 
 
 def is_valid_topic_name(name: str) -> bool:
-    """Tell whether a topic may be called so."""
+    """Return True if the topic name is valid."""
     return not _refuse(name)
 
 
@@ -39,21 +39,21 @@ def _refuse(name: str) -> str:
         return "'.' and '..' are folders"
     if len(name) > NAME_LENGTH_MAX:
         return f"it is {len(name)} characters long, {NAME_LENGTH_MAX} are allowed"
-    # fullmatch, because `$` would let a newline at the end pass.
+    # fullmatch, because `$` would accept a newline at the end.
     if not _LEGAL.fullmatch(name):
         return "only ASCII letters, digits, '.', '_' and '-' are allowed"
     return ""
 
 
 def is_internal(name: str) -> bool:
-    """Tell whether the brokers keep their own state in this topic."""
+    """Return True if this is a topic in which the brokers store their own state."""
     return name in INTERNAL_TOPICS
 
 
 def collides(name: str, existing: Iterable[str]) -> str | None:
-    """Return the topic that differs from `name` only in '.' against '_'; None where there is none.
+    """Return the topic that differs from `name` only in '.' against '_'; None if there is none.
 
-    Metric names cannot tell the two apart, so Kafka refuses the second one.
+    Both have the same metric names, so Kafka rejects the second one.
     """
     folded = name.replace(".", "_")
     for other in existing:

@@ -1,9 +1,10 @@
-"""Which brokers hold the replicas of a new topic or of new partitions; pure but for its random start.
+"""The placement of the replicas of new topics and partitions; pure except for its random start.
 
-Leaders go round the brokers from a random start. The followers of a partition follow at a distance
-that grows with each round, so that two brokers do not share all their partitions. With racks, the
-brokers are lined up rack by rack in turn, and a rack gets a second replica only after each has one.
-Follows Kafka's AdminUtils.assignReplicasToBrokers, whose results it gives for the same start.
+Leaders are assigned to the brokers in turn from a random start. The followers of a partition are at
+a distance from the leader that grows with each round, so that two brokers do not share all their
+partitions. With racks, brokers of different racks alternate, and a rack gets a second replica only
+after each has one. Follows Kafka's AdminUtils.assignReplicasToBrokers and has the same results for
+the same start.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,9 +28,9 @@ def place_replicas(
 ) -> Assignment:
     """Return replicas for `partitions` partitions from `first_partition` on, the leader first.
 
-    `start` fixes both the first leader (as a position among the sorted brokers) and the distance;
-    otherwise `rng` draws them. Racks count only if every broker has one. ApiError
-    INVALID_PARTITIONS or INVALID_REPLICATION_FACTOR says what cannot be done.
+    `start` sets both the first leader (as an index into the sorted brokers) and the distance;
+    without it, `rng` draws them. Racks are used only if every broker has one. Raises ApiError
+    INVALID_PARTITIONS or INVALID_REPLICATION_FACTOR with the reason.
     """
     if partitions <= 0:
         raise ApiError(ErrorCode.INVALID_PARTITIONS, "Number of partitions must be larger than 0.")
@@ -63,7 +64,7 @@ def place_replicas(
 
 
 def alternate_racks(brokers: Racks) -> list[int]:
-    """Return the brokers so that neighbours are in different racks, as far as that goes."""
+    """Return the brokers in an order in which neighbours are in different racks, if possible."""
     by_rack: dict[str, list[int]] = {}
     for broker in sorted(brokers):
         by_rack.setdefault(brokers[broker] or "", []).append(broker)
@@ -75,9 +76,10 @@ def alternate_racks(brokers: Racks) -> list[int]:
 
 
 def validate_assignment(assignment: Mapping[int, Sequence[int]], brokers: Iterable[int]) -> None:
-    """Raise ApiError INVALID_REPLICA_ASSIGNMENT, with the reason, unless a given assignment can be.
+    """Raise ApiError INVALID_REPLICA_ASSIGNMENT, with the reason, unless an assignment is valid.
 
-    Partitions count from 0 without a gap and have equally many replicas, on known brokers, each once.
+    Partitions are numbered from 0 without a gap and have the same number of replicas, all of them
+    on known brokers, each broker once.
     """
     reason = _refuse(assignment, set(brokers))
     if reason:
@@ -101,7 +103,7 @@ def _refuse(assignment: Mapping[int, Sequence[int]], brokers: set[int]) -> str:
 
 
 def _position(leader: int, shift: int, turn: int, count: int) -> int:
-    # Never 0, so a follower is never its leader; one broker has no followers.
+    # Never 0, so a follower is never its leader; a single broker has no followers.
     distance = 1 + (shift + turn) % (count - 1)
     return (leader + distance) % count
 

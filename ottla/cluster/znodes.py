@@ -1,8 +1,9 @@
-"""The znode catalogue: path, encoding and decoding of every node of Apache Kafka's ZooKeeper layout.
+"""The znode catalogue: path, encoding and decoding of every node of Apache Kafka's ZooKeeper
+layout.
 
-No other file but `acl_znodes` holds a path. Each class is one node; encodings are Kafka 3.9's bytes, and every older
-version that its brokers can still read is described above `decode` and understood. Values in, values
-out: nothing here talks to the tree. Follows kafka.zk.ZkData.
+Only this file and `acl_znodes` contain paths. Each class is one node. Nodes are encoded in Kafka
+3.9's bytes; `decode` also reads every older version that its brokers can read, as its docstring
+lists. Values in, values out: this module does not access the tree. Follows kafka.zk.ZkData.
 """
 
 import json
@@ -23,11 +24,13 @@ TopicPartition = tuple[str, int]
 
 
 class UnreadableNode(CoordinationError):
-    """A node's content is not what its path promises: someone else wrote it, or a newer version."""
+    """A node has content that is not valid for its path: written by another program or a newer
+    version.
+    """
 
 
 class _Content(dict[str, Any]):
-    """The fields of a node; one that must be there and is not makes the node unreadable."""
+    """The fields of a node; a required field that is missing makes the node unreadable."""
 
     def __init__(self, path: str, fields: dict[str, Any]) -> None:
         super().__init__(fields)
@@ -43,7 +46,7 @@ def encode_json(value: Any) -> bytes:
 
 
 def decode_json(path: str, data: bytes) -> dict[str, Any]:
-    """Return the fields of a node's content; UnreadableNode where it has none."""
+    """Return the fields of a node's content; raise UnreadableNode if it has none."""
     try:
         value = json.loads(data)
     except ValueError as error:
@@ -54,13 +57,13 @@ def decode_json(path: str, data: bytes) -> dict[str, Any]:
 
 
 class ClusterIdNode:
-    """The id that the first broker of a cluster draws."""
+    """The cluster id, which the first broker of a cluster generates."""
 
     PATH = "/cluster/id"
 
     @staticmethod
     def encode(cluster_id: str) -> bytes:
-        """Return the content; the version is a text in this node, unlike everywhere else."""
+        """Return the content; the version is a string in this node, unlike in all others."""
         return encode_json({"version": "1", "id": cluster_id})
 
     @staticmethod
@@ -70,13 +73,13 @@ class ClusterIdNode:
 
 
 class ControllerNode:
-    """Ephemeral: who holds it is the controller."""
+    """Ephemeral: the broker that owns the node is the controller."""
 
     PATH = "/controller"
 
     @staticmethod
     def encode(broker_id: int, timestamp_ms: int) -> bytes:
-        """Return the content, version 2; a KRaft controller epoch of -1 says that there is none."""
+        """Return the content, version 2; a KRaft controller epoch of -1 means that there is none."""
         return encode_json(
             {
                 "version": 2,
@@ -117,7 +120,7 @@ class BrokerIdsNode:
 
 
 class BrokerSequenceIdNode:
-    """Written for its version alone, which numbers brokers that have no configured id."""
+    """Written only to increment its version, which numbers brokers that have no configured id."""
 
     PATH = "/brokers/seqid"
 
@@ -202,14 +205,14 @@ class TopicsNode:
 
 
 class TopicContent(NamedTuple):
-    """What a topic's node holds; `topic_id` is None in topics from before KIP-516."""
+    """The content of a topic's node; `topic_id` is None in topics from before KIP-516."""
 
     topic_id: bytes | None
     assignment: dict[int, ReplicaAssignment]
 
 
 class TopicNode:
-    """The replica assignment of a topic; its presence is the topic's existence."""
+    """The replica assignment of a topic; the topic exists if its node exists."""
 
     @staticmethod
     def path(topic: str) -> str:
@@ -277,7 +280,9 @@ class PartitionStateNode:
 
     @staticmethod
     def encode(state: LeaderAndIsr, controller_epoch: int) -> bytes:
-        """Return the content, version 1; `leader_recovery_state` only while it is recovering."""
+        """Return the content, version 1; with `leader_recovery_state` only while the partition is
+        recovering.
+        """
         value: dict[str, Any] = {
             "controller_epoch": controller_epoch,
             "leader": state.leader,
@@ -292,7 +297,7 @@ class PartitionStateNode:
     def decode(path: str, data: bytes, version: int) -> tuple[LeaderAndIsr, int]:
         """Return the state with its partition epoch, and the controller epoch that wrote it.
 
-        There is one version; `leader_recovery_state` came into it with KIP-704.
+        There is only version 1; KIP-704 added `leader_recovery_state` to it.
         """
         value = decode_json(path, data)
         state = LeaderAndIsr(
@@ -306,7 +311,7 @@ class PartitionStateNode:
 
 
 class DeleteTopicsNode:
-    """Parent of the requests to delete a topic: an empty node of its name."""
+    """Parent of the requests to delete a topic: an empty node with the topic's name."""
 
     PATH = "/admin/delete_topics"
 
@@ -317,7 +322,7 @@ class DeleteTopicsNode:
 
 
 class ReassignPartitionsNode:
-    """A reassignment as asked for before KIP-455; it is there while the move is under way."""
+    """A reassignment as requested before KIP-455; it exists until the reassignment is complete."""
 
     PATH = "/admin/reassign_partitions"
 
@@ -348,7 +353,7 @@ def _decode_partitions(path: str, data: bytes) -> list[TopicPartition]:
 
 
 class PreferredElectionNode:
-    """A request to give leadership back to preferred replicas."""
+    """A request to elect the preferred replicas as leaders."""
 
     PATH = "/admin/preferred_replica_election"
 
@@ -364,7 +369,7 @@ class PreferredElectionNode:
 
 
 class IsrChangeNode:
-    """Sequential: a leader tells the controller which ISRs it has changed."""
+    """Sequential: a leader reports to the controller which ISRs it has changed."""
 
     PARENT = "/isr_change_notification"
     PREFIX = f"{PARENT}/isr_change_"
@@ -381,7 +386,7 @@ class IsrChangeNode:
 
 
 class LogDirEventNode:
-    """Sequential: a broker tells the controller that one of its log directories has failed."""
+    """Sequential: a broker reports to the controller that one of its log directories has failed."""
 
     PARENT = "/log_dir_event_notification"
     PREFIX = f"{PARENT}/log_dir_event_"
@@ -418,25 +423,29 @@ class ConfigNode:
 
     @staticmethod
     def path(entity_type: str, entity: str) -> str:
-        """Return the path of an entity, `entity` as in a change notification: `alice/clients/app`."""
+        """Return the path of an entity; `entity` as in a change notification, such as
+        `alice/clients/app`.
+        """
         return f"{ConfigNode.type_path(entity_type)}/{entity}"
 
     @staticmethod
     def parent_path(entity_type: str, entity: str) -> str:
-        """Return the path of the node that an entity's is below."""
+        """Return the path of the parent of an entity's node."""
         return ConfigNode.path(entity_type, entity).rpartition("/")[0]
 
     @staticmethod
     def sanitize(name: str | None) -> str:
-        """Return a user, client id or address as a path holds it; None is the default of all."""
+        """Return a user, client id or address as it is written in a path; None is the default
+        entity.
+        """
         if name is None:
             return ConfigNode.DEFAULT
-        # Kafka leaves fewer characters as they are.
+        # Kafka leaves fewer characters unescaped.
         return quote(name, safe="").replace("~", "%7E")
 
     @staticmethod
     def desanitize(name: str) -> str | None:
-        """Return the name that `sanitize` was given."""
+        """Return the name from the result of `sanitize`."""
         return None if name == ConfigNode.DEFAULT else unquote(name)
 
     @staticmethod
@@ -455,21 +464,21 @@ class ConfigNode:
 
 
 class ConfigChangeNode:
-    """Sequential: tells every broker that an entity's configuration has changed."""
+    """Sequential: notifies every broker that an entity's configuration has changed."""
 
     PARENT = "/config/changes"
     PREFIX = f"{PARENT}/config_change_"
 
     @staticmethod
     def encode(entity_path: str) -> bytes:
-        """Return the content, version 2; `entity_path` is such as `topics/clicks`."""
+        """Return the content, version 2; `entity_path` is a path such as `topics/clicks`."""
         return encode_json({"version": 2, "entity_path": entity_path})
 
     @staticmethod
     def decode(path: str, data: bytes) -> tuple[str, str]:
         """Return the entity's type and its path below the type.
 
-        Version 1 names them apart, as `entity_type` and `entity_name`.
+        Version 1 has them in two fields, `entity_type` and `entity_name`.
         """
         value = decode_json(path, data)
         if "entity_path" in value:
@@ -487,13 +496,13 @@ class ProducerIdBlock(NamedTuple):
 
 
 class ProducerIdBlockNode:
-    """The last block of producer ids that was given out."""
+    """The last block of producer ids that was assigned to a broker."""
 
     PATH = "/latest_producer_id_block"
 
     @staticmethod
     def encode(block: ProducerIdBlock) -> bytes:
-        """Return the content, version 1; the bounds are texts."""
+        """Return the content, version 1; the bounds are strings."""
         return encode_json(
             {
                 "version": 1,
@@ -505,7 +514,7 @@ class ProducerIdBlockNode:
 
     @staticmethod
     def decode(data: bytes) -> ProducerIdBlock | None:
-        """Return the block; None where none has been given out."""
+        """Return the block; None if no block has been assigned."""
         if not data:
             return None
         value = decode_json(ProducerIdBlockNode.PATH, data)
@@ -521,20 +530,20 @@ class FeatureNode:
 
     @staticmethod
     def encode(levels: Mapping[str, int], status: int = ENABLED) -> bytes:
-        """Return the content, version 2: a level is where a range that begins at 1 ends."""
+        """Return the content, version 2: a level is the maximum of a range that begins at 1."""
         features = {name: {FeatureNode._LEVEL: level} for name, level in levels.items()}
         return encode_json({"features": features, "version": 2, "status": status})
 
     @staticmethod
     def decode(data: bytes) -> tuple[dict[str, int], int]:
-        """Return levels and status; version 1 says where ranges begin, too."""
+        """Return levels and status; version 1 also contains the minimum of each range."""
         value = decode_json(FeatureNode.PATH, data)
         features = value.get("features") or {}
         levels = {name: int(level[FeatureNode._LEVEL]) for name, level in features.items()}
         return levels, int(value["status"])
 
 
-# What every broker makes sure of when it starts, parents first.
+# The nodes that every broker creates at its start if they are missing, parents first.
 PERSISTENT_PATHS = (
     BrokerIdsNode.PATH,
     TopicsNode.PATH,

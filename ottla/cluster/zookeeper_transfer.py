@@ -1,8 +1,9 @@
-"""A cluster's znodes, carried from one coordination tree to another.
+"""The transfer of a cluster's znodes from one coordination tree to another.
 
-The two trees may be of different kinds: a directory that Ottla coordinates itself, and the ZooKeeper of
-Apache Kafka brokers. What belongs to living sessions, and notifications that only they could miss, stays
-behind. No broker may be running meanwhile, or its partitions would have two controllers.
+The two trees may be of different kinds: a directory that Ottla coordinates itself, and the
+ZooKeeper of Apache Kafka brokers. Ephemeral nodes, and notifications that only live sessions could
+miss, are not copied. No broker may be running meanwhile, or its partitions would have two
+controllers.
 """
 
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -21,7 +22,7 @@ from ottla.cluster.znodes import (
     LogDirEventNode,
 )
 
-# ZooKeeper's own, and a migration to KRaft that has not happened.
+# ZooKeeper's own nodes, and those of a migration to KRaft that has not happened.
 _FOREIGN = frozenset({"/zookeeper", "/migration"})
 _NO_CHILDREN_OF = frozenset(
     {
@@ -31,26 +32,26 @@ _NO_CHILDREN_OF = frozenset(
         LogDirEventNode.PARENT,
     }
 )
-# ZooKeeper refuses packets of more than a megabyte, a transaction is one packet.
+# ZooKeeper rejects packets of more than a megabyte, and a transaction is one packet.
 _BATCH_BYTES = 256 * 1024
 _BATCH_NODES = 200
-# What a node costs in a packet beside its path and data, at most.
+# The maximum overhead of a node in a packet, in addition to its path and data.
 _NODE_BYTES = 100
 
 
-# Apache Kafka 3.x on ZooKeeper knows no features: a broker that finds one there does not start.
+# Apache Kafka 3.x on ZooKeeper does not support features: a broker that finds one does not start.
 _NO_FEATURES = FeatureNode.encode({})
 
 
 class Znode(NamedTuple):
-    """A node that stays when sessions end."""
+    """A persistent node."""
 
     path: str
     data: bytes
 
 
 async def read(session: Coordination) -> list[Znode]:
-    """Return what there is to carry, parents first; ConfigError while a broker is running."""
+    """Return the nodes to copy, parents first; raise ConfigError if a broker is running."""
     try:
         running = await session.children(BrokerIdsNode.PATH)
     except NoNode:
@@ -78,14 +79,14 @@ async def _walk(session: Coordination, path: str) -> AsyncIterator[Znode]:
 
 
 def for_kafka(nodes: Sequence[Znode]) -> list[Znode]:
-    """Return the nodes as Apache Kafka 3.x brokers take them: without features."""
+    """Return the nodes for Apache Kafka 3.x brokers: without features."""
     return [
         Znode(node.path, _NO_FEATURES) if node.path == FeatureNode.PATH else node for node in nodes
     ]
 
 
 def for_ottla(nodes: Sequence[Znode]) -> list[Znode]:
-    """Return the nodes as Ottla takes them: where no feature was set, its defaults count."""
+    """Return the nodes for Ottla: if no feature was set, Ottla's defaults apply."""
     return [
         node
         for node in nodes
@@ -94,7 +95,9 @@ def for_ottla(nodes: Sequence[Znode]) -> list[Znode]:
 
 
 async def cluster_id(session: Coordination) -> str | None:
-    """Return the id of the cluster that a tree holds; None where it holds none, or half of one."""
+    """Return the id of the cluster in a tree; None if it has no cluster, or an incomplete copy of
+    one.
+    """
     if await session.exists(ClusterIdNode.PATH) is None:
         return None
     return ClusterIdNode.decode((await session.get(ClusterIdNode.PATH))[0])
@@ -103,24 +106,24 @@ async def cluster_id(session: Coordination) -> str | None:
 async def check_vacant(
     session: Coordination, place: str, nodes: Sequence[Znode], *, replace: bool
 ) -> None:
-    """Return if `nodes` may be written to a tree, which is called `place` in the ConfigError.
+    """Check that `nodes` may be written to a tree, which is called `place` in the ConfigError.
 
-    One that holds a cluster is not overwritten, unless it is the same one and `replace` is said.
+    A tree with a cluster is not overwritten, unless it is the same cluster and `replace` is set.
     """
     found = await cluster_id(session)
     if found is None:
         return
     carried = {node.path: node.data for node in nodes}.get(ClusterIdNode.PATH)
     if carried is None or ClusterIdNode.decode(carried) != found:
-        raise ConfigError(f"{place} holds another cluster, {found}: name an empty place")
+        raise ConfigError(f"{place} contains another cluster, {found}: name an empty place")
     if not replace:
         raise ConfigError(
-            f"{place} holds this cluster {found} already, as it was once: --replace has it replaced"
+            f"{place} already contains a copy of this cluster, {found}: add --replace to replace it"
         )
 
 
 async def remove_others(session: Coordination, nodes: Sequence[Znode]) -> None:
-    """Delete what `read` would return and `nodes` does not name, children first."""
+    """Delete the nodes that `read` would return and that are not in `nodes`, children first."""
     kept = {node.path for node in nodes}
     others = [Znode(node.path, b"") for node in await read(session) if node.path not in kept]
     for batch in _batches(others[::-1]):
@@ -128,10 +131,10 @@ async def remove_others(session: Coordination, nodes: Sequence[Znode]) -> None:
 
 
 async def write(session: Coordination, nodes: Sequence[Znode]) -> AsyncIterator[int]:
-    """Create the nodes, some hundred a transaction; gives how many each transaction did.
+    """Create the nodes, some hundred in a transaction; yield the number of each transaction.
 
-    The cluster's id comes last: a tree without one is seen as vacant, so a run that was broken off can
-    be repeated. What is there already gets the new data.
+    The cluster's id is written last: a tree without one counts as vacant, so a transfer that was
+    interrupted can be repeated. Existing nodes get the new data.
     """
     ordered = sorted(nodes, key=lambda node: node.path == ClusterIdNode.PATH)
     for batch in _batches(ordered):

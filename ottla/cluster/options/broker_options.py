@@ -1,8 +1,9 @@
-"""The broker options that Ottla knows: what it honours, and what Kafka's files and tools name.
+"""The broker options: those that Ottla supports, and others from Kafka's configuration files and
+tools.
 
-Names, types and limits are those of Apache Kafka 4.3 (3.9 where 4.3 has none); a default that
-differs says so in its text. Broker-wide defaults of topic options come from the topic rows.
-Follows org.apache.kafka.server.config.AbstractKafkaConfig.
+Names, types and limits are those of Apache Kafka 4.3 (3.9 for options that 4.3 has removed). The
+text of an option says if its default differs. Broker-wide defaults of topic options come from the
+topic rows. Follows org.apache.kafka.server.config.AbstractKafkaConfig.
 """
 
 from dataclasses import replace
@@ -27,29 +28,31 @@ _broker = Rows(Scope.BROKER, dynamic=False).row
 
 _IDENTITY = (
     _broker("node.id", INT, 1, "The broker's id in the cluster.", minimum=0),
-    _broker("broker.id", INT, -1, "Older name of node.id; -1 where only node.id is set."),
-    _broker("broker.rack", STRING, None, "The rack that replicas are spread over."),
+    _broker("broker.id", INT, -1, "Older name of node.id; -1 if only node.id is set."),
+    _broker(
+        "broker.rack", STRING, None, "The rack of the broker; replicas are spread over the racks."
+    ),
     _broker(
         "log.dirs",
         LIST,
         None,
-        "Folders that hold the logs; new partitions go where there are fewest. Where it is not "
-        "set, log.dir counts.",
+        "Folders for the logs; a new partition is created in the folder with the fewest "
+        "partitions. Defaults to log.dir.",
     ),
     _broker(
         "log.dir",
         LIST,
         ["ottla-data"],
-        "The folder that holds the logs where log.dirs is not set. Kafka: /tmp/kafka-logs.",
+        "The folder for the logs if log.dirs is not set. Kafka: /tmp/kafka-logs.",
         check=not_empty,
     ),
     _broker(
         "coordination.dir",
         STRING,
         None,
-        "Ottla's own: the folder of the cluster's metadata (what Apache Kafka keeps in ZooKeeper); "
-        "the first of log.dirs where it is not set. A broker that cannot write there any more "
-        "stops, so with several disks a folder apart from all log directories is the safest.",
+        "Ottla's own: the folder for the cluster's metadata (which Apache Kafka keeps in "
+        "ZooKeeper). Defaults to the first of log.dirs. A broker that can no longer write to it "
+        "stops, so with several disks, a folder apart from all log directories is safest.",
     ),
     _broker("process.roles", LIST, [], inert("every broker can be the controller")),
     _broker("controller.listener.names", LIST, [], inert("every listener serves clients")),
@@ -75,8 +78,8 @@ _NETWORK = (
         "advertised.listeners",
         LIST,
         None,
-        "Addresses that clients are told, as name://host:port. Where it is not set, a client is "
-        "told the address it came in on.",
+        "Addresses that clients receive in metadata, as name://host:port. By default, a client "
+        "receives the address that it connected to.",
     ),
     _broker(
         "listener.security.protocol.map",
@@ -96,8 +99,9 @@ _NETWORK = (
         "max.connections",
         INT,
         10_000,
-        "Most connections at a time; one more is closed at once. Fewer if the limit of open files "
-        "(ulimit -n) is low: idle connections then make room. Kafka: no limit.",
+        "Maximum number of connections; further ones are closed at once. The number is lower if "
+        "the limit of open files (ulimit -n) is low: idle connections are then closed to make "
+        "room. Kafka: no limit.",
         minimum=0,
         dynamic=True,
     ),
@@ -105,7 +109,7 @@ _NETWORK = (
         "max.connections.per.ip",
         INT,
         INT_MAX,
-        "Most connections from one address at a time.",
+        "Maximum number of connections from one address.",
         minimum=0,
         dynamic=True,
     ),
@@ -113,32 +117,32 @@ _NETWORK = (
         "connections.max.idle.ms",
         LONG,
         600_000,
-        "Milliseconds without a request after which a connection is closed; -1 for never.",
+        "Milliseconds without a request after which a connection is closed; -1 never closes it.",
     ),
     _broker(
         "socket.request.max.bytes",
         INT,
         100 * 1024**2,
-        "Most bytes of one request; a longer one closes its connection.",
+        "Maximum size of a request in bytes; a larger one closes its connection.",
         minimum=1,
     ),
     _broker(
         "queued.max.request.bytes",
         LONG,
         256 * 1024**2,
-        "Bytes of requests in memory at a time, counted as they arrive; above it, requests that need "
-        "more wait, and silent unfinished ones are closed. One address leaves a quarter to others. "
-        "Kafka: no limit.",
+        "Maximum bytes of requests in memory, counted as they arrive. At the limit, requests that "
+        "need more memory wait, and connections that stop sending in the middle of a request are "
+        "closed. One address can use at most three quarters. Kafka: no limit.",
     ),
     _broker(
         "queued.max.requests",
         INT,
         500,
-        inert("queued.max.request.bytes bounds what is held"),
+        inert("queued.max.request.bytes limits the memory of requests"),
         minimum=1,
     ),
     _broker(
-        "socket.listen.backlog.size", INT, 50, inert("the system's own length is taken"), minimum=1
+        "socket.listen.backlog.size", INT, 50, inert("the system's own length is used"), minimum=1
     ),
     _broker(
         "socket.send.buffer.bytes",
@@ -159,21 +163,21 @@ _NETWORK = (
         "max.incremental.fetch.session.cache.slots",
         INT,
         1000,
-        "Most incremental fetch sessions at a time (KIP-227).",
+        "Maximum number of incremental fetch sessions (KIP-227).",
         minimum=0,
     ),
     _broker(
         "max.request.partition.size.limit",
         INT,
         2000,
-        "Most partitions that one answer to DescribeTopicPartitions holds.",
+        "Maximum number of partitions in one DescribeTopicPartitions response.",
         minimum=1,
     ),
     _broker(
         "fetch.max.bytes",
         INT,
         55 * 1024**2,
-        "Most bytes of one fetch response, whatever the client asks for.",
+        "Maximum bytes of one fetch response, even if the client requests more.",
         minimum=1024,
     ),
     _broker("request.timeout.ms", INT, 30_000, _ALONE),
@@ -181,7 +185,7 @@ _NETWORK = (
         "metric.reporters",
         LIST,
         [],
-        inert("metrics are read where they are served"),
+        inert("metrics are served over HTTP (metrics.listener)"),
     ),
 )
 
@@ -190,21 +194,21 @@ _TOPICS = (
         "auto.create.topics.enable",
         BOOLEAN,
         True,
-        "Create a topic when a client that allows it first asks for its metadata.",
+        "Create a missing topic when a client that allows it requests the topic's metadata.",
     ),
     _broker("delete.topic.enable", BOOLEAN, True, "Allow topics to be deleted."),
     _broker(
         "num.partitions",
         INT,
         1,
-        "Partitions of a topic whose creation names no number.",
+        "Number of partitions of a new topic if the request does not specify it.",
         minimum=1,
     ),
     _broker(
         "default.replication.factor",
         INT,
         1,
-        "Replicas of a topic whose creation names no number.",
+        "Number of replicas of a new topic if the request does not specify it.",
         minimum=1,
     ),
     _broker("create.topic.policy.class.name", STRING, None, inert("there are no policy plug-ins")),
@@ -216,8 +220,8 @@ _LOG = (
         "log.retention.ms",
         LONG,
         None,
-        "Default of the topic option retention.ms; where it is not set, log.retention.minutes or "
-        "log.retention.hours count.",
+        "Default of the topic option retention.ms. If it is not set, log.retention.minutes or "
+        "log.retention.hours applies.",
         minimum=-1,
         dynamic=True,
     ),
@@ -225,31 +229,33 @@ _LOG = (
         "log.retention.minutes",
         INT,
         None,
-        "log.retention.ms in minutes, where that is not set.",
+        "log.retention.ms in minutes, if log.retention.ms is not set.",
         minimum=-1,
     ),
     _broker(
         "log.retention.hours",
         INT,
         168,
-        "log.retention.ms in hours, where neither that nor log.retention.minutes is set.",
+        "log.retention.ms in hours, if neither log.retention.ms nor log.retention.minutes is set.",
         minimum=-1,
     ),
     _broker(
         "log.roll.ms",
         LONG,
         None,
-        "Default of the topic option segment.ms; where it is not set, log.roll.hours counts.",
+        "Default of the topic option segment.ms. If it is not set, log.roll.hours applies.",
         minimum=1,
         dynamic=True,
     ),
-    _broker("log.roll.hours", INT, 168, "log.roll.ms in hours, where that is not set.", minimum=1),
+    _broker(
+        "log.roll.hours", INT, 168, "log.roll.ms in hours, if log.roll.ms is not set.", minimum=1
+    ),
     _broker(
         "log.roll.jitter.ms",
         LONG,
         None,
-        "Default of the topic option segment.jitter.ms; where it is not set, "
-        "log.roll.jitter.hours counts.",
+        "Default of the topic option segment.jitter.ms. If it is not set, log.roll.jitter.hours "
+        "applies.",
         minimum=0,
         dynamic=True,
     ),
@@ -257,15 +263,15 @@ _LOG = (
         "log.roll.jitter.hours",
         INT,
         0,
-        "log.roll.jitter.ms in hours, where that is not set.",
+        "log.roll.jitter.ms in hours, if log.roll.jitter.ms is not set.",
         minimum=0,
     ),
     _broker(
         "log.flush.interval.ms",
         LONG,
         None,
-        "Default of the topic option flush.ms; where it is not set, "
-        "log.flush.scheduler.interval.ms counts.",
+        "Default of the topic option flush.ms. If it is not set, log.flush.scheduler.interval.ms "
+        "applies.",
         minimum=0,
         dynamic=True,
     ),
@@ -273,50 +279,60 @@ _LOG = (
         "log.flush.scheduler.interval.ms",
         LONG,
         LONG_MAX,
-        "Milliseconds between looking for logs that are due to be forced to the disk.",
+        "Milliseconds between checks for logs that are due to be flushed to the disk.",
     ),
     _broker(
         "log.retention.check.interval.ms",
         LONG,
         300_000,
-        "Milliseconds between looking for segments that have outlived their topic's retention.",
+        "Milliseconds between checks for segments that exceed their topic's retention.",
         minimum=1,
     ),
     _broker(
         "log.initial.task.delay.ms",
         LONG,
         30_000,
-        "Milliseconds from the start to the first look for segments that have outlived their "
-        "topic's retention.",
+        "Milliseconds from the start to the first check for segments that exceed their topic's "
+        "retention.",
         minimum=0,
     ),
     _broker(
         "log.flush.offset.checkpoint.interval.ms",
         INT,
         60_000,
-        "Milliseconds between writing down how far each log is durable: after a crash, what lies "
-        "before is not read again.",
+        "Milliseconds between writes of the recovery point of each log. After a crash, records "
+        "before the recovery point are not read again.",
         minimum=0,
     ),
     _broker(
         "log.flush.start.offset.checkpoint.interval.ms",
         INT,
         60_000,
-        "Milliseconds between writing down where each log begins: what DeleteRecords has deleted "
-        "since then may be there again after a crash.",
+        "Milliseconds between writes of the start offset of each log. Records that DeleteRecords "
+        "has deleted since the last write may reappear after a crash.",
         minimum=0,
     ),
     _broker(
         "replica.high.watermark.checkpoint.interval.ms",
         LONG,
         5000,
-        "Milliseconds between writing the high watermarks to their checkpoint file.",
+        "Milliseconds between writes of the high watermarks to their checkpoint file.",
         minimum=1,
     ),
     _broker("num.recovery.threads.per.data.dir", INT, 2, _ONE_LOOP, minimum=1, dynamic=True),
-    _broker("log.cleaner.enable", BOOLEAN, True, "Compact logs whose cleanup.policy asks for it."),
     _broker(
-        "log.cleaner.threads", INT, 1, inert("logs are compacted in turn"), minimum=0, dynamic=True
+        "log.cleaner.enable",
+        BOOLEAN,
+        True,
+        "Compact the logs whose cleanup.policy includes compact.",
+    ),
+    _broker(
+        "log.cleaner.threads",
+        INT,
+        1,
+        inert("logs are compacted one after the other"),
+        minimum=0,
+        dynamic=True,
     ),
     _broker(
         "log.cleaner.backoff.ms",
@@ -330,14 +346,15 @@ _LOG = (
         "log.cleaner.dedupe.buffer.size",
         LONG,
         128 * 1024**2,
-        "Bytes of memory for the keys of one round; a log with more keys takes several rounds.",
+        "Bytes of memory for the keys of one compaction round; a log with more keys takes several "
+        "rounds.",
         dynamic=True,
     ),
     _broker(
         "log.cleaner.io.max.bytes.per.second",
         DOUBLE,
         float_info.max,
-        "Most bytes that compaction reads and writes in a second.",
+        "Maximum bytes that compaction reads and writes per second.",
         minimum=1,
         dynamic=True,
     ),
@@ -345,8 +362,8 @@ _LOG = (
         "producer.id.expiration.ms",
         INT,
         24 * 3600 * 1000,
-        "Milliseconds of silence after which a partition forgets a producer; a batch that it "
-        "repeats later is not known as a duplicate.",
+        "Milliseconds of inactivity after which a partition removes the state of a producer; a "
+        "batch that the producer repeats later is not detected as a duplicate.",
         minimum=1,
         dynamic=True,
     ),
@@ -354,7 +371,7 @@ _LOG = (
         "producer.id.expiration.check.interval.ms",
         INT,
         600_000,
-        "Milliseconds between looking for producers that have been silent for too long.",
+        "Milliseconds between checks for producers whose state has expired.",
         minimum=1,
     ),
 )
@@ -383,8 +400,8 @@ _REPLICATION = (
         "replica.alter.log.dirs.io.max.bytes.per.second",
         LONG,
         LONG_MAX,
-        "Most bytes of a partition that are copied in a second when it moves to another log "
-        "directory of this broker.",
+        "Maximum bytes per second that are copied when a partition moves to another log directory "
+        "of this broker.",
         minimum=0,
         dynamic=True,
     ),
@@ -418,7 +435,8 @@ _REPLICATION = (
         "zookeeper.connect",
         STRING,
         None,
-        "Addresses of a ZooKeeper ensemble. Ottla keeps its own tree and cannot join one yet.",
+        "Addresses of a ZooKeeper ensemble. Ottla uses its own metadata tree and cannot join an "
+        "ensemble yet.",
     ),
     _broker(
         "zookeeper.session.timeout.ms",
@@ -428,7 +446,7 @@ _REPLICATION = (
     ),
 )
 
-# Kafka lets these be changed at runtime only through log.* rows that are listed above.
+# Kafka allows changing these at runtime only through log.* rows that are listed above.
 _WRITTEN_OUT = frozenset(
     option.name for option in _LOG if option.name.startswith(("log.retention", "log.roll"))
 ) | {"log.flush.interval.ms"}
@@ -462,9 +480,9 @@ ROWS = (
     *quota_options.ROWS,
 )
 
-# Set in a configuration, these would be trusted to protect something that is not protected.
+# A configuration that sets these expects a protection that does not exist.
 REFUSED = {
-    "authorizer.class.name": "Ottla has no authorizer yet; leave it out and keep to loopback",
-    "zookeeper.connect": "Ottla cannot join a ZooKeeper ensemble yet; leave it out",
+    "authorizer.class.name": "Ottla has no authorizer yet; remove the option and listen on loopback only",
+    "zookeeper.connect": "Ottla cannot join a ZooKeeper ensemble yet; remove the option",
     "security.inter.broker.protocol": "only PLAINTEXT is served",
 }

@@ -1,8 +1,7 @@
 """The options of a subscription to client metrics, a config resource of type 16 (KIP-714).
 
 Names, types, defaults and limits are those of Apache Kafka 4.3. Follows
-org.apache.kafka.server.metrics.ClientMetricsConfigs; `server.telemetry.subscriptions` knows what they
-mean.
+org.apache.kafka.server.metrics.ClientMetricsConfigs; `server.telemetry.subscriptions` applies them.
 """
 
 from ottla.base.options import OptionType, Scope, Table
@@ -26,13 +25,13 @@ CLIENT_METRICS_OPTIONS = Table(
             "match",
             OptionType.LIST,
             [],
-            "Which clients are asked, as attribute=expression; a client must meet all of them.",
+            "Selects the clients, as attribute=expression; a client must match all of them.",
         ),
         _row(
             "metrics",
             OptionType.LIST,
             [],
-            "Prefixes of the names of the metrics that are asked for; * stands for all.",
+            "Name prefixes of the metrics that clients push; * selects all metrics.",
         ),
     )
 )

@@ -21,15 +21,15 @@ _POLICIES = ("bidirectional", "upgrade", "downgrade", "disabled")
 def _protocols(value: Sequence[str]) -> str | None:
     unknown = [item for item in value if item not in PROTOCOLS]
     if unknown:
-        return f"it must be of: {', '.join(PROTOCOLS)}"
+        return f"it must contain only: {', '.join(PROTOCOLS)}"
     if "classic" not in value:
-        return "it must name the classic protocol"
+        return "it must contain the classic protocol"
     return no_duplicates(value)
 
 
 def _assignors(value: Sequence[str]) -> str | None:
     if not value or any(item not in ASSIGNORS for item in value):
-        return f"it must name some of: {', '.join(ASSIGNORS)}"
+        return f"it must contain one or more of: {', '.join(ASSIGNORS)}"
     return no_duplicates(value)
 
 
@@ -42,14 +42,15 @@ BROKER_ROWS = (
         "group.coordinator.rebalance.protocols",
         LIST,
         ["classic", "consumer"],
-        "Protocols that groups may use. Kafka: also streams and share, which Ottla does not serve.",
+        "Protocols that groups can use. Kafka: also streams and share, which Ottla does not "
+        "support.",
         _protocols,
     ),
     _broker(
         "group.consumer.session.timeout.ms",
         INT,
         45_000,
-        "Milliseconds after which a member of the consumer protocol that was not heard of is "
+        "Milliseconds without a heartbeat after which a member of the consumer protocol is "
         "removed.",
         minimum=1,
     ),
@@ -57,14 +58,14 @@ BROKER_ROWS = (
         "group.consumer.min.session.timeout.ms",
         INT,
         45_000,
-        "Shortest consumer.session.timeout.ms that a group may be given.",
+        "Minimum consumer.session.timeout.ms of a group.",
         minimum=1,
     ),
     _broker(
         "group.consumer.max.session.timeout.ms",
         INT,
         60_000,
-        "Longest consumer.session.timeout.ms that a group may be given.",
+        "Maximum consumer.session.timeout.ms of a group.",
         minimum=1,
     ),
     _broker(
@@ -78,35 +79,35 @@ BROKER_ROWS = (
         "group.consumer.min.heartbeat.interval.ms",
         INT,
         5000,
-        "Shortest consumer.heartbeat.interval.ms that a group may be given.",
+        "Minimum consumer.heartbeat.interval.ms of a group.",
         minimum=1,
     ),
     _broker(
         "group.consumer.max.heartbeat.interval.ms",
         INT,
         15_000,
-        "Longest consumer.heartbeat.interval.ms that a group may be given.",
+        "Maximum consumer.heartbeat.interval.ms of a group.",
         minimum=1,
     ),
     _broker(
         "group.consumer.max.size",
         INT,
         10_000,
-        "Most members of one group of the consumer protocol. Kafka: no limit.",
+        "Maximum number of members in a group of the consumer protocol. Kafka: no limit.",
         minimum=1,
     ),
     _broker(
         "group.consumer.assignors",
         LIST,
         list(ASSIGNORS),
-        "Assignors that members may ask for; the first one serves those that ask for none.",
+        "Assignors that members can select; the first one is the default.",
         _assignors,
     ),
     _broker(
         "group.consumer.migration.policy",
         STRING,
         "bidirectional",
-        "Which way a group with members may change its protocol: bidirectional, upgrade (to the "
+        "Protocol changes that a group with members can make: bidirectional, upgrade (to the "
         "consumer protocol), downgrade (to the classic one) or disabled.",
         _policy,
     ),
@@ -114,28 +115,29 @@ BROKER_ROWS = (
         "group.consumer.assignment.interval.ms",
         INT,
         0,
-        "Milliseconds between two assignments of a group. Kafka: 1000.",
+        "Minimum milliseconds between two assignments of a group. Kafka: 1000.",
         minimum=0,
     ),
     _broker(
         "group.consumer.min.assignment.interval.ms",
         INT,
         0,
-        "Shortest consumer.assignment.interval.ms that a group may be given.",
+        "Minimum consumer.assignment.interval.ms of a group.",
         minimum=0,
     ),
     _broker(
         "group.consumer.max.assignment.interval.ms",
         INT,
         15_000,
-        "Longest consumer.assignment.interval.ms that a group may be given.",
+        "Maximum consumer.assignment.interval.ms of a group.",
         minimum=0,
     ),
     _broker(
         "group.consumer.regex.refresh.interval.ms",
         INT,
         600_000,
-        "Milliseconds after which the regular expressions of a group are looked up again.",
+        "Milliseconds after which the regular expressions of a group are matched against the "
+        "topics again.",
         minimum=10_000,
     ),
 )
@@ -146,14 +148,14 @@ ASSIGNMENT_INTERVAL = "consumer.assignment.interval.ms"
 
 _group = Rows(Scope.GROUP).row
 
-# What a single group may be given: config resources of type 32.
+# The options of a single group: config resources of type 32.
 GROUP_OPTIONS = Table(
     (
         _group(
             ASSIGNMENT_INTERVAL,
             INT,
             0,
-            "Milliseconds between two assignments of the group.",
+            "Minimum milliseconds between two assignments of the group.",
             minimum=0,
             fallback=f"group.{ASSIGNMENT_INTERVAL}",
         ),
@@ -169,7 +171,7 @@ GROUP_OPTIONS = Table(
             SESSION_TIMEOUT,
             INT,
             45_000,
-            "Milliseconds after which a member that was not heard of is removed.",
+            "Milliseconds without a heartbeat after which a member is removed.",
             minimum=1,
             fallback=f"group.{SESSION_TIMEOUT}",
         ),
@@ -185,7 +187,7 @@ def check_broker(broker: Snapshot) -> None:
         if not low <= value <= high:
             raise ConfigError(
                 f"Invalid value {value} for configuration group.{name}: it must be from {low} to "
-                f"{high}, as the options min and max beside it say"
+                f"{high}, the limits set by its min and max options"
             )
     if broker.integer(f"group.{SESSION_TIMEOUT}") <= broker.integer(f"group.{HEARTBEAT_INTERVAL}"):
         raise ConfigError(
@@ -194,7 +196,7 @@ def check_broker(broker: Snapshot) -> None:
 
 
 def check(settings: Mapping[str, str], broker: Snapshot) -> None:
-    """Raise ConfigError, with the reason, unless a group may have these settings."""
+    """Raise ConfigError, with the reason, unless these settings are valid for a group."""
     values = GROUP_OPTIONS.parse(settings).explicit
     for name, value in values.items():
         low, high = _limits(name, broker)
@@ -213,7 +215,7 @@ def check(settings: Mapping[str, str], broker: Snapshot) -> None:
 
 
 def effective(settings: Mapping[str, str], broker: Snapshot) -> dict[str, int]:
-    """Return a group's own settings, brought into the limits that the broker has now."""
+    """Return a group's own settings, clamped to the broker's current limits."""
     found = {}
     for name, value in GROUP_OPTIONS.parse(settings).explicit.items():
         low, high = _limits(name, broker)

@@ -1,11 +1,11 @@
-"""The broker options of the port for metrics and health."""
+"""The broker options of the HTTP port for metrics and health."""
 
 from ottla.base.options import OptionType, Scope
 from ottla.cluster.options.option_rows import Rows
 
 
 def parse_address(text: str) -> tuple[str, int] | None:
-    """Return host and port of `host:port`; None where it is none."""
+    """Return host and port of `host:port`; None if the text is not of this form."""
     host, colon, port = text.rpartition(":")
     if not (host and colon and port.isdecimal() and int(port) < 65536):
         return None
@@ -21,9 +21,9 @@ ROWS = (
         "metrics.listener",
         OptionType.STRING,
         None,
-        "Ottla's own: host:port that serves /metrics for Prometheus (with the names of jmx_exporter "
-        "and kafka_exporter) and /healthz over HTTP; none where it is not set. Whoever reaches it "
-        "reads the names of topics and groups.",
+        "Ottla's own: host:port that serves /metrics for Prometheus (with the names of "
+        "jmx_exporter and kafka_exporter) and /healthz over HTTP. Off by default. Every client "
+        "that can reach it can read the names of topics and groups.",
         check=_address,
     ),
 )

@@ -1,6 +1,6 @@
-"""The shape in which the option tables are written: short rows, and rows with a check of their own.
+"""Helpers for the option tables: short rows, and rows with a check of their own.
 
-The modules `*_options` hold nothing but rows; `options` puts them together.
+The modules `*_options` contain only rows; `option_tables` combines them.
 """
 
 import re
@@ -19,7 +19,7 @@ _THROTTLED = re.compile(r"\d+:\d+")
 
 
 class Limits(TypedDict, total=False):
-    """What a row may say beside name, type, default and meaning."""
+    """The optional properties of a row, besides name, type, default and description."""
 
     minimum: float
     maximum: float
@@ -34,12 +34,12 @@ Check = Callable[[Any], str | None]
 
 @dataclass(frozen=True, kw_only=True)
 class CheckedOption(Option):
-    """A row whose values meet a rule that a range or a choice cannot say."""
+    """A row with a rule for its values that a range or a choice cannot express."""
 
     check: Check
 
     def parse(self, text: str) -> Any:
-        """Return the value; ConfigError also where `check` returns a reason."""
+        """Return the value; raise ConfigError also if `check` returns a reason."""
         value = Option.parse(self, text)
         reason = self.check(value)
         if reason is not None:
@@ -48,7 +48,7 @@ class CheckedOption(Option):
 
 
 class Rows:
-    """Makes the rows of one scope; what a row does not say is what `limits` says."""
+    """Creates the rows of one scope; `limits` are the defaults of their optional properties."""
 
     def __init__(self, scope: Scope, **limits: Unpack[Limits]) -> None:
         self._scope = scope
@@ -75,7 +75,7 @@ class Rows:
 
 
 def inert(reason: str = "") -> str:
-    """Return the sentence for an option that only keeps Kafka's configuration files usable."""
+    """Return the description of an option that is accepted only for Kafka's configuration files."""
     return f"{INERT}: {reason}." if reason else f"{INERT}."
 
 
@@ -85,12 +85,12 @@ def gzip_level(value: int) -> str | None:
 
 
 def no_duplicates(value: Sequence[str]) -> str | None:
-    """Check that a list names nothing twice."""
-    return None if len(set(value)) == len(value) else "it names an item twice"
+    """Check that a list contains no item twice."""
+    return None if len(set(value)) == len(value) else "it contains an item twice"
 
 
 def not_empty(value: Sequence[str]) -> str | None:
-    """Check that a list has items and names none twice."""
+    """Check that a list is not empty and contains no item twice."""
     return no_duplicates(value) if value else "it must not be empty"
 
 

@@ -1,7 +1,8 @@
-"""The option tables: what a topic and a broker can be told, and how one gives the other defaults.
+"""The option tables of topics and brokers, and how broker options set the defaults of topic
+options.
 
 Parsing, DescribeConfigs, docs/options.md and the checks of CreateTopics and IncrementalAlterConfigs
-all read these rows. Pure: no files, no tree; `server.config_store` knows where settings are kept.
+all read these rows. Pure: without files and tree; `server.config_store` stores the settings.
 Follows ServerTopicConfigSynonyms and KIP-226's order of sources.
 """
 
@@ -26,12 +27,12 @@ def _same(value: Any) -> Any:
 
 
 def _milliseconds_per(unit: int) -> Callable[[Any], Any]:
-    # A limit below zero (-1: no limit) stays what it is.
+    # A limit below zero (-1: no limit) is not converted.
     return lambda value: value * unit if value >= 0 else -1
 
 
 class Synonym(NamedTuple):
-    """A broker option that can give a topic option its value, and how to convert it."""
+    """A broker option that can set the value of a topic option, and how to convert it."""
 
     name: str
     convert: Callable[[Any], Any] = _same
@@ -40,7 +41,7 @@ class Synonym(NamedTuple):
 _HOURS = _milliseconds_per(3_600_000)
 _MINUTES = _milliseconds_per(60_000)
 
-# Where Kafka has several names for one setting, the first that is set counts.
+# If Kafka has several names for one setting, the first that is set applies.
 _SYNONYMS = {
     "log.retention.ms": (
         Synonym("log.retention.ms"),
@@ -60,7 +61,7 @@ _SYNONYMS = {
 
 
 def broker_synonyms(name: str) -> tuple[Synonym, ...]:
-    """Return the broker options that can stand for broker option `name`, itself first."""
+    """Return the broker options that can set the value of broker option `name`, itself first."""
     for synonyms in _SYNONYMS.values():
         for index, synonym in enumerate(synonyms):
             if synonym.name == name:
@@ -69,7 +70,7 @@ def broker_synonyms(name: str) -> tuple[Synonym, ...]:
 
 
 def topic_synonyms(name: str) -> tuple[Synonym, ...]:
-    """Return the broker options, first choice first, that give topic option `name` its default."""
+    """Return the broker options that set the default of topic option `name`, first choice first."""
     fallback = TOPIC_OPTIONS.row(name).fallback
     if fallback is None:
         return ()
@@ -77,7 +78,7 @@ def topic_synonyms(name: str) -> tuple[Synonym, ...]:
 
 
 def topic_default(broker: Snapshot, name: str) -> Any:
-    """Return the value that topic option `name` has on a broker where the topic sets none."""
+    """Return the value of topic option `name` on a broker if the topic does not set it."""
     synonyms = topic_synonyms(name)
     for synonym in synonyms:
         if broker[synonym.name] is not None:
@@ -88,17 +89,17 @@ def topic_default(broker: Snapshot, name: str) -> Any:
 def topic_snapshot(broker: Snapshot, overrides: Mapping[str, str]) -> Snapshot:
     """Return the options of a topic: its own settings, else the broker's, else the defaults.
 
-    ConfigError names a setting that is unknown or cannot be used.
+    Raises ConfigError for a setting that is unknown or invalid.
     """
     values = {name: topic_default(broker, name) for name in TOPIC_OPTIONS.rows}
     values.update(TOPIC_OPTIONS.parse(overrides).explicit)
-    # No topic can set it, but its logs follow it.
+    # A topic cannot set it, but its logs use it.
     values[PRODUCER_EXPIRATION] = broker[PRODUCER_EXPIRATION]
     return Snapshot(TOPIC_OPTIONS, values)
 
 
 def check_topic_settings(broker: Snapshot, overrides: Mapping[str, str]) -> None:
-    """Raise ConfigError where a topic may not have these settings, alone or together."""
+    """Raise ConfigError if these settings are not valid for a topic, alone or together."""
     values = topic_snapshot(broker, overrides)
     _check_lags(values["min.compaction.lag.ms"], values["max.compaction.lag.ms"])
 
@@ -121,7 +122,7 @@ class Listener(NamedTuple):
 
 
 def parse_listeners(broker: Snapshot, option: str = "listeners") -> list[Listener]:
-    """Return the listeners that an option names; ConfigError says what is wrong with one."""
+    """Return the listeners in an option; raise ConfigError, with the reason, if one is invalid."""
     protocols = _protocol_map(broker.text("listener.security.protocol.map"))
     return [_parse_listener(text, option, protocols) for text in broker.strings(option)]
 
@@ -161,9 +162,9 @@ class BrokerSettings(NamedTuple):
 
 
 def parse_broker_settings(settings: Mapping[str, str]) -> BrokerSettings:
-    """Check a broker's configuration; ConfigError where it cannot be used.
+    """Check a broker's configuration; raise ConfigError if it is invalid.
 
-    As in Kafka, a name that nobody knows is a warning (plug-ins bring their own), not an error.
+    As in Kafka, an unknown name is a warning (plug-ins have their own options), not an error.
     """
     known = {name: text for name, text in settings.items() if name in BROKER_OPTIONS.rows}
     snapshot = BROKER_OPTIONS.parse(known)
@@ -179,13 +180,13 @@ def parse_broker_settings(settings: Mapping[str, str]) -> BrokerSettings:
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
-    """Return the name that a mistyped one was probably meant to be."""
+    """Return the name that is most similar to a mistyped one; None if none is similar."""
     found = difflib.get_close_matches(name, list(names), n=1, cutoff=0.75)
     return found[0] if found else None
 
 
 def unknown_names(settings: Mapping[str, str]) -> list[str]:
-    """Return a sentence for each name that is no broker option, with the one probably meant."""
+    """Return a sentence for each name that is not a broker option, with the most similar one."""
     return [_unknown(name) for name in settings if name not in BROKER_OPTIONS.rows]
 
 
@@ -196,11 +197,11 @@ def _unknown(name: str) -> str:
 
 
 def refuse_unknown_names(settings: Mapping[str, str]) -> None:
-    """Raise ConfigError for a name that is no broker option; for settings that a person typed."""
+    """Raise ConfigError for a name that is not a broker option; for settings that a user typed."""
     for name in settings:
         if name not in BROKER_OPTIONS.rows:
             meant = nearest(name, BROKER_OPTIONS.rows)
-            hint = f"did you mean {meant}?" if meant else "docs/options.md lists them all"
+            hint = f"did you mean {meant}?" if meant else "see docs/options.md for all of them"
             raise ConfigError(f"There is no broker option {name}: {hint}")
 
 
@@ -213,7 +214,7 @@ def _refuse_unserved(settings: Mapping[str, str], snapshot: Snapshot) -> None:
 
 
 def _with_identity(snapshot: Snapshot) -> Snapshot:
-    """Make node.id and broker.id agree, and fill log.dirs from log.dir."""
+    """Set node.id and broker.id to the same value, and log.dirs to log.dir if it is not set."""
     values = dict(snapshot.explicit)
     node_id, broker_id = values.get("node.id"), values.get("broker.id", -1)
     if node_id is not None and broker_id not in (-1, node_id):
@@ -229,7 +230,7 @@ def _with_identity(snapshot: Snapshot) -> Snapshot:
 
 
 def _check_together(snapshot: Snapshot) -> None:
-    """Check what no single row can: values that have to fit each other."""
+    """Check values that depend on each other, which a single row cannot check."""
     _check_lags(
         snapshot["log.cleaner.min.compaction.lag.ms"], snapshot["log.cleaner.max.compaction.lag.ms"]
     )
@@ -239,7 +240,7 @@ def _check_together(snapshot: Snapshot) -> None:
         if listener.name not in names:
             raise ConfigError(
                 f"Invalid value {listener.name} for configuration advertised.listeners: "
-                f"listeners has no listener of this name"
+                f"listeners has no listener with this name"
             )
     budget, largest = snapshot["queued.max.request.bytes"], snapshot["socket.request.max.bytes"]
     if 0 < budget < largest:

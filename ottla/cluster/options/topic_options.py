@@ -1,8 +1,9 @@
-"""Every topic option of Apache Kafka 4.3, with Kafka's defaults and limits, and those of Ottla.
+"""Every topic option of Apache Kafka 4.3, with Kafka's defaults and limits, and Ottla's own
+options.
 
-`fallback` names the broker option that gives the value where the topic does not set its own; where
-Kafka reads several (hours, minutes, milliseconds), it is the first of `options.topic_synonyms`.
-Follows org.apache.kafka.storage.internals.log.LogConfig.
+`fallback` names the broker option that sets the value if the topic does not. If Kafka has several
+(hours, minutes, milliseconds), it is the first of `option_tables.topic_synonyms`. Follows
+org.apache.kafka.storage.internals.log.LogConfig.
 """
 
 from ottla.base.options import OptionType, Scope
@@ -24,7 +25,7 @@ _TIERED = inert("there is no tiered storage")
 
 
 def _not_tiered(value: bool) -> str | None:
-    # Accepted silently, it would be trusted to move old segments away.
+    # If it were accepted without an error, users would expect it to move old segments away.
     return "there is no tiered storage" if value else None
 
 
@@ -35,8 +36,7 @@ _SEGMENTS = (
         "segment.bytes",
         INT,
         1024**3,
-        "Bytes after which a new segment of the log is begun; retention and compaction work on "
-        "whole segments.",
+        "Maximum bytes of a segment of the log; retention and compaction work on whole segments.",
         minimum=1024**2,
         fallback="log.segment.bytes",
     ),
@@ -45,14 +45,14 @@ _SEGMENTS = (
         INT,
         None,
         "For tests of rolling and retention: a segment size below the minimum of segment.bytes. "
-        "Where it is set, it takes the place of segment.bytes.",
+        "Overrides segment.bytes if it is set.",
         minimum=14,
     ),
     _topic(
         "segment.ms",
         LONG,
         7 * 24 * 3600 * 1000,
-        "Milliseconds after which a new segment is begun even if the last is not full.",
+        "Milliseconds after which a new segment is started even if the last one is not full.",
         minimum=1,
         fallback="log.roll.ms",
     ),
@@ -60,8 +60,8 @@ _SEGMENTS = (
         "segment.jitter.ms",
         LONG,
         0,
-        "Most milliseconds, chosen at random, by which segment.ms is shortened, so that logs do "
-        "not all roll at once.",
+        "Maximum of a random number of milliseconds by which segment.ms is shortened, so that not "
+        "all logs roll at once.",
         minimum=0,
         fallback="log.roll.jitter.ms",
     ),
@@ -69,7 +69,7 @@ _SEGMENTS = (
         "segment.index.bytes",
         INT,
         10 * 1024**2,
-        "Most bytes of one index file; a full index begins a new segment.",
+        "Maximum bytes of an index file; when an index is full, a new segment is started.",
         minimum=4,
         fallback="log.index.size.max.bytes",
     ),
@@ -92,7 +92,7 @@ _SEGMENTS = (
         "file.delete.delay.ms",
         LONG,
         60_000,
-        "Milliseconds between taking a segment out of the log and deleting its files.",
+        "Milliseconds between removing a segment from the log and deleting its files.",
         minimum=0,
         fallback="log.segment.delete.delay.ms",
     ),
@@ -103,7 +103,8 @@ _DURABILITY = (
         "flush.messages",
         LONG,
         LONG_MAX,
-        "Records after which the log is forced to the disk; 1 means after every batch.",
+        "Number of records after which the log is flushed to the disk; 1 flushes after every "
+        "batch.",
         minimum=1,
         fallback="log.flush.interval.messages",
     ),
@@ -111,7 +112,7 @@ _DURABILITY = (
         "flush.ms",
         LONG,
         LONG_MAX,
-        "Milliseconds after which records are forced to the disk.",
+        "Milliseconds after which records are flushed to the disk.",
         minimum=0,
         fallback="log.flush.interval.ms",
     ),
@@ -119,17 +120,17 @@ _DURABILITY = (
         "flush.on.ack",
         BOOLEAN,
         False,
-        "Ottla's own: force the log to the disk before a produce request is acknowledged, so that "
-        "no acknowledged record is lost when every replica loses power at once. __consumer_offsets "
-        "and __transaction_state are created with it. docs/durability.md says what it costs.",
+        "Ottla's own: flush the log to the disk before a produce request is acknowledged, so that "
+        "no acknowledged record is lost if all replicas lose power at once. __consumer_offsets "
+        "and __transaction_state are created with it. See docs/durability.md for the cost.",
         fallback="log.flush.on.ack",
     ),
     _topic(
         "min.insync.replicas",
         INT,
         1,
-        "Replicas that must be in sync for a produce with acks=all to be accepted, and for the "
-        "high watermark to advance (KIP-966).",
+        "Number of in-sync replicas that a produce request with acks=all requires, and that the "
+        "high watermark requires to advance (KIP-966).",
         minimum=1,
         fallback="min.insync.replicas",
     ),
@@ -137,8 +138,8 @@ _DURABILITY = (
         "unclean.leader.election.enable",
         BOOLEAN,
         False,
-        "Let a replica that is not in sync lead when no other is left, although acknowledged "
-        "records are lost by that.",
+        "Elect a replica that is not in sync as the leader if there is no other, although this "
+        "loses acknowledged records.",
         fallback="unclean.leader.election.enable",
     ),
 )
@@ -148,8 +149,9 @@ _RETENTION = (
         "cleanup.policy",
         LIST,
         ["delete"],
-        "What becomes of old segments: delete (by retention), compact (every record must have a "
-        "key; the newest record of each key is kept), both, or nothing at all.",
+        "How old segments are cleaned up: delete (by retention), compact (every record must have "
+        "a key; the newest record of each key is kept), both, or an empty list to keep "
+        "everything.",
         choices=CLEANUP_POLICIES,
         fallback="log.cleanup.policy",
     ),
@@ -157,14 +159,14 @@ _RETENTION = (
         "retention.bytes",
         LONG,
         -1,
-        "Bytes of a partition above which its oldest segments are deleted; -1 for no limit.",
+        "Maximum bytes of a partition; the oldest segments above it are deleted. -1 for no limit.",
         fallback="log.retention.bytes",
     ),
     _topic(
         "retention.ms",
         LONG,
         7 * 24 * 3600 * 1000,
-        "Milliseconds after which a segment is deleted, counted from its newest record; -1 for no "
+        "Milliseconds after which a segment is deleted, counted from its newest record. -1 for no "
         "limit.",
         minimum=-1,
         fallback="log.retention.ms",
@@ -188,8 +190,9 @@ _COMPACTION = (
         "delete.retention.ms",
         LONG,
         24 * 3600 * 1000,
-        "Milliseconds for which compaction keeps a record without a value, counted from the first "
-        "round that meets it; a consumer that takes no longer from the start sees every deletion.",
+        "Milliseconds for which compaction keeps a record without a value (a deletion), counted "
+        "from the first round that processes it. A consumer that reads from the start within that "
+        "time sees every deletion.",
         minimum=0,
         fallback="log.cleaner.delete.retention.ms",
     ),
@@ -197,7 +200,8 @@ _COMPACTION = (
         "min.cleanable.dirty.ratio",
         DOUBLE,
         0.5,
-        "Part of a log's bytes that must not have been compacted yet for a new round to begin.",
+        "Minimum share of a log's bytes that are not compacted yet for a compaction round to "
+        "start.",
         minimum=0,
         maximum=1,
         fallback="log.cleaner.min.cleanable.ratio",
@@ -206,7 +210,7 @@ _COMPACTION = (
         "min.compaction.lag.ms",
         LONG,
         0,
-        "Milliseconds for which a record is kept as it is before it may be compacted.",
+        "Minimum milliseconds before a record can be compacted.",
         minimum=0,
         fallback="log.cleaner.min.compaction.lag.ms",
     ),
@@ -214,8 +218,8 @@ _COMPACTION = (
         "max.compaction.lag.ms",
         LONG,
         LONG_MAX,
-        "Milliseconds after which a record is compacted however little is dirty; the last segment "
-        "is rolled no later than that.",
+        "Maximum milliseconds before a record is compacted, even if min.cleanable.dirty.ratio is "
+        "not reached; the last segment is rolled by then.",
         minimum=1,
         fallback="log.cleaner.max.compaction.lag.ms",
     ),
@@ -226,8 +230,8 @@ _RECORDS = (
         "compression.type",
         STRING,
         "producer",
-        "Codec of the batches on disk: producer keeps what the client sent; any other makes the "
-        "broker compress again.",
+        "Codec of the batches on disk: producer keeps the producer's codec; with any other, the "
+        "broker recompresses batches.",
         choices=COMPRESSION_TYPES,
         fallback="compression.type",
     ),
@@ -235,8 +239,8 @@ _RECORDS = (
         "compression.gzip.level",
         INT,
         -1,
-        "Level of gzip where compression.type is gzip and the broker compresses again: "
-        "1 (fast) to 9 (small), -1 for the library's choice.",
+        "Level of gzip if compression.type is gzip and the broker recompresses a batch: 1 (fast) "
+        "to 9 (small), -1 for the library's default.",
         check=gzip_level,
         fallback="compression.gzip.level",
     ),
@@ -244,8 +248,8 @@ _RECORDS = (
         "compression.lz4.level",
         INT,
         9,
-        "Level of lz4 where compression.type is lz4 and the broker compresses again: "
-        "1 to 17; 9, the default, is the fast one, as in Kafka.",
+        "Level of lz4 if compression.type is lz4 and the broker recompresses a batch: 1 to 17; 9, "
+        "the default, is the fast one, as in Kafka.",
         minimum=1,
         maximum=17,
         fallback="compression.lz4.level",
@@ -254,8 +258,8 @@ _RECORDS = (
         "compression.zstd.level",
         INT,
         3,
-        "Level of zstd where compression.type is zstd and the broker compresses again: "
-        "from -131072 (fast) to 22 (small).",
+        "Level of zstd if compression.type is zstd and the broker recompresses a batch: from "
+        "-131072 (fast) to 22 (small).",
         minimum=-131072,
         maximum=22,
         fallback="compression.zstd.level",
@@ -264,7 +268,7 @@ _RECORDS = (
         "max.message.bytes",
         INT,
         1024**2 + 12,
-        "Most bytes of one record batch, as it is stored.",
+        "Maximum bytes of a record batch, as it is stored.",
         minimum=0,
         fallback="message.max.bytes",
     ),
@@ -272,8 +276,8 @@ _RECORDS = (
         "message.timestamp.type",
         STRING,
         "CreateTime",
-        "Whose clock gives records their time: the producer's (CreateTime) or the broker's at the "
-        "append (LogAppendTime).",
+        "Timestamp of a record: the time at which the producer created it (CreateTime) or at "
+        "which the broker appended it (LogAppendTime).",
         choices=TIMESTAMP_TYPES,
         fallback="log.message.timestamp.type",
     ),
@@ -281,7 +285,7 @@ _RECORDS = (
         "message.timestamp.before.max.ms",
         LONG,
         LONG_MAX,
-        "Most milliseconds that a producer's timestamp may lie before the broker's clock.",
+        "Maximum milliseconds that a producer's timestamp may be before the broker's clock.",
         minimum=0,
         fallback="log.message.timestamp.before.max.ms",
     ),
@@ -289,7 +293,7 @@ _RECORDS = (
         "message.timestamp.after.max.ms",
         LONG,
         3_600_000,
-        "Most milliseconds that a producer's timestamp may lie after the broker's clock.",
+        "Maximum milliseconds that a producer's timestamp may be after the broker's clock.",
         minimum=0,
         fallback="log.message.timestamp.after.max.ms",
     ),
@@ -300,8 +304,8 @@ _OWN = (
         "strict.records",
         BOOLEAN,
         False,
-        "Ottla's own: open every batch that is produced and check each of its records, as Kafka "
-        "does. Otherwise the checksum and the header are trusted where nothing depends on the "
+        "Ottla's own: check each record of every produced batch, as Kafka does. By default the "
+        "broker trusts the checksum and the header unless the topic's options depend on the "
         "records, which takes a fraction of the time.",
         fallback="log.strict.records",
     ),

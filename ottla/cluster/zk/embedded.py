@@ -1,9 +1,10 @@
-"""Coordination inside the process: the tree, its sessions and watches, journalled or in memory only.
+"""Coordination inside the process: the tree, its sessions and watches, journalled or in memory
+only.
 
-For tests, one machine and the edge, where a ZooKeeper ensemble would be one more thing to run. A
-change is acknowledged, seen by readers and announced to watches once it is durable; changes that
-queue up meanwhile share one sync. Every session lives in this process, so none outlives it: what
-ephemeral nodes the journal holds are gone when the tree is opened again. Lives on one event loop.
+For tests, single machines and the edge, where a ZooKeeper ensemble would be one more system to run.
+A change is acknowledged, visible to readers and announced to watches once it is durable; changes
+that queue up meanwhile share one sync. Every session lives in this process, so none outlives it:
+ephemeral nodes in the journal are removed when the tree is opened again. Lives on one event loop.
 """
 
 import asyncio
@@ -52,11 +53,11 @@ _Watches = dict[str, dict[tuple["EmbeddedSession", Watch], None]]
 
 
 class EmbeddedTree:
-    """One tree and its sessions; `directory` None keeps it in memory.
+    """One tree and its sessions; in memory if `directory` is None.
 
-    Opening replays the journal, blocking, and raises StorageError with a sentence that says what to
-    do. After a failed write or sync nothing more is acknowledged: every operation raises
-    StorageError, and the sessions are SUSPENDED; `on_failure` hears of it.
+    Opening replays the journal, blocking, and raises StorageError with a message that names the
+    remedy. After a failed write or sync nothing more is acknowledged: every operation raises
+    StorageError, the sessions become SUSPENDED, and `on_failure` is called.
     """
 
     def __init__(self, files: FileSystem, clock: Clock, directory: str | None = None) -> None:
@@ -72,7 +73,7 @@ class EmbeddedTree:
         self._failure: StorageError | None = None
         self._directory = directory or ""
         self._unwritten: list[Transaction] = []
-        # What happens, in order, when the unwritten transactions are durable.
+        # The deliveries, in order, that follow when the unwritten transactions are durable.
         self._deliveries: list[Callable[[], object]] = []
         self._flusher: asyncio.Task[None] | None = None
         self._snapshot: asyncio.Task[None] | None = None
@@ -96,16 +97,16 @@ class EmbeddedTree:
         return MappingProxyType(self._sessions)
 
     def session(self, timeout_ms: int = SESSION_TIMEOUT_MS) -> "EmbeddedSession":
-        """Begin a session; it is lost when it stays suspended for `timeout_ms`."""
+        """Start a session; it is lost after being suspended for `timeout_ms`."""
         self._session_count += 1
-        # Unique across the lives of the tree, as transaction ids are.
+        # Unique across restarts of the tree, like transaction ids.
         session_id = (self._tree.last_zxid >> 32 << 32) + self._session_count
         session = EmbeddedSession(self, session_id, timeout_ms)
         self._sessions[session_id] = session
         return session
 
     async def close(self) -> None:
-        """End every session, make durable what is not, and give the directory free."""
+        """End every session, make unwritten changes durable, and release the directory."""
         for session in list(self._sessions.values()):
             await session.close()
         if self._journal is None:
@@ -113,8 +114,8 @@ class EmbeddedTree:
         if self._unwritten:
             self._begin_flush()
         with suppress(StorageError):
-            # It has been logged, and those who wait for a change hear of it; what is unwritten
-            # beside are ephemeral nodes, which end here anyway.
+            # The error has been logged, and callers that wait for a change receive it. Other
+            # unwritten changes are ephemeral nodes, which end here anyway.
             await self._settle()
         if self._snapshot is not None:
             await asyncio.wait([self._snapshot])
@@ -122,14 +123,14 @@ class EmbeddedTree:
         self._failure = StorageError(self._directory, "the coordination tree has been closed.")
 
     def refuse_if_failed(self) -> None:
-        """Raise the StorageError that ended this tree, if one has."""
+        """Raise the StorageError that ended this tree, if there is one."""
         if self._failure is not None:
             raise self._failure
 
     async def get(
         self, session: "EmbeddedSession", path: str, watch: Watch | None
     ) -> tuple[bytes, Stat]:
-        """Return a node's data and Stat, and leave a watch on it; NoNode where there is none."""
+        """Return a node's data and Stat, and set a watch on it; raise NoNode if it does not exist."""
         node = self._tree.nodes.get(path)
         if node is None:
             await self._settle()
@@ -143,7 +144,7 @@ class EmbeddedTree:
     async def exists(
         self, session: "EmbeddedSession", path: str, watch: Watch | None
     ) -> Stat | None:
-        """Return a node's Stat or None, and leave a watch either way."""
+        """Return a node's Stat or None, and set a watch in both cases."""
         found = self._tree.stat(path) if path in self._tree.nodes else None
         if watch is not None:
             self._data_watches.setdefault(path, {})[session, watch] = None
@@ -153,7 +154,9 @@ class EmbeddedTree:
     async def children(
         self, session: "EmbeddedSession", path: str, watch: Watch | None
     ) -> list[str]:
-        """Return the names below a node, and leave a watch; NoNode where there is none."""
+        """Return the names of a node's children, and set a watch; raise NoNode if it does not
+        exist.
+        """
         if path not in self._tree.nodes:
             await self._settle()
             raise NoNode(path)
@@ -166,12 +169,12 @@ class EmbeddedTree:
     async def write(
         self, session: "EmbeddedSession", operations: Sequence[Operation]
     ) -> list[Result]:
-        """Do all operations, or none; return when that is durable."""
+        """Apply all operations or none; return when they are durable."""
         self.refuse_if_failed()
         try:
             outcome = self._tree.apply(operations, session.session_id)
         except CoordinationError:
-            # The refusal may rest on a change that is not durable yet.
+            # The error may depend on a change that is not durable yet.
             await self._settle()
             raise
         self._record(outcome)
@@ -179,7 +182,7 @@ class EmbeddedTree:
         return outcome.results
 
     async def ensure(self, session: "EmbeddedSession", path: str) -> None:
-        """Create a node and its parents, as one transaction, where they do not exist."""
+        """Create a node and its parents, as one transaction, if they do not exist."""
         check_path(path)
         missing: list[Operation] = []
         while path not in self._tree.nodes:
@@ -188,7 +191,7 @@ class EmbeddedTree:
         await self.write(session, missing[::-1])
 
     def end(self, session: "EmbeddedSession") -> None:
-        """Forget a session: its watches and ephemeral nodes go."""
+        """Remove a session with its watches and ephemeral nodes."""
         self._sessions.pop(session.session_id, None)
         for watches in (self._data_watches, self._child_watches):
             for path in list(watches):
@@ -204,9 +207,10 @@ class EmbeddedTree:
             self._record(self._tree.apply([Delete(path) for path in paths], owner))
 
     def _record(self, outcome: Outcome) -> None:
-        """Queue a transaction for the journal, and the watches that it fires.
+        """Queue a transaction for the journal, and the watches that it triggers.
 
-        Ephemeral nodes are not worth a sync: they wait for the next change that is.
+        Ephemeral nodes do not need a sync of their own: they are written with the next other
+        change.
         """
         if self._journal is not None and outcome.changes:
             self._unwritten.append(Transaction(outcome.zxid, outcome.changes))
@@ -223,7 +227,7 @@ class EmbeddedTree:
     def _take_watches(self, change: Change) -> dict[tuple["EmbeddedSession", Watch], None]:
         fired = self._data_watches.pop(change.path, {})
         if change.kind is ChangeKind.DELETE:
-            # A watch of both kinds hears of the deletion once.
+            # A watch of both kinds receives the deletion once.
             fired |= self._child_watches.pop(change.path, {})
         return fired
 
@@ -234,7 +238,7 @@ class EmbeddedTree:
             self._deliveries.append(action)
 
     async def _settle(self) -> None:
-        """Return when every change before this, one's own included, is durable."""
+        """Return when all previous changes, including the caller's, are durable."""
         self.refuse_if_failed()
         if self._flusher is None:
             return
@@ -249,7 +253,7 @@ class EmbeddedTree:
             self._flusher = self.tasks.spawn(self._flush(self._journal), "coordination journal")
 
     async def _flush(self, journal: Journal) -> None:
-        """Write batch after batch until nothing waits; a failure fails everybody, for good."""
+        """Write batch after batch until the queue is empty; after an error every operation fails."""
         try:
             while self._deliveries and self._failure is None:
                 batch, self._unwritten = self._unwritten, []
@@ -257,7 +261,7 @@ class EmbeddedTree:
                 try:
                     await self._write_batch(journal, batch)
                 except Exception as error:
-                    # What of the batch was written is not known: nothing more is acknowledged.
+                    # How much of the batch was written is unknown: nothing more is acknowledged.
                     self._fail(error)
                     waiting, self._deliveries = self._deliveries, []
                     _call((*deliveries, *waiting))
@@ -274,7 +278,7 @@ class EmbeddedTree:
                 await self._files.in_background(partial(journal.write, batch))
             if journal.is_snapshot_due and self._snapshot is None:
                 number = await self._files.in_background(journal.begin_next)
-                # Nodes are replaced, never changed: this copy stays what it is while it is written.
+                # Nodes are replaced, never changed: this copy does not change while it is written.
                 nodes, last_zxid = dict(self._tree.nodes), self._tree.last_zxid
                 work = partial(journal.store_snapshot, last_zxid, number, nodes)
                 self._snapshot = self.tasks.spawn(self._store(work), "coordination snapshot")
@@ -288,18 +292,18 @@ class EmbeddedTree:
             if not is_exhausted(error):
                 self._fail(error)
                 return
-            # The journals that it would replace are still there; a later write tries again.
+            # The journals that the snapshot would replace still exist; a later write tries again.
             _log.warning("coordination snapshot postponed error=%r", error.strerror)
         finally:
             self._snapshot = None
 
     def _fail(self, error: Exception) -> None:
         _log.error("coordination journal failed directory=%s error=%s", self._directory, error)
-        # What the system holds of a failed sync is unknown: never try again, never acknowledge.
+        # After a failed sync the state of the file is unknown: never retry, never acknowledge.
         self._failure = StorageError(
             self._directory,
-            f"the coordination tree could not be written: {error}. Mend the disk (is it full?) and"
-            " start again; what was acknowledged is safe.",
+            f"the coordination tree could not be written: {error}. Check the disk (is it full?) and"
+            " restart the broker; acknowledged changes are safe.",
         )
         for session in list(self._sessions.values()):
             session.suspend()
@@ -336,11 +340,11 @@ class EmbeddedSession:
 
     @property
     def state(self) -> SessionState:
-        """Whether operations work, may work again, or never will."""
+        """The state of the session: CONNECTED, SUSPENDED or LOST."""
         return self._state
 
     async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes, Stat]:
-        """Return data and Stat; NoNode (and no watch is left) where there is none."""
+        """Return data and Stat; raise NoNode, without setting a watch, if the node does not exist."""
         self._refuse_unless_connected(path)
         found = await self._tree.get(self, path, watch)
         self._refuse_unless_connected(path)
@@ -369,7 +373,7 @@ class EmbeddedSession:
         return created
 
     async def ensure(self, path: str) -> None:
-        """Create the node and its parents, empty, where they do not exist."""
+        """Create the node and its parents, empty, if they do not exist."""
         self._refuse_unless_connected(path)
         await self._tree.ensure(self, path)
         self._refuse_unless_connected(path)
@@ -385,7 +389,7 @@ class EmbeddedSession:
         await self.multi([Delete(path, version)])
 
     async def multi(self, operations: Sequence[Operation]) -> list[Result]:
-        """Do all of them or none; raises the error of the first that fails."""
+        """Apply all operations or none; raise the error of the first that fails."""
         path = operations[0].path if operations else ROOT
         self._refuse_unless_connected(path)
         results = await self._tree.write(self, operations)
@@ -393,17 +397,19 @@ class EmbeddedSession:
         return results
 
     def on_session(self, listener: Callable[[SessionState], None]) -> None:
-        """Have every change of the session's state told."""
+        """Call `listener` on every change of the session's state."""
         self._listeners.append(listener)
 
     async def close(self) -> None:
-        """End the session: its ephemeral nodes go at once."""
+        """End the session; its ephemeral nodes are removed at once."""
         if self._state is not SessionState.LOST:
             self._listeners.clear()
             self.expire()
 
     def suspend(self) -> None:
-        """Cut the session off: operations fail and watches wait until `resume`, or until it is lost."""
+        """Disconnect the session: operations fail and watches wait until `resume` or the session's
+        loss.
+        """
         if self._state is SessionState.CONNECTED:
             self._deadline = self._tree.clock.monotonic() + self._timeout_seconds
             loop = asyncio.get_running_loop()
@@ -411,7 +417,7 @@ class EmbeddedSession:
             self._enter(SessionState.SUSPENDED)
 
     def resume(self) -> None:
-        """Connect a suspended session again, unless its time has run out meanwhile."""
+        """Reconnect a suspended session, unless its timeout has expired meanwhile."""
         if self._state is not SessionState.SUSPENDED:
             return
         if self._tree.clock.monotonic() >= self._deadline:
@@ -424,7 +430,7 @@ class EmbeddedSession:
             self.fire(watch, path)
 
     def expire(self) -> None:
-        """Lose the session: its ephemeral nodes and watches go, and nothing works with it any more."""
+        """Lose the session: its ephemeral nodes and watches are removed, and every operation fails."""
         if self._state is not SessionState.LOST:
             self._stop_timer()
             self._held_back.clear()
@@ -432,7 +438,7 @@ class EmbeddedSession:
             self._tree.end(self)
 
     def fire(self, watch: Watch, path: str) -> None:
-        """Call a watch on the loop; while suspended, keep it for later."""
+        """Call a watch on the loop; while the session is suspended, keep it for later."""
         if self._state is SessionState.CONNECTED:
             asyncio.get_running_loop().call_soon(watch, path)
         elif self._state is SessionState.SUSPENDED:

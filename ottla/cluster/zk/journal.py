@@ -1,11 +1,12 @@
-"""The tree on disk: a journal of batches, and a snapshot that lets it begin anew.
+"""The tree on disk: a journal of batches, and a snapshot from which a new journal starts.
 
-One frame holds one batch of transactions under one checksum, and the next frame is written only when
-the one before it is durable. So a damaged frame at the very end is a batch that nobody was told of
-(power went away): it is cut off. A damaged frame with a good one after it is damage, and refused.
+One frame contains one batch of transactions under one checksum, and the next frame is written only
+when the previous one is durable. A damaged frame at the very end is therefore a batch that was
+never acknowledged (power failure), and is cut off. A damaged frame before a good one is reported as
+an error.
 
     directory/cluster.lock          held while the tree is open
-    directory/cluster.snapshot      all nodes; says which journal to go on with
+    directory/cluster.snapshot      all nodes, and the number of the journal that continues
     directory/cluster.journal.N     frames, from the oldest that the snapshot does not cover
 
 No partition's folder can have such a name, so the directory may be a log directory.
@@ -27,7 +28,7 @@ JOURNAL_MAGIC = b"OTLTREE1"
 SNAPSHOT_MAGIC = b"OTLSNAP1"
 SNAPSHOT = "cluster.snapshot"
 JOURNAL_PREFIX = "cluster.journal."
-# A snapshot is due when the journal has this size and twice that of the last snapshot.
+# A snapshot is due when the journal has this size and twice the size of the last snapshot.
 JOURNAL_BYTES_MIN = 4 * 1024 * 1024
 
 _FRAME_MARK = b"\xf5OTL"
@@ -40,14 +41,14 @@ _NODE = struct.Struct(">HIqqqqq")  # lengths of path and data, czxid, mzxid, ver
 
 
 class Transaction(NamedTuple):
-    """Changes that happened as one."""
+    """Changes that were applied together."""
 
     zxid: int
     changes: Sequence[Change]
 
 
 def encode_frame(batch: Sequence[Transaction]) -> bytes:
-    """Return a batch as it stands in the journal."""
+    """Return a batch in the format of the journal."""
     parts: list[bytes] = []
     for transaction in batch:
         parts.append(_TRANSACTION.pack(transaction.zxid, len(transaction.changes)))
@@ -60,7 +61,7 @@ def encode_frame(batch: Sequence[Transaction]) -> bytes:
 
 
 def decode_batch(payload: bytes) -> Iterator[Transaction]:
-    """Yield the transactions of a frame whose checksum was good."""
+    """Yield the transactions of a frame whose checksum is correct."""
     position = 0
     while position < len(payload):
         zxid, count = _TRANSACTION.unpack_from(payload, position)
@@ -90,7 +91,7 @@ def frame_at(content: bytes, position: int) -> bytes | None:
 
 
 def find_frame(content: bytes, position: int) -> int:
-    """Return where the next undamaged frame starts at or after `position`; -1 if nowhere."""
+    """Return the position of the next undamaged frame at or after `position`; -1 if there is none."""
     while (position := content.find(_FRAME_MARK, position)) >= 0:
         if frame_at(content, position) is not None:
             return position
@@ -99,7 +100,7 @@ def find_frame(content: bytes, position: int) -> int:
 
 
 def encode_snapshot(last_zxid: int, first_journal: int, nodes: Mapping[str, Node]) -> bytes:
-    """Return all nodes as the snapshot file holds them."""
+    """Return all nodes in the format of the snapshot file."""
     parts = [_SNAPSHOT_HEAD.pack(last_zxid, first_journal, len(nodes))]
     for path, node in nodes.items():
         name = path.encode()
@@ -109,7 +110,7 @@ def encode_snapshot(last_zxid: int, first_journal: int, nodes: Mapping[str, Node
 
 
 class Snapshot(NamedTuple):
-    """What a snapshot file holds."""
+    """The content of a snapshot file."""
 
     last_zxid: int
     first_journal: int
@@ -148,13 +149,13 @@ class Journal:
         self._directory = directory
         self._number = 0
         self._snapshot_bytes = 0
-        # Where the last batch stands that was read, and its bytes.
+        # Position and bytes of the last batch that was read.
         self._end = 0, JOURNAL_MAGIC
         self._file: File | None = None
         self._lock = self._acquire()
 
     def _acquire(self) -> Lock:
-        """Make the directory, names durable from the top, and hold its lock."""
+        """Create the directory, with durable names from the top, and take its lock."""
         try:
             make_directories_durably(self._files, self._directory)
             return self._files.lock(f"{self._directory}/cluster.lock")
@@ -174,9 +175,10 @@ class Journal:
         )
 
     def load(self, tree: Tree) -> bool:
-        """Rebuild the tree from the files, and open the journal; False if there was nothing.
+        """Rebuild the tree from the files, and open the journal; return False if there were none.
 
-        StorageError says what is damaged and what to do; a batch that the power cut short goes.
+        Raises StorageError, which names the damage and the remedy. An unfinished last batch is cut
+        off.
         """
         try:
             return self._load(tree)
@@ -191,7 +193,7 @@ class Journal:
             tree.restore(snapshot.last_zxid, snapshot.nodes)
         numbers = self._journal_numbers()
         for number in [item for item in numbers if item < first]:
-            # The process ended between the snapshot and this.
+            # The process ended after it wrote the snapshot and before it created the journal.
             self._files.remove(self._journal_path(number))
         numbers = [item for item in numbers if item >= first]
         expected = list(range(first, first + max(len(numbers), snapshot is not None)))
@@ -252,7 +254,7 @@ class Journal:
                 self._cut(path, position, len(content))
                 return
             for transaction in decode_batch(payload):
-                # A snapshot may cover what was still on its way to the journal.
+                # A snapshot may cover changes that were not in the journal yet.
                 if transaction.zxid > tree.last_zxid:
                     tree.replay(transaction.zxid, transaction.changes)
             end = position + _FRAME.size + len(payload)
@@ -260,9 +262,10 @@ class Journal:
             position = end
 
     def _write_end_again(self, file: File) -> None:
-        """Make the last batch durable, which may be the one whose sync failed in an earlier life.
+        """Make the last batch durable, because its sync may have failed in an earlier process.
 
-        Linux keeps such bytes readable and never writes them: only writing them again does.
+        Linux keeps such bytes readable but does not write them to the device until they are written
+        again.
         """
         position, frame = self._end
         file.write_at(position, frame)
@@ -276,8 +279,8 @@ class Journal:
         raise StorageError(
             self._directory,
             f"{path} is damaged at byte {position}, and changes that were acknowledged follow."
-            " Restore the directory from a backup. To go on with what precedes the damage and lose"
-            f" the rest, cut the file there: truncate -s {position} {path}",
+            " Restore the directory from a backup. To continue with the changes before the damage"
+            f" and lose the rest, cut the file there: truncate -s {position} {path}",
         )
 
     def _cut(self, path: str, position: int, size_bytes: int) -> None:
@@ -303,7 +306,7 @@ class Journal:
 
     @property
     def is_snapshot_due(self) -> bool:
-        """Tell whether the journal has grown so long that a snapshot should replace it."""
+        """Return True if the journal is so long that a snapshot should replace it."""
         size = self._file.size() if self._file is not None else 0
         return size > max(JOURNAL_BYTES_MIN, 2 * self._snapshot_bytes)
 
@@ -314,7 +317,9 @@ class Journal:
         self._file.sync()
 
     def begin_next(self) -> int:
-        """Go on in a new file, and return its number: a snapshot of now makes the others needless."""
+        """Continue in a new file and return its number: a snapshot taken now makes the others
+        obsolete.
+        """
         assert self._file is not None, "the journal is not open"
         self._file.close()
         self._number += 1
@@ -322,7 +327,7 @@ class Journal:
         return self._number
 
     def store_snapshot(self, last_zxid: int, first_journal: int, nodes: Mapping[str, Node]) -> None:
-        """Write all nodes durably, then remove the journals that came before."""
+        """Write all nodes durably, then remove the previous journals."""
         content = encode_snapshot(last_zxid, first_journal, nodes)
         self._files.replace(f"{self._directory}/{SNAPSHOT}", content)
         self._snapshot_bytes = len(content)
@@ -331,7 +336,7 @@ class Journal:
                 self._files.remove(self._journal_path(number))
 
     def close(self) -> None:
-        """Close the file and give the directory free; idempotent."""
+        """Close the file and release the directory; idempotent."""
         if self._file is not None:
             self._file.close()
             self._file = None

@@ -1,10 +1,10 @@
-"""Coordination on a real ZooKeeper ensemble: the door of kazoo.
+"""Coordination on a real ZooKeeper ensemble, through kazoo.
 
-kazoo talks to the ensemble on threads of its own; every answer, watch and change of state is handed
-to the event loop that the session was begun on. A session that is lost stays lost: kazoo would begin
-another one by itself, whose owner nobody has registered, so it is stopped instead. kazoo drops its
-watches with the connection: all of them fire once it is there again, whether or not anything changed,
-because a change in between would be announced to nobody.
+kazoo uses threads of its own; every response, watch and change of state is passed to the event loop
+on which the session was started. A lost session stays lost: kazoo is stopped, because it would
+start another session by itself, without the registrations of this one. kazoo drops its watches with
+the connection. After a reconnection all of them fire, whether or not anything changed, because a
+change in between would not be announced otherwise.
 """
 
 import asyncio
@@ -56,7 +56,7 @@ _ERRORS: dict[type[Exception], type[CoordinationError]] = {
     exceptions.ConnectionClosedError: SessionLost,
     exceptions.ConnectionLoss: ConnectionSuspended,
 }
-# Which watches an event takes: those on data and existence, those on children.
+# The watches that an event triggers: those on data and existence, those on children.
 _TAKES = {
     EventType.CREATED: {"data"},
     EventType.CHANGED: {"data"},
@@ -69,7 +69,7 @@ _Watches = dict[str, dict[Watch, set[str]]]
 
 
 class EnsembleUnreachable(OttlaError):
-    """No server of the ensemble answers, or it refuses the session."""
+    """No server of the ensemble responds, or the ensemble rejects the session."""
 
 
 class LiveSession:
@@ -80,7 +80,8 @@ class LiveSession:
         self._loop = loop
         self._state = SessionState.CONNECTED
         self._listeners: list[Callable[[SessionState], None]] = []
-        # What each watch waits for, by path: kazoo tells a watch of both kinds of a deletion twice.
+        # The events of each watch, by path: kazoo announces a deletion twice to a watch of both
+        # kinds.
         self._watches: _Watches = {}
         self._dropped: _Watches = {}
         client.add_listener(partial(_from_thread, loop, self._changed))
@@ -93,9 +94,10 @@ class LiveSession:
         timeout_ms: int = SESSION_TIMEOUT_MS,
         connect_timeout_ms: int = CONNECT_TIMEOUT_MS,
     ) -> "LiveSession":
-        """Begin a session with `host:port,host:port/chroot`; the chroot is made where it is missing.
+        """Start a session with `host:port,host:port/chroot`; the chroot is created if it is
+        missing.
 
-        EnsembleUnreachable says which servers were asked.
+        Raises EnsembleUnreachable, which names the servers.
         """
         hosts, slash, chroot = servers.partition("/")
         client = KazooClient(hosts=hosts, timeout=timeout_ms / 1000)
@@ -120,18 +122,18 @@ class LiveSession:
 
     @property
     def credentials(self) -> tuple[int, bytes]:
-        """Identity and password of the session: whoever has them can go on with it, or end it."""
+        """Id and password of the session, which are sufficient to resume or end it."""
         return tuple(self._client.client_id)
 
     @property
     def state(self) -> SessionState:
-        """Whether operations work, may work again, or never will."""
+        """The state of the session: CONNECTED, SUSPENDED or LOST."""
         return self._state
 
     async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes, Stat]:
-        """Return data and Stat; NoNode (and no watch is left) where there is none."""
+        """Return data and Stat; raise NoNode, without setting a watch, if the node does not exist."""
         data, stat = await self._read(path, self._client.get_async, "data", watch)
-        # Java clients create nodes without data, which is not the same as empty there.
+        # Java clients create nodes without data, which differs from empty data there.
         return data or b"", _stat(stat)
 
     async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
@@ -152,7 +154,7 @@ class LiveSession:
         return created
 
     async def ensure(self, path: str) -> None:
-        """Create the node and its parents, empty, where they do not exist."""
+        """Create the node and its parents, empty, if they do not exist."""
         missing = []
         while path != ROOT and await self.exists(path) is None:
             missing.append(path)
@@ -161,7 +163,7 @@ class LiveSession:
             try:
                 await self.create(each)
             except NodeExists:
-                # Somebody else was as quick.
+                # Another client has created it meanwhile.
                 continue
 
     async def set(self, path: str, data: bytes, version: int = ANY_VERSION) -> Stat:
@@ -173,7 +175,7 @@ class LiveSession:
         await self.multi([Delete(path, version)])
 
     async def multi(self, operations: Sequence[Operation]) -> list[Result]:
-        """Do all of them or none; raises the error of the first that fails."""
+        """Apply all operations or none; raise the error of the first that fails."""
         if not operations:
             return []
         transaction = self._client.transaction()
@@ -195,11 +197,11 @@ class LiveSession:
         return [_result(operation, answer) for operation, answer in _done(operations, answers)]
 
     def on_session(self, listener: Callable[[SessionState], None]) -> None:
-        """Have every change of the session's state told."""
+        """Call `listener` on every change of the session's state."""
         self._listeners.append(listener)
 
     async def close(self) -> None:
-        """End the session: its ephemeral nodes go at once."""
+        """End the session; its ephemeral nodes are removed at once."""
         if self._state is not SessionState.LOST:
             self._listeners.clear()
             self._state = SessionState.LOST
@@ -222,7 +224,7 @@ class LiveSession:
             raise
 
     def _forget(self, path: str, watch: Watch, kinds: AbstractSet[str]) -> bool:
-        """Take kinds from what a watch waits for; return whether it waited for one of them."""
+        """Remove kinds from the events of a watch; return True if it waited for one of them."""
         waiting = self._watches.get(path, {})
         found = waiting.get(watch, set()) & kinds
         if found:
@@ -272,7 +274,7 @@ class LiveSession:
 def _from_thread(
     loop: asyncio.AbstractEventLoop, call: Callable[..., None], *arguments: Any
 ) -> None:
-    """Have the loop make a call; one that is closed hears of nothing any more."""
+    """Schedule a call on the loop; ignore it if the loop is closed."""
     if not loop.is_closed():
         loop.call_soon_threadsafe(call, *arguments)
 
@@ -299,7 +301,7 @@ def _translated(error: Exception, path: str) -> OttlaError:
 
 
 def _done(operations: Sequence[Operation], answers: Sequence[Any]) -> list[tuple[Operation, Any]]:
-    """Pair operations with their answers; raise what the one that failed was refused with."""
+    """Pair operations with their results; raise the error of the one that failed."""
     for operation, answer in zip(operations, answers, strict=True):
         skipped = isinstance(answer, exceptions.RolledBackError | exceptions.RuntimeInconsistency)
         if isinstance(answer, Exception) and not skipped:

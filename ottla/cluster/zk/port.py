@@ -1,8 +1,8 @@
 """The Coordination port: a versioned tree with ephemerals, watches, sequential names and sessions.
 
-ZooKeeper's contract, so that a real ensemble and the embedded tree are interchangeable; one contract
-test suite runs against every implementation. Watches are one-shot and fire on the event loop after
-the change that they announce can be read. Everything here belongs to one session on one event loop.
+The contract is ZooKeeper's, so that a real ensemble and the embedded tree are interchangeable; one
+contract test suite runs against every implementation. Watches are one-shot and fire on the event
+loop once the change that they announce can be read. A session belongs to one event loop.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ ANY_VERSION = -1
 
 
 class CoordinationError(OttlaError):
-    """Root of what the tree answers; `path` is the node in question."""
+    """Root of the errors of the tree; `path` is the node concerned."""
 
     def __init__(self, path: str) -> None:
         super().__init__(f"{type(self).__name__}: {path}")
@@ -40,7 +40,7 @@ class NotEmpty(CoordinationError):
 
 
 class SessionLost(CoordinationError):
-    """The session has expired: its ephemerals are gone, re-register."""
+    """The session has expired: its ephemeral nodes are removed, and the client must register again."""
 
 
 class ConnectionSuspended(CoordinationError):
@@ -48,7 +48,7 @@ class ConnectionSuspended(CoordinationError):
 
 
 class SessionState(Enum):
-    """SUSPENDED means stop acting; LOST means register again."""
+    """State of a session; SUSPENDED means stop acting, LOST means register again."""
 
     CONNECTED = "connected"
     SUSPENDED = "suspended"
@@ -57,7 +57,7 @@ class SessionState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Stat:
-    """What ZooKeeper keeps beside the data; `czxid` of a broker's node is the broker epoch."""
+    """The metadata of a node; `czxid` of a broker's node is the broker epoch."""
 
     czxid: int
     mzxid: int
@@ -95,7 +95,7 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Operation of a multi: fail the whole of it unless the node has this version."""
+    """Operation of a multi: fail all operations unless the node has this version."""
 
     path: str
     version: int
@@ -116,7 +116,7 @@ class Coordination(Protocol):
         ...
 
     async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes, Stat]:
-        """Return data and Stat; NoNode (and no watch is left) where there is none."""
+        """Return data and Stat; raise NoNode, without setting a watch, if the node does not exist."""
         ...
 
     async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
@@ -134,7 +134,7 @@ class Coordination(Protocol):
         ...
 
     async def ensure(self, path: str) -> None:
-        """Create the node and its parents, empty, where they do not exist."""
+        """Create the node and its parents, empty, if they do not exist."""
         ...
 
     async def set(self, path: str, data: bytes, version: int = ANY_VERSION) -> Stat:
@@ -146,13 +146,13 @@ class Coordination(Protocol):
         ...
 
     async def multi(self, operations: Sequence[Operation]) -> list[Result]:
-        """Do all of them or none; raises the error of the first that fails."""
+        """Apply all operations or none; raise the error of the first that fails."""
         ...
 
     def on_session(self, listener: Callable[[SessionState], None]) -> None:
-        """Have every change of the session's state told."""
+        """Call `listener` on every change of the session's state."""
         ...
 
     async def close(self) -> None:
-        """End the session: its ephemeral nodes go at once."""
+        """End the session; its ephemeral nodes are removed at once."""
         ...

@@ -1,7 +1,7 @@
-"""The tree itself, pure: nodes, versions, transaction ids, and operations that happen all or not at all.
+"""The tree itself, pure: nodes, versions, transaction ids, and atomic operations.
 
-No time, files, sessions' lives or watches: `embedded` adds those. Semantics are ZooKeeper's DataTree:
-a parent counts the children ever created in it, and that count numbers sequential names.
+Without time, files, session timeouts or watches, which `embedded` adds. Semantics are ZooKeeper's
+DataTree: a parent counts the children ever created in it, and that count numbers sequential names.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -42,7 +42,7 @@ class Node(NamedTuple):
 
 
 class ChangeKind(IntEnum):
-    """What happened to a node."""
+    """The kinds of change of a node."""
 
     CREATE = 1
     SET = 2
@@ -50,7 +50,7 @@ class ChangeKind(IntEnum):
 
 
 class Change(NamedTuple):
-    """One effect of an operation, as it is journalled: sequential names are resolved."""
+    """One effect of an operation, as it is journalled: with the final name of a sequential node."""
 
     kind: ChangeKind
     path: str
@@ -59,7 +59,7 @@ class Change(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What a transaction did. `is_volatile`: only ephemeral nodes were touched."""
+    """The result of a transaction. `is_volatile`: it changed only ephemeral nodes."""
 
     zxid: int
     results: list[Result]
@@ -73,7 +73,7 @@ def parent_of(path: str) -> str:
 
 
 def check_path(path: str) -> None:
-    """Assert that a path is absolute and has no empty part: anything else is a bug of the caller."""
+    """Assert that a path is absolute and has no empty part; anything else is a bug of the caller."""
     well_formed = path.startswith("/") and "//" not in path
     assert well_formed and (path == ROOT or not path.endswith("/")), f"malformed path {path!r}"
 
@@ -89,21 +89,21 @@ class Tree:
         self._undo: list[tuple[str, Node | None]] = []
 
     def node(self, path: str) -> Node:
-        """Return a node; NoNode where there is none."""
+        """Return a node; raise NoNode if it does not exist."""
         found = self.nodes.get(path)
         if found is None:
             raise NoNode(path)
         return found
 
     def stat(self, path: str) -> Stat:
-        """Return a node's Stat; NoNode where there is none."""
+        """Return a node's Stat; raise NoNode if it does not exist."""
         node = self.node(path)
-        # ZooKeeper's arithmetic: creations plus deletions of children.
+        # ZooKeeper's definition: creations plus deletions of children.
         children_version = 2 * node.creates - len(self._children[path])
         return Stat(node.czxid, node.mzxid, node.version, children_version, node.owner)
 
     def children(self, path: str) -> list[str]:
-        """Return the names below a node, sorted; NoNode where there is none."""
+        """Return the names of a node's children, sorted; raise NoNode if it does not exist."""
         self.node(path)
         return sorted(self._children[path])
 
@@ -112,19 +112,19 @@ class Tree:
         return list(self._ephemerals.get(owner, ()))
 
     def owners(self) -> list[int]:
-        """Return every session that owns something."""
+        """Return every session that owns a node."""
         return list(self._ephemerals)
 
     def begin_epoch(self) -> None:
-        """Jump to transaction ids that no earlier life of this tree can have used.
+        """Jump to transaction ids that no earlier process can have used for this tree.
 
-        An ephemeral node need not be durable, so the ids of the last ones before a crash are not
-        known; the upper half of the id counts lives, as it counts leaders in ZooKeeper.
+        An ephemeral node need not be durable, so the last ids before a crash are unknown. The upper
+        half of the id counts the openings of the tree, as it counts leaders in ZooKeeper.
         """
         self.last_zxid = ((self.last_zxid >> 32) + 1) << 32
 
     def apply(self, operations: Sequence[Operation], owner: int) -> Outcome:
-        """Do all operations as one transaction, or raise the error of the first that fails."""
+        """Apply all operations as one transaction, or raise the error of the first that fails."""
         zxid = self.last_zxid + 1
         results: list[Result] = []
         changes: list[Change] = []
@@ -158,7 +158,7 @@ class Tree:
         self.last_zxid = zxid
 
     def restore(self, last_zxid: int, nodes: Mapping[str, Node]) -> None:
-        """Take over the nodes of a snapshot, parents before children."""
+        """Load the nodes of a snapshot, parents before children."""
         for path, node in nodes.items():
             self._put(path, node)
         self.last_zxid = last_zxid

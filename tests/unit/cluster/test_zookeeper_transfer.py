@@ -107,7 +107,7 @@ async def test_another_cluster_is_never_overwritten() -> None:
     """Not even where that is asked for."""
     source, target = await cluster(), new_tree()
     await put(target, "/cluster/id", OTHER_ID)
-    with pytest.raises(ConfigError, match="there holds another cluster, AAAAAAAAAAAAAAAAAAAAAA"):
+    with pytest.raises(ConfigError, match="there contains another cluster, AAAAAAAAAAAAAAAAAAAAAA"):
         await carry(source, target, replace=True)
     assert len(await zookeeper_transfer.read(target)) == 2
 

@@ -35,7 +35,7 @@ def test_a_mistyped_option_is_corrected() -> None:
     """A broker would pass over a name that it does not know; a person wants to hear of it."""
     with pytest.raises(ConfigError, match=r"no broker option num\.partition: did you mean num\.p"):
         _settings(options={"num.partition": "3"})
-    with pytest.raises(ConfigError, match=r"docs/options\.md lists them all"):
+    with pytest.raises(ConfigError, match=r"see docs/options\.md for all of them"):
         _settings(options={"qqq": "3"})
 
 

@@ -341,7 +341,7 @@ def test_after_a_failed_write_nothing_is_acknowledged(loop: SimLoop, operation: 
         attempts = [session.create("/a"), session.create("/b"), session.exists("/a")]
         results = await asyncio.gather(*attempts, return_exceptions=True)
         assert [type(result) for result in results] == [StorageError] * 3
-        with pytest.raises(StorageError, match="what was acknowledged is safe"):
+        with pytest.raises(StorageError, match="acknowledged changes are safe"):
             await session.get("/safe")
         await asyncio.sleep(0)
         assert states == [SessionState.SUSPENDED]
