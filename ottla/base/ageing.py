@@ -1,16 +1,19 @@
-"""By which time something is old: pure, on a wall clock that may leap and a monotonic one that does not."""
+"""The time by which the age of data is measured, if the wall clock may leap: pure.
 
-# What the two clocks may differ by between two looks before it counts as a leap.
+It combines a wall clock that may leap with a monotonic clock that does not.
+"""
+
+# The largest difference between the two clocks, since the last observation, that is not a leap.
 _LEAP_MS = 60_000
-# How long a leap forward must last to be believed.
+# A leap forward is accepted after it has lasted this long.
 _DOUBT_SECONDS = 3600.0
 
 
 class AgeingClock:
-    """The time (ms) by which things are too old: the wall clock's, or what it was before a leap.
+    """The time (ms) by which ages are measured: the wall clock's, or without a recent leap forward.
 
-    A leap forward that is mended within an hour costs nothing; one that lasts was right. A leap
-    backward is believed at once, as it makes everything younger.
+    A leap forward that is corrected within an hour has no effect; one that lasts longer is
+    accepted. A leap backward is accepted at once, because it makes all data younger.
     """
 
     def __init__(self, wall_ms: int, monotonic: float) -> None:
@@ -20,7 +23,7 @@ class AgeingClock:
         self._believed_at = 0.0
 
     def observe(self, wall_ms: int, monotonic: float) -> int:
-        """Look at both clocks, which is to be done now and then; return the time."""
+        """Compare both clocks, which the caller does regularly; return the time (ms)."""
         elapsed_ms = round((monotonic - self._monotonic) * 1000)
         leap_ms = wall_ms - self._wall_ms - elapsed_ms
         self._wall_ms, self._monotonic = wall_ms, monotonic

@@ -1,6 +1,7 @@
-"""The bytes-like types that carry records and frames; apart from `files`, which needs asyncio.
+"""The bytes-like types that contain records and frames; apart from `files`, which needs asyncio.
 
-The command line starts in under 150 ms because nothing on its way (client, wire) imports asyncio.
+The command line starts in under 150 ms because none of the modules it imports (client, wire)
+imports asyncio.
 """
 
 from collections.abc import Awaitable
@@ -10,14 +11,14 @@ Buffer = bytes | bytearray | memoryview
 
 
 class RangeSource(Protocol):
-    """An open file behind a `FileRange`; it stays open while it is referenced."""
+    """The open file of a `FileRange`; it stays open while it is referenced."""
 
     def read_at(self, position: int, size_bytes: int) -> bytes:
         """Return up to `size_bytes` from `position`; shorter only at the end of the file."""
         ...
 
     def read_in_background(self, position: int, size_bytes: int) -> Awaitable[bytes]:
-        """Like `read_at`, off the event loop."""
+        """Read off the event loop; the result is that of `read_at`."""
         ...
 
     def is_cached(self, position: int, size_bytes: int) -> bool:
@@ -26,10 +27,10 @@ class RangeSource(Protocol):
 
 
 class FileRange:
-    """Bytes of a file that are sent from there instead of from memory.
+    """A range of a file that is sent from the file instead of from memory.
 
-    The file stays open as long as the range exists, even if it is removed. Whoever cuts the file
-    below the end of the range sets `is_void`: its bytes must not be read or sent any more.
+    The file stays open as long as the range exists, even if it is removed. Code that cuts the file
+    before the end of the range sets `is_void`: the bytes must not be read or sent any more.
     """
 
     __slots__ = ("__weakref__", "is_void", "position", "size_bytes", "source")
@@ -44,13 +45,13 @@ class FileRange:
         return self.size_bytes
 
     def read(self) -> bytes:
-        """Return the bytes; waits for the device if need be."""
+        """Return the bytes; waits for the device if necessary."""
         return self.source.read_at(self.position, self.size_bytes)
 
     def is_cached(self) -> bool:
-        """Return whether the page cache holds all of the bytes."""
+        """Return True if the page cache contains all of the bytes."""
         return self.source.is_cached(self.position, self.size_bytes)
 
 
-# What a response consists of.
+# The parts of a response.
 Part = Buffer | FileRange

@@ -1,7 +1,8 @@
-"""The Clock port: the only way the broker world learns what time it is.
+"""The Clock port: the only source of time for the broker.
 
-Timers are the event loop's (`call_later`), so a simulated loop moves them; wall-clock time may
-jump in either direction and is used for record timestamps and retention only, never for time-outs.
+Timers are the event loop's (`call_later`), so that a simulated loop controls them. Wall-clock time
+may jump in either direction; it is used for record timestamps and retention only, never for
+timeouts.
 """
 
 import asyncio
@@ -30,7 +31,9 @@ class Clock(Protocol):
 
 
 def steady_ms(clock: Clock) -> int:
-    """Return monotonic time in whole milliseconds, for delays that no leap may change."""
+    """Return monotonic time in whole milliseconds, for delays that are independent of the wall
+    clock.
+    """
     return round(clock.monotonic() * 1000)
 
 

@@ -1,7 +1,7 @@
-"""File descriptors of the process: their limit, and a few that are held back for file work.
+"""File descriptors of the process: their limit, and a few that are reserved for file operations.
 
-The lack of descriptors (EMFILE) or of open files in the system (ENFILE) says nothing about a disk:
-the operation fails and may be repeated.
+A lack of descriptors (EMFILE) or of open files in the system (ENFILE) does not mean that a disk has
+failed: the operation fails and may be retried.
 """
 
 import errno
@@ -12,17 +12,17 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-# Each covers one short operation of the event loop or of a thread of its pool.
+# Each is sufficient for one short operation of the event loop or of a thread of its pool.
 SPARE_COUNT = 16
 
 
 def is_exhausted(error: OSError) -> bool:
-    """Tell whether an operation failed because no descriptor was free."""
+    """Return True if an operation failed because no descriptor was free."""
     return error.errno in (errno.EMFILE, errno.ENFILE)
 
 
 def soft_limit() -> int:
-    """Return how many descriptors the process may have open."""
+    """Return the number of descriptors that the process may have open."""
     return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
 
@@ -38,23 +38,25 @@ def raise_soft_limit() -> int:
 
 
 class SpareDescriptors:
-    """Descriptors that are given up when file work finds no other, and taken back after it."""
+    """Reserved descriptors, which are closed if a file operation finds no other, and reopened after
+    it.
+    """
 
     def __init__(self) -> None:
         self._wanted_count = 0
         self._held: list[int] = []
 
     def hold(self, count: int) -> None:
-        """Hold up to `count` descriptors from now on; 0 gives all of them back."""
+        """Reserve up to `count` descriptors; 0 closes all of them."""
         self._wanted_count = count
         while len(self._held) > count:
             os.close(self._held.pop())
         self._refill()
 
     def run(self, work: Callable[[], T]) -> T:
-        """Return the result of `work`, which is repeated with more free descriptors if it lacks one.
+        """Return the result of `work`, which is retried with a free descriptor if there was none.
 
-        Raises the OSError of `work` if no spare descriptor is left.
+        Raises the OSError of `work` if no reserved descriptor is left.
         """
         while True:
             try:
@@ -79,5 +81,5 @@ class SpareDescriptors:
                 return
 
 
-# Of the process, as descriptors are.
+# One for the process, because descriptors belong to the process.
 SPARES = SpareDescriptors()

@@ -1,9 +1,9 @@
-"""The Disk port: every byte the broker world keeps goes through here.
+"""The Disk port: the broker reads and writes all of its files through this module.
 
-`FileSystem` and `File` raise plain `OSError`; `storage` decides what one means (StorageError, log
-directory offline). The twin is `ottla.testing.sim.files.SimFileSystem`, which loses what was not
-synced, tears the last write and fails the n-th call. A name is durable only after `sync_directory`
-of its folder; `replace` does the whole dance.
+`FileSystem` and `File` raise plain `OSError`; `storage` decides on the consequence (StorageError,
+log directory offline). The twin is `ottla.testing.sim.files.SimFileSystem`, which loses unsynced
+data, tears the last write and fails the n-th call. A name is durable only after `sync_directory` of
+its folder; `replace` performs all necessary steps.
 """
 
 import asyncio
@@ -29,14 +29,14 @@ _WHOLE_FILE_LOCK = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
 
 @runtime_checkable
 class File(Protocol):
-    """An open file. Appends go to its end; reads and writes by position move nothing."""
+    """An open file. Appends go to its end; reads and writes by position do not move a file pointer."""
 
     def append(self, data: Buffer) -> None:
         """Write all of `data` at the end."""
         ...
 
     def append_parts(self, parts: Sequence[Buffer]) -> None:
-        """Write all `parts` at the end, as one write where the system allows it."""
+        """Write all `parts` at the end, as one write if the system allows it."""
         ...
 
     def read_at(self, position: int, size_bytes: int) -> bytes:
@@ -44,7 +44,7 @@ class File(Protocol):
         ...
 
     def read_at_if_cached(self, position: int, size_bytes: int) -> Buffer | None:
-        """Like `read_at`, but return None where that would wait for a device."""
+        """Return what `read_at` returns, or None if that would wait for a device."""
         ...
 
     def range_at(self, position: int, size_bytes: int) -> FileRange:
@@ -64,35 +64,35 @@ class File(Protocol):
         ...
 
     def sync(self) -> None:
-        """Return once content and length are durable."""
+        """Make content and length durable."""
         ...
 
     def close(self) -> None:
-        """Give the descriptor back; idempotent."""
+        """Close the descriptor; idempotent."""
         ...
 
 
 class Lock(Protocol):
-    """An exclusive hold on a directory, given back by `release` or by the death of the process."""
+    """An exclusive lock of a directory, released by `release` or by the end of the process."""
 
     def release(self) -> None:
-        """Give the hold back; idempotent."""
+        """Release the lock; idempotent."""
         ...
 
 
 class FileSystem(Protocol):
-    """Names, and the files behind them. Paths are text with '/' between the parts."""
+    """The files of a file system and their names. Paths are strings with '/' between the parts."""
 
     def open(self, path: str, *, create: bool = False) -> File:
         """Open for reading and appending; FileNotFoundError unless it exists or `create`."""
         ...
 
     def exists(self, path: str) -> bool:
-        """Tell whether a file or folder has this name."""
+        """Return True if a file or folder has this name."""
         ...
 
     def is_directory(self, path: str) -> bool:
-        """Tell whether the name is a folder's."""
+        """Return True if this is the name of a folder."""
         ...
 
     def size(self, path: str) -> int:
@@ -100,7 +100,7 @@ class FileSystem(Protocol):
         ...
 
     def modified_ms(self, path: str) -> int:
-        """Return when the file was last written, in milliseconds since the Unix epoch."""
+        """Return the time of the last write to a file, in milliseconds since the Unix epoch."""
         ...
 
     def list(self, path: str) -> list[str]:
@@ -108,7 +108,7 @@ class FileSystem(Protocol):
         ...
 
     def make_directories(self, path: str) -> None:
-        """Create a folder and its parents; no error where it exists."""
+        """Create a folder and its parents; an existing folder is not an error."""
         ...
 
     def rename(self, source: str, target: str) -> None:
@@ -120,7 +120,7 @@ class FileSystem(Protocol):
         ...
 
     def remove_tree(self, path: str) -> None:
-        """Remove a folder and all below it."""
+        """Remove a folder with all of its content."""
         ...
 
     def read(self, path: str) -> bytes:
@@ -128,35 +128,35 @@ class FileSystem(Protocol):
         ...
 
     def replace(self, path: str, data: bytes) -> None:
-        """Put `data` in the place of the file: all of it or nothing, durable on return."""
+        """Replace the content of the file atomically; it is durable on return."""
         ...
 
     def sync_directory(self, path: str) -> None:
-        """Return once the names in the folder are durable."""
+        """Make the names in the folder durable."""
         ...
 
     def lock(self, path: str) -> Lock:
-        """Take an exclusive lock on the file `path` (created if need be).
+        """Take an exclusive lock on the file `path` (created if necessary).
 
-        BlockingIOError if it is held, by whom as far as that is known.
+        Raises BlockingIOError if it is locked, with the owner if that is known.
         """
         ...
 
     def free_bytes(self, path: str) -> int:
-        """Return what the device below `path` can still take."""
+        """Return the free bytes on the device of `path`."""
         ...
 
     def total_bytes(self, path: str) -> int:
-        """Return the size of the device below `path`."""
+        """Return the size of the device of `path`."""
         ...
 
     def in_background(self, work: Callable[[], T]) -> Awaitable[T]:
-        """Run blocking file work off the event loop (a thread; the twin: after virtual time)."""
+        """Run blocking file operations off the event loop (a thread; the twin: after virtual time)."""
         ...
 
 
 def make_directories_durably(files: FileSystem, path: str) -> None:
-    """Create a folder and its parents so that a loss of power cannot take them away again."""
+    """Create a folder and its parents, durably."""
     missing = []
     while path and not files.exists(path):
         missing.append(path)
@@ -178,17 +178,17 @@ def sync_path(files: FileSystem, path: str) -> None:
 
 
 def remove_files(files: FileSystem, paths: Iterable[str]) -> None:
-    """Remove files; those that are not there, or go meanwhile, are no error."""
+    """Remove files; missing ones are not an error."""
     for path in paths:
         with suppress(FileNotFoundError):
             files.remove(path)
 
 
 def overwrite(files: FileSystem, path: str, data: bytes) -> None:
-    """Give a file this content, neither atomically nor durably.
+    """Set the content of a file, neither atomically nor durably.
 
-    Only what is new is written: on ext4, closing a file that was cut to nothing and written again
-    waits for the device.
+    Only the difference is written: on ext4, closing a file that was truncated to 0 bytes and
+    rewritten waits for the device.
     """
     file = files.open(path, create=True)
     try:
@@ -204,9 +204,9 @@ def overwrite(files: FileSystem, path: str, data: bytes) -> None:
 
 
 async def run_whole(files: FileSystem, work: Callable[[], T]) -> T:
-    """Run blocking work off the event loop; who is cancelled meanwhile goes when it has ended.
+    """Run blocking work off the event loop; a cancellation takes effect when the work has ended.
 
-    For work after which others touch the same files: a thread does not stop with its task.
+    For work on files that other code uses afterwards: a thread does not stop with its task.
     """
     running = asyncio.ensure_future(files.in_background(work))
     try:
@@ -217,7 +217,7 @@ async def run_whole(files: FileSystem, work: Callable[[], T]) -> T:
 
 
 class Descriptor:
-    """A descriptor that its file and the ranges of that file share; the last one closes it.
+    """A descriptor shared by its file and the ranges of that file; the last owner closes it.
 
     Implements RangeSource.
     """
@@ -236,12 +236,12 @@ class Descriptor:
         return read_at(self._fd, position, size_bytes)
 
     def read_in_background(self, position: int, size_bytes: int) -> Awaitable[bytes]:
-        """Like `read_at`, in the loop's thread pool."""
+        """Read in the loop's thread pool; the result is that of `read_at`."""
         loop = asyncio.get_running_loop()
         return loop.run_in_executor(None, self.read_at, position, size_bytes)
 
     def is_cached(self, position: int, size_bytes: int) -> bool:
-        """Return whether the page cache holds the bytes."""
+        """Return True if the page cache contains the bytes."""
         return page_cache.is_cached(self._fd, position, size_bytes)
 
     def __del__(self) -> None:
@@ -278,7 +278,7 @@ class RealFile:
         self._size += len(data)
 
     def _append_rest(self, rest: memoryview) -> None:
-        # A short write is a full disk or a signal: the next call says which.
+        # A short write means a full disk or a signal: the next call reports which.
         while rest:
             rest = rest[os.write(self._fd, rest) :]
 
@@ -295,7 +295,7 @@ class RealFile:
         return read_at(self._fd, position, size_bytes)
 
     def read_at_if_cached(self, position: int, size_bytes: int) -> Buffer | None:
-        """Return the bytes only if the page cache holds them all (RWF_NOWAIT)."""
+        """Return the bytes, or None if the page cache does not contain all of them (RWF_NOWAIT)."""
         buffer = bytearray(size_bytes)
         try:
             count = os.preadv(self._fd, (buffer,), position, os.RWF_NOWAIT)
@@ -331,7 +331,7 @@ class RealFile:
         self._size = os.fstat(self._fd).st_size
 
     def size(self) -> int:
-        """Return the length in bytes, as this descriptor's own writes made it."""
+        """Return the length in bytes, as a result of this descriptor's own writes."""
         return self._size
 
     def truncate(self, size_bytes: int) -> None:
@@ -350,19 +350,19 @@ class RealFile:
         return self._fd
 
     def close(self) -> None:
-        """Close the descriptor, as soon as no range of the file exists; idempotent."""
+        """Close the descriptor, once no range of the file exists; idempotent."""
         self._descriptor = None
         self._fd = -1
 
 
 class RealLock:
-    """A locked file; the kernel drops the lock when the process dies."""
+    """A locked file; the kernel releases the lock when the process ends."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
 
     def release(self) -> None:
-        """Give the lock back; idempotent."""
+        """Release the lock; idempotent."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
@@ -372,16 +372,16 @@ class RealFileSystem:
     """The operating system's files."""
 
     def open(self, path: str, *, create: bool = False) -> RealFile:
-        """Open in append mode, so that every write lands at the end."""
+        """Open in append mode, so that every write goes to the end."""
         flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | (os.O_CREAT if create else 0)
         return RealFile(path, SPARES.run(lambda: os.open(path, flags, 0o644)))
 
     def exists(self, path: str) -> bool:
-        """Tell whether a file or folder has this name."""
+        """Return True if a file or folder has this name."""
         return os.path.exists(path)
 
     def is_directory(self, path: str) -> bool:
-        """Tell whether the name is a folder's."""
+        """Return True if this is the name of a folder."""
         return os.path.isdir(path)
 
     def size(self, path: str) -> int:
@@ -389,7 +389,7 @@ class RealFileSystem:
         return os.stat(path).st_size
 
     def modified_ms(self, path: str) -> int:
-        """Return the file's last modification."""
+        """Return the time of the file's last modification, in milliseconds since the Unix epoch."""
         return os.stat(path).st_mtime_ns // 1_000_000
 
     def list(self, path: str) -> list[str]:
@@ -409,7 +409,7 @@ class RealFileSystem:
         os.remove(path)
 
     def remove_tree(self, path: str) -> None:
-        """Remove a folder and all below it."""
+        """Remove a folder with all of its content."""
         shutil.rmtree(path)
 
     def read(self, path: str) -> bytes:
@@ -418,7 +418,7 @@ class RealFileSystem:
             return file.read()
 
     def replace(self, path: str, data: bytes) -> None:
-        """Write beside, sync, rename, sync the folder: the order is what makes it atomic."""
+        """Write a new file, sync it, rename it, sync the folder: this order makes it atomic."""
         temporary = path + ".tmp"
         with SPARES.run(lambda: open(temporary, "wb")) as file:
             file.write(data)
@@ -436,11 +436,11 @@ class RealFileSystem:
             os.close(fd)
 
     def lock(self, path: str) -> RealLock:
-        """Lock the file, and write into it which process holds it."""
+        """Lock the file, and write the process that owns the lock into it."""
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
-            # A lock of the open file, not of the process: it holds against another node in this
-            # process, and (unlike flock) against the POSIX locks that Java takes.
+            # A lock of the open file, not of the process: it excludes another node in this process,
+            # and (unlike flock) also the POSIX locks that Java takes.
             fcntl.fcntl(fd, fcntl.F_OFD_SETLK, _WHOLE_FILE_LOCK)
         except BlockingIOError as error:
             holder = os.read(fd, 32).decode("ascii", "replace").strip()
@@ -456,7 +456,7 @@ class RealFileSystem:
         return RealLock(fd)
 
     def free_bytes(self, path: str) -> int:
-        """Return the free bytes an ordinary user may take."""
+        """Return the free bytes for unprivileged users."""
         return shutil.disk_usage(path).free
 
     def total_bytes(self, path: str) -> int:

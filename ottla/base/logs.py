@@ -1,12 +1,12 @@
-"""Log lines as events: what happened, then `name=value` for everything that varies.
+"""Log lines as events: the event, then `name=value` for everything that varies.
 
-A line is written with the standard library, in one form that a law test holds everybody to::
+A line is written with the standard library, in one form that a test enforces::
 
     _log.info("topic created topic=%s partitions=%d", topic, count)
 
-From the template its event and its fields are known, so the same call makes a line of text for people
-and a JSON object for machines. One line a decision, none a request. Of lines that peers can provoke as
-often as they like, only so many are let through in a while.
+The template contains the event and the names of the fields, so the same call produces a line of
+text or a JSON object. Decisions are logged, requests are not. Lines that peers can provoke without
+limit are limited in their rate.
 """
 
 import json
@@ -22,7 +22,8 @@ JSON = "json"
 # Below DEBUG, as log4j has it.
 TRACE = 5
 
-# Loggers whose lines strangers bring about; so many lines of one template in so many seconds.
+# Loggers whose lines remote peers can provoke: the maximum of lines of one template, and the window
+# in seconds.
 PROVOKED = ("ottla.net.", "ottla.server.loop", "ottla.base.tasks", "asyncio")
 REPEATS_MAX = 20
 REPEATS_SECONDS = 10.0
@@ -40,19 +41,19 @@ Value = str | int | float | bool | None
 
 
 class Stream(Protocol):
-    """Where lines go: a file, or a terminal with something else on it."""
+    """The destination of lines: a file, or a terminal that also displays something else."""
 
     def write(self, text: str, /) -> object:
-        """Take a line."""
+        """Write a line."""
         ...
 
     def flush(self) -> object:
-        """Pass on what was written."""
+        """Flush the lines that were written."""
         ...
 
 
 class Event(NamedTuple):
-    """What a line says."""
+    """The event and the fields of a line."""
 
     name: str
     fields: dict[str, Value]
@@ -66,7 +67,7 @@ class _Template(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def _template(text: str) -> _Template | None:
-    """Return the parts of a template; None for a line that is not written as an event."""
+    """Return the parts of a template; None if a line is not written as an event."""
     if not TEMPLATE.fullmatch(text):
         return None
     found = list(_FIELD.finditer(text))
@@ -77,7 +78,7 @@ def _template(text: str) -> _Template | None:
 
 
 def event_of(record: logging.LogRecord) -> Event:
-    """Return what a record says; other libraries' lines are an event without fields."""
+    """Return the event of a record; lines of other libraries are events without fields."""
     template = _template(record.msg) if isinstance(record.msg, str) else None
     arguments = record.args if isinstance(record.args, tuple) else ()
     if template is None or sum(count for _, _, count in template.fields) != len(arguments):
@@ -92,7 +93,7 @@ def event_of(record: logging.LogRecord) -> Event:
 
 
 def _value(form: str, taken: tuple[object, ...]) -> Value:
-    """Return the value of one field, of the type that it has where it is whole."""
+    """Return the value of a field, with its type unless the format changes the value."""
     first = taken[0] if len(taken) == 1 else None
     if form in _WHOLE and isinstance(first, str | int | float):
         return first
@@ -101,10 +102,12 @@ def _value(form: str, taken: tuple[object, ...]) -> Value:
 
 
 class TextFormatter(logging.Formatter):
-    """Lines for people; whatever a client chose cannot break out of its value."""
+    """Lines of text; values that a client chose are quoted, so that they cannot look like other
+    fields.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return one line, and the lines of a traceback behind it."""
+        """Return one line, followed by the lines of a traceback."""
         event = event_of(record)
         words = [self.formatTime(record), record.levelname, record.name, _escaped(event.name)]
         words += [f"{name}={_quoted(value)}" for name, value in _fields(record, event)]
@@ -115,7 +118,7 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line."""
+    """One JSON object per line."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the object."""
@@ -151,15 +154,17 @@ def _escaped(text: str) -> str:
 
 
 class Repeats(logging.Filter):
-    """Lets only so many lines of one template through, from the PROVOKED loggers."""
+    """Limits the number of lines of one template, from the PROVOKED loggers."""
 
     def __init__(self) -> None:
         super().__init__()
-        # By template: when its window began, lines let through, lines kept back.
+        # By template: start of its window, lines written, lines suppressed.
         self._windows: dict[object, tuple[float, int, int]] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Tell whether to write it; the first one after a silence says how many were not."""
+        """Return True if the record is to be written; adds the number of lines suppressed before
+        it.
+        """
         if not record.name.startswith(PROVOKED):
             return True
         began, said, unsaid = self._windows.get(record.msg, (record.created, 0, 0))
@@ -174,7 +179,7 @@ class Repeats(logging.Filter):
 def configure(
     stream: Stream, *, level: int, levels: Mapping[str, int], log_format: str = TEXT
 ) -> None:
-    """Write the lines of the whole process to `stream`; `levels` are those of single loggers."""
+    """Write the lines of the whole process to `stream`; `levels` are the levels of single loggers."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(JsonFormatter() if log_format == JSON else TextFormatter())
     handler.addFilter(Repeats())

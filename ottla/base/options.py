@@ -1,8 +1,8 @@
-"""Options as rows of a table: name, type, default, range, scope, dynamic or not, one line of text.
+"""Options as rows of a table: name, type, default, range, scope, dynamic or not, a description.
 
-Everything derives from the rows: parsing and validation, DescribeConfigs, docs/options.md, --help.
-A `Snapshot` is the typed, read-only view the running code uses; a change makes a new one.
-Follows Kafka's ConfigDef, with INVALID_CONFIG's habit of naming the key and the reason.
+The rows are the source of parsing and validation, DescribeConfigs, docs/options.md and --help. A
+`Snapshot` is the typed, read-only view that the running code uses; a change creates a new one.
+Follows Kafka's ConfigDef; like INVALID_CONFIG, errors name the key and the reason.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -29,7 +29,7 @@ class OptionType(Enum):
 
 
 class Scope(Enum):
-    """What an option belongs to."""
+    """The resource that an option belongs to."""
 
     BROKER = "broker"
     TOPIC = "topic"
@@ -42,9 +42,9 @@ _LIMITS = {OptionType.SHORT: 2**15, OptionType.INT: 2**31, OptionType.LONG: 2**6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
-    """One row. `minimum` and `maximum` bound numbers, `choices` bounds strings and list items.
+    """One row. `minimum` and `maximum` limit numbers, `choices` limits strings and list items.
 
-    `fallback` names the broker option whose value a topic option has when it is not set itself.
+    `fallback` names the broker option that sets the value of a topic option that is not set itself.
     """
 
     name: str
@@ -60,7 +60,7 @@ class Option:
     fallback: str | None = None
 
     def parse(self, text: str) -> Any:
-        """Return the value of a written setting; ConfigError names the option and the reason."""
+        """Return the value of a setting; ConfigError names the option and the reason."""
         try:
             value = _PARSERS[self.type](text.strip())
         except ValueError as error:
@@ -83,11 +83,13 @@ class Option:
                     raise self.refusal(text, f"it must be one of: {', '.join(self.choices)}")
 
     def refusal(self, text: str, reason: str) -> ConfigError:
-        """Return the error for a value that cannot be used."""
+        """Return the error for an invalid value."""
         return ConfigError(f"Invalid value {text} for configuration {self.name}: {reason}")
 
     def render(self, value: Any) -> str | None:
-        """Return the value as DescribeConfigs and the tools write it; None where there is none."""
+        """Return the value in the format of DescribeConfigs and the tools; None if there is no
+        value.
+        """
         if value is None:
             return None
         if isinstance(value, bool):
@@ -99,7 +101,7 @@ class Option:
 
 def _parse_integer(text: str) -> int:
     if "_" in text:
-        # Java knows no such number.
+        # Java does not accept underscores in numbers.
         raise ValueError(text)
     return int(text)
 
@@ -124,7 +126,7 @@ _PARSERS: Mapping[OptionType, Callable[[str], Any]] = {
 
 
 class Snapshot:
-    """A read-only view of every option of one table; what is not set has its default."""
+    """A read-only view of every option of one table; options that are not set have their default."""
 
     __slots__ = ("_values", "explicit")
 
@@ -137,23 +139,23 @@ class Snapshot:
         return self._values[name]
 
     def integer(self, name: str) -> int:
-        """Return a whole number."""
+        """Return the value of an integer option."""
         return int(self._values[name])
 
     def number(self, name: str) -> float:
-        """Return a number."""
+        """Return the value of a numeric option."""
         return float(self._values[name])
 
     def boolean(self, name: str) -> bool:
-        """Return a truth value."""
+        """Return the value of a boolean option."""
         return bool(self._values[name])
 
     def text(self, name: str) -> str:
-        """Return a text; empty where there is none."""
+        """Return the value of a string option; empty if there is none."""
         return self._values[name] or ""
 
     def strings(self, name: str) -> list[str]:
-        """Return a list of texts."""
+        """Return the value of a list option."""
         return list(self._values[name] or ())
 
 
@@ -167,12 +169,12 @@ class Table:
             self.rows[row.name] = row
 
     def row(self, name: str) -> Option:
-        """Return an option; ConfigError names what is unknown."""
+        """Return an option; ConfigError names an unknown one."""
         found = self.rows.get(name)
         if found is None:
             raise ConfigError(f"Unknown configuration {name}")
         return found
 
     def parse(self, settings: Mapping[str, str]) -> Snapshot:
-        """Check written settings and return the snapshot they make."""
+        """Check settings and return a snapshot of them."""
         return Snapshot(self, {name: self.row(name).parse(text) for name, text in settings.items()})

@@ -1,8 +1,9 @@
-"""Whether the page cache holds a part of a file: a read or `sendfile` then waits for no device.
+"""Checks if the page cache contains a part of a file, so that a read or `sendfile` does not wait.
 
 cachestat(2), from Linux 6.5 on, counts cached pages in about a microsecond. It also counts pages
-whose read is still under way, so the last byte is read as well, without waiting; a device that is
-read ahead delivers the pages before it earlier. Older kernels copy the bytes and drop them.
+that are still being read, so the last byte is read as well, without waiting: a device with
+read-ahead delivers the earlier pages first. On older kernels the bytes are read without waiting and
+discarded.
 """
 
 import ctypes
@@ -32,9 +33,9 @@ _has_cachestat = True
 
 
 def is_cached(fd: int, position: int, size_bytes: int) -> bool:
-    """Return whether all of these bytes can be read without waiting for a device.
+    """Return True if all of these bytes can be read without waiting for a device.
 
-    Call it from one thread only: the event loop's.
+    Call it from one thread only, that of the event loop.
     """
     global _has_cachestat
     if size_bytes <= 0:
@@ -45,7 +46,7 @@ def is_cached(fd: int, position: int, size_bytes: int) -> bool:
             end = position + size_bytes
             pages = -(-end // _PAGE_BYTES) - position // _PAGE_BYTES
             return _counts[0] >= pages and _is_readable(fd, end - 1, 1, _LAST_BYTE)
-        # Not known to this kernel, or not to this file system.
+        # Not supported by this kernel or this file system.
         _has_cachestat = ctypes.get_errno() not in (errno.ENOSYS, errno.EPERM)
     end = position + size_bytes
     while position < end:
@@ -65,5 +66,6 @@ def _is_readable(fd: int, position: int, size_bytes: int, scratch: bytearray) ->
     except OSError as error:
         if error.errno not in (errno.EOPNOTSUPP, errno.ENOSYS):
             raise
-        # The file system cannot say; as for `read_at_if_cached`, the read itself may wait.
+        # The file system does not support the check; as with `read_at_if_cached`, the read itself
+        # may wait.
         return True

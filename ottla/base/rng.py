@@ -1,4 +1,4 @@
-"""The Random port: every random choice of the broker world comes from here, so a seed replays it."""
+"""The Random port: the source of every random choice of the broker, so that a seed repeats a run."""
 
 import random
 from collections.abc import MutableSequence
@@ -6,14 +6,14 @@ from typing import Any, Protocol
 
 
 class Rng(Protocol):
-    """Source of randomness; `SeededRng` is also the simulated twin."""
+    """Source of random numbers; `SeededRng` is also the simulated twin."""
 
     def random_bytes(self, count: int) -> bytes:
         """Return `count` random bytes."""
         ...
 
     def below(self, limit: int) -> int:
-        """Return a whole number in [0, limit)."""
+        """Return a random integer in [0, limit)."""
         ...
 
     def shuffle(self, items: MutableSequence[Any]) -> None:
@@ -22,7 +22,7 @@ class Rng(Protocol):
 
 
 class SeededRng:
-    """Random numbers that a seed repeats."""
+    """Random numbers that are reproducible from a seed."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
@@ -32,7 +32,7 @@ class SeededRng:
         return self._random.randbytes(count)
 
     def below(self, limit: int) -> int:
-        """Return a whole number in [0, limit)."""
+        """Return a random integer in [0, limit)."""
         return self._random.randrange(limit)
 
     def shuffle(self, items: MutableSequence[Any]) -> None:

@@ -1,6 +1,6 @@
-"""Long work in slices: whoever works on the event loop for long gives it back every few milliseconds.
+"""Long work in time slices: it lets other tasks of the event loop run every few milliseconds.
 
-By time, not by count: what one step costs is another on every disk.
+By time, not by count, because the cost of a step depends on the disk.
 """
 
 from ottla.base.clock import Clock
@@ -9,7 +9,7 @@ SLICE_SECONDS = 0.01
 
 
 class Slices:
-    """Time slices of one piece of work; `pause` is called after every step of it."""
+    """Time slices of one piece of work; call `pause` after every step."""
 
     def __init__(self, clock: Clock, seconds: float = SLICE_SECONDS) -> None:
         self._clock = clock
@@ -19,15 +19,15 @@ class Slices:
 
     @property
     def is_over(self) -> bool:
-        """Tell whether the slice has lasted long enough."""
+        """True if the slice has lasted long enough."""
         return self._clock.monotonic() >= self._ends
 
     def begin(self) -> None:
-        """Begin a slice now: what gave the old one up has come back."""
+        """Start a slice now, after the work was suspended in another way."""
         self._ends = self._clock.monotonic() + self._seconds
 
     async def pause(self) -> bool:
-        """Let others run if the slice is over; tell whether they ran: state may have changed then."""
+        """Let other tasks run if the slice is over; return True if so: state may have changed then."""
         if not self.is_over:
             return False
         await self._clock.sleep(0)

@@ -16,9 +16,9 @@ from ottla.base.clock import Clock, RealClock
 # The first pause before a restart; each one is twice as long as the one before it.
 RESTART_SECONDS = 1.0
 RESTART_SECONDS_MAX = 60.0
-# A task that has run for so long after a failure is considered to be well.
+# A task that has run this long after a failure is considered healthy again.
 WELL_SECONDS = 2 * RESTART_SECONDS_MAX
-# The label of work that is not supervised.
+# The label for work that is not supervised.
 ONCE = "once"
 
 _log = logging.getLogger(__name__)
@@ -28,17 +28,17 @@ Work = Callable[[], Coroutine[Any, Any, None]]
 
 
 class Failure(NamedTuple):
-    """The last failure of a supervised task, at a monotonic time in seconds."""
+    """The last failure of a supervised task, with its monotonic time in seconds."""
 
     error: str
     at: float
 
 
 class Tasks:
-    """The background tasks of one owner, on the loop that runs when `spawn` is called."""
+    """The background tasks of one owner, on the loop that is running when `spawn` is called."""
 
     def __init__(self, on_failure: OnFailure | None = None, clock: Clock | None = None) -> None:
-        # In the order of their start: the order of a set differs from process to process.
+        # In the order of their start, because the order of a set differs between processes.
         self._running: dict[asyncio.Task[Any], None] = {}
         self._on_failure = on_failure
         self._clock = clock or RealClock()
@@ -53,8 +53,8 @@ class Tasks:
     def supervise(self, work: Work, kind: str, of: str = "") -> "asyncio.Task[None]":
         """Run `work()` until it returns; after an unexpected exception, run it again with back-off.
 
-        `kind` says what it does, `of` for which partition or broker. Cancelling the task that is
-        returned cancels the work.
+        `kind` names the work, `of` the partition or broker it is for. Cancelling the returned task
+        cancels the work.
         """
         name = f"{kind} {of}".rstrip()
         return self._start(self._supervise(work, kind, name), name, self._ended)
@@ -115,7 +115,7 @@ class Tasks:
             self._report(ONCE, task.get_name(), error)
 
     async def close(self) -> None:
-        """Cancel what still runs and wait until it has ended."""
+        """Cancel the tasks that still run and wait until they have ended."""
         running = list(self._running)
         for task in running:
             task.cancel()
@@ -123,7 +123,7 @@ class Tasks:
 
 
 class _Attempt:
-    """One run of supervised work: keeps the exception that ended it. A cancellation passes through."""
+    """One run of supervised work: stores the exception that ended it. A cancellation is passed on."""
 
     def __init__(self) -> None:
         self.error: Exception | None = None

@@ -9,7 +9,7 @@ import binascii
 from ottla.base import rng as rngs
 
 ZERO_UUID = bytes(16)
-# Kafka keeps the id whose low half is 1 for the metadata topic.
+# Kafka reserves the id whose low half is 1 for the metadata topic.
 METADATA_TOPIC_UUID = bytes(15) + b"\x01"
 
 
@@ -20,7 +20,7 @@ def random_uuid(rng: rngs.Rng) -> bytes:
         raw[6] = raw[6] & 0x0F | 0x40
         raw[8] = raw[8] & 0x3F | 0x80
         value = bytes(raw)
-        # A leading dash would read as an option on a command line.
+        # A leading dash would be parsed as an option on a command line.
         if not uuid_text(value).startswith("-"):
             return value
 
@@ -31,7 +31,7 @@ def uuid_text(value: bytes) -> str:
 
 
 def parse_uuid(text: str) -> bytes:
-    """Return the 16 bytes of a printed id; ValueError if it is none."""
+    """Return the 16 bytes of a printed id; raise ValueError if the text is not an id."""
     try:
         value = base64.urlsafe_b64decode(text + "==")
     except (binascii.Error, ValueError) as error:

@@ -1,1 +1,1 @@
-"""Layer 0: metric instruments and their Prometheus text format; knows no broker."""
+"""Layer 0: metric instruments and their Prometheus text format; independent of the broker."""

@@ -1,7 +1,7 @@
-"""The text format of Prometheus (version 0.0.4): families of samples in, pieces of text out.
+"""The text format of Prometheus (version 0.0.4): families of samples in, chunks of text out.
 
-A family is written as it is read, so a broker with 10 000 partitions can pause between two pieces.
-Names are those of jmx_exporter and kafka_exporter; who gives them chooses them.
+A family is written while it is read, so a broker with 10 000 partitions can pause between two
+chunks. Names are those of jmx_exporter and kafka_exporter; the caller passes them.
 """
 
 import math
@@ -10,17 +10,17 @@ from enum import Enum
 from typing import NamedTuple
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-# Lines of one piece: about 0.1 ms of work.
+# Lines of one chunk: about 0.1 ms of work.
 _LINES_AT_ONCE = 100
 
 _ESCAPED = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
-# Labels as they are written, and a value.
+# Labels in their text format, and a value.
 Sample = tuple[str, float]
 
 
 class Kind(Enum):
-    """What a family's values mean."""
+    """The type of a family's values."""
 
     COUNTER = "counter"
     GAUGE = "gauge"
@@ -29,7 +29,9 @@ class Kind(Enum):
 
 
 class Family(NamedTuple):
-    """All samples of one name. `suffixed` are those of a summary or histogram that end otherwise."""
+    """All samples of one name. `suffixed` are those of a summary or histogram, by the suffix of the
+    name.
+    """
 
     name: str
     kind: Kind
@@ -39,7 +41,7 @@ class Family(NamedTuple):
 
 
 def labels(**pairs: object) -> str:
-    """Return labels as they stand behind a name; empty for none."""
+    """Return labels in the format that follows a name; empty if there are none."""
     if not pairs:
         return ""
     inside = ",".join(f'{name}="{str(value).translate(_ESCAPED)}"' for name, value in pairs.items())
@@ -47,12 +49,12 @@ def labels(**pairs: object) -> str:
 
 
 def counter(name: str, help_text: str, samples: Iterable[Sample] | float) -> Family:
-    """Return a family of what only grows."""
+    """Return a family of values that only increase."""
     return Family(name, Kind.COUNTER, help_text, _samples(samples))
 
 
 def gauge(name: str, help_text: str, samples: Iterable[Sample] | float) -> Family:
-    """Return a family of what goes up and down."""
+    """Return a family of values that increase and decrease."""
     return Family(name, Kind.GAUGE, help_text, _samples(samples))
 
 
@@ -61,7 +63,7 @@ def _samples(samples: Iterable[Sample] | float) -> Iterable[Sample]:
 
 
 def render(families: Iterable[Family]) -> Iterator[str]:
-    """Return the text of families, piece by piece; one without samples is left out."""
+    """Yield the text of families in chunks; families without samples are omitted."""
     for family in families:
         head = f"# HELP {family.name} {family.help}\n# TYPE {family.name} {family.kind.value}\n"
         for suffix, samples in [("", family.samples), *family.suffixed.items()]:

@@ -1,12 +1,12 @@
-"""How long things took, kept as counts in buckets: what a quantile is read from.
+"""Durations and sizes as counts in buckets, from which quantiles are computed.
 
-An observation is an addition to one of 300 counters. The quantiles are those of the last minutes: two
-windows take turns, so that a slow hour is forgotten. Values are whole numbers of whatever unit.
+An observation increments one of 300 counters. The quantiles are those of the last minutes: two
+windows alternate, so that old values are dropped. Values are integers of any unit.
 """
 
 from collections.abc import Iterator, Sequence
 
-# Eight buckets for each power of two: a quantile is at most 6 % beside the truth.
+# Eight buckets for each power of two: the error of a quantile is at most 6 %.
 _STEP_BITS = 3
 _STEPS = 1 << _STEP_BITS
 _VALUE_MAX = 2**40 - 1
@@ -15,7 +15,7 @@ WINDOW_SECONDS = 300.0
 
 
 def bucket_of(value: int) -> int:
-    """Return the number of the bucket that a value falls into."""
+    """Return the number of the bucket for a value."""
     if value < _STEPS:
         return max(value, 0)
     shift = min(value, _VALUE_MAX).bit_length() - _STEP_BITS - 1
@@ -32,7 +32,7 @@ def middle_of(bucket: int) -> float:
 
 
 def quantiles(counts: Sequence[int], shares: tuple[float, ...]) -> Iterator[float]:
-    """Return the values below which these shares (ascending) are; NaN where nothing was counted."""
+    """Return the quantiles for these shares (ascending); NaN if there are no values."""
     total = sum(counts)
     bucket, below = -1, 0
     for share in shares:
@@ -43,9 +43,9 @@ def quantiles(counts: Sequence[int], shares: tuple[float, ...]) -> Iterator[floa
 
 
 class Histogram:
-    """Counts of values; `count` and `sum` are of all of them, quantiles of the recent ones.
+    """Counts of values; `count` and `sum` cover all values, quantiles the recent ones.
 
-    A value that was measured for many others (a sample) has their number as its weight.
+    The weight of a value that was measured as a sample of many is their number.
     """
 
     __slots__ = ("_begun_at", "_counts", "_former", "count", "sum")
@@ -58,13 +58,13 @@ class Histogram:
         self._begun_at = 0.0
 
     def observe(self, value: int, weight: int = 1) -> None:
-        """Count a value in, `weight` times."""
+        """Count a value `weight` times."""
         self._counts[bucket_of(value)] += weight
         self.count += weight
         self.sum += value * weight
 
     def quantiles(self, shares: tuple[float, ...], now: float) -> Iterator[float]:
-        """Return the values below which these shares (ascending) of the recent values are."""
+        """Return the quantiles of the recent values for these shares (ascending)."""
         return quantiles(self.recent(now), shares)
 
     def recent(self, now: float) -> list[int]:
@@ -75,7 +75,7 @@ class Histogram:
         return [sum(pair) for pair in zip(self._counts, self._former, strict=True)]
 
     def _turn(self, now: float) -> None:
-        """Begin a new window if this one is old enough."""
+        """Start a new window if this one is old enough."""
         if now - self._begun_at < WINDOW_SECONDS:
             return
         is_recent = now - self._begun_at < 2 * WINDOW_SECONDS
