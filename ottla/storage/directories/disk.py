@@ -1,8 +1,9 @@
-"""The log directories of a broker: who owns them, the logs in them, what is kept beside the logs.
+"""The log directories of a broker: their owner, their logs, and the files beside the logs.
 
-`LogDirectories.open` locks the directories, checks whose they are and loads every log; `close` leaves
-them clean. A directory that fails is told to the broker and its logs refuse everything; the others
-go on. The owner calls `maintain` now and then. Follows org.apache.kafka LogManager.
+`LogDirectories.open` locks the directories, checks their owner and loads every log; `close` shuts
+them down cleanly. If a directory fails, the broker is notified and its logs reject every operation;
+the other directories stay online. The owner calls `maintain` regularly. Follows org.apache.kafka
+LogManager.
 """
 
 import asyncio
@@ -41,25 +42,25 @@ from ottla.storage.files.checkpoints import TopicPartition
 from ottla.storage.log import recovery
 from ottla.storage.log.log import Dependencies, Log
 
-# So many logs that never come to be are remembered.
+# The maximum number of remembered preferences for logs that do not exist.
 _PREFERRED_MAX = 10_000
 
 OnOffline = Callable[[str, StorageError], None]
 
-# A device takes several flushes in hardly more time than one.
+# A device completes several concurrent flushes in hardly more time than one.
 _CLOSERS = 8
-# At most one line about a lack of descriptors in this time.
+# At most one log line about a lack of descriptors in this time.
 _WARNING_SECONDS = 60.0
 
 _log = logging.getLogger(__name__)
 
 
 class Opening(TypedDict, total=False):
-    """What `LogDirectories.open` is told beside the paths and the ports.
+    """The parameters of `LogDirectories.open` besides the paths and the ports.
 
-    `topic_config` gives a topic's settings; `default_config` is for those it is not asked for.
-    `on_offline` hears of a directory that fails while others go on. Where `is_wanted` says no, opening
-    ends with StorageError.
+    `topic_config` returns a topic's settings; `default_config` is for topics that it is not called
+    for. `on_offline` is called if a directory fails while others stay online. If `is_wanted`
+    returns False, opening is aborted with StorageError.
     """
 
     cluster_id: str | None
@@ -83,13 +84,13 @@ class LogDirectories:
         self._warned_at = float("-inf")
         self._logs: dict[TopicPartition, Log] = {}
         self._where: dict[TopicPartition, LogDirectory] = {}
-        # Where logs are to be made that do not exist yet.
+        # The preferred directories of logs that do not exist yet.
         self._preferred: dict[TopicPartition, LogDirectory] = {}
-        # How often each kind of upkeep is done; whoever knows the broker's options sets it.
+        # The intervals of each kind of upkeep; set by the code that knows the broker's options.
         self.intervals = Intervals()
         self._rounds = Rounds(clock.monotonic())
         self._ageing = AgeingClock(clock.time_ms(), clock.monotonic())
-        # Logs in which damaged bytes were met; `damaged` says whether they are still there.
+        # Logs in which damaged bytes were found; `damaged` checks whether they still exist.
         self._damaged: dict[TopicPartition, None] = {}
         # Collected from other threads while the logs are closed.
         self._failed_while_closing: list[StorageError] | None = None
@@ -104,9 +105,9 @@ class LogDirectories:
         rng: Rng,
         **opening: Unpack[Opening],
     ) -> "LogDirectories":
-        """Lock, check and load the directories; those that do not exist are made.
+        """Lock, check and load the directories; missing ones are created.
 
-        Raises ConfigError or StorageError with a sentence for the person who started the broker.
+        Raises ConfigError or StorageError with a message for the administrator.
         """
         if not paths:
             raise ConfigError("log.dirs names no directory")
@@ -116,7 +117,7 @@ class LogDirectories:
             files, clock, rng, everything.failed, on_damage=everything._note_damage
         )
         with ExitStack() as undo:
-            # Clients are told, and name, whole paths.
+            # Clients receive and send absolute paths.
             for path in dict.fromkeys(map(os.path.abspath, paths)):
                 lock = lock_directory(files, path)
                 directory = LogDirectory(path, ports._replace(log_directory=path), lock)
@@ -151,7 +152,7 @@ class LogDirectories:
         self._settle_moves()
 
     def _take_in(self, key: TopicPartition, directory: LogDirectory) -> None:
-        """Register a log that was found; of a log and its copy, the copy."""
+        """Register a log that was found; of a log and its copy, register the copy."""
         other = self._where.get(key)
         if directory.logs[key].damage is not None:
             self._note_damage(*key)
@@ -169,14 +170,14 @@ class LogDirectories:
         self._where[key], self._logs[key] = directory, directory.logs[key]
 
     def _settle_moves(self) -> None:
-        """Finish what a crash interrupted while copies took the places of logs."""
+        """Finish replacements of logs by their copies that a crash interrupted."""
         for directory in self._online():
             for key in sorted(directory.superseded | directory.prevailing):
                 if not self.has_failed_directory:
                     with suppress(StorageError), self._disk(directory):
                         directory.unmark(key)
                 elif key in directory.superseded:
-                    # Its copy may be there, and be ahead of it.
+                    # Its copy may be in the failed directory and have more records.
                     del self._logs[key], self._where[key]
             for key in list(directory.futures):
                 self._settle_future(key, directory)
@@ -187,7 +188,7 @@ class LogDirectories:
             return
         with suppress(StorageError), self._disk(directory):
             if current is None:
-                # A log is deleted after its copy, so it is not deleted: it is lost, or damaged.
+                # A log is deleted after its copy, so it was not deleted: it is lost, or damaged.
                 _log.warning("log lost, what was copied of it is taken partition=%s-%d", *key)
                 self._logs[key], self._where[key] = directory.promote(key), directory
             elif self.future(*key) is directory.futures[key]:
@@ -211,10 +212,10 @@ class LogDirectories:
         return self._logs.get((topic, partition))
 
     def create(self, topic: str, partition: int, topic_id: bytes, config: LogConfig) -> Log:
-        """Make a log in the directory with the fewest; return the one that exists already.
+        """Create a log in the directory with the fewest; return an existing log unchanged.
 
-        One without a topic id (it was lost, or older than KIP-516) takes this one. Raises
-        INCONSISTENT_TOPIC_ID for a log of an earlier topic of that name, or StorageError.
+        A log without a topic id (lost, or older than KIP-516) gets this one. Raises
+        INCONSISTENT_TOPIC_ID for a log of an earlier topic with that name, or StorageError.
         """
         key = (topic, partition)
         found = self._logs.get(key)
@@ -239,9 +240,11 @@ class LogDirectories:
         return log
 
     def delete(self, topic: str, partition: int) -> None:
-        """Take a log away; its files go after file.delete.delay.ms. Then call `settle_deletions`."""
+        """Remove a log; its files are deleted after file.delete.delay.ms. Then call
+        `settle_deletions`.
+        """
         key = (topic, partition)
-        # First: without the log, its copy would be taken for all that is left of it.
+        # First: without the log, its copy would count as the only remaining data.
         self.cancel_move(topic, partition)
         self._logs.pop(key)
         directory = self._where.pop(key)
@@ -251,25 +254,27 @@ class LogDirectories:
             directory.delete(key)
 
     def settle_deletions(self) -> None:
-        """Return once no crash can bring back what was deleted; StorageError where one might."""
+        """Make deletions durable, so that no crash restores a log; raises StorageError if that
+        fails.
+        """
         for directory in self._online():
             with self._disk(directory):
                 directory.settle_deletions()
 
     async def settle_deletions_in_background(self) -> None:
-        """Like `settle_deletions`, off the loop."""
+        """Call `settle_deletions` off the loop."""
         for directory in self._online():
             with self._disk(directory):
                 await directory.settle_deletions_in_background()
 
     @property
     def has_failed_directory(self) -> bool:
-        """Tell whether there may be logs that nobody can see now."""
+        """True if there may be logs in a directory that has failed."""
         return len(self._online()) < len(self._directories)
 
     @property
     def is_lost(self) -> bool:
-        """Tell whether every directory has failed: nothing can be kept any more."""
+        """True if every directory has failed: nothing can be stored any more."""
         return not self._online()
 
     def high_watermark(self, topic: str, partition: int) -> int:
@@ -287,7 +292,7 @@ class LogDirectories:
         raise ApiError(ErrorCode.LOG_DIR_NOT_FOUND, f"{path} is not one of log.dirs.")
 
     def future(self, topic: str, partition: int) -> Log | None:
-        """Return the unfinished copy of a log, in whatever directory."""
+        """Return the unfinished copy of a log, in any directory."""
         found = self._future_where(topic, partition)
         return None if found is None else found.futures[topic, partition]
 
@@ -296,7 +301,7 @@ class LogDirectories:
         return next((each for each in self._online() if key in each.futures), None)
 
     def prefer(self, topic: str, partition: int, directory: LogDirectory) -> None:
-        """Have a log made in that directory if it is made at all, unless it is there already."""
+        """Set the directory in which a log is created, unless it exists there already."""
         key = (topic, partition)
         if key in directory.logs or key in directory.futures:
             return
@@ -305,10 +310,10 @@ class LogDirectories:
             del self._preferred[next(iter(self._preferred))]
 
     def begin_move(self, topic: str, partition: int, directory: LogDirectory) -> Log | None:
-        """Begin a copy of a log in another directory; None where it is there, or on its way there.
+        """Create a copy of a log in another directory; None if the log or a copy is there already.
 
-        A copy that was on its way to another one is given up. StorageError while a directory is
-        offline: a copy may be there already.
+        An unfinished copy in another directory is deleted. Raises StorageError while a directory is
+        offline, because it may contain a copy already.
         """
         key = (topic, partition)
         future_where = self._future_where(topic, partition)
@@ -329,7 +334,9 @@ class LogDirectories:
         return future
 
     def cancel_move(self, topic: str, partition: int) -> None:
-        """Give up the copy of a log, if one is being made; StorageError if its directory fails."""
+        """Delete the unfinished copy of a log, if there is one; StorageError if its directory
+        fails.
+        """
         key = (topic, partition)
         directory = self._future_where(topic, partition)
         if directory is not None:
@@ -339,10 +346,10 @@ class LogDirectories:
             self._logs[key].is_being_copied = False
 
     def finish_move(self, topic: str, partition: int) -> Log:
-        """Put the copy, which has everything and is durable, in the place of the log; return it.
+        """Replace the log by its copy, which is complete and durable; return the copy.
 
-        The former log is still in its directory: `remove_superseded` is to be called next. A crash
-        at any moment leaves one of the two. StorageError leaves the log where it is.
+        The former log is still in its directory: call `remove_superseded` next. A crash at any
+        moment leaves one of the two. After a StorageError the log stays in its directory.
         """
         key = (topic, partition)
         source, target = self._where[key], self._future_where(topic, partition)
@@ -356,7 +363,7 @@ class LogDirectories:
             with self._disk(target):
                 log = target.promote(key)
         except StorageError:
-            # The copy may have its name nevertheless, when its directory is there again.
+            # The copy may have the log's name nevertheless, once its directory is online again.
             with self._disk(source):
                 source.mark_prevailing(key)
             raise
@@ -375,10 +382,10 @@ class LogDirectories:
     # Upkeep
 
     async def maintain(self) -> None:
-        """Do what has become due; to be called every second or so.
+        """Do the upkeep that is due; to be called about every second.
 
-        Makes rolled segments durable, follows flush.ms, deletes what was deleted long enough ago,
-        and from time to time writes checkpoints, applies retention and forgets silent producers.
+        Makes rolled segments durable, follows flush.ms, deletes files that are due, and
+        periodically writes checkpoints, applies retention and expires inactive producers.
         """
         for directory in self._online():
             try:
@@ -403,7 +410,9 @@ class LogDirectories:
                     await directory.checkpoint_in_background(names)
 
     async def tick_retention(self, now_ms: int | None = None) -> int:
-        """Apply retention to every log, up to its high watermark; return the segments deleted."""
+        """Apply retention to every log, up to its high watermark; return the number of deleted
+        segments.
+        """
         count, slices = 0, Slices(self._clock)
         for log in list(self._logs.values()):
             if log.failure is None and log.upkeep_failure is None:
@@ -433,13 +442,15 @@ class LogDirectories:
     async def store_high_watermarks_in_background(
         self, high_watermarks: Mapping[TopicPartition, int]
     ) -> None:
-        """Like `store_high_watermarks`, off the event loop."""
+        """Store high watermarks as `store_high_watermarks` does, but off the event loop."""
         for directory in self._online():
             with self._disk(directory):
                 await directory.store_high_watermarks_in_background(high_watermarks)
 
     async def close_in_background(self, files: FileSystem) -> None:
-        """Like `close`, off the event loop and several logs at a time; nobody may use them meanwhile."""
+        """Call `close` off the event loop, several logs at a time; the logs must not be used
+        meanwhile.
+        """
         try:
             failures = await self._close_logs(files)
             for directory in self._online():
@@ -454,9 +465,10 @@ class LogDirectories:
             raise failures[0]
 
     async def _close_logs(self, files: FileSystem) -> list[StorageError]:
-        """Close every log and return the failures, for which directories are offline then.
+        """Close every log and return the failures; their directories are offline then.
 
-        An unexpected exception is raised when the other logs are closed: no directory is clean then.
+        An unexpected exception is raised after the other logs are closed: no directory is marked as
+        clean.
         """
         waiting = [log for directory in self._online() for log in directory.every_log]
         failures = self._failed_while_closing = []
@@ -482,7 +494,9 @@ class LogDirectories:
         return failures
 
     def close(self) -> None:
-        """Close every log, mark the directories as clean, release the locks; then raise what failed."""
+        """Close every log, mark the directories as clean, release the locks; then raise any
+        failures.
+        """
         failures = []
         for directory in self._directories:
             try:
@@ -497,17 +511,17 @@ class LogDirectories:
             raise failures[0]
 
     def abandon(self) -> None:
-        """Give files and locks back and write nothing, as if the process had died."""
+        """Close files and locks without writing, as if the process had died."""
         for directory in self._directories:
             directory.release()
 
     # Failing
 
     def damaged(self) -> dict[TopicPartition, str]:
-        """Return where the logs are damaged, as far as reads, upkeep and loading have met it.
+        """Return where the logs are damaged, as far as reads, upkeep and loading have found it.
 
-        Such a log stays online: records before and behind the damage are served, requests for the
-        damaged ones get CORRUPT_MESSAGE, and retention deletes the segment when it is old enough.
+        Such a log stays online: records before and after the damage are served, requests for the
+        damaged ones fail with CORRUPT_MESSAGE, and retention deletes the segment when it is due.
         """
         found: dict[TopicPartition, str] = {}
         for key in list(self._damaged):
@@ -543,14 +557,14 @@ class LogDirectories:
         return error
 
     def _warn_of_descriptors(self, error: OutOfDescriptorsError) -> None:
-        """Say once a minute that work is being postponed; whoever called tries again later."""
+        """Log, once a minute, that work is postponed; the caller retries later."""
         now = self._clock.monotonic()
         if now - self._warned_at >= _WARNING_SECONDS:
             self._warned_at = now
             _log.error("no descriptor is free, raise its limit (ulimit -n) error=%s", error)
 
     def failed(self, failure: StorageError) -> None:
-        """Take the directory that the error names offline; one of its logs met the error."""
+        """Take the directory that the error names offline, after an error in one of its logs."""
         if self._failed_while_closing is not None:
             self._failed_while_closing.append(failure)
             return
@@ -566,7 +580,7 @@ class LogDirectories:
 
 
 def _apply_retention(log: Log, now_ms: int | None) -> int:
-    """Delete what has outlived its topic's retention; one line in the log for a partition."""
+    """Delete segments that exceed the topic's retention; log one line for the partition."""
     try:
         count = log.apply_retention(log.high_watermark, now_ms)
     except StorageError:
@@ -581,9 +595,9 @@ def _apply_retention(log: Log, now_ms: int | None) -> int:
 
 
 def _cut_to_what_is_sure(future: Log, current: Log) -> None:
-    """Cut off what the log itself may have lost, written anew or compacted since it was copied."""
+    """Cut off records that the log may have lost, rewritten or compacted since they were copied."""
     if current.config.is_compacted and current.first_dirty_offset != future.first_dirty_offset:
-        # The copy may hold a key's old value, of which the log has forgotten that it was deleted.
+        # The copy may have a key's old value whose deletion is no longer in the log.
         future.truncate_fully_and_start_at(current.log_start_offset)
         future.first_dirty_offset = current.first_dirty_offset
         return
@@ -593,4 +607,4 @@ def _cut_to_what_is_sure(future: Log, current: Log) -> None:
 
 
 def _ignore(path: str, error: StorageError) -> None:
-    """Stand in for whoever does not care about a directory that fails."""
+    """Ignore the failure of a directory: the default for owners that do not track it."""

@@ -1,8 +1,9 @@
-"""One partition's log: an unbroken run of offsets in segments, appended at the end, read anywhere.
+"""One partition's log: contiguous offsets in segments, appended at the end, read anywhere.
 
-The partition above it is its only writer and calls it on the broker's loop. It knows nothing of high
-watermarks or replicas: whoever reads says up to where. OSError becomes StorageError here, is told to
-the log directory, and every later call raises it again. Follows UnifiedLog and LocalLog.
+The partition above it is its only writer and calls it on the broker's loop. It does not know high
+watermarks or replicas: the reader passes the end offset. An OSError is raised as StorageError and
+reported to the log directory, and every later call raises it again. Follows UnifiedLog and
+LocalLog.
 """
 
 import struct
@@ -37,9 +38,9 @@ _PREFIX = struct.Struct(">qii")
 
 
 class Log:
-    """A log that was created or loaded; `close` makes it durable and gives its files back.
+    """A log that was created or loaded; `close` makes it durable and closes its files.
 
-    Offsets run from `log_start_offset` (kept by retention and DeleteRecords) to before
+    Offsets run from `log_start_offset` (moved by retention and DeleteRecords) to before
     `log_end_offset`; everything before `recovery_point` is on the disk.
     """
 
@@ -60,7 +61,7 @@ class Log:
         self.log_start_offset = loaded.log_start_offset
         self.log_end_offset = loaded.log_end_offset
         self.recovery_point = loaded.recovery_point
-        # Retention and compaction end before it. Its `Partition` sets and moves it.
+        # Retention and compaction stop at this offset. Its `Partition` sets it.
         self.high_watermark = loaded.log_start_offset
         self.epochs = loaded.epochs
         self.producers = loaded.producers
@@ -69,13 +70,13 @@ class Log:
         self._failure: StorageError | None = None
         self.upkeep_failure: str | None = None
         self._all = Segments(self._files, loaded.segments, self._damaged)
-        # Reads and appends go to the lists themselves.
+        # Reads and appends use the lists directly.
         self._segments, self._bases = self._all.items, self._all.bases
         self._active = loaded.segments[-1]
         log_directory = dependencies.log_directory
         self._flush_state = FlushState(self._files, self._clock, self.directory, log_directory)
         self.first_dirty_offset, self.truncations_count = 0, 0  # Compacted before the first.
-        # Its records are on their way to another directory: none may be compacted away meanwhile.
+        # Its records are being copied to another directory: none may be compacted away meanwhile.
         self.is_being_copied = False
 
     @property
@@ -85,34 +86,36 @@ class Log:
 
     @property
     def segments_count(self) -> int:
-        """How many segments the log has; the last one takes appends."""
+        """The number of segments of the log; the last one takes appends."""
         return len(self._segments)
 
     @property
     def segments(self) -> Sequence[Segment]:
-        """The segments, oldest first, for whoever plans their cleaning."""
+        """The segments, oldest first, for the planning of compaction."""
         return self._segments
 
     @property
     def first_segment_offset(self) -> int:
-        """Base offset of the oldest segment; the start of the log may lie inside that segment."""
+        """Base offset of the oldest segment; the start of the log may be inside that segment."""
         return self._bases[0]
 
     @property
     def failure(self) -> StorageError | None:
-        """Why the log can no longer be used; None as long as it can."""
+        """The error that made the log unusable; None if the log is usable."""
         return self._failure
 
     @property
     def damage(self) -> str | None:
-        """What is wrong with the log, although it is online: damaged bytes, or its upkeep failed."""
+        """The damage of the log, which is still online: damaged bytes, or an error of its upkeep."""
         return self.upkeep_failure or self._all.damage
 
     def _damaged(self) -> None:
         self._dependencies.on_damage(self.topic, self.partition)
 
     def exclude_from_upkeep(self, error: Exception) -> None:
-        """Have flushes and retention skip the log until the next start: a bug was met in it."""
+        """Exclude the log from flushes and retention until the next start, because of an unexpected
+        error.
+        """
         self.upkeep_failure = f"upkeep failed: {error!r}"
         self._damaged()
 
@@ -121,10 +124,10 @@ class Log:
     def append_as_leader(
         self, records: Buffer, leader_epoch: int, *, from_client: bool = True
     ) -> AppendInfo:
-        """Check one produced batch, give it the next offset and write it.
+        """Check one produced batch, assign it the next offset and write it.
 
-        A writable buffer is patched in place. Raises ApiError (`InvalidRecordsError` has the records
-        at fault) and StorageError. `from_client` is false for what coordinators write.
+        A writable buffer is patched in place. Raises ApiError (`InvalidRecordsError` lists the
+        invalid records) and StorageError. `from_client` is false for batches of coordinators.
         """
         if self._failure is not None:
             raise self._failure
@@ -173,7 +176,7 @@ class Log:
                 self.expect_sync_of(self.directory, self._active.path(TXN_INDEX_SUFFIX))
 
     def append_as_follower(self, records: Buffer) -> AppendInfo:
-        """Write batches as the leader sent them; a partial one at the end is left away.
+        """Write batches as the leader sent them; a partial one at the end is ignored.
 
         Raises ApiError CORRUPT_MESSAGE for damage and OFFSET_OUT_OF_RANGE for batches that begin
         before the log's end.
@@ -205,7 +208,7 @@ class Log:
     def _write(
         self, data: Buffer, base_offset: int, last_offset: int, max_timestamp: int, now_ms: int
     ) -> None:
-        """Write one batch at the end, in a new segment if it is time for one."""
+        """Write one batch at the end, in a new segment if one is due."""
         active = self._active
         try:
             if active.must_roll(len(data), last_offset, max_timestamp, now_ms):
@@ -220,20 +223,20 @@ class Log:
     # Rolling
 
     def roll(self) -> None:
-        """Begin a new segment at the end of the log, unless the last one is empty."""
+        """Start a new segment at the end of the log, unless the last one is empty."""
         if self._active.size_bytes:
             with self._disk():
                 self._roll(self.log_end_offset, self._clock.time_ms())
 
     def roll_if_due(self) -> bool:
-        """Begin a new segment if the last one is older than segment.ms; tell whether that was so."""
+        """Start a new segment if the last one is older than segment.ms; return True if it did."""
         is_due = self._active.is_due(self._clock.time_ms())
         if is_due:
             self.roll()
         return is_due
 
     def _roll(self, base_offset: int, now_ms: int) -> Segment:
-        """Seal the last segment and begin one at `base_offset`."""
+        """Seal the last segment and start one at `base_offset`."""
         old = self._active
         if not old.size_bytes:
             with self._disk(is_midway=True):
@@ -257,7 +260,7 @@ class Log:
         return segment
 
     def _store_snapshot(self) -> None:
-        """Write what is known of the producers, for records before the end of the log."""
+        """Write the producer state before the end of the log to a snapshot."""
         self.producers.end_offset = self.log_end_offset
         recovery.store_snapshot(self._files, self.directory, self.producers)
 
@@ -273,11 +276,12 @@ class Log:
         only_if_cached: bool = False,
         range_bytes_min: int = LONG_MAX,
     ) -> FetchedRecords | None:
-        """Return whole batches from the one that holds `offset`, none of them at or past `max_offset`.
+        """Return whole batches, from the one that contains `offset` up to, but not including,
+        `max_offset`.
 
-        With `at_least_one` the first batch comes even if it is larger than `max_bytes`. None if
-        `only_if_cached` and the device would have to be waited for. Records of `range_bytes_min` bytes
-        and more come as a FileRange. Raises OFFSET_OUT_OF_RANGE.
+        With `at_least_one` the first batch is returned even if it is larger than `max_bytes`.
+        Returns None if `only_if_cached` and the read would wait for the device. Records of at least
+        `range_bytes_min` bytes are returned as a FileRange. Raises OFFSET_OUT_OF_RANGE.
         """
         if self._failure is not None:
             raise self._failure
@@ -312,7 +316,7 @@ class Log:
         )
 
     def last_stable_offset(self, high_watermark: int) -> int:
-        """Return the offset before which every transaction is decided and replicated."""
+        """Return the offset before which every transaction is completed and replicated."""
         self.producers.decide_up_to(high_watermark)
         unstable = self.producers.first_unstable_offset(self.log_start_offset)
         return high_watermark if unstable is None else min(unstable, high_watermark)
@@ -332,17 +336,17 @@ class Log:
     def offset_of_max_timestamp(self) -> TimestampedOffset | None:
         """Return the first of the newest records; None if no record has a timestamp.
 
-        As in Kafka, it may be one before the log's start, while its segment is still there.
+        As in Kafka, it may be before the log's start, while its segment still exists.
         """
         with self._disk():
             return self._all.offset_of_max_timestamp()
 
     def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
-        """Return the largest epoch up to `leader_epoch` and where it ends; (-1, -1) if unknown."""
+        """Return the largest epoch up to `leader_epoch` and its end offset; (-1, -1) if unknown."""
         return self.epochs.end_offset_for(leader_epoch, self.log_end_offset)
 
     def take_over(self, former: "Log") -> None:
-        """Know what the log knows that this one is a copy of, and in whose place it comes."""
+        """Copy the state of the log that this copy replaces."""
         assert self.log_end_offset == former.log_end_offset
         self.advance_log_start_offset(former.log_start_offset)
         self.high_watermark = former.high_watermark
@@ -353,7 +357,7 @@ class Log:
         self.update_config(former.config)
 
     def skip_to(self, offset: int) -> None:
-        """Leave out the offsets before `offset`: no records have them any more."""
+        """Move the log end to `offset`, because no record has an offset before it any more."""
         with self._disk(is_midway=True):
             self.log_end_offset = offset
             self._roll(offset, self._clock.time_ms())
@@ -361,7 +365,7 @@ class Log:
     # Cutting
 
     def truncate_to(self, offset: int) -> None:
-        """Cut off everything from the batch that holds `offset` on."""
+        """Cut off the batch that contains `offset` and all after it."""
         self._refuse_if_failed()
         if offset >= self.log_end_offset:
             return
@@ -372,15 +376,15 @@ class Log:
             keep = bisect_right(self._bases, offset)
             self._all.void_ranges(keep)
             self._remove_segments(keep, len(self._segments))
-            # Before the cut: a segment that came back after a crash must not stand behind a gap.
+            # Before the cut: a segment that reappears after a crash must not follow a gap.
             self._files.sync_directory(self.directory)
             self._active = self._segments[-1]
-            # The start of the log may lie in the batch that is cut: it does not move back for that.
+            # The start of the log may be inside the batch that is cut: it does not move back.
             floor = min(self.log_start_offset, offset)
             self.log_end_offset = max(self._active.truncate_to(offset), floor)
             self._active.transactions.clear(self.log_end_offset)
             self.expect_sync_of(self.directory, self._active.path(TXN_INDEX_SUFFIX))
-            # Or what was cut could come back after a crash.
+            # Otherwise a crash could restore the data that was cut.
             self._active.sync()
             self.log_start_offset = min(self.log_start_offset, self.log_end_offset)
             self._after_truncation()
@@ -393,7 +397,7 @@ class Log:
         self.producers, _ = recovery.load_producers(place, self._segments, end)
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Forget everything; the log is empty and begins at `offset`."""
+        """Delete all records; the log is then empty and begins at `offset`."""
         self._refuse_if_failed()
         with self._disk(is_midway=True):
             self._all.void_ranges(0)
@@ -415,7 +419,9 @@ class Log:
         recovery.remove_snapshots(self._files, self.directory, lambda snapshot: snapshot > end)
 
     def advance_log_start_offset(self, offset: int) -> bool:
-        """Move the start of the log forward; tell whether it moved. Retention deletes the segments."""
+        """Move the start of the log forward; return True if it moved. Retention deletes the
+        segments.
+        """
         if offset > self.log_end_offset:
             raise self._out_of_range(offset)
         if offset <= self.log_start_offset:
@@ -426,7 +432,7 @@ class Log:
         return True
 
     def apply_retention(self, high_watermark: int, now_ms: int | None = None) -> int:
-        """Delete segments that have outlived the topic's retention; return how many."""
+        """Delete segments that exceed the topic's retention; return how many."""
         self._refuse_if_failed()
         start, end = self.log_start_offset, self.log_end_offset
         state = retention.LogState(start, end, high_watermark, self.size_bytes)
@@ -451,25 +457,25 @@ class Log:
         return steady_ms(self._clock) + self.config.file_delete_delay_ms
 
     def replace_segments(self, replaced: Sequence[Segment], cleaned: Segment) -> bool:
-        """Swap neighbouring segments for a cleaned one; see `Segments.replace`."""
+        """Replace adjacent segments by a cleaned one; see `Segments.replace`."""
         if self.is_being_copied:
             return False
         with self._disk(is_midway=True):
             return self._all.replace(replaced, cleaned, self._removal_ms())
 
     def take_deleted(self) -> list[str]:
-        """Return files of deleted segments whose time has come, for the caller to remove."""
+        """Return the files of removed segments that are due for deletion, for the caller to delete."""
         return self._all.take_deleted(steady_ms(self._clock))
 
     def remove_deleted(self) -> None:
-        """Remove the files of all deleted segments."""
+        """Delete the files of all removed segments."""
         with self._disk():
             remove_files(self._files, self._all.take_deleted())
 
     # Durability
 
     def flush(self) -> None:
-        """Return once every record is on the disk, and what is needed to find it."""
+        """Make every record durable, and the files that are needed to find it."""
         self._refuse_if_failed()
         if self.recovery_point == self.log_end_offset:
             return
@@ -481,10 +487,11 @@ class Log:
         self._flushed(self.log_end_offset)
 
     async def flush_in_background(self, *, sealed_only: bool = False) -> int:
-        """Like `flush`, off the event loop; return the offset before which all is durable then.
+        """Flush off the event loop; return the offset before which all records are durable then.
 
-        `sealed_only` leaves the last segment alone: what rolling a segment owes to the disk. A log that
-        has failed raises here: whoever flushes until all is durable would do so for ever.
+        With `sealed_only` the last segment is not flushed, only rolled ones. Raises the failure of
+        a log that has failed: a caller that repeats this until all is durable would otherwise never
+        stop.
         """
         self._refuse_if_failed()
         end = self._active.base_offset if sealed_only else self.log_end_offset
@@ -504,7 +511,7 @@ class Log:
             except OSError as error:
                 if self._failure is None and segment.holds(file):
                     raise self._fail(error) from error
-                # The segment was taken out of the log meanwhile, or was made durable by another.
+                # The segment was removed from the log meanwhile, or another flush made it durable.
                 return self.recovery_point
             if truncations != self.truncations_count:
                 return self.recovery_point
@@ -513,13 +520,13 @@ class Log:
         return self.recovery_point
 
     def needs_flush(self) -> bool:
-        """Tell whether flush.ms has passed since the last flush and there is something to flush."""
+        """True if flush.ms has passed since the last flush and there are records to flush."""
         if self.recovery_point == self.log_end_offset or self.config.flush_ms == LONG_MAX:
             return False
         return self._flush_state.age_ms >= self.config.flush_ms
 
     def owes_sealed(self) -> bool:
-        """Tell whether a segment was rolled and is not durable yet."""
+        """True if a segment was rolled and is not durable yet."""
         return self.recovery_point < self._active.base_offset
 
     def _flushed(self, end: int) -> None:
@@ -531,12 +538,12 @@ class Log:
         self._flush_state.unsynced.expect(*paths)
 
     def update_config(self, config: LogConfig) -> None:
-        """Take new settings; the last segment follows them from the next append on."""
+        """Apply new settings; the last segment uses them from the next append on."""
         self.config = config
         self._active.configure(config)
 
     def rename_directory(self, directory: str) -> None:
-        """Move the log to another folder of the same device; names only, files stay open."""
+        """Move the log to another folder of the same device: only names change, files stay open."""
         with self._disk():
             self._files.rename(self.directory, directory)
         self._flush_state.renamed(directory)
@@ -544,11 +551,11 @@ class Log:
         self._all.move_to(directory)
 
     def close_idle_files(self) -> None:
-        """Give back the descriptors of durable segments behind the last; a read opens them again."""
+        """Close the descriptors of durable segments except the last; a read opens them again."""
         self._all.close_idle_files()
 
     def close(self) -> None:
-        """Flush, write the indexes and a snapshot of the producers, and give the files back."""
+        """Flush, write the indexes and a snapshot of the producers, and close the files."""
         if self._failure is None:
             self.flush()
             self.remove_deleted()
@@ -559,7 +566,7 @@ class Log:
         self.abandon()
 
     def abandon(self) -> None:
-        """Give the files back and write nothing; the log cannot be used after that."""
+        """Close the files without writing; the log cannot be used after that."""
         self._all.close()
         if self._failure is None:
             reason = f"{self.topic}-{self.partition} has been closed"
@@ -577,12 +584,14 @@ class Log:
             raise self._fail(error, is_midway=is_midway) from error
 
     def take_offline(self, failure: StorageError) -> None:
-        """Refuse everything from now on, because the log directory has failed."""
+        """Reject every later operation, because the log directory has failed."""
         self._failure = self._failure or failure
         self.abandon()
 
     def _fail(self, error: OSError, *, is_midway: bool = False) -> StorageError:
-        """Mark the log as unusable; if only a descriptor lacked, just this log if `is_midway`."""
+        """Mark the log as unusable; without a free descriptor only this log, and only if
+        `is_midway`.
+        """
         reason = f"{self.topic}-{self.partition}: {error.strerror or error}"
         if is_exhausted(error):
             failure = OutOfDescriptorsError(self._dependencies.log_directory, reason)
