@@ -89,12 +89,12 @@ class Loader:
         try:
             if header.magic == batch.MAGIC:
                 batch.check_crc(chunk, position, header)
-            found = records.decode_batch(chunk, position, header=header)
+            decoded = records.decode_batch(chunk, position, header=header)
         except ApiError as error:
             self._skip(header.base_offset, header.records_count, error)
             return 0
         producer_id = header.producer_id if header.is_transactional else batch.NO_PRODUCER_ID
-        for record in found:
+        for record in decoded:
             if self._clock.monotonic() >= self._slice_ends:
                 await self._clock.sleep(0)
                 if not self._is_wanted():
@@ -107,7 +107,7 @@ class Loader:
                     target.replay(record, producer_id)
             except (ApiError, ProtocolError) as error:
                 self._skip(record.offset, 1, error)
-        return 0 if header.is_control else len(found)
+        return 0 if header.is_control else len(decoded)
 
     def _skip(self, offset: int, count: int, error: Exception) -> None:
         topic, partition = self._place

@@ -76,13 +76,13 @@ class CoordinatorRuntime(Generic[S]):
         A partition without records is ready on return. If the partition is already loaded, a later
         leader epoch only changes the epoch: no other broker can have written to it.
         """
-        found = self._hosted.get(partition)
-        if found is not None:
-            if leader_epoch < found.leader_epoch:
+        hosted = self._hosted.get(partition)
+        if hosted is not None:
+            if leader_epoch < hosted.leader_epoch:
                 return
-            is_alive = found.status in (Status.LOADING, Status.ACTIVE, Status.LOST)
-            if is_alive and leader_epoch <= found.leader_epoch + 1:
-                found.leader_epoch = leader_epoch
+            is_alive = hosted.status in (Status.LOADING, Status.ACTIVE, Status.LOST)
+            if is_alive and leader_epoch <= hosted.leader_epoch + 1:
+                hosted.leader_epoch = leader_epoch
                 return
             self.unload(partition)
         self._start(partition, leader_epoch)
@@ -91,18 +91,18 @@ class CoordinatorRuntime(Generic[S]):
         """Stop coordinating a partition, unless it was loaded with a later epoch than
         `leader_epoch`.
         """
-        found = self._hosted.get(partition)
-        if found is None or (leader_epoch is not None and leader_epoch < found.leader_epoch):
+        hosted = self._hosted.get(partition)
+        if hosted is None or (leader_epoch is not None and leader_epoch < hosted.leader_epoch):
             return
         del self._hosted[partition]
-        found.close()
+        hosted.close()
         _log.info("unloaded topic=%s partition=%d", self._topic, partition)
 
     def close(self) -> None:
         """Unload all partitions; logs one line for all of them."""
         hosted, self._hosted = self._hosted, {}
-        for found in hosted.values():
-            found.close()
+        for partition in hosted.values():
+            partition.close()
         if hosted:
             _log.info("unloaded topic=%s partitions=%d", self._topic, len(hosted))
 

@@ -35,9 +35,9 @@ class Timers:
     def set(self, key: Hashable, delay_ms: int, action: Callable[[], None]) -> None:
         """Run `action` once in `delay_ms` milliseconds, replacing an earlier deadline of the key."""
         at = self._loop.time() + delay_ms / MS_PER_S
-        found = self._deadlines.get(key)
-        if found is not None and at >= found.fires_at:
-            found.at, found.action = at, action
+        current = self._deadlines.get(key)
+        if current is not None and at >= current.fires_at:
+            current.at, current.action = at, action
             return
         self.cancel(key)
         deadline = _Deadline(at, at, action)
@@ -50,9 +50,9 @@ class Timers:
 
     def cancel(self, key: Hashable) -> None:
         """Cancel the deadline; does nothing if it is not set."""
-        found = self._deadlines.pop(key, None)
-        if found is not None and found.handle is not None:
-            found.handle.cancel()
+        deadline = self._deadlines.pop(key, None)
+        if deadline is not None and deadline.handle is not None:
+            deadline.handle.cancel()
 
     def close(self) -> None:
         """Cancel every deadline."""

@@ -121,12 +121,12 @@ class MemoryPartitions:
         incomplete.
         """
         self.reads += 1
-        found = bytearray()
+        data = bytearray()
         for encoded in self._log(topic, partition).batches:
             if batch.parse_header(encoded).last_offset >= offset:
-                found += encoded
-        first = batch.peek_size(found) if found else 0
-        return bytes(found[: max(first, max_bytes)])
+                data += encoded
+        first = batch.peek_size(data) if data else 0
+        return bytes(data[: max(first, max_bytes)])
 
     def bounds(self, topic: str, partition: int) -> tuple[int, int]:
         """Return the start and end offset of the log."""

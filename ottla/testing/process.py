@@ -52,12 +52,12 @@ class BrokerProcess:
                 env={**os.environ, "PYTHONUNBUFFERED": "1"},
             )
         line = self._first_line(self._process)
-        found = _READY.match(line)
-        if found is None:
+        match = _READY.match(line)
+        if match is None:
             self._process.communicate(timeout=_PATIENCE_S)
             self._process = None
             raise OttlaError(f"The broker failed to start: {line}{self.errors.read_text()}")
-        self.bootstrap, self.port = found.group(1), int(found.group(2))
+        self.bootstrap, self.port = match.group(1), int(match.group(2))
         return self
 
     @property

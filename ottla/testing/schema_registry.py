@@ -73,10 +73,10 @@ class FakeSchemaRegistry:
     def version(self, subject: str, version: str) -> tuple[int, int, Schema]:
         """Return id, version and schema of a subject's version; "latest" is the newest version."""
         versions = self._versions(subject)
-        wanted = len(versions) if version == "latest" else int(version)
-        if not 1 <= wanted <= len(versions):
+        number = len(versions) if version == "latest" else int(version)
+        if not 1 <= number <= len(versions):
             raise _NotFound(_VERSION_NOT_FOUND, f"Version {version} not found")
-        return versions[wanted - 1], wanted, self.schema(versions[wanted - 1])
+        return versions[number - 1], number, self.schema(versions[number - 1])
 
     def _versions(self, subject: str) -> list[int]:
         if subject not in self._subjects:
@@ -139,7 +139,7 @@ class _Handler(BaseHTTPRequestHandler):
         path = urllib.parse.urlsplit(self.path).path
         parts = [urllib.parse.unquote(each) for each in path.strip("/").split("/")]
         try:
-            status, body = 200, self._found(parts, schema)
+            status, body = 200, self._route(parts, schema)
         except _NotFound as error:
             status, body = 404, {"error_code": error.code, "message": str(error)}
         data = json.dumps(body).encode()
@@ -149,10 +149,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(data)
 
-    def _found(self, parts: list[str], schema: Schema | None) -> Any:
+    def _route(self, parts: list[str], schema: Schema | None) -> Any:
         match parts:
-            case ["schemas", "ids", wanted] if schema is None:
-                return self.registry.schema(int(wanted)).to_json()
+            case ["schemas", "ids", schema_id] if schema is None:
+                return self.registry.schema(int(schema_id)).to_json()
             case ["subjects"] if schema is None:
                 return sorted(self.registry.subjects)
             case ["subjects", subject, "versions"] if schema is not None:
@@ -160,7 +160,12 @@ class _Handler(BaseHTTPRequestHandler):
             case ["subjects", subject] if schema is not None:
                 number, version = self.registry.lookup(subject, schema)
                 return {"subject": subject, "id": number, "version": version, **schema.to_json()}
-            case ["subjects", subject, "versions", wanted] if schema is None:
-                number, version, found = self.registry.version(subject, wanted)
-                return {"subject": subject, "id": number, "version": version, **found.to_json()}
+            case ["subjects", subject, "versions", version] if schema is None:
+                number, version_number, registered = self.registry.version(subject, version)
+                return {
+                    "subject": subject,
+                    "id": number,
+                    "version": version_number,
+                    **registered.to_json(),
+                }
         raise _NotFound(404, f"no resource {self.path}")

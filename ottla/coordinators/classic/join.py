@@ -13,7 +13,7 @@ from ottla.coordinators.classic.rebalance import (
     refuse_join,
 )
 from ottla.coordinators.classic.state import Group, GroupState, Member, protocols_of
-from ottla.coordinators.classic.transition import Turn
+from ottla.coordinators.classic.transition import Transition
 from ottla.wire.messages.join_group import JoinGroupRequest
 
 # KIP-394: from this version on a new member first receives its id and joins with it.
@@ -22,24 +22,24 @@ ID_FIRST_VERSION = 4
 REASON_LENGTH_MAX = 255
 
 
-def join(turn: Turn, event: Join) -> None:
+def join(transition: Transition, event: Join) -> None:
     """Handle a JoinGroup request."""
-    group, request = turn.group, event.request
-    if not _has_room(turn, request.member_id):
-        _turn_away(turn, event)
+    group, request = transition.group, event.request
+    if not _has_room(transition, request.member_id):
+        _turn_away(transition, event)
     elif not group.supports(request.protocol_type, [item.name for item in request.protocols]):
         code = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-        refuse_join(turn, event.ticket, code, request.member_id)
+        refuse_join(transition, event.ticket, code, request.member_id)
     elif not request.member_id:
-        _join_new(turn, event)
+        _join_new(transition, event)
     elif request.member_id in group.pending_members and request.group_instance_id is None:
-        add_member(turn, event, request.member_id)
+        add_member(transition, event, request.member_id)
     else:
-        _join_known(turn, event)
+        _join_known(transition, event)
 
 
-def _has_room(turn: Turn, member_id: str) -> bool:
-    group, max_size = turn.group, turn.settings.max_size
+def _has_room(transition: Transition, member_id: str) -> bool:
+    group, max_size = transition.group, transition.settings.max_size
     if group.state is GroupState.EMPTY:
         return True
     if group.state is GroupState.PREPARING_REBALANCE:
@@ -48,42 +48,42 @@ def _has_room(turn: Turn, member_id: str) -> bool:
     return member_id in group.members or len(group.members) < max_size
 
 
-def _turn_away(turn: Turn, event: Join) -> None:
+def _turn_away(transition: Transition, event: Join) -> None:
     member_id = event.request.member_id
     if member_id:
-        turn.group.remove(member_id)
-        turn.end_session(member_id)
-    turn.note(f"full, join rejected client={event.client_id}")
-    refuse_join(turn, event.ticket, ErrorCode.GROUP_MAX_SIZE_REACHED, "")
-    complete_join_if_all_joined(turn)
+        transition.group.remove(member_id)
+        transition.end_session(member_id)
+    transition.note(f"full, join rejected client={event.client_id}")
+    refuse_join(transition, event.ticket, ErrorCode.GROUP_MAX_SIZE_REACHED, "")
+    complete_join_if_all_joined(transition)
 
 
-def _join_new(turn: Turn, event: Join) -> None:
-    group, request = turn.group, event.request
+def _join_new(transition: Transition, event: Join) -> None:
+    group, request = transition.group, event.request
     if request.group_instance_id is not None:
         member_id = f"{request.group_instance_id}-{event.fresh_id}"
         current = group.static_members.get(request.group_instance_id)
         if current is None:
-            add_member(turn, event, member_id)
+            add_member(transition, event, member_id)
         else:
-            static.replace(turn, event, current, member_id)
+            static.replace(transition, event, current, member_id)
         return
     member_id = f"{event.client_id}-{event.fresh_id}"
     if event.api_version < ID_FIRST_VERSION:
-        add_member(turn, event, member_id)
+        add_member(transition, event, member_id)
         return
-    if len(group.pending_members) >= turn.settings.max_size:
+    if len(group.pending_members) >= transition.settings.max_size:
         # Requesting ids costs a client nothing, so their number must be limited.
-        refuse_join(turn, event.ticket, ErrorCode.GROUP_MAX_SIZE_REACHED, "")
+        refuse_join(transition, event.ticket, ErrorCode.GROUP_MAX_SIZE_REACHED, "")
         return
     group.pending_members.add(member_id)
-    turn.set_timer(Timer(TimerKind.SESSION, member_id), request.session_timeout_ms)
-    refuse_join(turn, event.ticket, ErrorCode.MEMBER_ID_REQUIRED, member_id)
+    transition.set_timer(Timer(TimerKind.SESSION, member_id), request.session_timeout_ms)
+    refuse_join(transition, event.ticket, ErrorCode.MEMBER_ID_REQUIRED, member_id)
 
 
-def add_member(turn: Turn, event: Join, member_id: str) -> None:
+def add_member(transition: Transition, event: Join, member_id: str) -> None:
     """Add a new member; its join waits for the rebalance that it triggers."""
-    group, request = turn.group, event.request
+    group, request = transition.group, event.request
     if group.state is GroupState.PREPARING_REBALANCE and group.initial_delay is not None:
         group.is_new_member_added = True
     if not group.members:
@@ -100,26 +100,26 @@ def add_member(turn: Turn, event: Join, member_id: str) -> None:
             is_new=True,
         )
     )
-    turn.await_join(member_id, event.ticket)
+    transition.await_join(member_id, event.ticket)
     # A new member cannot send heartbeats until its join is answered.
     timer = Timer(TimerKind.SESSION, member_id)
-    turn.set_timer(timer, turn.settings.new_member_join_timeout_ms)
-    rebalance_or_complete_join(turn, f"new member {member_id}{reason_of(request)}")
+    transition.set_timer(timer, transition.settings.new_member_join_timeout_ms)
+    rebalance_or_complete_join(transition, f"new member {member_id}{reason_of(request)}")
 
 
-def _join_known(turn: Turn, event: Join) -> None:
-    group, request = turn.group, event.request
+def _join_known(transition: Transition, event: Join) -> None:
+    group, request = transition.group, event.request
     code = group.identity_error(request.member_id, request.group_instance_id)
     if code is not ErrorCode.NONE:
-        refuse_join(turn, event.ticket, code, request.member_id)
+        refuse_join(transition, event.ticket, code, request.member_id)
         return
     member = group.members[request.member_id]
     if _has_all_it_needs(group, member, request):
-        turn.answer(event.ticket, joined(group, member))
+        transition.answer(event.ticket, joined(group, member))
         return
-    update_member(turn, event, member)
+    update_member(transition, event, member)
     reason = f"{member.member_id} joins again{reason_of(request)}"
-    rebalance_or_complete_join(turn, reason)
+    rebalance_or_complete_join(transition, reason)
 
 
 def _has_all_it_needs(group: Group, member: Member, request: JoinGroupRequest) -> bool:
@@ -133,16 +133,16 @@ def _has_all_it_needs(group: Group, member: Member, request: JoinGroupRequest) -
     return group.state is GroupState.STABLE and is_same and member.member_id != group.leader
 
 
-def update_member(turn: Turn, event: Join, member: Member) -> None:
+def update_member(transition: Transition, event: Join, member: Member) -> None:
     """Update a member from its join, which then waits for the rebalance."""
     request = event.request
-    turn.group.update(
+    transition.group.update(
         member,
         protocols_of(request.protocols),
         session_timeout_ms=request.session_timeout_ms,
         rebalance_timeout_ms=request.rebalance_timeout_ms,
     )
-    turn.await_join(member.member_id, event.ticket)
+    transition.await_join(member.member_id, event.ticket)
 
 
 def reason_of(request: JoinGroupRequest) -> str:

@@ -8,31 +8,31 @@ from ottla.coordinators.classic.rebalance import (
     drop_member,
     removed_members,
 )
-from ottla.coordinators.classic.transition import AfterEmpty, Turn
+from ottla.coordinators.classic.transition import AfterEmpty, Transition
 from ottla.wire.messages.leave_group import LeaveGroupResponse, MemberIdentity, MemberResponse
 
 
-def leave(turn: Turn, event: Leave) -> None:
+def leave(transition: Transition, event: Leave) -> None:
     """Handle a LeaveGroup request; its response waits until an empty group is stored."""
-    before = len(turn.effects)
-    members = list(turn.group.members)
-    responses = [_leave_one(turn, identity) for identity in event.request.members]
-    gone = [member_id for member_id in members if member_id not in turn.group.members]
+    before = len(transition.effects)
+    members = list(transition.group.members)
+    responses = [_leave_one(transition, identity) for identity in event.request.members]
+    gone = [member_id for member_id in members if member_id not in transition.group.members]
     if gone:
-        removed_members(turn, f"left: {', '.join(gone)}")
+        removed_members(transition, f"left: {', '.join(gone)}")
     else:
         # A rebalance may have been waiting for a pending member that will not join now.
-        complete_join_if_all_joined(turn)
+        complete_join_if_all_joined(transition)
     answer = Answer(event.ticket, LeaveGroupResponse(members=responses))
-    for effect in turn.effects[before:]:
+    for effect in transition.effects[before:]:
         if isinstance(effect, Persist):
-            turn.stores.waiting[effect.token] = AfterEmpty((answer,))
+            transition.stores.waiting[effect.token] = AfterEmpty((answer,))
             return
-    turn.effects.append(answer)
+    transition.effects.append(answer)
 
 
-def _leave_one(turn: Turn, identity: MemberIdentity) -> MemberResponse:
-    code = _remove(turn, identity)
+def _leave_one(transition: Transition, identity: MemberIdentity) -> MemberResponse:
+    code = _remove(transition, identity)
     return MemberResponse(
         member_id=identity.member_id,
         group_instance_id=identity.group_instance_id,
@@ -40,39 +40,39 @@ def _leave_one(turn: Turn, identity: MemberIdentity) -> MemberResponse:
     )
 
 
-def _remove(turn: Turn, identity: MemberIdentity) -> ErrorCode:
-    group = turn.group
+def _remove(transition: Transition, identity: MemberIdentity) -> ErrorCode:
+    group = transition.group
     member_id = identity.member_id
     if not member_id:
         # An operator sends the instance id only.
-        found = group.static_members.get(identity.group_instance_id or "")
-        if found is None:
+        static_id = group.static_members.get(identity.group_instance_id or "")
+        if static_id is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
-        member_id = found
+        member_id = static_id
     elif member_id in group.pending_members:
         group.remove(member_id)
-        turn.end_session(member_id)
+        transition.end_session(member_id)
         return ErrorCode.NONE
     else:
         code = group.identity_error(member_id, identity.group_instance_id)
         if code is not ErrorCode.NONE:
             return code
     reason = f" ({identity.reason[:REASON_LENGTH_MAX]})" if identity.reason else ""
-    turn.note(f"member leaves: {member_id}{reason}")
-    drop_member(turn, member_id)
+    transition.note(f"member leaves: {member_id}{reason}")
+    drop_member(transition, member_id)
     return ErrorCode.NONE
 
 
-def left_stored(turn: Turn, then: AfterEmpty) -> None:
+def left_stored(transition: Transition, then: AfterEmpty) -> None:
     """Answer the members that have left an empty group."""
-    turn.effects.extend(then.answers)
+    transition.effects.extend(then.answers)
 
 
-def left_failed(turn: Turn, then: AfterEmpty, code: ErrorCode) -> None:
+def left_failed(transition: Transition, then: AfterEmpty, code: ErrorCode) -> None:
     """Respond with the error; the group in memory is empty nevertheless.
 
     If this broker fails now, the previous generation is loaded from the log, and the session
     timeouts of its members end it.
     """
     for answer in then.answers:
-        turn.answer(answer.ticket, LeaveGroupResponse(error_code=code))
+        transition.answer(answer.ticket, LeaveGroupResponse(error_code=code))

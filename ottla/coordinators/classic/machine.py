@@ -49,7 +49,7 @@ from ottla.coordinators.classic.transition import (
     AfterSync,
     MachineSettings,
     Stores,
-    Turn,
+    Transition,
 )
 from ottla.wire.messages.leave_group import LeaveGroupResponse
 
@@ -68,82 +68,82 @@ class GroupMachine:
 
     def step(self, event: Event, now_ms: int, settings: MachineSettings) -> list[Effect]:
         """Process `event` at `now_ms` (wall clock, kept with the group's state)."""
-        turn = Turn(self.group, now_ms, settings, self._stores)
-        _STEPS[type(event)](turn, event)
-        return turn.effects
+        transition = Transition(self.group, now_ms, settings, self._stores)
+        _STEPS[type(event)](transition, event)
+        return transition.effects
 
 
-def _timer_fired(turn: Turn, event: TimerFired) -> None:
+def _timer_fired(transition: Transition, event: TimerFired) -> None:
     if event.timer.kind is TimerKind.JOIN:
-        join_timer_fired(turn)
+        join_timer_fired(transition)
     elif event.timer.kind is TimerKind.SYNC:
-        sync_timer_fired(turn)
+        sync_timer_fired(transition)
     else:
-        session_timer_fired(turn, event.timer.member_id)
+        session_timer_fired(transition, event.timer.member_id)
 
 
-def _stored(turn: Turn, event: Stored) -> None:
-    match turn.stores.waiting.pop(event.token):
+def _stored(transition: Transition, event: Stored) -> None:
+    match transition.stores.waiting.pop(event.token):
         case AfterSync() as then:
-            assignments_stored(turn, then)
+            assignments_stored(transition, then)
         case AfterReplacement() as then:
-            replacement_stored(turn, then)
+            replacement_stored(transition, then)
         case AfterEmpty() as then:
-            left_stored(turn, then)
+            left_stored(transition, then)
 
 
-def _store_failed(turn: Turn, event: StoreFailed) -> None:
-    turn.note(f"could not be stored: {event.code.name}")
-    match turn.stores.waiting.pop(event.token):
+def _store_failed(transition: Transition, event: StoreFailed) -> None:
+    transition.note(f"could not be stored: {event.code.name}")
+    match transition.stores.waiting.pop(event.token):
         case AfterSync() as then:
-            assignments_failed(turn, then, event.code)
+            assignments_failed(transition, then, event.code)
         case AfterReplacement() as then:
-            replacement_failed(turn, then, event)
+            replacement_failed(transition, then, event)
         case AfterEmpty() as then:
-            left_failed(turn, then, event.code)
+            left_failed(transition, then, event.code)
 
 
-def _loaded(turn: Turn, _: Loaded) -> None:
-    group = turn.group
+def _loaded(transition: Transition, _: Loaded) -> None:
+    group = transition.group
     for member in group.members.values():
-        turn.restart_session(member)
-    if len(group.members) > turn.settings.max_size:
-        prepare(turn, f"{len(group.members)} members are more than group.max.size")
+        transition.restart_session(member)
+    if len(group.members) > transition.settings.max_size:
+        prepare(transition, f"{len(group.members)} members are more than group.max.size")
 
 
-def _unloaded(turn: Turn, _: Unloaded) -> None:
-    _answer_all(turn, ErrorCode.NOT_COORDINATOR)
-    for then in turn.stores.waiting.values():
+def _unloaded(transition: Transition, _: Unloaded) -> None:
+    _answer_all(transition, ErrorCode.NOT_COORDINATOR)
+    for then in transition.stores.waiting.values():
         if isinstance(then, AfterEmpty):
             for answer in then.answers:
                 gone = LeaveGroupResponse(error_code=ErrorCode.NOT_COORDINATOR)
-                turn.answer(answer.ticket, gone)
-    turn.stores.waiting.clear()
-    turn.group.transition(GroupState.DEAD, turn.now_ms)
+                transition.answer(answer.ticket, gone)
+    transition.stores.waiting.clear()
+    transition.group.transition(GroupState.DEAD, transition.now_ms)
 
 
-def _answer_all(turn: Turn, code: ErrorCode) -> None:
-    for member_id in list(turn.group.awaiting_join):
-        turn.answer_join_error(member_id, code)
-    for member_id in list(turn.group.awaiting_sync):
-        turn.answer_sync_error(member_id, code)
+def _answer_all(transition: Transition, code: ErrorCode) -> None:
+    for member_id in list(transition.group.awaiting_join):
+        transition.answer_join_error(member_id, code)
+    for member_id in list(transition.group.awaiting_sync):
+        transition.answer_sync_error(member_id, code)
 
 
-def _converted(turn: Turn, _: Converted) -> None:
-    _answer_all(turn, ErrorCode.REBALANCE_IN_PROGRESS)
-    for then in turn.stores.waiting.values():
+def _converted(transition: Transition, _: Converted) -> None:
+    _answer_all(transition, ErrorCode.REBALANCE_IN_PROGRESS)
+    for then in transition.stores.waiting.values():
         if isinstance(then, AfterEmpty):
-            left_stored(turn, then)
-    turn.stores.waiting.clear()
-    turn.group.transition(GroupState.DEAD, turn.now_ms)
+            left_stored(transition, then)
+    transition.stores.waiting.clear()
+    transition.group.transition(GroupState.DEAD, transition.now_ms)
 
 
-def _rebalance(turn: Turn, event: Rebalance) -> None:
-    if turn.group.members and turn.group.can_rebalance:
-        prepare(turn, event.reason)
+def _rebalance(transition: Transition, event: Rebalance) -> None:
+    if transition.group.members and transition.group.can_rebalance:
+        prepare(transition, event.reason)
 
 
-_STEPS: dict[type, Callable[[Turn, Any], None]] = {
+_STEPS: dict[type, Callable[[Transition, Any], None]] = {
     Join: join,
     Sync: sync,
     Heartbeat: heartbeat,

@@ -10,71 +10,73 @@ from ottla.base.errors import ErrorCode
 from ottla.coordinators.classic.events import JOIN_TIMER, SYNC_TIMER, Ticket
 from ottla.coordinators.classic.state import Group, GroupState, InitialDelay, Member
 from ottla.coordinators.classic.stored import metadata_value
-from ottla.coordinators.classic.transition import AfterEmpty, Turn
+from ottla.coordinators.classic.transition import AfterEmpty, Transition
 from ottla.wire.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
 from ottla.wire.messages.sync_group import SyncGroupResponse
 
 
-def rebalance_or_complete_join(turn: Turn, reason: str) -> None:
+def rebalance_or_complete_join(transition: Transition, reason: str) -> None:
     """Start a rebalance if the state allows it, else end the join phase if all members have joined."""
-    if turn.group.can_rebalance:
-        prepare(turn, reason)
+    if transition.group.can_rebalance:
+        prepare(transition, reason)
     else:
-        complete_join_if_all_joined(turn)
+        complete_join_if_all_joined(transition)
 
 
-def prepare(turn: Turn, reason: str) -> None:
+def prepare(transition: Transition, reason: str) -> None:
     """Start a rebalance: all members have to rejoin."""
-    group = turn.group
+    group = transition.group
     if group.state is GroupState.COMPLETING_REBALANCE:
-        drop_assignments(turn, ErrorCode.REBALANCE_IN_PROGRESS)
+        drop_assignments(transition, ErrorCode.REBALANCE_IN_PROGRESS)
     group.pending_sync.clear()
-    turn.cancel_timer(SYNC_TIMER)
+    transition.cancel_timer(SYNC_TIMER)
     is_initial = group.state is GroupState.EMPTY
-    turn.note(f"rebalance from={group.state.value} generation={group.generation} reason={reason}")
-    group.transition(GroupState.PREPARING_REBALANCE, turn.now_ms)
+    transition.note(
+        f"rebalance from={group.state.value} generation={group.generation} reason={reason}"
+    )
+    group.transition(GroupState.PREPARING_REBALANCE, transition.now_ms)
     if is_initial:
         # The members of a new group tend to join at the same time.
-        delay_ms = turn.settings.initial_rebalance_delay_ms
+        delay_ms = transition.settings.initial_rebalance_delay_ms
         remaining_ms = max(group.rebalance_timeout_ms - delay_ms, 0)
         group.initial_delay = InitialDelay(delay_ms, remaining_ms)
-        turn.set_timer(JOIN_TIMER, delay_ms)
+        transition.set_timer(JOIN_TIMER, delay_ms)
     elif group.has_all_members_joined:
-        complete_join(turn)
+        complete_join(transition)
     else:
-        turn.set_timer(JOIN_TIMER, group.rebalance_timeout_ms)
+        transition.set_timer(JOIN_TIMER, group.rebalance_timeout_ms)
 
 
-def complete_join_if_all_joined(turn: Turn) -> None:
+def complete_join_if_all_joined(transition: Transition) -> None:
     """End the join phase if all members have joined; the first one of a group waits for its delay."""
-    group = turn.group
+    group = transition.group
     if group.state is not GroupState.PREPARING_REBALANCE or group.initial_delay is not None:
         return
     if group.has_all_members_joined:
-        complete_join(turn)
+        complete_join(transition)
 
 
-def join_timer_fired(turn: Turn) -> None:
+def join_timer_fired(transition: Transition) -> None:
     """End the join phase without the missing members, or continue to wait while new members join."""
-    group = turn.group
+    group = transition.group
     if group.state is not GroupState.PREPARING_REBALANCE:
         return
     initial = group.initial_delay
     is_delayed = initial is not None and initial.delay_ms > 0 and initial.remaining_ms > 0
     if initial is not None and is_delayed and group.is_new_member_added:
         group.is_new_member_added = False
-        delay_ms = min(turn.settings.initial_rebalance_delay_ms, initial.remaining_ms)
+        delay_ms = min(transition.settings.initial_rebalance_delay_ms, initial.remaining_ms)
         remaining_ms = max(initial.remaining_ms - initial.delay_ms, 0)
         group.initial_delay = InitialDelay(delay_ms, remaining_ms)
-        turn.set_timer(JOIN_TIMER, delay_ms)
+        transition.set_timer(JOIN_TIMER, delay_ms)
         return
-    complete_join(turn)
+    complete_join(transition)
 
 
-def complete_join(turn: Turn) -> None:
+def complete_join(transition: Transition) -> None:
     """Begin the next generation with the members that have joined, and the absent static ones."""
-    group = turn.group
-    turn.cancel_timer(JOIN_TIMER)
+    group = transition.group
+    transition.cancel_timer(JOIN_TIMER)
     group.initial_delay = None
     group.is_new_member_added = False
     absent = [
@@ -84,46 +86,46 @@ def complete_join(turn: Turn) -> None:
     ]
     for member_id in absent:
         group.remove(member_id)
-        turn.end_session(member_id)
+        transition.end_session(member_id)
     if absent:
-        turn.note(f"removed members that have not joined: {', '.join(absent)}")
+        transition.note(f"removed members that have not joined: {', '.join(absent)}")
     if group.members and not group.elect_joined_leader():
         # Only absent static members are left: their session timeouts decide.
-        turn.note("no member has joined, waiting")
-        turn.set_timer(JOIN_TIMER, group.rebalance_timeout_ms)
+        transition.note("no member has joined, waiting")
+        transition.set_timer(JOIN_TIMER, group.rebalance_timeout_ms)
         return
     group.generation += 1
     group.pending_sync.clear()
     if group.members:
-        _start_generation(turn)
+        _start_generation(transition)
     else:
-        _become_empty(turn)
+        _become_empty(transition)
 
 
-def _become_empty(turn: Turn) -> None:
-    group = turn.group
+def _become_empty(transition: Transition) -> None:
+    group = transition.group
     group.protocol_name = None
     group.learn_subscribed_topics()
-    group.transition(GroupState.EMPTY, turn.now_ms)
-    turn.note(f"empty generation={group.generation}")
-    turn.persist(metadata_value(group, {}), AfterEmpty())
+    group.transition(GroupState.EMPTY, transition.now_ms)
+    transition.note(f"empty generation={group.generation}")
+    transition.persist(metadata_value(group, {}), AfterEmpty())
 
 
-def _start_generation(turn: Turn) -> None:
-    group = turn.group
+def _start_generation(transition: Transition) -> None:
+    group = transition.group
     group.protocol_name = group.elected_protocol()
     group.learn_subscribed_topics()
-    group.transition(GroupState.COMPLETING_REBALANCE, turn.now_ms)
-    turn.note(
+    group.transition(GroupState.COMPLETING_REBALANCE, transition.now_ms)
+    transition.note(
         f"joined generation={group.generation} members={len(group.members)}"
         f" leader={group.leader} protocol={group.protocol_name}"
     )
     for member in group.members.values():
-        turn.answer_join(member.member_id, joined(group, member))
-        turn.restart_session(member)
+        transition.answer_join(member.member_id, joined(group, member))
+        transition.restart_session(member)
         member.is_new = False
         group.pending_sync.add(member.member_id)
-    turn.set_timer(SYNC_TIMER, group.rebalance_timeout_ms)
+    transition.set_timer(SYNC_TIMER, group.rebalance_timeout_ms)
 
 
 def joined(group: Group, member: Member) -> JoinGroupResponse:
@@ -161,30 +163,30 @@ def synced(group: Group, member: Member) -> SyncGroupResponse:
     )
 
 
-def drop_assignments(turn: Turn, code: ErrorCode) -> None:
+def drop_assignments(transition: Transition, code: ErrorCode) -> None:
     """Drop the generation's assignments and answer all members that wait for one with an error."""
-    assert turn.group.state is GroupState.COMPLETING_REBALANCE
-    for member in turn.group.members.values():
+    assert transition.group.state is GroupState.COMPLETING_REBALANCE
+    for member in transition.group.members.values():
         member.assignment = b""
-        if turn.answer_sync(member.member_id, SyncGroupResponse(error_code=code)):
-            turn.restart_session(member)
+        if transition.answer_sync(member.member_id, SyncGroupResponse(error_code=code)):
+            transition.restart_session(member)
 
 
-def drop_member(turn: Turn, member_id: str) -> None:
+def drop_member(transition: Transition, member_id: str) -> None:
     """Remove a member; its waiting requests are answered so that a live client rejoins."""
-    turn.answer_join_error(member_id, ErrorCode.UNKNOWN_MEMBER_ID, told_member_id="")
-    turn.answer_sync_error(member_id, ErrorCode.UNKNOWN_MEMBER_ID)
-    turn.group.remove(member_id)
-    turn.end_session(member_id)
+    transition.answer_join_error(member_id, ErrorCode.UNKNOWN_MEMBER_ID, told_member_id="")
+    transition.answer_sync_error(member_id, ErrorCode.UNKNOWN_MEMBER_ID)
+    transition.group.remove(member_id)
+    transition.end_session(member_id)
 
 
-def session_timer_fired(turn: Turn, member_id: str) -> None:
+def session_timer_fired(transition: Transition, member_id: str) -> None:
     """Remove a member whose session timed out, unless it waits for the coordinator."""
-    group = turn.group
+    group = transition.group
     if member_id in group.pending_members:
-        turn.note(f"pending member expired: {member_id}")
+        transition.note(f"pending member expired: {member_id}")
         group.remove(member_id)
-        complete_join_if_all_joined(turn)
+        complete_join_if_all_joined(transition)
         return
     member = group.members.get(member_id)
     if member is None:
@@ -192,31 +194,31 @@ def session_timer_fired(turn: Turn, member_id: str) -> None:
     is_waiting = member_id in group.awaiting_join or member_id in group.awaiting_sync
     if is_waiting and not member.is_new:
         return
-    drop_member(turn, member_id)
-    rebalance_or_complete_join(turn, f"session of {member_id} expired")
+    drop_member(transition, member_id)
+    rebalance_or_complete_join(transition, f"session of {member_id} expired")
 
 
-def sync_timer_fired(turn: Turn) -> None:
+def sync_timer_fired(transition: Transition) -> None:
     """Remove the members that have not requested their assignment in time."""
-    group = turn.group
+    group = transition.group
     if group.state not in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE):
         return
     if not group.pending_sync:
         return
     late = sorted(group.pending_sync)
     for member_id in late:
-        drop_member(turn, member_id)
-    prepare(turn, f"no sync from {', '.join(late)}")
+        drop_member(transition, member_id)
+    prepare(transition, f"no sync from {', '.join(late)}")
 
 
-def removed_members(turn: Turn, reason: str) -> None:
+def removed_members(transition: Transition, reason: str) -> None:
     """Continue after members have left: rebalance the remaining ones."""
-    if turn.group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
-        prepare(turn, reason)
+    if transition.group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
+        prepare(transition, reason)
     else:
-        complete_join_if_all_joined(turn)
+        complete_join_if_all_joined(transition)
 
 
-def refuse_join(turn: Turn, ticket: Ticket, code: ErrorCode, member_id: str) -> None:
+def refuse_join(transition: Transition, ticket: Ticket, code: ErrorCode, member_id: str) -> None:
     """Reject a join that has not begun to wait."""
-    turn.answer(ticket, JoinGroupResponse(error_code=code, member_id=member_id))
+    transition.answer(ticket, JoinGroupResponse(error_code=code, member_id=member_id))

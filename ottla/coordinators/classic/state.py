@@ -239,10 +239,10 @@ class Group:
             return None
         topics: set[str] = set()
         for member in self.members.values():
-            found = _topics_of(member.protocols[self.protocol_name])
-            if found is None:
+            parsed = _topics_of(member.protocols[self.protocol_name])
+            if parsed is None:
                 return None
-            topics.update(found)
+            topics.update(parsed)
         return frozenset(topics)
 
 

@@ -17,18 +17,18 @@ from ottla.coordinators.classic.rebalance import (
 )
 from ottla.coordinators.classic.state import Group, GroupState, Member, protocols_of
 from ottla.coordinators.classic.stored import metadata_value
-from ottla.coordinators.classic.transition import AfterReplacement, Turn
+from ottla.coordinators.classic.transition import AfterReplacement, Transition
 
 # KIP-814: from this version on the response can make a leader skip the assignment.
 SKIP_ASSIGNMENT_VERSION = 9
 
 
-def replace(turn: Turn, event: Join, old_member_id: str, new_member_id: str) -> None:
+def replace(transition: Transition, event: Join, old_member_id: str, new_member_id: str) -> None:
     """Replace the id of the static member `old_member_id`, and rebalance only if necessary."""
-    group = turn.group
+    group = transition.group
     old_leader = group.leader
-    turn.note(f"static member {old_member_id} is replaced by {new_member_id}")
-    _fence(turn, old_member_id)
+    transition.note(f"static member {old_member_id} is replaced by {new_member_id}")
+    _fence(transition, old_member_id)
     old_member = group.members[old_member_id]
     member = copy_of(
         old_member,
@@ -37,28 +37,28 @@ def replace(turn: Turn, event: Join, old_member_id: str, new_member_id: str) -> 
         client_host=event.client_host,
     )
     _put(group, old_member_id, member)
-    turn.end_session(old_member_id)
-    turn.restart_session(member)
-    _update(turn, event, member)
+    transition.end_session(old_member_id)
+    transition.restart_session(member)
+    _update(transition, event, member)
     if group.state is GroupState.STABLE:
         if group.elected_protocol() == group.protocol_name:
             skips = event.api_version >= SKIP_ASSIGNMENT_VERSION
             then = AfterReplacement(event.ticket, new_member_id, old_member, old_leader, skips)
             assignments = {name: item.assignment for name, item in group.members.items()}
-            turn.persist(metadata_value(group, assignments), then)
+            transition.persist(metadata_value(group, assignments), then)
         else:
-            prepare(turn, f"static member {new_member_id} changes the protocol")
+            prepare(transition, f"static member {new_member_id} changes the protocol")
     elif group.state is GroupState.COMPLETING_REBALANCE:
         # The leader may currently be computing an assignment for the old id.
-        prepare(turn, f"static member {new_member_id} has come back")
+        prepare(transition, f"static member {new_member_id} has come back")
     else:
-        complete_join_if_all_joined(turn)
+        complete_join_if_all_joined(transition)
 
 
-def _fence(turn: Turn, old_member_id: str) -> None:
+def _fence(transition: Transition, old_member_id: str) -> None:
     """Answer requests that still wait under the old id: the member has been fenced."""
-    turn.answer_join_error(old_member_id, ErrorCode.FENCED_INSTANCE_ID)
-    turn.answer_sync_error(old_member_id, ErrorCode.FENCED_INSTANCE_ID)
+    transition.answer_join_error(old_member_id, ErrorCode.FENCED_INSTANCE_ID)
+    transition.answer_sync_error(old_member_id, ErrorCode.FENCED_INSTANCE_ID)
 
 
 def _put(group: Group, old_member_id: str, member: Member) -> None:
@@ -73,20 +73,20 @@ def _put(group: Group, old_member_id: str, member: Member) -> None:
         group.pending_sync.add(member.member_id)
 
 
-def _update(turn: Turn, event: Join, member: Member) -> None:
+def _update(transition: Transition, event: Join, member: Member) -> None:
     request = event.request
-    turn.group.update(
+    transition.group.update(
         member,
         protocols_of(request.protocols),
         session_timeout_ms=request.session_timeout_ms,
         rebalance_timeout_ms=request.rebalance_timeout_ms,
     )
-    turn.await_join(member.member_id, event.ticket)
+    transition.await_join(member.member_id, event.ticket)
 
 
-def replacement_stored(turn: Turn, then: AfterReplacement) -> None:
+def replacement_stored(transition: Transition, then: AfterReplacement) -> None:
     """Answer the join of the returned member; if a rebalance has begun, it answers the join later."""
-    group = turn.group
+    group = transition.group
     if group.state is not GroupState.STABLE or not _is_waiting(group, then):
         return
     member = group.members[then.new_member_id]
@@ -100,26 +100,26 @@ def replacement_stored(turn: Turn, then: AfterReplacement) -> None:
         # leader.
         response.leader = then.old_leader or ""
         response.members = []
-    turn.answer_join(then.new_member_id, response)
+    transition.answer_join(then.new_member_id, response)
 
 
-def replacement_failed(turn: Turn, then: AfterReplacement, event: StoreFailed) -> None:
+def replacement_failed(transition: Transition, then: AfterReplacement, event: StoreFailed) -> None:
     """Undo a replacement that could not be stored.
 
     A replacement that is in the log is kept, because memory must not differ from the log; the
     client joins again and replaces it once more. It is also kept during a rebalance, which stores a
     record of its own.
     """
-    group = turn.group
+    group = transition.group
     if group.state is not GroupState.STABLE or not _is_waiting(group, then):
         return
     del group.awaiting_join[then.new_member_id]
-    refuse_join(turn, then.ticket, event.code, "")
+    refuse_join(transition, then.ticket, event.code, "")
     if event.is_written:
         return
-    turn.end_session(then.new_member_id)
+    transition.end_session(then.new_member_id)
     _put(group, then.new_member_id, then.old_member)
-    turn.restart_session(then.old_member)
+    transition.restart_session(then.old_member)
 
 
 def _is_waiting(group: Group, then: AfterReplacement) -> bool:

@@ -5,25 +5,25 @@ from ottla.coordinators.classic.events import SYNC_TIMER, Heartbeat, Sync, Touch
 from ottla.coordinators.classic.rebalance import drop_assignments, prepare, synced
 from ottla.coordinators.classic.state import Group, GroupState
 from ottla.coordinators.classic.stored import metadata_value
-from ottla.coordinators.classic.transition import AfterSync, Turn
+from ottla.coordinators.classic.transition import AfterSync, Transition
 from ottla.wire.messages.heartbeat import HeartbeatResponse
 from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 
-def sync(turn: Turn, event: Sync) -> None:
+def sync(transition: Transition, event: Sync) -> None:
     """Handle a SyncGroup request: wait for the leader's assignments, or return the current one."""
-    group, request = turn.group, event.request
+    group, request = transition.group, event.request
     code = _sync_error(group, request)
     if code is not ErrorCode.NONE:
-        turn.answer(event.ticket, SyncGroupResponse(error_code=code))
+        transition.answer(event.ticket, SyncGroupResponse(error_code=code))
         return
-    _sync_received(turn, request.member_id)
+    _sync_received(transition, request.member_id)
     if group.state is GroupState.STABLE:
-        turn.answer(event.ticket, synced(group, group.members[request.member_id]))
+        transition.answer(event.ticket, synced(group, group.members[request.member_id]))
         return
-    turn.await_sync(request.member_id, event.ticket)
+    transition.await_sync(request.member_id, event.ticket)
     if request.member_id == group.leader:
-        _store_assignments(turn, request)
+        _store_assignments(transition, request)
 
 
 def _sync_error(group: Group, request: SyncGroupRequest) -> ErrorCode:
@@ -42,39 +42,39 @@ def _sync_error(group: Group, request: SyncGroupRequest) -> ErrorCode:
     return ErrorCode.NONE
 
 
-def _sync_received(turn: Turn, member_id: str) -> None:
-    turn.group.pending_sync.discard(member_id)
-    if not turn.group.pending_sync:
-        turn.cancel_timer(SYNC_TIMER)
+def _sync_received(transition: Transition, member_id: str) -> None:
+    transition.group.pending_sync.discard(member_id)
+    if not transition.group.pending_sync:
+        transition.cancel_timer(SYNC_TIMER)
 
 
-def _store_assignments(turn: Turn, request: SyncGroupRequest) -> None:
-    group = turn.group
-    given = {item.member_id: bytes(item.assignment) for item in request.assignments}
-    assignments = {member_id: given.get(member_id, b"") for member_id in group.members}
-    turn.note(f"assigned generation={group.generation} leader={request.member_id}")
+def _store_assignments(transition: Transition, request: SyncGroupRequest) -> None:
+    group = transition.group
+    received = {item.member_id: bytes(item.assignment) for item in request.assignments}
+    assignments = {member_id: received.get(member_id, b"") for member_id in group.members}
+    transition.note(f"assigned generation={group.generation} leader={request.member_id}")
     then = AfterSync(group.generation, assignments)
-    turn.persist(metadata_value(group, assignments), then)
+    transition.persist(metadata_value(group, assignments), then)
 
 
-def assignments_stored(turn: Turn, then: AfterSync) -> None:
+def assignments_stored(transition: Transition, then: AfterSync) -> None:
     """Become stable and send every waiting member its assignment, unless a rebalance has begun."""
-    group = turn.group
+    group = transition.group
     if not _is_current(group, then):
         return
-    group.transition(GroupState.STABLE, turn.now_ms)
+    group.transition(GroupState.STABLE, transition.now_ms)
     for member in group.members.values():
         member.assignment = then.assignments.get(member.member_id, b"")
-        if turn.answer_sync(member.member_id, synced(group, member)):
-            turn.restart_session(member)
-    turn.note(f"stable generation={group.generation}")
+        if transition.answer_sync(member.member_id, synced(group, member)):
+            transition.restart_session(member)
+    transition.note(f"stable generation={group.generation}")
 
 
-def assignments_failed(turn: Turn, then: AfterSync, code: ErrorCode) -> None:
+def assignments_failed(transition: Transition, then: AfterSync, code: ErrorCode) -> None:
     """Send the error to all waiting members, and rebalance again."""
-    if _is_current(turn.group, then):
-        drop_assignments(turn, code)
-        prepare(turn, f"assignments could not be stored: {code.name}")
+    if _is_current(transition.group, then):
+        drop_assignments(transition, code)
+        prepare(transition, f"assignments could not be stored: {code.name}")
 
 
 def _is_current(group: Group, then: AfterSync) -> bool:
@@ -82,22 +82,22 @@ def _is_current(group: Group, then: AfterSync) -> bool:
     return is_completing and group.generation == then.generation
 
 
-def heartbeat(turn: Turn, event: Heartbeat) -> None:
+def heartbeat(transition: Transition, event: Heartbeat) -> None:
     """Handle a Heartbeat request; its response also reports a rebalance to the member."""
-    group, request = turn.group, event.request
+    group, request = transition.group, event.request
     code = group.identity_error(request.member_id, request.group_instance_id)
     if code is ErrorCode.NONE and request.generation_id != group.generation:
         code = ErrorCode.ILLEGAL_GENERATION
     if code is ErrorCode.NONE:
-        turn.restart_session(group.members[request.member_id])
+        transition.restart_session(group.members[request.member_id])
         if group.state is GroupState.PREPARING_REBALANCE:
             code = ErrorCode.REBALANCE_IN_PROGRESS
-    turn.answer(event.ticket, HeartbeatResponse(error_code=code))
+    transition.answer(event.ticket, HeartbeatResponse(error_code=code))
 
 
-def touch(turn: Turn, event: Touch) -> None:
+def touch(transition: Transition, event: Touch) -> None:
     """Renew the member's session after an offset commit."""
-    member = turn.group.members.get(event.member_id)
+    member = transition.group.members.get(event.member_id)
     alive_in = (GroupState.STABLE, GroupState.PREPARING_REBALANCE)
-    if member is not None and turn.group.state in alive_in:
-        turn.restart_session(member)
+    if member is not None and transition.group.state in alive_in:
+        transition.restart_session(member)

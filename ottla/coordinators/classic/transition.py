@@ -74,7 +74,7 @@ class Stores:
 
 
 @dataclass(slots=True)
-class Turn:
+class Transition:
     """Collects effects in the order in which they are to be performed."""
 
     group: Group

@@ -287,14 +287,14 @@ def _current(member_id: str, data: bytes | None) -> Member | None:
 def _assignment(
     topics: list[stored.CurrentTopicPartitions], member_epoch: int
 ) -> Mapping[bytes, Mapping[int, int]]:
-    found = {}
+    assigned = {}
     for topic in topics:
         # Brokers before 4.3 do not store it; then no older epoch may commit.
         epochs = topic.assignment_epochs
         if epochs is None or len(epochs) != len(topic.partitions):
             epochs = [member_epoch] * len(topic.partitions)
-        found[topic.topic_id] = dict(zip(topic.partitions, epochs, strict=True))
-    return found
+        assigned[topic.topic_id] = dict(zip(topic.partitions, epochs, strict=True))
+    return assigned
 
 
 def _resolved(data: bytes | None) -> ResolvedRegex | None:

@@ -26,7 +26,7 @@ from ottla.coordinators.consumer.transition import (
     Deadline,
     SetTimer,
     Topics,
-    Turn,
+    Transition,
 )
 from ottla.coordinators.hosted import HostedPartition, Status
 from ottla.wire.records.records import Record
@@ -42,7 +42,7 @@ _REASONS: Mapping[Deadline, str] = {
     Deadline.SYNC: "it did not sync in time",
 }
 
-Downgrade = Callable[[Turn, list[Member]], None]
+Downgrade = Callable[[Transition, list[Member]], None]
 # Runs work, perhaps in another thread, and passes the result to a callback on the event loop.
 Background = Callable[[Callable[[], Assignments], Callable[[Assignments], None]], None]
 
@@ -125,40 +125,40 @@ class ConsumerGroups:
 
     # -- decisions
 
-    def turn(self, group: ConsumerGroup) -> Turn:
+    def transition(self, group: ConsumerGroup) -> Transition:
         """Return a transition of a group, which may be a new one."""
         topics = self._topics()
         group_id = group.group_id
         image, epoch = self._checked.get(group_id, (None, 0))
         is_due = image is not topics.image or group.epoch < epoch
-        return Turn(group, topics, self._settings(group_id), self._clock.time_ms(), is_due)
+        return Transition(group, topics, self._settings(group_id), self._clock.time_ms(), is_due)
 
     def is_looking_up(self, group_id: str) -> bool:
         """Return True if a lookup of the group's regular expressions is running."""
         return group_id in self._lookups
 
-    def records(self, turn: Turn) -> list[Record]:
+    def records(self, transition: Transition) -> list[Record]:
         """Set the deadlines of a transition, log it, and return the records of its changes."""
-        group_id = turn.group.group_id
-        for timer in turn.timers:
+        group_id = transition.group.group_id
+        for timer in transition.timers:
             if isinstance(timer, CancelTimer):
                 self._host.timers.cancel((group_id, timer.deadline, timer.member_id))
             else:
                 self._set_timer(group_id, timer)
-        for note in turn.notes:
+        for note in transition.notes:
             _log.info("consumer group changed group=%s how=%s", group_id, note)
-        if turn.checked_at_epoch is not None:
-            self._checked[group_id] = (turn.topics.image, turn.checked_at_epoch)
-        if turn.regexes_wanted:
+        if transition.checked_at_epoch is not None:
+            self._checked[group_id] = (transition.topics.image, transition.checked_at_epoch)
+        if transition.regexes_wanted:
             self._lookups.add(group_id)
-            start = partial(self._look_up, group_id, turn.regexes_wanted)
+            start = partial(self._look_up, group_id, transition.regexes_wanted)
             self._host.timers.set((_LookingUp, group_id), 0, start)
-        if turn.is_target_wanted and group_id not in self._assigning:
+        if transition.is_target_wanted and group_id not in self._assigning:
             self._assigning.add(group_id)
             # After what is decided here has been written.
             self._host.timers.set((_Assigning, group_id), 0, partial(self._assign, group_id))
-        made = [changes.encode(change, turn.now_ms) for change in turn.changes]
-        return [*turn.before, *made, *turn.after]
+        encoded = [changes.encode(change, transition.now_ms) for change in transition.changes]
+        return [*transition.before, *encoded, *transition.after]
 
     def _topics(self) -> Topics:
         """Return the topics; their version increases only if there are new topics."""
@@ -191,26 +191,28 @@ class ConsumerGroups:
             return
         if timer.epoch is not None and member.epoch != timer.epoch:
             return
-        turn = self.turn(group)
-        turn.note(f"member fenced: {member.member_id}, {_REASONS[timer.deadline]}")
-        self.fence(turn, [member])
-        if not self._append(turn):
+        transition = self.transition(group)
+        transition.note(f"member fenced: {member.member_id}, {_REASONS[timer.deadline]}")
+        self.fence(transition, [member])
+        if not self._append(transition):
             self._set_timer(group_id, timer._replace(delay_ms=_RETRY_MS))
 
-    def fence(self, turn: Turn, members: list[Member]) -> None:
+    def fence(self, transition: Transition, members: list[Member]) -> None:
         """Remove members from a group, which becomes classic if only classic members are left."""
-        if fencing.becomes_classic(turn, members):
-            self._downgrade(turn, members)
+        if fencing.becomes_classic(transition, members):
+            self._downgrade(transition, members)
         else:
-            fencing.fence(turn, members)
+            fencing.fence(transition, members)
 
-    def _append(self, turn: Turn) -> bool:
-        records = self.records(turn)
+    def _append(self, transition: Transition) -> bool:
+        records = self.records(transition)
         try:
             if records:
                 self._host.append(records)
         except ApiError as error:
-            _log.warning("consumer group not stored group=%s error=%s", turn.group.group_id, error)
+            _log.warning(
+                "consumer group not stored group=%s error=%s", transition.group.group_id, error
+            )
             return False
         return True
 
@@ -241,15 +243,19 @@ class ConsumerGroups:
         # A group of the same name that is not the one of then has another epoch.
         if not group.assignment_epoch < job.epoch <= group.epoch:
             return
-        turn = self.turn(group)
-        turn.changes += target.changes_of(group, computed, job, turn.now_ms, is_later=True)
-        turn.note(f"assigned epoch={job.epoch} assignor={job.assignor} members={len(computed)}")
-        self._append(turn)
+        transition = self.transition(group)
+        transition.changes += target.changes_of(
+            group, computed, job, transition.now_ms, is_later=True
+        )
+        transition.note(
+            f"assigned epoch={job.epoch} assignor={job.assignor} members={len(computed)}"
+        )
+        self._append(transition)
 
     # -- lookups of regular expressions
 
-    def _look_up(self, group_id: str, wanted: Iterable[str]) -> None:
-        self._look_up_some(group_id, Lookup(self._topics(), self._clock.time_ms(), wanted))
+    def _look_up(self, group_id: str, regexes: Iterable[str]) -> None:
+        self._look_up_some(group_id, Lookup(self._topics(), self._clock.time_ms(), regexes))
 
     def _look_up_some(self, group_id: str, lookup: Lookup) -> None:
         ends = self._clock.monotonic() + _SLICE_SECONDS
@@ -262,9 +268,9 @@ class ConsumerGroups:
         self._lookups.discard(group_id)
         group = self._groups.get(group_id)
         if group is not None:
-            turn = self.turn(group)
-            regexes.looked_up(turn, lookup.result())
-            self._append(turn)
+            transition = self.transition(group)
+            regexes.looked_up(transition, lookup.result())
+            self._append(transition)
 
 
 class _Waking:

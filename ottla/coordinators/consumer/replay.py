@@ -71,11 +71,11 @@ def _apply_to(group: ConsumerGroup, change: Change) -> None:
             _put(group.regexes, regex, resolved)
 
 
-def _put(found: dict[str, V], key: str, value: V | None) -> None:
+def _put(values: dict[str, V], key: str, value: V | None) -> None:
     if value is None:
-        found.pop(key, None)
+        values.pop(key, None)
     else:
-        found[key] = value
+        values[key] = value
 
 
 def _apply_member(group: ConsumerGroup, change: MemberChange) -> None:

@@ -95,11 +95,11 @@ class Member:
         """Return the member in another epoch, with its current one as the previous epoch."""
         return replace(self, epoch=epoch, previous_epoch=self.epoch)
 
-    def assignment_epoch(self, place: TopicPartition) -> int | None:
+    def assignment_epoch(self, topic_partition: TopicPartition) -> int | None:
         """Return the epoch in which the member was assigned a partition; None if it does not own
         it.
         """
-        topic_id, partition = place
+        topic_id, partition = topic_partition
         for assignment in (self.assigned, self.pending_revocation):
             epoch = assignment.get(topic_id, {}).get(partition)
             if epoch is not None:
@@ -107,7 +107,7 @@ class Member:
         return None
 
 
-def places_of(member: Member) -> list[TopicPartition]:
+def partitions_of(member: Member) -> list[TopicPartition]:
     """Return every partition that other members must not own while the member is in this state."""
     return [
         (topic_id, partition)
@@ -182,7 +182,7 @@ class ConsumerGroup:
         self.members[member.member_id] = member
         if member.instance_id is not None:
             self.static_members[member.instance_id] = member.member_id
-        self.owners.update(dict.fromkeys(places_of(member), member.member_id))
+        self.owners.update(dict.fromkeys(partitions_of(member), member.member_id))
         _count(member, self.topic_uses, self.regex_uses, 1)
 
     def remove(self, member_id: str) -> None:
@@ -194,37 +194,37 @@ class ConsumerGroup:
         old = self.members.get(member_id)
         if old is None:
             return
-        for place in places_of(old):
-            if self.owners.get(place) == member_id:
-                del self.owners[place]
+        for topic_partition in partitions_of(old):
+            if self.owners.get(topic_partition) == member_id:
+                del self.owners[topic_partition]
         if old.instance_id is not None and self.static_members.get(old.instance_id) == member_id:
             del self.static_members[old.instance_id]
         _count(old, self.topic_uses, self.regex_uses, -1)
 
     def members_with(self, member: Member | None) -> list[Member]:
         """Return the members with a changed one, or one that replaces a static member."""
-        found = dict(self.members)
+        members = dict(self.members)
         if member is not None:
             replaced = self.static_members.get(member.instance_id or "")
             if replaced is not None:
-                found.pop(replaced, None)
-            found[member.member_id] = member
-        return list(found.values())
+                members.pop(replaced, None)
+            members[member.member_id] = member
+        return list(members.values())
 
     def subscriptions(self, members: Iterable[Member] | None = None) -> Subscriptions:
         """Return the subscriptions of these members, by default of the group's own."""
         if members is None:
             return Subscriptions(self.topic_uses, self.regex_uses)
-        found = Subscriptions(Counter(), Counter())
+        result = Subscriptions(Counter(), Counter())
         for member in members:
-            _count(member, found.topics, found.regexes, 1)
-        return found
+            _count(member, result.topics, result.regexes, 1)
+        return result
 
     def topics_read(self, subscriptions: Subscriptions | None = None) -> set[str]:
         """Return the names of all topics that members read, including those that do not exist."""
-        found = self.subscriptions() if subscriptions is None else subscriptions
-        names = set(found.topics)
-        for regex in found.regexes:
+        current = self.subscriptions() if subscriptions is None else subscriptions
+        names = set(current.topics)
+        for regex in current.regexes:
             resolved = self.regexes.get(regex)
             if resolved is not None:
                 names |= resolved.topics
@@ -241,13 +241,13 @@ class ConsumerGroup:
 
     def preferred_assignor(self, members: list[Member] | None = None) -> str | None:
         """Return the assignor that most members request; None if no member requests one."""
-        asked: Counter[str] = Counter(
+        requests: Counter[str] = Counter(
             item.server_assignor
             for item in (self.members.values() if members is None else members)
             if item.server_assignor is not None
         )
         # If two are requested equally often, uniform is preferred to range.
-        return max(asked, key=lambda name: (asked[name], name)) if asked else None
+        return max(requests, key=lambda name: (requests[name], name)) if requests else None
 
     @property
     def classic_member_count(self) -> int:

@@ -58,7 +58,7 @@ class Topics(NamedTuple):
 
 
 @dataclass(slots=True)
-class Turn:
+class Transition:
     """Collects the results of a decision: changes in the order in which they are written."""
 
     group: ConsumerGroup

@@ -51,11 +51,11 @@ def commit(
         for partition in topic.partitions:
             code = _commit_error(shard, partition)
             if code is ErrorCode.NONE:
-                place = (topic.name, partition.partition_index)
+                topic_partition = (topic.name, partition.partition_index)
                 if late is not None:
-                    _check_late(shard, late, request, place)
+                    _check_late(shard, late, request, topic_partition)
                 offset = _committed(shard, request, partition)
-                changes.append(OffsetCommit(request.group_id, place, offset))
+                changes.append(OffsetCommit(request.group_id, topic_partition, offset))
             answered.partitions.append(
                 OffsetCommitResponsePartition(
                     partition_index=partition.partition_index, error_code=code
@@ -84,11 +84,16 @@ def _check(
 
 
 def _check_late(
-    shard: GroupShard, late: ConsumerMember, request: OffsetCommitRequest, place: TopicPartition
+    shard: GroupShard,
+    late: ConsumerMember,
+    request: OffsetCommitRequest,
+    topic_partition: TopicPartition,
 ) -> None:
-    topic = shard.image.topic(place[0])
+    topic = shard.image.topic(topic_partition[0])
     topic_id = b"" if topic is None else topic.topic_id
-    committing.check_place(late, request.generation_id_or_member_epoch, (topic_id, place[1]))
+    committing.check_partition(
+        late, request.generation_id_or_member_epoch, (topic_id, topic_partition[1])
+    )
 
 
 def check_commit(group: Group | None, request: OffsetCommitRequest, api_version: int) -> None:
@@ -171,11 +176,11 @@ def fetch(
         by_topic: dict[str, list[int]] = {}
         for topic, partition in shard.offsets.of_group(group_id):
             by_topic.setdefault(topic, []).append(partition)
-        wanted: Iterable[tuple[str, bytes, list[int]]] = [
+        topics: Iterable[tuple[str, bytes, list[int]]] = [
             (name, bytes(16), partitions) for name, partitions in by_topic.items()
         ]
     else:
-        wanted = [(topic.name, topic.topic_id, topic.partition_indexes) for topic in request.topics]
+        topics = [(topic.name, topic.topic_id, topic.partition_indexes) for topic in request.topics]
     return OffsetFetchResponseGroup(
         group_id=group_id,
         topics=[
@@ -187,23 +192,23 @@ def fetch(
                     for partition in partitions
                 ],
             )
-            for name, topic_id, partitions in wanted
+            for name, topic_id, partitions in topics
         ],
     )
 
 
 def _fetched(
-    shard: GroupShard, group_id: str, place: TopicPartition, *, require_stable: bool
+    shard: GroupShard, group_id: str, topic_partition: TopicPartition, *, require_stable: bool
 ) -> OffsetFetchResponsePartitions:
     answer = OffsetFetchResponsePartitions(
-        partition_index=place[1], committed_offset=NO_OFFSET, metadata=""
+        partition_index=topic_partition[1], committed_offset=NO_OFFSET, metadata=""
     )
-    if require_stable and shard.offsets.is_unstable(group_id, place):
+    if require_stable and shard.offsets.is_unstable(group_id, topic_partition):
         answer.error_code = ErrorCode.UNSTABLE_OFFSET_COMMIT
         return answer
-    found = shard.offsets.of_group(group_id).get(place)
-    if found is not None:
-        answer.committed_offset = found.offset
-        answer.committed_leader_epoch = found.leader_epoch
-        answer.metadata = found.metadata
+    committed = shard.offsets.of_group(group_id).get(topic_partition)
+    if committed is not None:
+        answer.committed_offset = committed.offset
+        answer.committed_leader_epoch = committed.leader_epoch
+        answer.metadata = committed.metadata
     return answer

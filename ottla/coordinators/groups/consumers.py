@@ -18,7 +18,7 @@ from ottla.coordinators.consumer.state import (
     ConsumerGroup,
     Member,
 )
-from ottla.coordinators.consumer.transition import Client, Deadline, SetTimer, Turn
+from ottla.coordinators.consumer.transition import Client, Deadline, SetTimer, Transition
 from ottla.coordinators.groups import migration
 from ottla.coordinators.groups.records import GroupMetadata
 from ottla.coordinators.groups.shard import GroupShard
@@ -45,16 +45,16 @@ def decide(
     try:
         if request.member_epoch in _LEAVING:
             return _leave(shard, request)
-        turn = _turn(shard, request)
+        transition = _transition(shard, request)
         response = heartbeat.heartbeat(
-            turn,
+            transition,
             request,
             client,
             is_looking_up=shard.consumers.is_looking_up(request.group_id),
         )
     except ApiError as error:
         return Decision([], refused(error))
-    return Decision(shard.consumers.records(turn), response)
+    return Decision(shard.consumers.records(transition), response)
 
 
 def refused(error: ApiError) -> ConsumerGroupHeartbeatResponse:
@@ -67,23 +67,23 @@ def _leave(
 ) -> Decision[ConsumerGroupHeartbeatResponse]:
     group = _existing(shard, request.group_id)
     member = leaving(group, request)
-    turn = shard.consumers.turn(group)
+    transition = shard.consumers.transition(group)
     if request.member_epoch == AWAY_EPOCH and request.instance_id is not None:
-        go_away(turn, member)
+        go_away(transition, member)
     else:
-        turn.note(f"member leaves: {member.member_id}")
-        shard.consumers.fence(turn, [member])
+        transition.note(f"member leaves: {member.member_id}")
+        shard.consumers.fence(transition, [member])
     response = ConsumerGroupHeartbeatResponse(
         member_id=request.member_id, member_epoch=request.member_epoch
     )
-    return Decision(shard.consumers.records(turn), response)
+    return Decision(shard.consumers.records(transition), response)
 
 
 def _existing(shard: GroupShard, group_id: str) -> ConsumerGroup:
-    found = shard.consumers.get(group_id)
-    if found is None:
+    group = shard.consumers.get(group_id)
+    if group is None:
         raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, not_a_consumer_group(shard, group_id))
-    return found
+    return group
 
 
 def not_a_consumer_group(shard: GroupShard, group_id: str) -> str:
@@ -93,34 +93,36 @@ def not_a_consumer_group(shard: GroupShard, group_id: str) -> str:
     return f"Group {group_id} is not a consumer group."
 
 
-def _turn(shard: GroupShard, request: ConsumerGroupHeartbeatRequest) -> Turn:
+def _transition(shard: GroupShard, request: ConsumerGroupHeartbeatRequest) -> Transition:
     """Return a transition of the group of the request, created or converted if necessary."""
     group_id = request.group_id
-    found = shard.consumers.get(group_id)
-    if found is not None:
-        return shard.consumers.turn(found)
+    group = shard.consumers.get(group_id)
+    if group is not None:
+        return shard.consumers.transition(group)
     former = shard.group(group_id)
     if request.member_epoch != JOINING_EPOCH:
         if former is None:
             raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {group_id} not found.")
         raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
-    turn = shard.consumers.turn(ConsumerGroup(group_id))
+    transition = shard.consumers.transition(ConsumerGroup(group_id))
     if former is None:
-        return turn
+        return transition
     if former.state is not GroupState.EMPTY:
         try:
-            migration.check_upgrade(former, turn.settings)
-            turn.group, turn.changes = migration.upgraded(former, turn.topics.image)
+            migration.check_upgrade(former, transition.settings)
+            transition.group, transition.changes = migration.upgraded(
+                former, transition.topics.image
+            )
         except ApiError as error:
             _log.info("group not upgraded group=%s reason=%s", group_id, error.message)
             raise
         for member in former.members.values():
-            turn.timers.append(
+            transition.timers.append(
                 SetTimer(Deadline.SESSION, member.member_id, member.session_timeout_ms)
             )
-        turn.note(f"becomes a group of the consumer protocol members={len(former.members)}")
-    turn.before += shard.encode([GroupMetadata(group_id, None)])
-    return turn
+        transition.note(f"becomes a group of the consumer protocol members={len(former.members)}")
+    transition.before += shard.encode([GroupMetadata(group_id, None)])
+    return transition
 
 
 def join(
@@ -130,57 +132,57 @@ def join(
     group = _existing(shard, request.group_id)
     if not group.members:
         raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
-    turn = shard.consumers.turn(group)
+    transition = shard.consumers.transition(group)
     response = classic.join(
-        turn,
+        transition,
         request,
         joiner,
-        downgrade=lambda turn, member: _replace_last(shard, turn, member),
+        downgrade=lambda transition, member: _replace_last(shard, transition, member),
         is_looking_up=shard.consumers.is_looking_up(request.group_id),
     )
-    return Decision(shard.consumers.records(turn), response)
+    return Decision(shard.consumers.records(transition), response)
 
 
-def _replace_last(shard: GroupShard, turn: Turn, member: Member) -> None:
+def _replace_last(shard: GroupShard, transition: Transition, member: Member) -> None:
     """Convert a group to classic when its last consumer-protocol member rejoins as a classic one."""
-    group = turn.group
+    group = transition.group
     former = group.static_members[member.instance_id or ""]
     others = [item for name, item in group.members.items() if name != former]
-    is_stale = group.assignment_epoch < _epoch_after(turn)
-    shard.make_classic(turn, [*others, member], {former: member.member_id})
+    is_stale = group.assignment_epoch < _epoch_after(transition)
+    shard.make_classic(transition, [*others, member], {former: member.member_id})
     if is_stale:
         shard.rebalance_soon(group.group_id, "downgraded: the assignment is stale")
 
 
-def _epoch_after(turn: Turn) -> int:
+def _epoch_after(transition: Transition) -> int:
     """Return the group's epoch after the transition."""
     epochs = (
         item.value.epoch
-        for item in turn.changes
+        for item in transition.changes
         if isinstance(item, GroupChange) and item.value is not None
     )
-    return max(epochs, default=turn.group.epoch)
+    return max(epochs, default=transition.group.epoch)
 
 
 def sync(shard: GroupShard, request: SyncGroupRequest) -> Decision[SyncGroupResponse]:
     """Decide a SyncGroup of a group of the consumer protocol."""
-    turn = shard.consumers.turn(_existing(shard, request.group_id))
-    response = classic.sync(turn, request)
-    return Decision(shard.consumers.records(turn), response)
+    transition = shard.consumers.transition(_existing(shard, request.group_id))
+    response = classic.sync(transition, request)
+    return Decision(shard.consumers.records(transition), response)
 
 
 def pulse(shard: GroupShard, request: HeartbeatRequest) -> Decision[HeartbeatResponse]:
     """Decide a Heartbeat of a classic member in a group of the consumer protocol."""
-    turn = shard.consumers.turn(_existing(shard, request.group_id))
-    response = classic.heartbeat(turn, request)
-    return Decision(shard.consumers.records(turn), response)
+    transition = shard.consumers.transition(_existing(shard, request.group_id))
+    response = classic.heartbeat(transition, request)
+    return Decision(shard.consumers.records(transition), response)
 
 
 def leave(shard: GroupShard, request: LeaveGroupRequest) -> Decision[LeaveGroupResponse]:
     """Decide a LeaveGroup of a group of the consumer protocol."""
-    turn = shard.consumers.turn(_existing(shard, request.group_id))
-    response = classic.leave(turn, request, shard.consumers.fence)
-    return Decision(shard.consumers.records(turn), response)
+    transition = shard.consumers.transition(_existing(shard, request.group_id))
+    response = classic.leave(transition, request, shard.consumers.fence)
+    return Decision(shard.consumers.records(transition), response)
 
 
 def describe(shard: GroupShard, group_id: str) -> DescribedGroup:

@@ -27,9 +27,9 @@ def expired(
     if not _may_expire(group):
         return []
     return [
-        place
-        for place, offset in offsets.items()
-        if not group.is_subscribed_to(place[0])
+        topic_partition
+        for topic_partition, offset in offsets.items()
+        if not group.is_subscribed_to(topic_partition[0])
         and _is_old(offset, _base_ms(group, offset), now_ms, retention_ms)
     ]
 
@@ -44,9 +44,9 @@ def expired_in_consumer_group(
     """Return the partitions whose offsets of a consumer-protocol group have expired."""
     read = group.topics_read()
     return [
-        place
-        for place, offset in offsets.items()
-        if place[0] not in read
+        topic_partition
+        for topic_partition, offset in offsets.items()
+        if topic_partition[0] not in read
         and _is_old(offset, offset.commit_timestamp_ms, now_ms, retention_ms)
     ]
 

@@ -61,30 +61,34 @@ def _refusal(group: Group, reason: str) -> ApiError:
 def upgraded(group: Group, image: ClusterImage) -> tuple[ConsumerGroup, list[Change]]:
     """Return the consumer-protocol group for a classic group, and the changes that convert it."""
     epoch = max(group.generation, INITIAL_EPOCH)
-    made = ConsumerGroup(group.group_id, epoch=epoch, assignment_epoch=epoch)
+    consumer_group = ConsumerGroup(group.group_id, epoch=epoch, assignment_epoch=epoch)
     protocol = group.protocol_name or group.elected_protocol()
     try:
         for member in group.members.values():
-            _take_in(made, member, protocol, image)
+            _take_in(consumer_group, member, protocol, image)
     except ProtocolError as error:
         raise _refusal(group, "the embedded consumer protocol is malformed") from error
-    made.metadata_hash = topics.metadata_hash(image, made.topics_read())
-    return made, _creation(made)
+    consumer_group.metadata_hash = topics.metadata_hash(image, consumer_group.topics_read())
+    return consumer_group, _creation(consumer_group)
 
 
-def _take_in(made: ConsumerGroup, member: Member, protocol: str, image: ClusterImage) -> None:
+def _take_in(
+    consumer_group: ConsumerGroup, member: Member, protocol: str, image: ClusterImage
+) -> None:
     assignment = consumer_protocol.decode_assignment(member.assignment)
     if assignment.user_data:
         raise ApiError(
             ErrorCode.GROUP_ID_NOT_FOUND,
-            f"Cannot upgrade classic group {made.group_id} to consumer group because an unsupported "
+            f"Cannot upgrade classic group {consumer_group.group_id} to consumer group because an unsupported "
             "custom assignor is in use. Please refer to the documentation or switch to a default "
             "assignor before re-attempting the upgrade.",
         )
     subscription = consumer_protocol.decode_subscription(member.protocols[protocol])
     held = embedded.by_id(assignment.assigned_partitions, image)
-    made.targets[member.member_id] = {item: frozenset(found) for item, found in held.items()}
-    made.put(
+    consumer_group.targets[member.member_id] = {
+        item: frozenset(partitions) for item, partitions in held.items()
+    }
+    consumer_group.put(
         ConsumerMember(
             member_id=member.member_id,
             instance_id=member.group_instance_id,
@@ -94,10 +98,13 @@ def _take_in(made: ConsumerGroup, member: Member, protocol: str, image: ClusterI
             subscribed_topics=frozenset(subscription.topics),
             rebalance_timeout_ms=member.rebalance_timeout_ms,
             classic=ClassicMembership(member.session_timeout_ms, tuple(member.protocols.items())),
-            epoch=made.epoch,
-            previous_epoch=made.epoch,
+            epoch=consumer_group.epoch,
+            previous_epoch=consumer_group.epoch,
             state=MemberState.STABLE,
-            assigned={item: dict.fromkeys(found, made.epoch) for item, found in held.items()},
+            assigned={
+                item: dict.fromkeys(partitions, consumer_group.epoch)
+                for item, partitions in held.items()
+            },
         )
     )
 
@@ -132,7 +139,7 @@ def downgraded(
     group: ConsumerGroup, members: Iterable[ConsumerMember], image: ClusterImage, now_ms: int
 ) -> GroupMetadataValue:
     """Return the classic group of these members, all of them classic, with their targets."""
-    made = Group(
+    classic_group = Group(
         group.group_id,
         state=GroupState.STABLE,
         state_since_ms=now_ms,
@@ -144,7 +151,7 @@ def downgraded(
         assert member.classic is not None
         held_by = group.static_members.get(member.instance_id or "", member.member_id)
         targets[member.member_id] = group.target_of(held_by)
-        made.add(
+        classic_group.add(
             Member(
                 member_id=member.member_id,
                 group_instance_id=member.instance_id,
@@ -155,12 +162,12 @@ def downgraded(
                 protocols=dict(member.classic.protocols),
             )
         )
-    made.protocol_name = made.elected_protocol()
+    classic_group.protocol_name = classic_group.elected_protocol()
     assignments = {
-        name: embedded.assignment(targets[name], image, item.protocols[made.protocol_name])
-        for name, item in made.members.items()
+        name: embedded.assignment(targets[name], image, item.protocols[classic_group.protocol_name])
+        for name, item in classic_group.members.items()
     }
-    return metadata_value(made, assignments)
+    return metadata_value(classic_group, assignments)
 
 
 def without(group: ConsumerGroup, gone: Iterable[ConsumerMember]) -> list[ConsumerMember]:

@@ -52,28 +52,34 @@ class OffsetStore:
         # The order of stored offsets that came from transactions, for as long as any other is open.
         self._stored_orders: dict[tuple[str, TopicPartition], int] = {}
 
-    def apply(self, group_id: str, place: TopicPartition, offset: CommittedOffset) -> None:
+    def apply(
+        self, group_id: str, topic_partition: TopicPartition, offset: CommittedOffset
+    ) -> None:
         """Store an offset."""
-        self._groups.setdefault(group_id, {})[place] = offset
+        self._groups.setdefault(group_id, {})[topic_partition] = offset
         # Older than this one, so no end of their transactions makes a difference any more.
-        self._drop_open(group_id, place)
+        self._drop_open(group_id, topic_partition)
 
     def apply_open(
-        self, producer_id: int, group_id: str, place: TopicPartition, offset: CommittedOffset
+        self,
+        producer_id: int,
+        group_id: str,
+        topic_partition: TopicPartition,
+        offset: CommittedOffset,
     ) -> None:
         """Keep an offset until the producer's transaction ends."""
         self._last_order += 1
         groups = self._open.setdefault(producer_id, {})
-        groups.setdefault(group_id, {})[place] = _Pending(self._last_order, offset)
+        groups.setdefault(group_id, {})[topic_partition] = _Pending(self._last_order, offset)
 
-    def remove(self, group_id: str, place: TopicPartition) -> None:
+    def remove(self, group_id: str, topic_partition: TopicPartition) -> None:
         """Remove an offset, including those in open transactions."""
-        places = self._groups.get(group_id)
-        if places is not None:
-            places.pop(place, None)
-            if not places:
+        offsets = self._groups.get(group_id)
+        if offsets is not None:
+            offsets.pop(topic_partition, None)
+            if not offsets:
                 del self._groups[group_id]
-        self._drop_open(group_id, place)
+        self._drop_open(group_id, topic_partition)
 
     def end_transaction(self, producer_id: int, *, is_committed: bool) -> None:
         """Store or drop the offsets of the producer's open transaction.
@@ -83,17 +89,17 @@ class OffsetStore:
         """
         ended = self._open.pop(producer_id, {})
         if is_committed:
-            for group_id, places in ended.items():
-                for place, pending in places.items():
-                    self._store(group_id, place, pending)
+            for group_id, offsets in ended.items():
+                for topic_partition, pending in offsets.items():
+                    self._store(group_id, topic_partition, pending)
         if not self._open:
             self._stored_orders.clear()
 
-    def _store(self, group_id: str, place: TopicPartition, pending: _Pending) -> None:
-        key = (group_id, place)
+    def _store(self, group_id: str, topic_partition: TopicPartition, pending: _Pending) -> None:
+        key = (group_id, topic_partition)
         if pending.order < self._stored_orders.get(key, 0):
             return
-        self._groups.setdefault(group_id, {})[place] = pending.offset
+        self._groups.setdefault(group_id, {})[topic_partition] = pending.offset
         if self._open:
             self._stored_orders[key] = pending.order
 
@@ -116,31 +122,31 @@ class OffsetStore:
         """Return True if an open transaction has offsets of the group."""
         return any(group_id in groups for groups in self._open.values())
 
-    def is_unstable(self, group_id: str, place: TopicPartition) -> bool:
+    def is_unstable(self, group_id: str, topic_partition: TopicPartition) -> bool:
         """Return True if an open transaction may still change this offset."""
-        return any(place in groups.get(group_id, ()) for groups in self._open.values())
+        return any(topic_partition in groups.get(group_id, ()) for groups in self._open.values())
 
-    def places(self, group_id: str) -> list[TopicPartition]:
+    def partitions(self, group_id: str) -> list[TopicPartition]:
         """Return every partition with an offset of the group, stored or in a transaction."""
-        places = dict.fromkeys(self.of_group(group_id))
+        partitions = dict.fromkeys(self.of_group(group_id))
         for groups in self._open.values():
-            places.update(dict.fromkeys(groups.get(group_id, ())))
-        return list(places)
+            partitions.update(dict.fromkeys(groups.get(group_id, ())))
+        return list(partitions)
 
-    def places_of_topics(self, topics: frozenset[str]) -> Iterator[tuple[str, TopicPartition]]:
+    def partitions_of_topics(self, topics: frozenset[str]) -> Iterator[tuple[str, TopicPartition]]:
         """Iterate over the stored offsets of all groups for these topics."""
         for group_id in self.groups():
-            for place in self.places(group_id):
-                if place[0] in topics:
-                    yield group_id, place
+            for topic_partition in self.partitions(group_id):
+                if topic_partition[0] in topics:
+                    yield group_id, topic_partition
 
-    def _drop_open(self, group_id: str, place: TopicPartition) -> None:
+    def _drop_open(self, group_id: str, topic_partition: TopicPartition) -> None:
         for producer_id in list(self._open):
             groups = self._open[producer_id]
-            places = groups.get(group_id)
-            if places is None or places.pop(place, None) is None:
+            offsets = groups.get(group_id)
+            if offsets is None or offsets.pop(topic_partition, None) is None:
                 continue
-            if not places:
+            if not offsets:
                 del groups[group_id]
             if not groups:
                 del self._open[producer_id]

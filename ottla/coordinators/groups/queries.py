@@ -67,19 +67,19 @@ def listed(shard: GroupShard, states: Iterable[str], types: Iterable[str]) -> li
     """List the groups in these states and of these types; an empty filter matches all groups."""
     wanted_states = {state.strip().lower() for state in states}
     wanted_types = {kind.lower() for kind in types}
-    found: list[ListedGroup] = []
+    groups: list[ListedGroup] = []
     if not wanted_types or CLASSIC in wanted_types:
-        found += [
+        groups += [
             _listed(group.group_id, group.protocol_type or "", group.state.value, CLASSIC)
             for group in shard.groups()
         ]
     if not wanted_types or CONSUMER in wanted_types:
-        found += [
+        groups += [
             _listed(group.group_id, PROTOCOL_TYPE, group.state.value, CONSUMER)
             for group in shard.consumers
         ]
     return [
-        group for group in found if not wanted_states or group.group_state.lower() in wanted_states
+        group for group in groups if not wanted_states or group.group_state.lower() in wanted_states
     ]
 
 
@@ -99,7 +99,8 @@ def delete(shard: GroupShard, group_id: str) -> Decision[DeletableGroupResult]:
     if is_used or (consumers is not None and consumers.members):
         return Decision([], _deleted(group_id, ErrorCode.NON_EMPTY_GROUP))
     changes: list[AnyChange] = [
-        OffsetCommit(group_id, place, None) for place in shard.offsets.places(group_id)
+        OffsetCommit(group_id, topic_partition, None)
+        for topic_partition in shard.offsets.partitions(group_id)
     ]
     if consumers is None:
         changes.append(GroupMetadata(group_id, None))
@@ -122,17 +123,19 @@ def delete_offsets(
     # Subscriptions are known only of consumers.
     if isinstance(group, Group) and not (group.is_consumer_group or _is_empty(group)):
         raise ApiError(ErrorCode.NON_EMPTY_GROUP)
-    stored = set(shard.offsets.places(request.group_id))
+    stored = set(shard.offsets.partitions(request.group_id))
     response = OffsetDeleteResponse()
     changes: list[AnyChange] = []
     for topic in request.topics:
         is_read = group.is_subscribed_to(topic.name)
         code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if is_read else ErrorCode.NONE
         response.topics.append(answered_topic(topic, code))
-        places = {(topic.name, item.partition_index) for item in topic.partitions}
+        partitions = {(topic.name, item.partition_index) for item in topic.partitions}
         if not is_read:
-            gone = sorted(places & stored)
-            changes += [OffsetCommit(request.group_id, place, None) for place in gone]
+            gone = sorted(partitions & stored)
+            changes += [
+                OffsetCommit(request.group_id, topic_partition, None) for topic_partition in gone
+            ]
     return Decision(shard.encode(changes), response)
 
 

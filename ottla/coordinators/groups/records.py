@@ -29,7 +29,7 @@ class OffsetCommit(NamedTuple):
     """An offset of a group; None if it is deleted."""
 
     group_id: str
-    place: TopicPartition
+    topic_partition: TopicPartition
     offset: CommittedOffset | None
 
 
@@ -42,7 +42,7 @@ def encode(change: Change, now_ms: int) -> Record:
         key = group_records.encode_key(GroupMetadataKey(group=change.group_id))
         value = None if change.value is None else group_records.encode_value(change.value)
     else:
-        topic, partition = change.place
+        topic, partition = change.topic_partition
         commit_key = OffsetCommitKey(group=change.group_id, topic=topic, partition=partition)
         key = group_records.encode_key(commit_key)
         value = None if change.offset is None else _encode_offset(change.offset)
@@ -60,10 +60,10 @@ def decode(record: Record) -> Change | None:
         if record.value is None:
             return GroupMetadata(key.group, None)
         return GroupMetadata(key.group, group_records.decode_group_metadata_value(record.value))
-    place = (key.topic, key.partition)
+    topic_partition = (key.topic, key.partition)
     if record.value is None:
-        return OffsetCommit(key.group, place, None)
-    return OffsetCommit(key.group, place, _decode_offset(record.value))
+        return OffsetCommit(key.group, topic_partition, None)
+    return OffsetCommit(key.group, topic_partition, _decode_offset(record.value))
 
 
 def _encode_offset(offset: CommittedOffset) -> bytes:

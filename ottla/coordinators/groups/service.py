@@ -398,12 +398,12 @@ class GroupCoordinator:
 
     def list_groups(self, request: ListGroupsRequest) -> ListGroupsResponse:
         """List this broker's groups; an error code reports if partitions are still being loaded."""
-        found: list[ListedGroup] = []
+        listed: list[ListedGroup] = []
         for _, shard in self._runtime.shards():
-            found.extend(queries.listed(shard, request.states_filter, request.types_filter))
+            listed.extend(queries.listed(shard, request.states_filter, request.types_filter))
         is_loading = self._runtime.is_loading()
         code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if is_loading else ErrorCode.NONE
-        return ListGroupsResponse(error_code=code, groups=found)
+        return ListGroupsResponse(error_code=code, groups=listed)
 
     def delete_groups(self, request: DeleteGroupsRequest) -> Reply[DeleteGroupsResponse]:
         """Delete empty groups and their offsets."""

@@ -41,7 +41,7 @@ from ottla.coordinators.consumer.groups import Background, ConsumerGroups, at_on
 from ottla.coordinators.consumer.settings import ConsumerSettings
 from ottla.coordinators.consumer.state import ConsumerGroup
 from ottla.coordinators.consumer.state import Member as ConsumerMember
-from ottla.coordinators.consumer.transition import Turn as ConsumerTurn
+from ottla.coordinators.consumer.transition import Transition as ConsumerTurn
 from ottla.coordinators.groups import migration, records
 from ottla.coordinators.groups.expiry import expired, expired_in_consumer_group
 from ottla.coordinators.groups.offsets import OffsetStore
@@ -125,11 +125,13 @@ class GroupShard:
 
     def _replay_offset(self, change: OffsetCommit, producer_id: int) -> None:
         if change.offset is None:
-            self.offsets.remove(change.group_id, change.place)
+            self.offsets.remove(change.group_id, change.topic_partition)
         elif producer_id == batch.NO_PRODUCER_ID:
-            self.offsets.apply(change.group_id, change.place, change.offset)
+            self.offsets.apply(change.group_id, change.topic_partition, change.offset)
         else:
-            self.offsets.apply_open(producer_id, change.group_id, change.place, change.offset)
+            self.offsets.apply_open(
+                producer_id, change.group_id, change.topic_partition, change.offset
+            )
 
     def end_transaction(self, producer_id: int, *, is_committed: bool) -> None:
         """Apply the end of a transaction that committed offsets."""
@@ -156,12 +158,12 @@ class GroupShard:
         """Return a group's state machine, created from the stored state if necessary; None without
         a group.
         """
-        found = self._machines.get(group_id)
-        if found is None and group_id in self.metadata:
-            found = GroupMachine(group_from(group_id, self.metadata[group_id]))
-            self._machines[group_id] = found
-            self._feed(found, Loaded())
-        return found
+        machine = self._machines.get(group_id)
+        if machine is None and group_id in self.metadata:
+            machine = GroupMachine(group_from(group_id, self.metadata[group_id]))
+            self._machines[group_id] = machine
+            self._feed(machine, Loaded())
+        return machine
 
     def on_unloaded(self) -> None:
         """Answer all waiting requests, whose clients then look up the new coordinator."""
@@ -212,14 +214,14 @@ class GroupShard:
             if group is not None:
                 yield group
 
-    def encode(self, made: Iterable[AnyChange]) -> list[Record]:
+    def encode(self, items: Iterable[AnyChange]) -> list[Record]:
         """Return the records of changes."""
         now_ms = self.now_ms()
         return [
             records.encode(change, now_ms)
             if isinstance(change, GroupMetadata | OffsetCommit)
             else changes.encode(change, now_ms)
-            for change in made
+            for change in items
         ]
 
     # -- events
@@ -308,24 +310,24 @@ class GroupShard:
 
     # -- groups of the consumer protocol that become classic
 
-    def _downgrade(self, turn: ConsumerTurn, gone: list[ConsumerMember]) -> None:
+    def _downgrade(self, transition: ConsumerTurn, gone: list[ConsumerMember]) -> None:
         """Convert a group to classic when these members leave, and rebalance it once that is
         stored.
         """
-        self.make_classic(turn, migration.without(turn.group, gone), {})
-        self.rebalance_soon(turn.group.group_id, "downgraded: a member has left")
+        self.make_classic(transition, migration.without(transition.group, gone), {})
+        self.rebalance_soon(transition.group.group_id, "downgraded: a member has left")
 
     def make_classic(
-        self, turn: ConsumerTurn, members: list[ConsumerMember], renamed: dict[str, str]
+        self, transition: ConsumerTurn, members: list[ConsumerMember], renamed: dict[str, str]
     ) -> None:
         """Add the changes that convert a group to a classic one with these members; see
         `migration`.
         """
-        group = turn.group
-        value = migration.downgraded(group, members, turn.topics.image, turn.now_ms)
-        turn.changes += migration.tombstones(group, renamed)
-        turn.after += self.encode([GroupMetadata(group.group_id, value)])
-        turn.note(f"becomes classic members={len(members)}")
+        group = transition.group
+        value = migration.downgraded(group, members, transition.topics.image, transition.now_ms)
+        transition.changes += migration.tombstones(group, renamed)
+        transition.after += self.encode([GroupMetadata(group.group_id, value)])
+        transition.note(f"becomes classic members={len(members)}")
 
     def rebalance_soon(self, group_id: str, reason: str) -> None:
         """Rebalance a group after the records that make it classic are appended."""
@@ -347,8 +349,8 @@ class GroupShard:
             self._gone_topics |= topics
             return
         gone: list[AnyChange] = [
-            OffsetCommit(group_id, place, None)
-            for group_id, place in self.offsets.places_of_topics(topics)
+            OffsetCommit(group_id, topic_partition, None)
+            for group_id, topic_partition in self.offsets.partitions_of_topics(topics)
         ]
         self._append_tombstones(gone)
 
@@ -363,10 +365,10 @@ class GroupShard:
 
     def _expire_some(self, left: list[str]) -> None:
         ends = self._clock.monotonic() + _SLICE_SECONDS
-        found: list[AnyChange] = []
-        while left and self._clock.monotonic() < ends and len(found) < TOMBSTONES_MAX:
-            found.extend(self._expired(left.pop()))
-        is_written = self._append_tombstones(found)
+        changes: list[AnyChange] = []
+        while left and self._clock.monotonic() < ends and len(changes) < TOMBSTONES_MAX:
+            changes.extend(self._expired(left.pop()))
+        is_written = self._append_tombstones(changes)
         if left and is_written:
             self._host.timers.set(_EXPIRY, 0, partial(self._expire_some, left))
         else:
@@ -385,11 +387,15 @@ class GroupShard:
             old = expired_in_consumer_group(
                 group, offsets, now_ms=now_ms, retention_ms=retention_ms
             )
-        gone = [place for place in old if not self.offsets.is_unstable(group_id, place)]
+        gone = [
+            topic_partition
+            for topic_partition in old
+            if not self.offsets.is_unstable(group_id, topic_partition)
+        ]
         if gone:
             _log.info("offsets expired group=%s count=%d", group_id, len(gone))
-        for place in gone:
-            yield OffsetCommit(group_id, place, None)
+        for topic_partition in gone:
+            yield OffsetCommit(group_id, topic_partition, None)
         if len(gone) == len(offsets) and not self.offsets.has_open(group_id):
             yield from self._end_of_empty(group_id)
 
@@ -406,11 +412,11 @@ class GroupShard:
             _log.info("empty group without offsets deleted group=%s", group_id)
             yield GroupMetadata(group_id, None)
 
-    def _append_tombstones(self, found: Sequence[AnyChange]) -> bool:
+    def _append_tombstones(self, changes: Sequence[AnyChange]) -> bool:
         """Append tombstones in chunks; False if that failed, in which case the next pass retries."""
-        for start in range(0, len(found), TOMBSTONES_MAX):
+        for start in range(0, len(changes), TOMBSTONES_MAX):
             try:
-                self._host.append(self.encode(found[start : start + TOMBSTONES_MAX]))
+                self._host.append(self.encode(changes[start : start + TOMBSTONES_MAX]))
             except ApiError as error:
                 _log.warning("tombstones not written partition=%d error=%s",
                              self._host.partition, error)  # fmt: skip

@@ -47,10 +47,10 @@ def commit(shard: GroupShard, request: TxnOffsetCommitRequest) -> Decision[TxnOf
             offset = CommittedOffset(
                 partition.committed_offset, partition.committed_leader_epoch, metadata, now_ms
             )
-            place = (topic.name, partition.partition_index)
+            topic_partition = (topic.name, partition.partition_index)
             if late is not None:
-                _check_late(shard, late, request, place)
-            changes.append(OffsetCommit(request.group_id, place, offset))
+                _check_late(shard, late, request, topic_partition)
+            changes.append(OffsetCommit(request.group_id, topic_partition, offset))
         response.topics.append(answered)
     producer = TransactionalProducer(request.producer_id, request.producer_epoch)
     return Decision(shard.encode(changes), response, producer)
@@ -70,12 +70,15 @@ def _check(shard: GroupShard, request: TxnOffsetCommitRequest) -> ConsumerMember
 
 
 def _check_late(
-    shard: GroupShard, late: ConsumerMember, request: TxnOffsetCommitRequest, place: TopicPartition
+    shard: GroupShard,
+    late: ConsumerMember,
+    request: TxnOffsetCommitRequest,
+    topic_partition: TopicPartition,
 ) -> None:
-    topic = shard.image.topic(place[0])
+    topic = shard.image.topic(topic_partition[0])
     topic_id = b"" if topic is None else topic.topic_id
     with _as_generation():
-        committing.check_place(late, request.generation_id, (topic_id, place[1]))
+        committing.check_partition(late, request.generation_id, (topic_id, topic_partition[1]))
 
 
 @contextmanager

@@ -53,10 +53,10 @@ def decode(record: Record) -> Change | None:
 
 def by_topic(partitions: frozenset[TopicPartition]) -> dict[str, list[int]]:
     """Return the partitions of each topic, in order."""
-    found: dict[str, list[int]] = {}
+    by_name: dict[str, list[int]] = {}
     for topic, partition in sorted(partitions):
-        found.setdefault(topic, []).append(partition)
-    return found
+        by_name.setdefault(topic, []).append(partition)
+    return by_name
 
 
 def _value(transaction: Transaction) -> TransactionLogValue:

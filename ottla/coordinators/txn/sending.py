@@ -66,10 +66,12 @@ class Sending:
         """Write missing markers, as many as may be written at once."""
         if self._is_stopped:
             return
-        for place in [place for place in self.left if self._is_gone(place)]:
+        for topic_partition in [
+            topic_partition for topic_partition in self.left if self._is_gone(topic_partition)
+        ]:
             _log.info("no marker for a deleted partition transactional_id=%r partition=%s-%d",
-                      self.transactional_id, *place)  # fmt: skip
-            del self.left[place]
+                      self.transactional_id, *topic_partition)  # fmt: skip
+            del self.left[topic_partition]
         if not self.left:
             self._finish()
             return
@@ -89,20 +91,20 @@ class Sending:
 
     def _take(self, codes: _Codes) -> None:
         has_failed = False
-        for place, code in codes.items():
-            del self.left[place]
+        for topic_partition, code in codes.items():
+            del self.left[topic_partition]
             if code in _DONE:
                 continue
             if code is ErrorCode.TRANSACTION_COORDINATOR_FENCED:
                 _log.warning("fenced by a later coordinator transactional_id=%r partition=%s-%d",
-                             self.transactional_id, *place)  # fmt: skip
+                             self.transactional_id, *topic_partition)  # fmt: skip
                 self.stop()
                 return
             # To the end of the line, so that the others are not kept waiting.
-            self.left[place] = None
+            self.left[topic_partition] = None
             has_failed = True
             _log.info("marker not written transactional_id=%r partition=%s-%d error=%s",
-                      self.transactional_id, *place, code.name)  # fmt: skip
+                      self.transactional_id, *topic_partition, code.name)  # fmt: skip
         if not self.left:
             self._finish()
         elif has_failed:

@@ -81,12 +81,12 @@ class TransactionCoordinator:
             self._settings_of = (snapshot, TransactionSettings.from_options(snapshot))
         return self._settings_of[1]
 
-    def _is_gone(self, place: TopicPartition) -> bool:
+    def _is_gone(self, topic_partition: TopicPartition) -> bool:
         """Return True if a partition was deleted; False if the image is too old to contain our own
         topic.
         """
         image = self._image()
-        return image.topic(STATE_TOPIC) is not None and image.partition(*place) is None
+        return image.topic(STATE_TOPIC) is not None and image.partition(*topic_partition) is None
 
     # -- leadership
 
@@ -202,11 +202,11 @@ class TransactionCoordinator:
         """
         if not transactional_id:
             return Outcome(ErrorCode.INVALID_REQUEST)
-        found = self.find(transactional_id)
-        if isinstance(found, ErrorCode):
-            return Outcome(found)
+        transaction = self.find(transactional_id)
+        if isinstance(transaction, ErrorCode):
+            return Outcome(transaction)
         ending = Ending(producer, is_commit)
-        if not machine.needs_next_id(found, machine.BUMPING_VERSION):
+        if not machine.needs_next_id(transaction, machine.BUMPING_VERSION):
             return self._end_with_bump(transactional_id, ending)
         return self._tasks.spawn(
             self._end_with_next_id(transactional_id, ending), f"end of {transactional_id!r}"

@@ -303,10 +303,14 @@ class TransactionShard:
         ends = now + _SLICE_SECONDS
         tombstones: list[Record] = []
         while left and self._clock.monotonic() < ends and len(tombstones) < TOMBSTONES_MAX:
-            found = self.transactions.get(left.pop())
-            if found is not None and found.has_expired(aged_ms, expiration_ms):
-                _log.info("transactional id expired transactional_id=%r", found.transactional_id)
-                tombstones.append(records.encode(Change(found.transactional_id, None), now_ms, 0))
+            transaction = self.transactions.get(left.pop())
+            if transaction is not None and transaction.has_expired(aged_ms, expiration_ms):
+                _log.info(
+                    "transactional id expired transactional_id=%r", transaction.transactional_id
+                )
+                tombstones.append(
+                    records.encode(Change(transaction.transactional_id, None), now_ms, 0)
+                )
         is_written = True
         if tombstones:
             try:

@@ -170,18 +170,18 @@ def check(
     logs = {partition: _Log(records) for partition, records in final.items()}
     for attempt in history.attempts:
         logs.setdefault(attempt.partition, _Log(()))
-    found: list[Violation] = []
+    violations: list[Violation] = []
     sent = _sent_values(history)
     for partition, log in logs.items():
         attempts = [item for item in history.attempts if item.partition == partition]
         reads = [item for item in history.reads if item.partition == partition]
-        found += _check_content(partition, log, sent, rules)
+        violations += _check_content(partition, log, sent, rules)
         excused_before = history.life if rules.may_lose_tail else 0
-        found += _check_losses(partition, log, attempts, reads, excused_before)
-        found += _check_order(partition, log, attempts)
-        found += _check_reads(partition, log, reads, excused_before)
-        found += _check_epochs(partition, log, reads)
-    return found
+        violations += _check_losses(partition, log, attempts, reads, excused_before)
+        violations += _check_order(partition, log, attempts)
+        violations += _check_reads(partition, log, reads, excused_before)
+        violations += _check_epochs(partition, log, reads)
+    return violations
 
 
 def _sent_values(history: History) -> dict[tuple[Partition, Value], Attempt]:
@@ -202,13 +202,13 @@ def _check_content(
     """Check that every value in the log was sent to it, was not rejected, and occurs once."""
     for value, offsets in log.offsets.items():
         attempt = sent.get((partition, value))
-        place = f"at {', '.join(map(str, offsets))}"
+        detail = f"at {', '.join(map(str, offsets))}"
         if attempt is None:
-            yield Violation(Fault.UNSENT, partition, value, place)
+            yield Violation(Fault.UNSENT, partition, value, detail)
         elif attempt.outcome is Outcome.REFUSED:
-            yield Violation(Fault.REFUSED_BUT_THERE, partition, value, place)
+            yield Violation(Fault.REFUSED_BUT_THERE, partition, value, detail)
         if len(offsets) > 1 and not rules.may_duplicate:
-            yield Violation(Fault.DUPLICATE, partition, value, place)
+            yield Violation(Fault.DUPLICATE, partition, value, detail)
 
 
 def _check_losses(
@@ -228,8 +228,8 @@ def _check_losses(
     for attempt in attempts:
         if attempt.outcome is not Outcome.ACKNOWLEDGED:
             continue
-        for place, value in enumerate(attempt.values):
-            offset = attempt.base_offset + place if attempt.base_offset >= 0 else -1
+        for index, value in enumerate(attempt.values):
+            offset = attempt.base_offset + index if attempt.base_offset >= 0 else -1
             if value not in log.offsets:
                 lost.append((attempt, offset, value))
                 continue

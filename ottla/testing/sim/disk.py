@@ -153,13 +153,13 @@ class Disk:
 
     def sync_names(self, folder: StoredFolder) -> None:
         """Make every change durable that affects this directory."""
-        kept = []
+        pending = []
         for change in self._pending:
             if any(touched is folder for touched, _, _ in change):
                 _make_durable(change)
             else:
-                kept.append(change)
-        self._pending = kept
+                pending.append(change)
+        self._pending = pending
 
     def used_bytes(self) -> int:
         """Return the total size of all files, in bytes."""

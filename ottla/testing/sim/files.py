@@ -319,7 +319,7 @@ class SimFileSystem:
             return work()
 
         task = asyncio.get_running_loop().create_task(do())
-        task.add_done_callback(_hear)
+        task.add_done_callback(_retrieve_error)
         return asyncio.shield(task)
 
     # -- names ----------------------------------------------------------------------------------
@@ -386,7 +386,7 @@ def _refuse_replacing(entry: Stored, replaced: Stored | None, target: str) -> No
         raise _error(errno.ENOTEMPTY, target)
 
 
-def _hear(task: "asyncio.Task[object]") -> None:
+def _retrieve_error(task: "asyncio.Task[object]") -> None:
     """Retrieve an error that no caller may wait for any more, as a thread pool does."""
     if not task.cancelled():
         task.exception()

@@ -102,10 +102,10 @@ def _bury(task: "asyncio.Task[Any]") -> None:
 
 def _innermost(work: Any) -> "Coroutine[Any, Any, Any] | None":
     """Return the deepest coroutine that has not finished; None if `work` itself has finished."""
-    found = None
+    innermost = None
     while inspect.iscoroutine(work) and work.cr_frame is not None:
-        found, work = work, work.cr_await
-    return found
+        innermost, work = work, work.cr_await
+    return innermost
 
 
 _process: contextvars.ContextVar[Process | None] = contextvars.ContextVar("process", default=None)

@@ -105,10 +105,10 @@ class World:
 
     def machine(self, name: str, disk: Disk | None = None) -> Machine:
         """Return the machine with this name, which is also its address."""
-        found = self.machines.get(name)
-        if found is None:
-            found = self.machines[name] = Machine(self, name, disk or Disk())
-        return found
+        machine = self.machines.get(name)
+        if machine is None:
+            machine = self.machines[name] = Machine(self, name, disk or Disk())
+        return machine
 
     def run(self, scenario: Coroutine[Any, Any, T]) -> T:
         """Run a scenario to its end; a machine that loses power inside a call is powered off there."""

@@ -97,34 +97,34 @@ def decode_headers(source: Buffer, data: Bytes, position: Integers, ends: Intege
         # A header takes at least two bytes.
         if (counts < 0).any() or (counts > (ends - position) // 2).any():
             raise _invalid("more headers are counted than fit")
-        found = _HeaderPositions(int(counts.sum()))
+        positions = _HeaderPositions(int(counts.sum()))
         slots = np.cumsum(counts) - counts
         for row in np.flatnonzero(counts > _ROUNDS_MAX).tolist():
             own = range(int(slots[row]), int(slots[row] + counts[row]))
-            position[row] = found.read_alone(source, own, int(position[row]), int(ends[row]))
+            position[row] = positions.read_alone(source, own, int(position[row]), int(ends[row]))
         rows = np.flatnonzero((counts > 0) & (counts <= _ROUNDS_MAX))
         for number in range(_ROUNDS_MAX):
             if not rows.size:
                 break
-            position[rows] = found.read(data, slots[rows] + number, position[rows], ends[rows])
+            position[rows] = positions.read(data, slots[rows] + number, position[rows], ends[rows])
             rows = rows[counts[rows] > number + 1]
     except IndexError as error:
         raise _invalid("a header goes past the end") from error
     if (position != ends).any():
         raise _invalid("bytes follow the headers")
-    return _header_lists(source, found, counts)
+    return _header_lists(source, positions, counts)
 
 
-def _header_lists(source: Buffer, found: _HeaderPositions, counts: Integers) -> pa.Array:
-    nobody = np.zeros(len(found.name_starts), bool)
-    raw_names = slices(source, found.name_starts, found.name_ends, nobody)
+def _header_lists(source: Buffer, positions: _HeaderPositions, counts: Integers) -> pa.Array:
+    none_null = np.zeros(len(positions.name_starts), bool)
+    raw_names = slices(source, positions.name_starts, positions.name_ends, none_null)
     try:
         names = raw_names.cast(pa.string())
     except pa.ArrowInvalid:
         # As in Kafka's clients, bytes that are not UTF-8 become U+FFFD.
         texts = [name.decode(errors="replace") for name in raw_names.to_pylist()]
         names = pa.array(texts, pa.string())
-    values = slices(source, found.value_starts, found.value_ends, found.value_is_null)
+    values = slices(source, positions.value_starts, positions.value_ends, positions.value_is_null)
     pairs = pa.StructArray.from_arrays([names, values], fields=list(HEADERS_TYPE.value_type))
     bounds = np.zeros(len(counts) + 1, np.int32)
     np.cumsum(counts, out=bounds[1:])

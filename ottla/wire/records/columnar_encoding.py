@@ -214,7 +214,9 @@ def _join(parts: list[_Part]) -> pa.Array:
             merged[-1] += part
         else:
             merged.append(part)
-    columns = [pa.scalar(each, pa.binary()) if isinstance(each, bytes) else each for each in merged]
+    columns = [
+        pa.scalar(column, pa.binary()) if isinstance(column, bytes) else column for column in merged
+    ]
     return pc.binary_join_element_wise(*columns, _separator())
 
 
@@ -247,12 +249,12 @@ def _header_parts(headers: pa.Array) -> tuple[pa.Array, Integers]:
     if names.null_count:
         raise ValueError("a header has no name")
     values = pairs.field("value").cast(pa.binary())
-    each = _join([*_sized(names), *_sized(values)])
+    encoded = _join([*_sized(names), *_sized(values)])
     # Consecutive headers are adjacent, so that those of a row are one range of bytes.
     bounds = np.zeros(len(headers) + 1, np.int64)
     np.cumsum(counts, out=bounds[1:])
-    offsets = _offsets_of(each)[bounds].astype(np.int32)
-    data = each.buffers()[2] or pa.py_buffer(b"")
+    offsets = _offsets_of(encoded)[bounds].astype(np.int32)
+    data = encoded.buffers()[2] or pa.py_buffer(b"")
     return pa.Array.from_buffers(
         pa.binary(), len(headers), [None, pa.py_buffer(offsets), data]
     ), counts

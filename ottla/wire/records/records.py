@@ -191,8 +191,8 @@ def decode_batch(
     """
     header = header or _header(buffer, position)
     if header.magic < batch.MAGIC:
-        found = legacy.decode(buffer, position, header, max_bytes=max_bytes)
-        return [Record(key, value, (), time, offset) for offset, time, key, value in found]
+        decoded = legacy.decode(buffer, position, header, max_bytes=max_bytes)
+        return [Record(key, value, (), time, offset) for offset, time, key, value in decoded]
     body = read_body(buffer, position, header, max_bytes=max_bytes)
     # With LogAppendTime every record has the time that the broker wrote into the header.
     append_time = header.max_timestamp if header.has_log_append_time else None

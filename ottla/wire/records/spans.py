@@ -63,11 +63,11 @@ def spans(body: bytes, count: int) -> Iterator[Span]:
         raise _corrupt()
 
 
-def join(body: bytes, kept: Iterable[Span]) -> bytes:
+def join(body: bytes, records: Iterable[Span]) -> bytes:
     """Return the bytes of some records, in order; adjacent records are copied together."""
     runs: list[bytes] = []
     start = end = 0
-    for span in kept:
+    for span in records:
         if span.start != end:
             runs.append(body[start:end])
             start = span.start
@@ -76,10 +76,10 @@ def join(body: bytes, kept: Iterable[Span]) -> bytes:
     return b"".join(runs)
 
 
-def join_rebased(body: bytes, kept: Iterable[Span], shift_ms: int) -> bytes:
+def join_rebased(body: bytes, records: Iterable[Span], shift_ms: int) -> bytes:
     """Join records like `join`, for a batch whose base timestamp increases by `shift_ms`."""
     parts: list[bytes] = []
-    for span in kept:
+    for span in records:
         timestamp = varint(span.timestamp_delta - shift_ms)
         rest = body[span.timestamp_end : span.end]
         parts += (varint(1 + len(timestamp) + len(rest)), b"\x00", timestamp, rest)

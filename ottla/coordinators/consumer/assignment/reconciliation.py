@@ -68,46 +68,54 @@ class Reconciliation:
 
     def _shrunk(self, member: Member) -> Member:
         """Remove the topics that the member no longer reads, and nothing else."""
-        kept = {
+        remaining = {
             topic_id: epochs
             for topic_id, epochs in member.assigned.items()
             if topic_id in self.topic_ids
         }
-        if len(kept) == len(member.assigned):
+        if len(remaining) == len(member.assigned):
             return member
         pending: _Assignment = {
             topic_id: dict(epochs) for topic_id, epochs in member.pending_revocation.items()
         }
         for topic_id, epochs in member.assigned.items():
-            if topic_id not in kept:
+            if topic_id not in remaining:
                 pending.setdefault(topic_id, {}).update(epochs)
         if self._owns(pending):
-            return _revoking(member, member.epoch, kept, pending)
-        return replace(member.at_epoch(member.epoch), assigned=kept)
+            return _revoking(member, member.epoch, remaining, pending)
+        return replace(member.at_epoch(member.epoch), assigned=remaining)
 
     def _next(self, member: Member, epoch: int) -> Member:
-        kept: _Assignment = {}
+        remaining: _Assignment = {}
         revoked: _Assignment = {}
         added: _Assignment = {}
         waits = False
         for topic_id in {**self.target.assignment, **member.assigned}:
             reads = topic_id in self.topic_ids
-            wanted = self.target.assignment.get(topic_id, frozenset()) if reads else frozenset()
+            target_partitions = (
+                self.target.assignment.get(topic_id, frozenset()) if reads else frozenset()
+            )
             has = member.assigned.get(topic_id, {})
-            _put(kept, topic_id, {item: has[item] for item in has if item in wanted})
-            _put(revoked, topic_id, {item: has[item] for item in has if item not in wanted})
-            missing = [item for item in sorted(wanted) if item not in has]
+            _put(
+                remaining, topic_id, {item: has[item] for item in has if item in target_partitions}
+            )
+            _put(
+                revoked,
+                topic_id,
+                {item: has[item] for item in has if item not in target_partitions},
+            )
+            missing = [item for item in sorted(target_partitions) if item not in has]
             free = [item for item in missing if self._is_free(member, topic_id, item)]
             waits = waits or len(free) < len(missing)
             _put(added, topic_id, dict.fromkeys(free, self.target.epoch))
         if revoked and self._owns(revoked):
-            return _revoking(member, epoch, kept, revoked)
+            return _revoking(member, epoch, remaining, revoked)
         for topic_id, epochs in added.items():
-            kept.setdefault(topic_id, {}).update(epochs)
+            remaining.setdefault(topic_id, {}).update(epochs)
         return replace(
             member.at_epoch(self.target.epoch),
             state=MemberState.UNRELEASED_PARTITIONS if waits else MemberState.STABLE,
-            assigned=kept,
+            assigned=remaining,
             pending_revocation={},
         )
 
@@ -123,11 +131,11 @@ def _put(assignment: _Assignment, topic_id: bytes, epochs: Mapping[int, int]) ->
 
 
 def _revoking(
-    member: Member, epoch: int, kept: CurrentAssignment, revoked: CurrentAssignment
+    member: Member, epoch: int, remaining: CurrentAssignment, revoked: CurrentAssignment
 ) -> Member:
     return replace(
         member.at_epoch(epoch),
         state=MemberState.UNREVOKED_PARTITIONS,
-        assigned=kept,
+        assigned=remaining,
         pending_revocation=revoked,
     )

@@ -106,12 +106,14 @@ def _counts(group: ConsumerGroup, members: list[Member], image: ClusterImage) ->
 def _plan(
     group: ConsumerGroup, member: Member, image: ClusterImage, ids: dict[str, bytes | None]
 ) -> MemberPlan:
-    found = set()
+    topic_ids = set()
     for name in group.topics_of(member):
         if name not in ids:
             topic = image.topic(name)
             ids[name] = None if topic is None else topic.topic_id
         topic_id = ids[name]
         if topic_id is not None:
-            found.add(topic_id)
-    return MemberPlan(frozenset(found), target_for(group, member).assignment, member.instance_id)
+            topic_ids.add(topic_id)
+    return MemberPlan(
+        frozenset(topic_ids), target_for(group, member).assignment, member.instance_id
+    )

@@ -10,12 +10,12 @@ _HASH_BYTES = 8
 
 def partition_counts(image: ClusterImage, names: Iterable[str]) -> dict[bytes, int]:
     """Return the partition count by topic id of the topics that exist, in the order of names."""
-    found = {}
+    counts = {}
     for name in sorted(names):
         topic = image.topic(name)
         if topic is not None:
-            found[topic.topic_id] = len(topic.partitions)
-    return found
+            counts[topic.topic_id] = len(topic.partitions)
+    return counts
 
 
 def metadata_hash(image: ClusterImage, names: Iterable[str]) -> int:

@@ -19,11 +19,11 @@ _NAMES_AT_ONCE = 64
 class Lookup:
     """The remaining names, and the matches among the others; started at `started_ms`."""
 
-    def __init__(self, topics: Topics, started_ms: int, wanted: Iterable[str]) -> None:
+    def __init__(self, topics: Topics, started_ms: int, regexes: Iterable[str]) -> None:
         self._version = topics.version
         self._started_ms = started_ms
         self._names = list(topics.image.topics)
-        self._found: dict[str, set[str]] = {regex: set() for regex in wanted}
+        self._found: dict[str, set[str]] = {regex: set() for regex in regexes}
         self._patterns = _compiled(self._found)
 
     @property
@@ -46,12 +46,12 @@ class Lookup:
         }
 
 
-def _compiled(wanted: Iterable[str]) -> dict[str, Pattern]:
-    found = {}
-    for regex in wanted:
+def _compiled(regexes: Iterable[str]) -> dict[str, Pattern]:
+    patterns = {}
+    for regex in regexes:
         try:
-            found[regex] = Pattern(regex)
+            patterns[regex] = Pattern(regex)
         except ApiError as error:
             # It was valid when it was stored: another version of RE2 must have accepted it.
             _log.error("regular expression ignored error=%s", error)
-    return found
+    return patterns

@@ -14,7 +14,7 @@ from ottla.coordinators.consumer.assignment import topics
 from ottla.coordinators.consumer.changes import GroupChange, GroupEpoch, RegexChange
 from ottla.coordinators.consumer.regex import patterns
 from ottla.coordinators.consumer.state import Member, ResolvedRegex
-from ottla.coordinators.consumer.transition import Turn
+from ottla.coordinators.consumer.transition import Transition
 
 LOOKUP_INTERVAL_MS = 10_000
 
@@ -28,45 +28,47 @@ class RegexUpdate(Enum):
     CHANGED_AND_KNOWN = "changed and known"
 
 
-def update(turn: Turn, old: Member, member: Member, *, is_looking_up: bool) -> RegexUpdate:
+def update(
+    transition: Transition, old: Member, member: Member, *, is_looking_up: bool
+) -> RegexUpdate:
     """Store a member's expression, and request a lookup if one is due.
 
     Raises INVALID_REGULAR_EXPRESSION if the expression is invalid.
     """
-    result, is_new = _change(turn, old, member)
-    group = turn.group
+    result, is_new = _change(transition, old, member)
+    group = transition.group
     if is_looking_up or not (is_new or group.regex_uses):
         return result
-    wanted = Counter(group.regex_uses)
-    wanted.subtract([old.subscribed_regex] if old.subscribed_regex else ())
-    wanted.update([member.subscribed_regex] if member.subscribed_regex else ())
-    names = frozenset(name for name, count in wanted.items() if count > 0)
+    counts = Counter(group.regex_uses)
+    counts.subtract([old.subscribed_regex] if old.subscribed_regex else ())
+    counts.update([member.subscribed_regex] if member.subscribed_regex else ())
+    names = frozenset(name for name, count in counts.items() if count > 0)
     if not names:
         return result
     last = next(iter(group.regexes.values()), None)
-    if last is not None and turn.now_ms <= last.timestamp_ms + LOOKUP_INTERVAL_MS:
+    if last is not None and transition.now_ms <= last.timestamp_ms + LOOKUP_INTERVAL_MS:
         return result
     is_due = (
         is_new
         or len(names) != len(group.regexes)
         or last is None
-        or last.version < turn.topics.version
-        or turn.now_ms > last.timestamp_ms + turn.settings.regex_refresh_interval_ms
+        or last.version < transition.topics.version
+        or transition.now_ms > last.timestamp_ms + transition.settings.regex_refresh_interval_ms
     )
     if is_due:
-        turn.regexes_wanted = names
+        transition.regexes_wanted = names
     return result
 
 
-def _change(turn: Turn, old: Member, member: Member) -> tuple[RegexUpdate, bool]:
+def _change(transition: Transition, old: Member, member: Member) -> tuple[RegexUpdate, bool]:
     """Return the effect on the expression, and whether it is new to the group."""
     before, now = old.subscribed_regex, member.subscribed_regex
     if before == now:
         return RegexUpdate.NONE, False
-    group = turn.group
+    group = transition.group
     uses = group.regex_uses
     if before and uses[before] == 1:
-        turn.changes.append(RegexChange(group.group_id, before, None))
+        transition.changes.append(RegexChange(group.group_id, before, None))
     if not now:
         return (RegexUpdate.CHANGED_AND_KNOWN if before else RegexUpdate.CHANGED), False
     if not uses[now]:
@@ -76,22 +78,22 @@ def _change(turn: Turn, old: Member, member: Member) -> tuple[RegexUpdate, bool]
     return (RegexUpdate.CHANGED_AND_KNOWN if is_known else RegexUpdate.CHANGED), False
 
 
-def looked_up(turn: Turn, found: Mapping[str, ResolvedRegex]) -> None:
+def looked_up(transition: Transition, resolved: Mapping[str, ResolvedRegex]) -> None:
     """Store the matched topics, and begin a new epoch if members read other topics than before."""
-    group = turn.group
+    group = transition.group
     uses = group.subscriptions()
     must_bump = False
     names = set(uses.topics)
     for regex in uses.regexes:
-        old, new = group.regexes.get(regex), found.get(regex)
+        old, new = group.regexes.get(regex), resolved.get(regex)
         if new is not None:
             must_bump = must_bump or new.topics != (old.topics if old else frozenset())
-            turn.changes.append(RegexChange(group.group_id, regex, new))
+            transition.changes.append(RegexChange(group.group_id, regex, new))
         current = new or old
         names |= current.topics if current else frozenset()
-    metadata_hash = topics.metadata_hash(turn.topics.image, names)
+    metadata_hash = topics.metadata_hash(transition.topics.image, names)
     if must_bump or metadata_hash != group.metadata_hash:
         epoch = group.epoch + 1
-        turn.changes.append(GroupChange(group.group_id, GroupEpoch(epoch, metadata_hash)))
-        turn.checked_at_epoch = epoch
-        turn.note(f"epoch={epoch}: regular expressions match other topics")
+        transition.changes.append(GroupChange(group.group_id, GroupEpoch(epoch, metadata_hash)))
+        transition.checked_at_epoch = epoch
+        transition.note(f"epoch={epoch}: regular expressions match other topics")

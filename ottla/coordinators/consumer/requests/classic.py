@@ -26,7 +26,7 @@ from ottla.coordinators.consumer.state import (
     Member,
     MemberState,
 )
-from ottla.coordinators.consumer.transition import Client, Deadline, SetTimer, Turn
+from ottla.coordinators.consumer.transition import Client, Deadline, SetTimer, Transition
 from ottla.wire import consumer_protocol
 from ottla.wire.consumer_protocol import PROTOCOL_TYPE, ConsumerProtocolSubscription
 from ottla.wire.messages.consumer_group_heartbeat import TopicPartitions
@@ -43,7 +43,7 @@ from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 # KIP-394: from this version on a new member first receives its id and joins with it.
 ID_FIRST_VERSION = 4
 
-Downgrade = Callable[[Turn, Member], None]
+Downgrade = Callable[[Transition, Member], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Joiner:
 
 
 def join(
-    turn: Turn,
+    transition: Transition,
     request: JoinGroupRequest,
     joiner: Joiner,
     *,
@@ -64,27 +64,27 @@ def join(
     is_looking_up: bool,
 ) -> JoinGroupResponse:
     """Handle a JoinGroup; `downgrade` makes the group classic if only classic members are left."""
-    group = turn.group
+    group = transition.group
     is_new = not request.member_id
     member_id = request.member_id or joiner.fresh_id
-    check_room(turn, member_id, request.group_instance_id)
+    check_room(transition, member_id, request.group_instance_id)
     names = [item.name for item in request.protocols]
     if request.protocol_type != PROTOCOL_TYPE or not group.supports_classic(names):
         raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     needs_id = is_new and request.group_instance_id is None
     if needs_id and joiner.api_version >= ID_FIRST_VERSION:
         return JoinGroupResponse(member_id=member_id, error_code=ErrorCode.MEMBER_ID_REQUIRED)
-    old = _member_of(turn, request, member_id, is_new=is_new)
+    old = _member_of(transition, request, member_id, is_new=is_new)
     subscription = _subscription(request)
     member = _updated(old, request, joiner.client, subscription)
-    becomes_classic = _is_last_of_consumers(turn, request.group_instance_id)
-    stepped = _step(turn, old, member, subscription, becomes_classic, is_looking_up)
+    becomes_classic = _is_last_of_consumers(transition, request.group_instance_id)
+    stepped = _step(transition, old, member, subscription, becomes_classic, is_looking_up)
     if becomes_classic:
-        downgrade(turn, stepped)
+        downgrade(transition, stepped)
     else:
-        turn.cancel_timer(Deadline.JOIN, member_id)
-        turn.set_timer(Deadline.SESSION, member_id, request.session_timeout_ms)
-        turn.set_timer(Deadline.SYNC, member_id, request.rebalance_timeout_ms)
+        transition.cancel_timer(Deadline.JOIN, member_id)
+        transition.set_timer(Deadline.SESSION, member_id, request.session_timeout_ms)
+        transition.set_timer(Deadline.SYNC, member_id, request.rebalance_timeout_ms)
     return JoinGroupResponse(
         member_id=member_id,
         generation_id=stepped.epoch,
@@ -93,14 +93,16 @@ def join(
     )
 
 
-def _member_of(turn: Turn, request: JoinGroupRequest, member_id: str, *, is_new: bool) -> Member:
-    group, instance_id = turn.group, request.group_instance_id
+def _member_of(
+    transition: Transition, request: JoinGroupRequest, member_id: str, *, is_new: bool
+) -> Member:
+    group, instance_id = transition.group, request.group_instance_id
     if instance_id is not None and not is_new:
         return known_static_member(group, instance_id, member_id)
     current = group.static_member(instance_id)
     if current is not None:
-        return replaced(turn, current, member_id)
-    turn.note(f"member joins by the classic protocol: {member_id}")
+        return replaced(transition, current, member_id)
+    transition.note(f"member joins by the classic protocol: {member_id}")
     return group.members.get(member_id) or Member(member_id=member_id)
 
 
@@ -134,9 +136,9 @@ def _updated(
     )
 
 
-def _is_last_of_consumers(turn: Turn, instance_id: str | None) -> bool:
+def _is_last_of_consumers(transition: Transition, instance_id: str | None) -> bool:
     """Return True if a static member rejoins as a classic one, and all others are classic already."""
-    group, settings = turn.group, turn.settings
+    group, settings = transition.group, transition.settings
     current = group.static_member(instance_id)
     if current is None or current.is_classic:
         return False
@@ -148,7 +150,7 @@ def _is_last_of_consumers(turn: Turn, instance_id: str | None) -> bool:
 
 
 def _step(
-    turn: Turn,
+    transition: Transition,
     old: Member,
     member: Member,
     subscription: ConsumerProtocolSubscription,
@@ -156,11 +158,11 @@ def _step(
     is_looking_up: bool,
 ) -> Member:
     """Move the member towards its target, and return its new state."""
-    has_new_names = epochs.store_member(turn, old, member)
-    regex = regexes.update(turn, old, member, is_looking_up=is_looking_up)
+    has_new_names = epochs.store_member(transition, old, member)
+    regex = regexes.update(transition, old, member, is_looking_up=is_looking_up)
     must_bump = has_new_names or regex is not RegexUpdate.NONE
-    epoch = epochs.update_epoch(turn, member, must_bump=must_bump)
-    group = turn.group
+    epoch = epochs.update_epoch(transition, member, must_bump=must_bump)
+    group = transition.group
     if becomes_classic and group.assignment_epoch < epoch:
         # The rebalance that follows computes a new assignment.
         return member
@@ -168,18 +170,18 @@ def _step(
         held_by = group.static_members[member.instance_id or ""]
         goal = Target(group.assignment_epoch, group.target_of(held_by))
     else:
-        goal = epochs.update_target(turn, member, epoch)
-    held = embedded.by_id(subscription.owned_partitions, turn.topics.image)
+        goal = epochs.update_target(transition, member, epoch)
+    held = embedded.by_id(subscription.owned_partitions, transition.topics.image)
     owned = [
         TopicPartitions(topic_id=topic_id, partitions=partitions)
         for topic_id, partitions in held.items()
     ]
-    return epochs.reconcile(turn, member, goal, owned, has_new_subscription=must_bump)
+    return epochs.reconcile(transition, member, goal, owned, has_new_subscription=must_bump)
 
 
-def sync(turn: Turn, request: SyncGroupRequest) -> SyncGroupResponse:
+def sync(transition: Transition, request: SyncGroupRequest) -> SyncGroupResponse:
     """Handle a SyncGroup: return the member's partitions, unless it has to rejoin first."""
-    group = turn.group
+    group = transition.group
     member, classic = _classic_member(group, request.member_id, request.group_instance_id)
     _check_generation(member, request.generation_id)
     name, metadata = classic.protocols[0]
@@ -190,26 +192,26 @@ def sync(turn: Turn, request: SyncGroupRequest) -> SyncGroupResponse:
         raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     is_late = group.assignment_epoch > member.epoch
     if is_late and member.state is not MemberState.UNREVOKED_PARTITIONS:
-        turn.timers.append(_join_timer(member))
+        transition.timers.append(_join_timer(member))
         return SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
-    turn.cancel_timer(Deadline.SYNC, member.member_id)
-    turn.set_timer(Deadline.SESSION, member.member_id, classic.session_timeout_ms)
+    transition.cancel_timer(Deadline.SYNC, member.member_id)
+    transition.set_timer(Deadline.SESSION, member.member_id, classic.session_timeout_ms)
     return SyncGroupResponse(
         protocol_type=request.protocol_type,
         protocol_name=request.protocol_name,
-        assignment=embedded.assignment(member.assigned, turn.topics.image, metadata),
+        assignment=embedded.assignment(member.assigned, transition.topics.image, metadata),
     )
 
 
-def heartbeat(turn: Turn, request: HeartbeatRequest) -> HeartbeatResponse:
+def heartbeat(transition: Transition, request: HeartbeatRequest) -> HeartbeatResponse:
     """Handle a Heartbeat; the response makes the member rejoin if its next step is due."""
-    group = turn.group
+    group = transition.group
     member, classic = _classic_member(group, request.member_id, request.group_instance_id)
     _check_generation(member, request.generation_id)
-    turn.set_timer(Deadline.SESSION, member.member_id, classic.session_timeout_ms)
+    transition.set_timer(Deadline.SESSION, member.member_id, classic.session_timeout_ms)
     if not _must_join_again(group, member):
         return HeartbeatResponse()
-    turn.timers.append(_join_timer(member))
+    transition.timers.append(_join_timer(member))
     return HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
 
 
@@ -246,7 +248,9 @@ def _check_generation(member: Member, generation: int) -> None:
 
 
 def leave(
-    turn: Turn, request: LeaveGroupRequest, fence: Callable[[Turn, list[Member]], None]
+    transition: Transition,
+    request: LeaveGroupRequest,
+    fence: Callable[[Transition, list[Member]], None],
 ) -> LeaveGroupResponse:
     """Handle a LeaveGroup, which may contain members of either protocol; `fence` removes them."""
     gone: dict[str, Member] = {}
@@ -254,7 +258,7 @@ def leave(
     for identity in request.members:
         code = ErrorCode.NONE
         try:
-            member = _leaving(turn.group, identity)
+            member = _leaving(transition.group, identity)
             gone[member.member_id] = member
         except ApiError as error:
             code = error.code
@@ -266,9 +270,9 @@ def leave(
             )
         )
     for member_id in gone:
-        turn.note(f"member leaves: {member_id}")
+        transition.note(f"member leaves: {member_id}")
     if gone:
-        fence(turn, list(gone.values()))
+        fence(transition, list(gone.values()))
     return LeaveGroupResponse(members=responses)
 
 

@@ -43,7 +43,7 @@ class Committer:
 def check_commit(group: ConsumerGroup, committer: Committer) -> Member | None:
     """Raise ApiError if no offset may be committed.
 
-    Return a member of an older epoch, which may commit what `check_place` allows; None otherwise.
+    Return a member of an older epoch, which may commit what `check_partition` allows; None otherwise.
     """
     if committer.epoch < 0 and not group.members:
         return None
@@ -62,9 +62,9 @@ def check_commit(group: ConsumerGroup, committer: Committer) -> Member | None:
     return None if committer.epoch == member.epoch else member
 
 
-def check_place(member: Member, epoch: int, place: TopicPartition) -> None:
+def check_partition(member: Member, epoch: int, topic_partition: TopicPartition) -> None:
     """Raise ApiError unless a member of an older epoch has owned the partition since this epoch."""
-    assigned_at = member.assignment_epoch(place)
+    assigned_at = member.assignment_epoch(topic_partition)
     if assigned_at is None or epoch < assigned_at:
         raise _behind(member)
 

@@ -57,12 +57,12 @@ def _member(group: ConsumerGroup, member: GroupMember, image: ClusterImage) -> M
 
 
 def _assignment(held: Mapping[bytes, Iterable[int]], image: ClusterImage) -> Assignment:
-    found = ((topic_id, image.topic_by_id(topic_id), partitions)
+    topics = ((topic_id, image.topic_by_id(topic_id), partitions)
              for topic_id, partitions in held.items())  # fmt: skip
     return Assignment(
         topic_partitions=[
             TopicPartitions(topic_id=topic_id, topic_name=topic.name, partitions=sorted(partitions))
-            for topic_id, topic, partitions in found
+            for topic_id, topic, partitions in topics
             if topic is not None
         ]
     )

@@ -16,10 +16,10 @@ def by_id(topics: Iterable[TopicPartition], image: ClusterImage) -> dict[bytes, 
 
     A name may belong to a newer topic than when it was written, with fewer partitions.
     """
-    found = ((image.topic(item.topic), item.partitions) for item in topics)
+    existing = ((image.topic(item.topic), item.partitions) for item in topics)
     return {
         topic.topic_id: [number for number in partitions if topic.partition(number) is not None]
-        for topic, partitions in found
+        for topic, partitions in existing
         if topic is not None
     }
 

@@ -18,7 +18,7 @@ from ottla.coordinators.consumer.changes import (
 )
 from ottla.coordinators.consumer.requests.joining import known_member, known_static_member, remove
 from ottla.coordinators.consumer.state import AWAY_EPOCH, ConsumerGroup, Member
-from ottla.coordinators.consumer.transition import Turn
+from ottla.coordinators.consumer.transition import Transition
 from ottla.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 
@@ -29,19 +29,19 @@ def leaving(group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest) -> Mem
     return known_static_member(group, request.instance_id, request.member_id)
 
 
-def go_away(turn: Turn, member: Member) -> None:
+def go_away(transition: Transition, member: Member) -> None:
     """Release a static member that will return within its session: it keeps its partitions."""
     assigned = {
         topic_id: dict.fromkeys(partitions, 0) for topic_id, partitions in member.assigned.items()
     }
     away = replace(member, epoch=AWAY_EPOCH, assigned=assigned, pending_revocation={})
-    turn.changes.append(CurrentChange(turn.group.group_id, member.member_id, away))
-    turn.note(f"static member is temporarily absent: {member.member_id}")
+    transition.changes.append(CurrentChange(transition.group.group_id, member.member_id, away))
+    transition.note(f"static member is temporarily absent: {member.member_id}")
 
 
-def becomes_classic(turn: Turn, gone: Sequence[Member]) -> bool:
+def becomes_classic(transition: Transition, gone: Sequence[Member]) -> bool:
     """Return True if the group must become classic when these members have left."""
-    group, settings = turn.group, turn.settings
+    group, settings = transition.group, transition.settings
     names = {member.member_id for member in gone}
     left = [member for name, member in group.members.items() if name not in names]
     return (
@@ -52,25 +52,25 @@ def becomes_classic(turn: Turn, gone: Sequence[Member]) -> bool:
     )
 
 
-def fence(turn: Turn, gone: Sequence[Member]) -> None:
+def fence(transition: Transition, gone: Sequence[Member]) -> None:
     """Remove members and begin a new epoch; after the last one the group is empty."""
     if not gone:
         return
-    group = turn.group
+    group = transition.group
     for member in gone:
-        remove(turn, member.member_id)
+        remove(transition, member.member_id)
     names = {member.member_id for member in gone}
     left = [member for name, member in group.members.items() if name not in names]
-    _drop_regexes(turn, gone, left)
+    _drop_regexes(transition, gone, left)
     epoch = group.epoch + 1
     read = group.topics_read(group.subscriptions(left))
-    metadata_hash = topics.metadata_hash(turn.topics.image, read)
-    turn.changes.append(GroupChange(group.group_id, GroupEpoch(epoch, metadata_hash)))
-    turn.note(f"epoch={epoch} members={len(left)}")
+    metadata_hash = topics.metadata_hash(transition.topics.image, read)
+    transition.changes.append(GroupChange(group.group_id, GroupEpoch(epoch, metadata_hash)))
+    transition.note(f"epoch={epoch} members={len(left)}")
 
 
-def _drop_regexes(turn: Turn, gone: Sequence[Member], left: Sequence[Member]) -> None:
+def _drop_regexes(transition: Transition, gone: Sequence[Member], left: Sequence[Member]) -> None:
     used = Counter(member.subscribed_regex for member in left)
     for regex in dict.fromkeys(member.subscribed_regex for member in gone):
         if regex and not used[regex]:
-            turn.changes.append(RegexChange(turn.group.group_id, regex, None))
+            transition.changes.append(RegexChange(transition.group.group_id, regex, None))

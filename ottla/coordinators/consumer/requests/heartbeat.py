@@ -18,7 +18,7 @@ from ottla.coordinators.consumer.state import (
     CurrentAssignment,
     Member,
 )
-from ottla.coordinators.consumer.transition import Client, Deadline, Turn
+from ottla.coordinators.consumer.transition import Client, Deadline, Transition
 from ottla.wire.messages.consumer_group_heartbeat import (
     Assignment,
     ConsumerGroupHeartbeatRequest,
@@ -74,7 +74,7 @@ def _check_join(request: ConsumerGroupHeartbeatRequest) -> None:
 
 
 def heartbeat(
-    turn: Turn,
+    transition: Transition,
     request: ConsumerGroupHeartbeatRequest,
     client: Client,
     *,
@@ -84,28 +84,30 @@ def heartbeat(
 
     `is_looking_up` is True if a lookup of the group's regular expressions is already running.
     """
-    check_room(turn, request.member_id, request.instance_id)
-    old = member_of(turn, request)
+    check_room(transition, request.member_id, request.instance_id)
+    old = member_of(transition, request)
     member = _updated(old, request, client)
-    has_new_names = epochs.store_member(turn, old, member)
-    regex = regexes.update(turn, old, member, is_looking_up=is_looking_up)
+    has_new_names = epochs.store_member(transition, old, member)
+    regex = regexes.update(transition, old, member, is_looking_up=is_looking_up)
     must_bump = has_new_names or regex is RegexUpdate.CHANGED_AND_KNOWN
-    epoch = epochs.update_epoch(turn, member, must_bump=must_bump)
-    goal = epochs.update_target(turn, member, epoch)
+    epoch = epochs.update_epoch(transition, member, must_bump=must_bump)
+    goal = epochs.update_target(transition, member, epoch)
     stepped = epochs.reconcile(
-        turn,
+        transition,
         member,
         goal,
         request.topic_partitions,
         has_new_subscription=has_new_names or regex is not RegexUpdate.NONE,
     )
-    turn.set_timer(Deadline.SESSION, stepped.member_id, turn.settings.session_timeout_ms)
+    transition.set_timer(
+        Deadline.SESSION, stepped.member_id, transition.settings.session_timeout_ms
+    )
     has_news = stepped.assigned != old.assigned
     tells = request.member_epoch == JOINING_EPOCH or _is_full(request) or has_news
     return ConsumerGroupHeartbeatResponse(
         member_id=stepped.member_id,
         member_epoch=stepped.epoch,
-        heartbeat_interval_ms=turn.settings.heartbeat_interval_ms,
+        heartbeat_interval_ms=transition.settings.heartbeat_interval_ms,
         assignment=_assignment(stepped.assigned) if tells else None,
     )
 

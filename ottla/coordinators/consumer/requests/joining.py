@@ -8,16 +8,16 @@ from dataclasses import replace
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.coordinators.consumer.changes import CurrentChange, MemberChange, TargetChange
 from ottla.coordinators.consumer.state import AWAY_EPOCH, JOINING_EPOCH, ConsumerGroup, Member
-from ottla.coordinators.consumer.transition import Turn
+from ottla.coordinators.consumer.transition import Transition
 from ottla.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     TopicPartitions,
 )
 
 
-def check_room(turn: Turn, member_id: str, instance_id: str | None) -> None:
+def check_room(transition: Transition, member_id: str, instance_id: str | None) -> None:
     """Raise GROUP_MAX_SIZE_REACHED if the group has no room for another member."""
-    group, limit = turn.group, turn.settings.max_size
+    group, limit = transition.group, transition.settings.max_size
     if instance_id in group.static_members or member_id in group.members:
         return
     if len(group.members) >= limit:
@@ -27,16 +27,16 @@ def check_room(turn: Turn, member_id: str, instance_id: str | None) -> None:
         )
 
 
-def member_of(turn: Turn, request: ConsumerGroupHeartbeatRequest) -> Member:
+def member_of(transition: Transition, request: ConsumerGroupHeartbeatRequest) -> Member:
     """Return the member of a heartbeat, a new one if it joins; raises ApiError if it must not join."""
     joins = request.member_epoch == JOINING_EPOCH
     if request.instance_id is not None:
-        return _static_member(turn, request, joins=joins)
-    member = known_member(turn.group, request.member_id) if not joins else None
+        return _static_member(transition, request, joins=joins)
+    member = known_member(transition.group, request.member_id) if not joins else None
     if member is None:
-        found = turn.group.members.get(request.member_id)
-        member = found or Member(member_id=request.member_id)
-        turn.note(f"member joins: {request.member_id}")
+        existing = transition.group.members.get(request.member_id)
+        member = existing or Member(member_id=request.member_id)
+        transition.note(f"member joins: {request.member_id}")
     check_epoch(member, request.member_epoch, request.topic_partitions)
     return member
 
@@ -66,45 +66,47 @@ def known_static_member(group: ConsumerGroup, instance_id: str, member_id: str) 
     return member
 
 
-def _static_member(turn: Turn, request: ConsumerGroupHeartbeatRequest, *, joins: bool) -> Member:
+def _static_member(
+    transition: Transition, request: ConsumerGroupHeartbeatRequest, *, joins: bool
+) -> Member:
     instance_id, member_id = request.instance_id or "", request.member_id
     if not joins:
-        member = known_static_member(turn.group, instance_id, member_id)
+        member = known_static_member(transition.group, instance_id, member_id)
         check_epoch(member, request.member_epoch, request.topic_partitions)
         return member
-    current = turn.group.static_member(instance_id)
+    current = transition.group.static_member(instance_id)
     if current is None:
-        turn.note(f"static member joins: {member_id} instance={instance_id}")
-        return turn.group.members.get(member_id) or Member(member_id=member_id)
+        transition.note(f"static member joins: {member_id} instance={instance_id}")
+        return transition.group.members.get(member_id) or Member(member_id=member_id)
     if not current.is_classic and current.epoch != AWAY_EPOCH:
         raise ApiError(
             ErrorCode.UNRELEASED_INSTANCE_ID,
             f"Static member {member_id} with instance id {instance_id} cannot join the group "
             f"because the instance id is owned by {current.member_id} member.",
         )
-    return replaced(turn, current, member_id)
+    return replaced(transition, current, member_id)
 
 
-def replaced(turn: Turn, current: Member, member_id: str) -> Member:
+def replaced(transition: Transition, current: Member, member_id: str) -> Member:
     """Replace the member id of a static member; its subscription and partitions are kept."""
-    group_id = turn.group.group_id
+    group_id = transition.group.group_id
     member = replace(
         current, member_id=member_id, epoch=JOINING_EPOCH, previous_epoch=JOINING_EPOCH
     )
-    remove(turn, current.member_id)
-    turn.changes += (
+    remove(transition, current.member_id)
+    transition.changes += (
         MemberChange(group_id, member_id, member),
-        TargetChange(group_id, member_id, turn.group.target_of(current.member_id)),
+        TargetChange(group_id, member_id, transition.group.target_of(current.member_id)),
         CurrentChange(group_id, member_id, member),
     )
-    turn.note(f"static member {current.member_id} is replaced by {member_id}")
+    transition.note(f"static member {current.member_id} is replaced by {member_id}")
     return member
 
 
-def remove(turn: Turn, member_id: str) -> None:
+def remove(transition: Transition, member_id: str) -> None:
     """Write the removal of a member, in Kafka's order: current assignment, target, member."""
-    group_id = turn.group.group_id
-    turn.changes += (
+    group_id = transition.group.group_id
+    transition.changes += (
         CurrentChange(group_id, member_id, None),
         TargetChange(group_id, member_id, None),
         MemberChange(group_id, member_id, None),

@@ -90,7 +90,7 @@ def test_tombstone_reaches_open_transactions():
     store.apply_open(7, "g", P0, CommittedOffset(9))
     assert store.has_open("g")
     assert store.groups() == ["g"]
-    assert store.places("g") == [P0]
+    assert store.partitions("g") == [P0]
     store.remove("g", P0)
     store.end_transaction(7, is_committed=True)
     assert not store.has_group("g")
@@ -102,5 +102,5 @@ def test_topics_are_found_in_every_group():
     store.apply("a", ("gone", 0), CommittedOffset(1))
     store.apply("a", ("kept", 0), CommittedOffset(1))
     store.apply_open(7, "b", ("gone", 1), CommittedOffset(1))
-    found = set(store.places_of_topics(frozenset({"gone"})))
+    found = set(store.partitions_of_topics(frozenset({"gone"})))
     assert found == {("a", ("gone", 0)), ("b", ("gone", 1))}

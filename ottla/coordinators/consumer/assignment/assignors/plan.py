@@ -37,4 +37,4 @@ Assignor: TypeAlias = Callable[[GroupPlan], Assignments]
 
 def frozen(assignment: Mapping[bytes, set[int]]) -> TargetAssignment:
     """Return an assignment as it is stored: without topics that have no partitions."""
-    return {topic: frozenset(places) for topic, places in assignment.items() if places}
+    return {topic: frozenset(partitions) for topic, partitions in assignment.items() if partitions}

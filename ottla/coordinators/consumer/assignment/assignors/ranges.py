@@ -13,7 +13,7 @@ NAME = "range"
 def assign(plan: GroupPlan) -> Assignments:
     """Split every topic into one range for each reader; the first readers get the remainder."""
     order = sorted(plan.members, key=lambda member_id: _rank(plan, member_id))
-    found: dict[str, dict[bytes, set[int]]] = {member_id: {} for member_id in order}
+    assignments: dict[str, dict[bytes, set[int]]] = {member_id: {} for member_id in order}
     for topic, count in plan.partition_counts.items():
         readers = [name for name in order if topic in plan.members[name].topics]
         if not readers:
@@ -22,9 +22,9 @@ def assign(plan: GroupPlan) -> Assignments:
         start = 0
         for position, member_id in enumerate(readers):
             end = start + shortest + (position < longer)
-            found[member_id][topic] = set(range(start, end))
+            assignments[member_id][topic] = set(range(start, end))
             start = end
-    return {member_id: frozen(topics) for member_id, topics in found.items()}
+    return {member_id: frozen(topics) for member_id, topics in assignments.items()}
 
 
 def _rank(plan: GroupPlan, member_id: str) -> tuple[bool, str]:

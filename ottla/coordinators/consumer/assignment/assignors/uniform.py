@@ -17,7 +17,7 @@ NAME = "uniform"
 # Passes over all topics; each improves the balance, and few plans need more than two or three.
 ROUNDS_MAX = 16
 
-_Place = tuple[bytes, int]
+_TopicPartition = tuple[bytes, int]
 
 
 def assign(plan: GroupPlan) -> Assignments:
@@ -29,7 +29,7 @@ def assign(plan: GroupPlan) -> Assignments:
 
 class _Room(NamedTuple):
     member_id: str
-    places: int
+    topic_partitions: int
 
 
 def _assign_alike(plan: GroupPlan) -> Assignments:
@@ -42,18 +42,18 @@ def _assign_alike(plan: GroupPlan) -> Assignments:
     free = _unowned(plan, topics)
     total = sum(plan.partition_counts[topic] for topic in topics)
     share, longer = divmod(total, len(plan.members))
-    kept: Assignments = {}
+    assignments: Assignments = {}
     rooms: list[_Room] = []
     for position, (member_id, member) in enumerate(plan.members.items()):
         quota = share + (longer > 0)
-        kept[member_id] = held = {
-            topic: found for topic, found in member.target.items() if topic in topics
+        assignments[member_id] = held = {
+            topic: partitions for topic, partitions in member.target.items() if topic in topics
         }
         load = sum(map(len, held.values()))
         if load > quota:
-            places = _held(held.items())
-            kept[member_id] = frozen(_by_topic(places[:quota]))
-            free += places[quota:]
+            topic_partitions = _held(held.items())
+            assignments[member_id] = frozen(_by_topic(topic_partitions[:quota]))
+            free += topic_partitions[quota:]
         room = max(quota - load, 0)
         takes_extra = longer > 0
         # A member that does not need an extra partition leaves it to others, while enough others
@@ -66,15 +66,15 @@ def _assign_alike(plan: GroupPlan) -> Assignments:
             rooms.append(_Room(member_id, room))
     rest = iter(free)
     for member_id, count in rooms:
-        grown = {topic: set(found) for topic, found in kept[member_id].items()}
+        grown = {topic: set(partitions) for topic, partitions in assignments[member_id].items()}
         for topic, partition in islice(rest, count):
             grown.setdefault(topic, set()).add(partition)
-        kept[member_id] = frozen(grown)
+        assignments[member_id] = frozen(grown)
     assert next(rest, None) is None, "partitions were left over"
-    return kept
+    return assignments
 
 
-def _unowned(plan: GroupPlan, topics: Iterable[bytes]) -> list[_Place]:
+def _unowned(plan: GroupPlan, topics: Iterable[bytes]) -> list[_TopicPartition]:
     """Return the partitions without an owner, in order."""
     taken: dict[bytes, set[int]] = {topic: set() for topic in topics}
     for member in plan.members.values():
@@ -92,15 +92,15 @@ def _numbers(plan: GroupPlan, topic: bytes) -> range:
     return range(plan.partition_counts[topic])
 
 
-def _held(target: Iterable[tuple[bytes, frozenset[int]]]) -> list[_Place]:
-    return [(topic, partition) for topic, found in target for partition in sorted(found)]
+def _held(target: Iterable[tuple[bytes, frozenset[int]]]) -> list[_TopicPartition]:
+    return [(topic, partition) for topic, partitions in target for partition in sorted(partitions)]
 
 
-def _by_topic(places: Iterable[_Place]) -> dict[bytes, set[int]]:
-    found: dict[bytes, set[int]] = {}
-    for topic, partition in places:
-        found.setdefault(topic, set()).add(partition)
-    return found
+def _by_topic(topic_partitions: Iterable[_TopicPartition]) -> dict[bytes, set[int]]:
+    by_topic: dict[bytes, set[int]] = {}
+    for topic, partition in topic_partitions:
+        by_topic.setdefault(topic, set()).add(partition)
+    return by_topic
 
 
 class _Balance:
@@ -126,11 +126,11 @@ class _Balance:
         for _ in range(ROUNDS_MAX):
             if not any([self._even_out(topic) for topic in shared]):
                 break
-        found: dict[str, dict[bytes, set[int]]] = {name: {} for name in self._names}
+        result: dict[str, dict[bytes, set[int]]] = {name: {} for name in self._names}
         for topic, owners in self._owners.items():
             for partition, number in owners.items():
-                found[self._names[number]].setdefault(topic, set()).add(partition)
-        return {member_id: frozen(held) for member_id, held in found.items()}
+                result[self._names[number]].setdefault(topic, set()).add(partition)
+        return {member_id: frozen(held) for member_id, held in result.items()}
 
     def _rank(self, topic: bytes) -> tuple[float, int, bytes]:
         readers = len(self._readers[topic])
