@@ -309,4 +309,4 @@ def test_a_checkpoint_of_another_topology_is_refused_with_what_to_do(
     assert any(line.startswith("  -") and "to all-repartition" in line for line in lines)
     assert any(line.startswith("  +") and "to others-repartition" in line for line in lines)
     assert "with `ottla streams reset` or another application_id" in lines[-1]
-    assert "run the topology as it was" in lines[-1]
+    assert "run the previous topology" in lines[-1]

@@ -281,7 +281,7 @@ def test_columns_of_pyspark_that_python_does_not_know_are_refused_where_it_runs(
     stream.filter(F.soundex("value") == "A123").to("out", key=_TEXT, value=_TEXT)
     topology = builder.build()
     _create(broker, "refused.in")
-    why = r"nothing here means soundex.*behind a step in Python"
+    why = r"nothing here means soundex.*it follows a step in Python"
     with pytest.raises(TopologyError, match=why):
         _run(spark, broker, topology, tmp_path)
     row = TopicRecord(b"k", b"v", 1_700_000_000_000)

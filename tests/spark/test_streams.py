@@ -210,7 +210,7 @@ def test_a_topic_that_is_missing_is_named(
     spark: SparkSession, broker: Cluster, tmp_path: Path
 ) -> None:
     """Before anything starts."""
-    with pytest.raises(TopologyError, match="topic nowhere is read and is not there"):
+    with pytest.raises(TopologyError, match="topic nowhere is read but does not exist"):
         _start(_counting("nowhere", "counted"), spark, broker, tmp_path)
 
 

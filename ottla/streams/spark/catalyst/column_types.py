@@ -34,7 +34,7 @@ class Scalar(Enum):
     LIST = "a list"
     DICT = "a dict"
     OPAQUE = "of any type"
-    """Is read, as are lists and dicts, and no expression may use it."""
+    """Can be read, as lists and dicts can, but no expression may use it."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ _PLAIN: Mapping[Any, Scalar] = {
     dict: Scalar.OPAQUE,
 }
 UNUSED = (Scalar.LIST, Scalar.DICT, Scalar.OPAQUE)
-"""What no expression may use."""
+"""The types that no expression may use."""
 _SERDES = (
     (STRING, Scalar.TEXT),
     (BYTES, Scalar.BYTES),
@@ -87,7 +87,7 @@ def _object(kind: Any) -> Structure:
     if not (isinstance(kind, type) and dataclasses.is_dataclass(kind)):
         raise Unlike(f"Spark reads JSON into dataclasses, not into {name}")
     if not kind.__dataclass_params__.init or hasattr(kind, "__post_init__"):  # type: ignore[attr-defined]
-        raise Unlike(f"{name} makes its fields itself")
+        raise Unlike(f"{name} has its own __init__ or __post_init__")
     try:
         hints = typing.get_type_hints(kind)
     except (NameError, TypeError) as error:
@@ -110,9 +110,9 @@ def _check_names(names: list[str], owner: str) -> None:
     if not names:
         raise Unlike(f"{owner} has no fields")
     if not all(each.isascii() and each.isidentifier() for each in names):
-        raise Unlike(f"{owner} has fields whose names are no plain words")
+        raise Unlike(f"{owner} has fields whose names are not ASCII identifiers")
     if len({each.lower() for each in names}) < len(names):
-        raise Unlike(f"{owner} has fields whose names differ in capital letters alone")
+        raise Unlike(f"{owner} has fields whose names differ only in case")
 
 
 def _field_type(owner: str, name: str, hint: Any) -> tuple[ColumnType, bool]:
@@ -153,7 +153,7 @@ def type_of(expression: Column, key: ColumnType, value: ColumnType) -> ColumnTyp
     kind = _RULES[expression.operation](expression, found)
     if kind is None:
         listed = " and ".join(_named(each) for each in found)
-        raise Unlike(f"{expression.operation} of {listed} is Python's")
+        raise Unlike(f"{expression.operation} of {listed} runs in Python")
     return kind
 
 
@@ -168,7 +168,7 @@ def _literal(value: Any) -> Scalar:
         try:
             value.encode()
         except UnicodeEncodeError:
-            raise Unlike("a literal has characters that UTF-8 has not") from None
+            raise Unlike("a literal has characters that UTF-8 cannot encode") from None
     return _PLAIN[type(value)]
 
 
@@ -180,7 +180,7 @@ def _field(expression: Column, kind: ColumnType) -> ColumnType:
             raise Unlike(f"{expression} is a field of {_named(kind)}")
         if name not in kind.fields:
             # A property or method of the class, or a field that does not exist.
-            raise Unlike(f"{expression} is no field that is read")
+            raise Unlike(f"{expression} is not a field that is read")
         kind = kind.fields[name]
     if kind in UNUSED:
         raise Unlike(f"{expression} is {kind.value}")
@@ -226,7 +226,7 @@ def _strict(rule: _Rule) -> _Rule:
 def _substring(expression: Column, found: list[ColumnType]) -> ColumnType | None:
     places = expression.operands[1:]
     if not all(each.operation == "literal" for each in places):
-        raise Unlike("substring by other than constants is Python's")
+        raise Unlike("substring with arguments that are not constants runs in Python")
     fits = all(abs(each.operands[0]) >> _INT_BITS - 1 == 0 for each in places)
     return Scalar.TEXT if found == [Scalar.TEXT, Scalar.INT, Scalar.INT] and fits else None
 

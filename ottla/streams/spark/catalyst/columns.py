@@ -27,7 +27,7 @@ class Value:
     column: SparkColumn
     fields: Mapping[str, "Value"] = field(default_factory=dict)
     plain: SparkColumn | None = None
-    """Where a text is surely ASCII, if that is known without looking at it."""
+    """The condition under which a text is certainly ASCII, if it is known without a check."""
 
     @property
     def whole(self) -> SparkColumn:

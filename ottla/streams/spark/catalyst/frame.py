@@ -79,7 +79,7 @@ def spark_types(spark: SparkSession) -> SparkType:
             found = empty.select(expression.column).schema[0].dataType.simpleString()
         except AnalysisException as error:
             raise TopologyError(
-                f"{expression} is no expression of key and value: {error}"
+                f"{expression} is not a valid expression of key and value: {error}"
             ) from None
         if found not in _SPARKS:
             known = "bigint, double, string, boolean or binary"

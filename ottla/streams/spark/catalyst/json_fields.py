@@ -47,7 +47,7 @@ def read_json(
     """
     read, parsed = sides
     text, plain = read.column, read.plain
-    assert plain is not None, "bytes are looked at when they are read"
+    assert plain is not None, "the bits of ASCII texts are set when records are read"
     is_there = text.isNotNull()
     # This is always false; it keeps Spark from parsing the text twice, for the filter and for the
     # other columns.

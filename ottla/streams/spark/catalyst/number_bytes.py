@@ -7,7 +7,7 @@ _FRACTION_BITS = 52
 _FRACTION = (1 << _FRACTION_BITS) - 1
 _EXPONENT = 0x7FF
 _BIAS = 1075
-"""What is taken from the exponent, so that the fraction is a whole number."""
+"""Subtracted from the exponent, so that the fraction is an integer."""
 _INT = 1 << 31
 
 

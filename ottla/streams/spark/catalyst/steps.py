@@ -38,7 +38,7 @@ SparkType = Callable[[OfSpark, ColumnType, ColumnType], ColumnType]
 # A merge is walked once for each stream that it merges.
 _STEPS_MAX = 100
 SOURCE = -1
-"""Where the first steps stand."""
+"""The parent of the first steps."""
 _FUNCTION = "a function"
 
 
@@ -49,7 +49,7 @@ class Way(Enum):
     TEXT = "text in UTF-8, or bytes as they are"
     INTEGER = "32 bits"
     LONG = "64 bits"
-    SERDE = "by the serde, where it is written"
+    SERDE = "by the serde, in the task that writes the record"
 
 
 @dataclass(frozen=True)
@@ -84,15 +84,15 @@ class LoweredSource:
     topics: tuple[str, ...]
     serdes: tuple[Serde[Any], Serde[Any]]
     types: Types | None = None
-    """None where the JVM reads nothing: all is Python's."""
+    """None if the JVM cannot read the records: everything runs in Python."""
     steps: list[Step] = field(default_factory=list)
     outputs: list[Output] = field(default_factory=list)
     to_python: set[int] = field(default_factory=set)
-    """The steps below which a step is Python's."""
+    """The steps with a step below that runs in Python."""
     reasons: dict[str, str] = field(default_factory=dict)
-    """Why steps are Python's."""
+    """The reasons why steps run in Python, by node."""
     nodes: set[str] = field(default_factory=set)
-    """The steps and sinks that were reached and run in the JVM, wherever they were reached from."""
+    """The steps and sinks that run in the JVM on at least one path."""
 
     @property
     def is_worth_it(self) -> bool:
@@ -116,7 +116,7 @@ def lower_layout(layout: Layout, spark_type: SparkType | None = None) -> list[Lo
             sources = (each for each in kind.topology.nodes.values() if isinstance(each, Source))
             found += [_Walk(number, kind, each, spark_type).found for each in sources]
         else:
-            _refuse_sparks(kind, {}, "it stands in a query that keeps state")
+            _refuse_sparks(kind, {}, "it is in a stateful query")
     for each in found:
         kind = layout.kinds[each.kind]
         _refuse_sparks(kind, each.reasons, None)
@@ -131,7 +131,7 @@ def _refuse_sparks(kind: Kind, reasons: dict[str, str], otherwise: str | None) -
             if isinstance(each, OfSpark) and each.meaning is None:
                 raise TopologyError(
                     f"{node.name} is the expression {each} of pyspark, which only the JVM evaluates ({each.why}), "
-                    f"and this step is Python's ({why}): write it with col() of ottla.streams or as a function"
+                    f"but this step runs in Python ({why}): write it with col() of ottla.streams or as a function"
                 )
 
 
@@ -201,7 +201,7 @@ class _Walk:
         pending = list(nodes)
         while pending:
             node = pending.pop()
-            self.found.reasons.setdefault(node.name, "it stands behind a step in Python")
+            self.found.reasons.setdefault(node.name, "it follows a step in Python")
             below = self._children.get(node.name, [])
             pending += [each for each in below if each.name not in self.found.reasons]
 
@@ -264,27 +264,27 @@ class _Walk:
         if isinstance(expression, Column):
             return type_of(expression, *types)
         assert expression is not None
-        assert self._spark_type is not None, "where pyspark's expressions are, Spark is"
+        assert self._spark_type is not None, "pyspark's expressions need Spark's types"
         return self._spark_type(expression, *types)
 
     def _condition(self, function: Any, types: Types) -> Expression:
         expression = _expression(function)
         kind = self._type(expression, types)
         if kind not in (Scalar.FLAG, Scalar.NOTHING):
-            raise Unlike("a condition that is neither true nor false is Python's")
+            raise Unlike("a condition that is not a boolean runs in Python")
         return expression
 
     def _mapped(self, expression: Expression | None, types: Types) -> ColumnType:
         kind = self._type(expression, types)
         if isinstance(kind, Structure) and not kind.made:
-            raise Unlike("an object as a whole is Python's")
+            raise Unlike("a whole object runs in Python")
         if isinstance(kind, Structure) and not _is_plain(kind):
-            raise Unlike("a struct with an object in it is Python's")
+            raise Unlike("a struct that contains an object runs in Python")
         return kind
 
     def _output(self, sink: Sink, step: int, types: Types, as_read: tuple[bool, bool]) -> Output:
         if not isinstance(sink.topic, str):
-            raise Unlike("its topic is a function's")
+            raise Unlike("its topic is chosen by a function")
         if sink.partitioner is not None:
             raise Unlike("its partitioner is a function")
         if sink.carries_changes:

@@ -179,8 +179,8 @@ def _check_alive(
     if lost or seconds * 1000 > timeout_ms / 2:
         raise ApiError(
             ErrorCode.INVALID_TXN_STATE,
-            f"The batch took {seconds:.0f} s, and transactions may take {timeout_ms / 1000:g} s, which must "
-            "be twice as long: take less at a time (maxOffsetsPerTrigger), or raise "
+            f"The batch took {seconds:.0f} s, and the transaction timeout of {timeout_ms / 1000:g} s must "
+            "be at least twice as long: use smaller batches (maxOffsetsPerTrigger), or raise "
             f"kafka.transaction.timeout.ms. Aborted meanwhile: {len(lost)} of {len(shares)}.",
         )
 
@@ -202,8 +202,8 @@ def _complete(
         raise ApiError(
             ErrorCode.INVALID_TXN_STATE,
             f"Batch {entry.batch_id} was decided with {len(entry.transactions)} tasks, {lost} of their "
-            f"transactions have timed out since, and the batch has {len(shares)} tasks now, which are "
-            "not the same: start the query with the settings of before.",
+            f"transactions have timed out since, and the batch now has {len(shares)} tasks, which are "
+            "not the same: start the query with its previous settings.",
         )
     return (*(share.producer for share in shares), *rest)
 

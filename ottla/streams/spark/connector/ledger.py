@@ -70,7 +70,7 @@ class Entry:
         if len(text) > _METADATA_MAX:
             raise ConfigError(
                 f"A batch of {len(self.transactions)} tasks is too large to be written exactly once: "
-                "let it have fewer, with coalesce(…) before writeStream."
+                "reduce the number of tasks with coalesce(…) before writeStream."
             )
         return text
 
@@ -122,7 +122,7 @@ class Ledger:
                 patience_s = _PATIENCE_S_MAX
         raise ApiError(
             ErrorCode.PRODUCER_FENCED,
-            f"Somebody else runs the query of {self.name!r}, from the same checkpoint: stop one of them.",
+            f"Another process runs the query of {self.name!r} from the same checkpoint: stop one of them.",
         )
 
     def _is_taken_over(self, run_id: str, patience_s: float) -> bool:
@@ -133,7 +133,7 @@ class Ledger:
             if run_id in entry.earlier:
                 raise ApiError(
                     ErrorCode.PRODUCER_FENCED,
-                    f"Another run of the query of {self.name!r} has taken over: this one ends.",
+                    f"Another run of the query of {self.name!r} has taken over: this one stops.",
                 )
             if time.monotonic() >= deadline:
                 return False

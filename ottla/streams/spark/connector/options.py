@@ -92,7 +92,7 @@ def _duration(value: str) -> int:
 def _one_of(*choices: str) -> Callable[[str], str]:
     def parse(value: str) -> str:
         if value.strip().lower() not in choices:
-            raise ValueError(f"choose of {', '.join(choices)}")
+            raise ValueError(f"choose one of {', '.join(choices)}")
         return value.strip().lower()
 
     return parse
@@ -109,14 +109,14 @@ def _pattern(value: str) -> re.Pattern[str]:
     try:
         return re.compile(value)
     except re.error as error:
-        raise ValueError(f"it is no regular expression: {error}") from None
+        raise ValueError(f"it is not a regular expression: {error}") from None
 
 
 def _json_of_topics(value: str) -> Mapping[str, Any]:
     try:
         parsed = json.loads(value)
     except json.JSONDecodeError as error:
-        raise ValueError(f"it is no JSON: {error}") from None
+        raise ValueError(f"it is not JSON: {error}") from None
     if not isinstance(parsed, dict) or not parsed:
         raise ValueError('write a JSON object by topic, as in {"flights": …}')
     return parsed
@@ -153,7 +153,7 @@ def _ending(value: str) -> Offsets | int:
         return LATEST
     found = _by_partition(value)
     if EARLIEST in found.values():
-        raise ValueError("-2 (earliest) is no place to end")
+        raise ValueError("-2 (earliest) cannot be an end")
     return found
 
 
@@ -176,10 +176,15 @@ def _always(expected: bool) -> Callable[[str], bool]:
 
 OPTIONS = (
     OptionRow("kafka.bootstrap.servers", _ALL, _text, "Brokers, as in host:port,host:port."),
-    OptionRow("bootstrap", _ALL, _text, "The same, shorter."),
+    OptionRow("bootstrap", _ALL, _text, "Short for kafka.bootstrap.servers."),
     OptionRow("kafka.client.id", _ALL, _text, "The name that the brokers see; ottla-spark."),
     OptionRow("subscribe", _READ, _topics, "Topics to read, separated by commas."),
-    OptionRow("subscribePattern", _READ, _pattern, "Read the topics whose whole name matches."),
+    OptionRow(
+        "subscribePattern",
+        _READ,
+        _pattern,
+        "Read the topics whose whole name matches this regular expression.",
+    ),
     OptionRow("assign", _READ, _assignment, 'Partitions to read: {"flights": [0, 1]}.'),
     OptionRow(
         "startingOffsets",
@@ -195,38 +200,54 @@ OPTIONS = (
         "startingOffsetsByTimestampStrategy",
         _READ,
         _one_of("error", "latest"),
-        "What to do where no record is as late: error, or start at the end.",
+        "If no record is as late: error, or latest to start at the end; error.",
     ),
     OptionRow("endingOffsets", _BATCH, _ending, "latest, or JSON; -1 is latest."),
     OptionRow("endingTimestamp", _BATCH, _milliseconds, "End before this time (ms)."),
     OptionRow(
         "endingOffsetsByTimestamp", _BATCH, _by_partition, "End before a time (ms) by partition."
     ),
-    OptionRow("maxOffsetsPerTrigger", _STREAM, _positive, "Records a micro-batch at most."),
     OptionRow(
-        "maxBytesPerTrigger", _STREAM, _positive, "Bytes a micro-batch at most, about, as stored."
+        "maxOffsetsPerTrigger", _STREAM, _positive, "Maximum number of records in a micro-batch."
     ),
     OptionRow(
-        "minOffsetsPerTrigger", _STREAM, _positive, "Wait until there are so many new records."
+        "maxBytesPerTrigger",
+        _STREAM,
+        _positive,
+        "Approximate maximum bytes of a micro-batch, as stored.",
     ),
     OptionRow(
-        "maxTriggerDelay", _STREAM, _duration, "But no longer than this, as in 10s or 5m; 15m."
+        "minOffsetsPerTrigger", _STREAM, _positive, "Wait until there are this many new records."
+    ),
+    OptionRow(
+        "maxTriggerDelay",
+        _STREAM,
+        _duration,
+        "Maximum wait for minOffsetsPerTrigger, as in 10s or 5m; 15m.",
     ),
     OptionRow(
         "kafka.group.id",
         _STREAM,
         _text,
-        "Show the progress as this consumer group; nothing reads it.",
+        "Show the progress as this consumer group; the query never reads it.",
     ),
-    OptionRow("group.id", _STREAM, _text, "The same, shorter."),
+    OptionRow("group.id", _STREAM, _text, "Short for kafka.group.id."),
+    OptionRow("minPartitions", _READ, _positive, "Minimum number of tasks to read with."),
     OptionRow(
-        "minPartitions", _READ, _positive, "Split the reading into this many tasks at least."
+        "maxRecordsPerPartition", _READ, _positive, "Maximum number of records for one task."
     ),
-    OptionRow("maxRecordsPerPartition", _READ, _positive, "Records for one task at most."),
-    OptionRow("includeHeaders", _READ, _boolean, "Have the column headers; false."),
-    OptionRow("failOnDataLoss", _READ, _boolean, "Fail where records were deleted unread; true."),
+    OptionRow("includeHeaders", _READ, _boolean, "Add the column headers; false."),
     OptionRow(
-        "kafkaConsumer.pollTimeoutMs", _READ, _positive, "How long nothing may come; 120000."
+        "failOnDataLoss",
+        _READ,
+        _boolean,
+        "Fail if records were deleted before they were read; true.",
+    ),
+    OptionRow(
+        "kafkaConsumer.pollTimeoutMs",
+        _READ,
+        _positive,
+        "Fail after this time (ms) without a response; 120000.",
     ),
     OptionRow(
         "kafka.isolation.level",
@@ -235,11 +256,24 @@ OPTIONS = (
         "read_committed leaves out open and aborted transactions; read_uncommitted.",
     ),
     OptionRow(
-        "kafka.max.partition.fetch.bytes", _READ, _positive, "Bytes to ask for at once; 4194304."
+        "kafka.max.partition.fetch.bytes",
+        _READ,
+        _positive,
+        "Maximum bytes of a fetch from a partition; 4194304.",
     ),
-    OptionRow("kafka.fetch.max.wait.ms", _READ, _positive, "How long a broker may wait; 500."),
-    OptionRow("topic", _WRITE, _text, "Write to this topic, whatever the column topic says."),
-    OptionRow("includeTimestamp", _WRITE, _boolean, "Write the column timestamp; false: now."),
+    OptionRow(
+        "kafka.fetch.max.wait.ms",
+        _READ,
+        _positive,
+        "How long (ms) a broker may wait for records; 500.",
+    ),
+    OptionRow("topic", _WRITE, _text, "Write to this topic and ignore the column topic."),
+    OptionRow(
+        "includeTimestamp",
+        _WRITE,
+        _boolean,
+        "Write the column timestamp, instead of the current time; false.",
+    ),
     OptionRow(
         "processingGuarantee",
         _WRITE,
@@ -250,24 +284,36 @@ OPTIONS = (
         "kafka.transaction.timeout.ms",
         _WRITE,
         _positive,
-        "When brokers abort a batch of exactly_once; twice what one may take; 900000.",
+        "Abort a transaction after this time (ms), twice what a batch may take; 900000.",
     ),
     OptionRow("kafka.compression.type", _WRITE, _codec, "none, gzip, snappy, lz4 or zstd; none."),
-    OptionRow("kafka.batch.size", _WRITE, _positive, "Bytes of a batch uncompressed; 900000."),
-    OptionRow("kafka.delivery.timeout.ms", _WRITE, _positive, "How long a batch may take; 120000."),
+    OptionRow(
+        "kafka.batch.size",
+        _WRITE,
+        _positive,
+        "Maximum uncompressed bytes of a produce batch; 900000.",
+    ),
+    OptionRow(
+        "kafka.delivery.timeout.ms",
+        _WRITE,
+        _positive,
+        "Fail if a produce batch takes longer (ms); 120000.",
+    ),
     OptionRow("kafka.acks", _WRITE, _acks, "Always all."),
     OptionRow("kafka.enable.idempotence", _WRITE, _always(True), "Always true."),
     # Options of the same call that Spark itself uses.
-    OptionRow("checkpointLocation", _ALL, _text, "Where Spark keeps a query's progress."),
-    OptionRow("queryName", _ALL, _text, "What Spark calls the query."),
+    OptionRow(
+        "checkpointLocation", _ALL, _text, "The folder in which Spark stores a query's progress."
+    ),
+    OptionRow("queryName", _ALL, _text, "The query's name in Spark."),
 )
 _ROWS = {row.name.lower(): row for row in OPTIONS}
 
 # Options of Spark's Kafka connector that this source does not need, and why.
 _NOT_OURS = {
     "groupidprefix": "kafka.group.id names the group that shows the progress of a stream",
-    "fetchoffset.numretries": "offsets are asked for until the time-out",
-    "fetchoffset.retryintervalms": "offsets are asked for until the time-out",
+    "fetchoffset.numretries": "requests for offsets are retried until the timeout",
+    "fetchoffset.retryintervalms": "requests for offsets are retried until the timeout",
 }
 
 
@@ -300,7 +346,7 @@ class SparkOptions:
         found: str | None = self.get("kafka.bootstrap.servers", self.get("bootstrap"))
         if found is None:
             raise ConfigError(
-                "Option kafka.bootstrap.servers is missing: name a broker, host:port."
+                "Option kafka.bootstrap.servers is missing: set it to a broker, host:port."
             )
         parse_bootstrap(found)
         return found
@@ -364,12 +410,14 @@ class SparkOptions:
         given = [name for name in sources if name in self]
         if len(given) != 1:
             what = "none of them is" if not given else f"{' and '.join(given)} are"
-            raise ConfigError(f"Give one of subscribe, subscribePattern and assign: {what} given.")
+            raise ConfigError(
+                f"Set exactly one of subscribe, subscribePattern and assign: {what} set."
+            )
         # As in Spark's Kafka connector: a batch cannot start at the end of its topics.
         starting = self.get("startingOffsets")
         numbers = starting.values() if isinstance(starting, dict) else (starting,)
         if self.use is Use.BATCH_READ and LATEST in numbers:
-            raise ConfigError("Option startingOffsets cannot be latest where a batch is read.")
+            raise ConfigError("Option startingOffsets cannot be latest for a batch query.")
 
 
 def _find(name: str, use: Use) -> OptionRow:
@@ -385,7 +433,7 @@ def _find(name: str, use: Use) -> OptionRow:
 def _unknown(name: str, use: Use) -> str:
     reason = _NOT_OURS.get(name.lower())
     if reason is not None:
-        return f"Option {name} is not offered: {reason}."
+        return f"Option {name} is not supported: {reason}."
     fitting = [key for key, row in _ROWS.items() if use in row.uses]
     near = difflib.get_close_matches(name.lower(), fitting, n=1, cutoff=0.6)
     if near:

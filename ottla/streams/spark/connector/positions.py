@@ -47,7 +47,7 @@ class Positions:
             options.bootstrap, client_id=options.client_id, timeout_s=patience_s
         )
         self.known: frozenset[TopicPartition] = frozenset()
-        """What `partitions` found last."""
+        """The last result of `partitions`."""
 
     def __enter__(self) -> "Positions":
         """Return this object; connections are opened when they are needed."""
@@ -188,7 +188,7 @@ class Positions:
         if late and which == "starting" and strategy == "error":
             topic, partition = late[0]
             raise ConfigError(
-                f"{topic}-{partition} holds no record of {moments[late[0]]} (ms) or later. Give the "
+                f"{topic}-{partition} has no record of {moments[late[0]]} (ms) or later. Set the "
                 "option startingOffsetsByTimestampStrategy=latest to start at its end."
             )
         return found | self.latest(late)
@@ -206,7 +206,7 @@ class Positions:
             start, end = max(starts[key], earliest[key]), min(ends[key], latest[key])
             if (start, end) != (starts[key], ends[key]) and starts[key] < ends[key]:
                 reason = (
-                    f"{key[0]}-{key[1]} holds offsets {earliest[key]} to {latest[key]}, not all "
+                    f"{key[0]}-{key[1]} has offsets {earliest[key]} to {latest[key]}, not all "
                     f"from {starts[key]} to {ends[key]}."
                 )
                 self.tell_data_loss(reason)
@@ -216,9 +216,9 @@ class Positions:
     def tell_data_loss(self, reason: str) -> None:
         """Raise ApiError OFFSET_OUT_OF_RANGE unless failOnDataLoss is false."""
         if self._options.get("failOnDataLoss", True):
-            advice = "Give the option failOnDataLoss=false to read what there is."
+            advice = "Set the option failOnDataLoss=false to read the records that are left."
             if self._options.use is Use.STREAM_READ:
-                advice += " Or begin anew: another checkpointLocation, and startingOffsets."
+                advice += " Or start again with another checkpointLocation and startingOffsets."
             raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{reason} {advice}")
 
 
@@ -233,7 +233,10 @@ def _sizes_in(directory: DescribeLogDirsResult) -> dict[TopicPartition, int]:
 
 def _check_names(option: str, given: Offsets, partitions: Sequence[TopicPartition]) -> None:
     missing, unknown = set(partitions) - set(given), set(given) - set(partitions)
-    for keys, what in ((missing, "does not name"), (unknown, "names, though it is not read,")):
+    for keys, what in (
+        (missing, "does not name"),
+        (unknown, "names, but the query does not read,"),
+    ):
         if keys:
             topic, partition = min(keys)
             raise ConfigError(f"Option {option} {what} partition {partition} of {topic!r}.")

@@ -63,7 +63,7 @@ class ShadowGroup:
         except OttlaError as error:
             if not self._is_failing:
                 _log.warning(
-                    "The progress of the query is not shown in the group %r for now: %s",
+                    "The progress of the query cannot be committed to the group %r for now: %s",
                     self._group_id,
                     _advice(error),
                 )
@@ -87,5 +87,5 @@ def _is_passing(error: OttlaError) -> bool:
 
 def _advice(error: OttlaError) -> str:
     if isinstance(error, ApiError) and error.code is ErrorCode.UNKNOWN_MEMBER_ID:
-        return "it has members of its own; give the query another kafka.group.id"
+        return "it has members of its own; set another kafka.group.id for the query"
     return str(error)

@@ -117,8 +117,8 @@ class BatchSink(_Sink, DataSourceArrowWriter):
         super().__init__(options, schema)
         if options.is_exactly_once:
             raise ConfigError(
-                "Option processingGuarantee=exactly_once is for streams: the batches of a stream have "
-                "numbers by which one that is run again is known."
+                "Option processingGuarantee=exactly_once is for streams: only the batches of a stream "
+                "have numbers, by which a repeated batch is recognized."
             )
 
 
@@ -182,11 +182,11 @@ def _shares(messages: Sequence[WriterCommitMessage | None]) -> list[Share]:
 
 def _attempt() -> Attempt:
     context = TaskContext.get()
-    assert context is not None, "a stream is written in Spark's tasks"
+    assert context is not None, "write runs in a task of Spark"
     query, run, batch = (context.getLocalProperty(name) for name in (_QUERY_ID, _RUN_ID, _BATCH_ID))
     if query is None or run is None or batch is None:
         raise ConfigError(
-            "This Spark does not tell its tasks query, run and batch: use at_least_once."
+            "This version of Spark does not pass the ids of query, run and batch to its tasks: use at_least_once."
         )
     return Attempt(query, run, int(batch), context.partitionId())
 
@@ -203,9 +203,11 @@ def _check_columns(options: SparkOptions, schema: StructType) -> list[str]:
     if "value" not in found:
         raise ConfigError("The data frame has no column value (binary or string) to write.")
     if "topic" in wanted and "topic" not in found:
-        raise ConfigError("Give the option topic, or the data frame a column topic.")
+        raise ConfigError("Set the option topic, or add a column topic to the data frame.")
     if "timestamp" in wanted and "timestamp" not in found:
-        raise ConfigError("Option includeTimestamp asks for a column timestamp: there is none.")
+        raise ConfigError(
+            "Option includeTimestamp needs a column timestamp, which the data frame does not have."
+        )
     for name in found:
         if kinds[name] not in _KINDS[name]:
             raise ConfigError(
@@ -262,7 +264,7 @@ class _Router:
             return
         topics = _whole(table.column("topic")).dictionary_encode()
         if topics.null_count:
-            raise ConfigError("A row's topic is null: say in the column topic where it goes.")
+            raise ConfigError("A row's topic is null: set the column topic in every row.")
         codes = topics.indices.to_numpy()
         for code, topic in enumerate(topics.dictionary.to_pylist()):
             chosen = np.flatnonzero(codes == code)
@@ -331,8 +333,8 @@ class _Router:
         if named.min() < 0 or named.max() >= count:
             wrong = named[(named < 0) | (named >= count)][0]
             raise ConfigError(
-                f"Topic {topic!r} has no partition {wrong}: the last one is {count - 1}. Give it more partitions, "
-                "or leave out the column partition: keys choose then."
+                f"Topic {topic!r} has no partition {wrong}: the last one is {count - 1}. Add partitions, "
+                "or leave out the column partition to partition by key."
             )
         return named
 

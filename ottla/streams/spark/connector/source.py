@@ -266,14 +266,14 @@ class StreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerAvailabl
         starts = from_json(start)
         gone = sorted(set(starts) - set(ends))
         if gone:
-            self._connected().tell_data_loss(f"{gone[0][0]}-{gone[0][1]} is gone.")
+            self._connected().tell_data_loss(f"{gone[0][0]}-{gone[0][1]} no longer exists.")
         starts = self._held(self._beginning(starts, ends), ends)
         ranges = [OffsetRange(*key, starts[key], ends[key]) for key in sorted(ends)]
         for item in ranges:
             if item.size < 0:
                 self._connected().tell_data_loss(
-                    f"{item.topic}-{item.partition} ends at {item.end}, though it was read up to "
-                    f"{item.start}: it has been created anew, or has lost records."
+                    f"{item.topic}-{item.partition} ends at {item.end}, but it was read up to "
+                    f"{item.start}: the topic was deleted and created again, or has lost records."
                 )
         return self._tasks(ranges)
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from ottla.streams.spark.connector.ranges import Offsets, limit_offsets
 
 OffsetsAt = Callable[[int], Offsets]
-"""Gives the offset of the first record of a time in ms or later; -1 where there is none."""
+"""Returns the offsets of the first records at or after a time in ms; -1 if there is none."""
 
 _END_OF_TIME_MS = 1 << 62
 # How far clients' clocks may be ahead of ours: the brokers' default

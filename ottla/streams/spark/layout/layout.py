@@ -53,7 +53,7 @@ class Application:
     topology: Topology
     settings: TaskSettings
     keeps_changelogs: bool = False
-    """Whether its changelogs are its own: topics that are created for it, with the last change of a micro-batch."""
+    """True if changelogs are topics created for it, with the last change of each micro-batch."""
 
     def topic_name(self, topic: str) -> str:
         """Return the name of a topic; internal topics have the application's id as a prefix."""
@@ -65,7 +65,7 @@ class Feed(Enum):
     """The rule that maps the records of a topic to tasks."""
 
     BY_PARTITION = "the task of the record's partition"
-    BY_KEY = "the task of the key, where topics of different partition counts meet"
+    BY_KEY = "the task of the key, if topics of different partition counts are joined"
     TO_ALL = "every task: a global topic"
 
 
@@ -102,17 +102,20 @@ class Layout:
 
     kinds: tuple[Kind, ...]
     routes: Mapping[str, tuple[Route, ...]]
-    """By topics that are read from the broker."""
+    """By topic, for all topics that are read from the broker."""
     patterns: tuple[tuple[str, Route], ...]
     shuffled: Mapping[str, int]
-    """The kinds that read an internal topic which is a shuffle."""
+    """By internal topic that is a shuffle, the number of the sub-topology that reads it."""
     created: Mapping[str, int]
     """Internal topics that are on the broker, and their partitions."""
     clock_topic: str | None = None
-    """The topic whose records are the wall clock, for the tasks that ask for it."""
+    """The topic whose records are the wall clock, for tasks that schedule on it."""
     clocked: tuple[int, ...] = ()
     meeting: frozenset[int] = field(init=False, default=frozenset())
-    """The kinds whose tasks read several topics by partition, so that murmur2 must have chosen the partitions of all."""
+    """The sub-topologies whose tasks read several topics by partition.
+
+    All of these topics must be partitioned by murmur2.
+    """
     _first_tasks: tuple[int, ...] = field(init=False, default=())
 
     def __post_init__(self) -> None:
@@ -358,7 +361,7 @@ def _set_partitions(part: _Part, parts: list[_Part], counts: Mapping[str, int]) 
             found.append(counts[topic])
         elif topic not in part.internal:
             raise TopologyError(
-                f"topic {topic} is read and is not there; create it before the application starts"
+                f"topic {topic} is read but does not exist; create it before the application starts"
             )
     asked = part.application.topology.internal_topics
     given = [asked[topic] for each in part.sources for topic in each.topics if topic in asked]

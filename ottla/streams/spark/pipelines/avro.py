@@ -80,14 +80,14 @@ def _rows(
         try:
             row = None if value is None else read(value)
             if not isinstance(row, dict | None):
-                raise SerializationError(f"the value is no record: {row!r}")
+                raise SerializationError(f"the value is not a record: {row!r}")
             # Convert each row separately, to find the one that does not fit its columns.
             pa.array([row], kind.field("row").type)
             found.append({"ok": True, "row": row})
         except (SerializationError, pa.ArrowException, TypeError, ValueError) as error:
             if not skips:
                 raise SerializationError(
-                    f"a value is no Avro of these columns: {error}; bad_records: skip leaves such out"
+                    f"a value is not Avro of these columns: {error}; to skip such values set bad_records: skip"
                 ) from error
             found.append({"ok": False, "row": None})
     return pa.array(found, kind)

@@ -67,7 +67,7 @@ class JdbcTable:
         if not changed:
             return
         quote = tables.quote
-        # Databases differ in the case they give names; Spark's own tables have it as it is in the frame.
+        # Databases change the case of names; the tables that Spark creates keep the case of the frame.
         theirs = tables.columns(self._table)
         target = {name: quote(theirs.get(name.lower(), name)) for name in columns}
         if self._key:
@@ -92,7 +92,7 @@ class JdbcTable:
             try:
                 tables.change(_CREATE)
             except Py4JJavaError:
-                # Another sink was first.
+                # Another sink created it first.
                 if not tables.is_there(_BATCHES):
                     raise
         if tables.number(_LAST, [self._query], _NOTHING) == _NOTHING:

@@ -77,7 +77,7 @@ class Mirror:
         if found < count:
             raise ConfigError(
                 f"Topic {self.target_topic!r} has {found} partitions, {self.source_topic!r} has {count}: "
-                "a mirror keeps partitions, so that it needs as many."
+                "a mirror keeps partitions, so it needs at least as many."
             )
 
     def translation(self) -> Translation:

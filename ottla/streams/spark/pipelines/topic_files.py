@@ -26,8 +26,9 @@ Tell = Callable[[int, int], None]
 
 @dataclass(frozen=True, kw_only=True)
 class LoadSettings:
-    """How files become records: the columns of key, timestamp and value; by default a row becomes a
-    JSON object.
+    """The mapping of files to records: columns for key, timestamp and value.
+
+    By default the value is the whole row as a JSON object.
     """
 
     topic: str
@@ -114,7 +115,7 @@ def _own_columns(rows: DataFrame) -> DataFrame:
     """
     kinds = {field.name: field.dataType.simpleString() for field in rows.schema}
     if "value" not in kinds:
-        raise ConfigError("These files hold no records: there is no column value.")
+        raise ConfigError("These files are not records: they have no column value.")
     for name, kind in kinds.items():
         if name in _RECORD and name not in ("timestamp", "partition") and kind not in _RECORD[name]:
             raise ConfigError(f"Column {name} is {kind}: it must be {' or '.join(_RECORD[name])}.")

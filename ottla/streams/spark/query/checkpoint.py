@@ -147,8 +147,8 @@ def _refusal(location: str, before: list[str], now: list[str]) -> str:
     shown = "\n".join(f"  {line}" for line in changes[:_SHOWN])
     more = f"\n  and {len(changes) - _SHOWN} more" if len(changes) > _SHOWN else ""
     return (
-        f"The topology is not the one that {location} belongs to; its state would be misread:\n"
+        f"The checkpoint {location} belongs to a topology of another shape, and its state cannot be used:\n"
         f"{shown}{more}\n"
-        "Begin anew, with `ottla streams reset` or another application_id; or run the topology as it "
-        "was until its input is worked off."
+        "Start again, with `ottla streams reset` or another application_id, or run the previous topology "
+        "until it has processed its input."
     )

@@ -62,20 +62,20 @@ class QuerySettings:
     bootstrap: str
     checkpoint: str
     max_records: int = 100_000
-    """How many records a micro-batch takes at most; those of a task are in memory together."""
+    """The maximum number of records in a micro-batch; a task holds all of its records in memory."""
     trigger: Trigger = field(default_factory=lambda: {"processingTime": "100 milliseconds"})
     clock_topic: str | None = None
-    """A topic whose records are the wall clock; without one it is the machine's, where somebody asks."""
+    """A topic whose records are the wall clock; by default the machine's clock is used if needed."""
     tick_interval_ms: int = 1000
     options: Mapping[str, str] = field(default_factory=dict)
     """More options of the source, by their documented names."""
     sink_options: Mapping[str, str] = field(default_factory=dict)
     keeps_changelogs: bool = False
-    """Whether changelogs are topics that are created for the application (layout.py's Application)."""
+    """True if changelogs are topics created for the application (layout.py's Application)."""
     replication_factor: int = -1
-    """Of internal topics; -1: as the brokers say."""
+    """The replication factor of internal topics; -1 is the brokers' default."""
     uses_catalyst: bool = True
-    """Whether Column expressions run in the JVM, where they may."""
+    """True if Column expressions run in the JVM when possible."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,9 @@ def compile_query(
 def _asks_clock(application: Application) -> bool:
     """Return True if a processor schedules on the wall clock when it starts; starts a task to see."""
     settings = replace(application.settings, writes_changelogs=False)
-    with UsersErrors("A processor or a store of the topology cannot begin.", TopologyError):
+    with UsersErrors(
+        "A processor or a store of the topology cannot be initialised.", TopologyError
+    ):
         task = Task(application.topology, settings, lambda _: None, lambda: 0)
     asks = any(True for _ in task.punctuators[PunctuationType.WALL_CLOCK_TIME])
     task.close()
@@ -137,7 +139,7 @@ def start_query(
     """Start a query; raise ConfigError if its checkpoint belongs to another topology."""
     if not isinstance(spark, SparkSession):
         raise ConfigError(
-            "Topologies run in the process of Spark's driver: give a session of pyspark.sql, not one of "
+            "Topologies run in the process of Spark's driver: use a session of pyspark.sql, not one of "
             "Spark Connect."
         )
     provider = spark.conf.get(_PROVIDER, "")

@@ -80,7 +80,7 @@ class SparkEngine:
 
     def _ship(self, spark: SparkSession) -> None:
         if not isinstance(spark, SparkSession):
-            raise ConfigError("Give a session of pyspark.sql, not one of Spark Connect.")
+            raise ConfigError("Use a session of pyspark.sql, not one of Spark Connect.")
         context = spark.sparkContext
         files = list(self._settings.py_files)
         if is_cluster(context.master or ""):
@@ -90,7 +90,7 @@ class SparkEngine:
 
     def start(self) -> "SparkQuery":
         """Start the queries."""
-        assert self._spark is not None, "open comes first"
+        assert self._spark is not None, "call open first"
         with _told():
             _make_active(self._spark)
             return SparkQuery(
@@ -137,7 +137,7 @@ class SparkQuery:
         try:
             return self.query.error
         except (Py4JError, OSError) as error:
-            return QueryError(f"Spark's driver is gone: {error}")
+            return QueryError(f"Spark's driver has exited: {error}")
 
     def progress(self) -> Progress:
         """Return the total progress of all queries."""

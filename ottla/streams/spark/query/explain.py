@@ -44,8 +44,7 @@ def explain(
         lines += [f"  {each}" for each in _arrivals(layout, number)]
         lines += [f"  {_node(kind, node, marks)}" for node in kind.topology.nodes.values()]
     lines += [
-        f"Topic {topic} stays on the broker: it leads back to where it comes from"
-        for topic in sorted(layout.created)
+        f"Topic {topic} stays on the broker: it closes a cycle" for topic in sorted(layout.created)
     ]
     return "\n".join(lines) + "\n"
 
@@ -89,7 +88,7 @@ def _marks(application: Application, known: Mapping[str, int]) -> dict[str, str]
                 # Records are fetched and decoded to columns in Python.
                 found.setdefault(each.source.name, "Python, its records go to the JVM")
         if layout.levels:
-            held = "Python (it stands in a query that keeps state)"
+            held = "Python (it is in a stateful query)"
             found |= {
                 node.name: held
                 for node in component.topology.nodes.values()

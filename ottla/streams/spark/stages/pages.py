@@ -94,7 +94,7 @@ class PagedBytes:
         self._numbers: list[int] = [0]
         if is_cut:
             directory = pages.get(self._page_name(None))
-            assert directory is not None, f"the directory of {name} is gone"
+            assert directory is not None, f"the directory of {name} is missing"
             self._lows, self._numbers = unpack(directory)
         self._read: list[_Page | None] = [None] * len(self._numbers)
         self._next_number = max(self._numbers) + 1

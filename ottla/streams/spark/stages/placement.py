@@ -30,9 +30,9 @@ class KeyPlacement:
     """The number of keys that one process has checked, and the number of misplaced ones."""
 
     checked: Counter[str] = field(default_factory=Counter)
-    """How many keys were compared, by topic."""
+    """The number of compared keys, by topic."""
     misplaced: Counter[str] = field(default_factory=Counter)
-    """How many of them are in another partition than murmur2 chooses, by topic."""
+    """The number of keys in another partition than murmur2 chooses, by topic."""
 
     def check(self, topic: str, partition: int, keys: pa.Array, partition_count: int) -> None:
         """Compare the first keys of a partition's batch; log a warning for the first misplaced key
@@ -53,8 +53,8 @@ class KeyPlacement:
 def _warn(topic: str, partition: int, key: bytes, expected: int) -> None:
     _log.warning(
         "Topic %s is read together with other topics by key, but key %r is in partition %d, and Kafka's default "
-        "partitioner (murmur2) puts it into partition %d. Rows that are partitioned otherwise find no partner, "
-        "and results are wrong. Either configure the topic's producers with murmur2 (librdkafka, "
+        "partitioner (murmur2) puts it into partition %d. Rows with such keys do not join, "
+        "so results are wrong. Either configure the topic's producers with murmur2 (librdkafka, "
         "confluent-kafka: 'partitioner': 'murmur2_random') and write the topic again, or read it with "
         "builder.stream(%r).repartition(), followed by .to_table() for a table. See docs/partitioning.md.",
         topic,

@@ -22,7 +22,7 @@ _NOT_PICKLED = (pickle.PicklingError, TypeError, AttributeError, ValueError, Rec
 
 _Field = tuple[str, str]
 
-# Fields that large are what `init` loaded: they are not compared, lest every micro-batch pickles them.
+# `init` loads fields this large; comparing them would pickle them in every micro-batch.
 _COMPARED_BYTES = 1 << 20
 
 
@@ -102,7 +102,7 @@ class TaskMemory:
         """Name the punctuators that were added since `init`, for fields that refer to one; return
         their functions.
         """
-        # Anew each time: one that was cancelled since then has no name, and is kept by value.
+        # Start again each time: a cancelled punctuator has no name, and is stored by value.
         for name in [each for each in self._parts if each[0] == "later"]:
             del self._names[id(self._parts.pop(name))]
         found: dict[tuple[Any, ...], bytes] = {}

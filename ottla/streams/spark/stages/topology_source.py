@@ -87,7 +87,7 @@ class Reading:
 
     shipment: Shipment
     whole_topics: frozenset[str] = frozenset()
-    """Global topics: a micro-batch takes all there is of them, so that no record comes before them."""
+    """Global topics: a micro-batch reads all of their records before those of other topics."""
     tick_interval_ms: int | None = None
 
 

@@ -56,7 +56,7 @@ def test_an_explanation_marks_nodes_shuffles_and_expressions() -> None:
     assert lines[0] == "Sub-topology 0: where the source is read, 3 tasks"
     assert "  Read: topic in, to the task of the record's partition" in lines
     expression = "an expression: (col('value.a') > 1)"
-    held = "Python (it stands in a query that keeps state)"
+    held = "Python (it is in a stateful query)"
     assert f"  KSTREAM-FILTER-0000000001: {held}, {expression}" in lines
     stage = lines.index("Sub-topology 1: stage 1: transformWithState, 3 tasks")
     assert lines[stage + 1 : stage + 3] == [
@@ -67,4 +67,4 @@ def test_an_explanation_marks_nodes_shuffles_and_expressions() -> None:
 
 def test_an_explanation_names_topics_that_lead_back() -> None:
     """The answers of a foreign-key join are on the broker."""
-    assert "stays on the broker: it leads back" in explain(build("foreign_key_join"))
+    assert "stays on the broker: it closes a cycle" in explain(build("foreign_key_join"))

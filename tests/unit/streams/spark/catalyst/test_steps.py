@@ -97,7 +97,7 @@ def test_what_stands_behind_a_function_is_pythons() -> None:
     assert not found.outputs
     assert list(found.reasons.values()) == [
         "a function",
-        *["it stands behind a step in Python"] * 2,
+        *["it follows a step in Python"] * 2,
     ]
 
 
@@ -131,7 +131,7 @@ def test_columns_of_pyspark_are_refused_where_python_runs() -> None:
         stream.group_by_key().windowed_by(windows).count()
 
     with pytest.raises(
-        TopologyError, match=r"odd is the expression Column<'value'>.*means it.*keeps state"
+        TopologyError, match=r"odd is the expression Column<'value'>.*means it.*stateful query"
     ):
         _lowered(add)
 
@@ -222,7 +222,7 @@ def test_an_explanation_marks_what_runs_in_the_jvm() -> None:
         "  KSTREAM-FILTER-0000000001: JVM, an expression: (col('value.amount') > 1)",
         "  KSTREAM-MAPVALUES-0000000002: JVM, an expression: struct(shop=col('value.shop'))",
         "  KSTREAM-SINK-0000000003: JVM, writes out",
-        "  KSTREAM-FILTER-0000000004: Python (col('value.total') is no field that is read), an expression: "
+        "  KSTREAM-FILTER-0000000004: Python (col('value.total') is not a field that is read), an expression: "
         "(col('value.total') > 1)",
-        "  KSTREAM-SINK-0000000005: Python (it stands behind a step in Python), writes big",
+        "  KSTREAM-SINK-0000000005: Python (it follows a step in Python), writes big",
     ]

@@ -316,7 +316,7 @@ def test_a_decided_transaction_that_timed_out_is_written_again(brokers: Brokers)
     # What the coordinator does after the time-out.
     begin(brokers, "ottla-sink-q-1", TIMEOUT_MS)
     query.tasks = 3
-    with pytest.raises(ApiError, match="settings of before") as caught:
+    with pytest.raises(ApiError, match="previous settings") as caught:
         query.run()
     assert caught.value.code is ErrorCode.INVALID_TXN_STATE
     query.tasks = 2
@@ -347,7 +347,7 @@ def test_an_earlier_run_does_not_come_back(brokers: Brokers) -> None:
     earlier = query.attempt(0)
     query.restart()
     shares = query.shares()
-    with pytest.raises(ApiError, match="has taken over: this one ends") as caught:
+    with pytest.raises(ApiError, match="has taken over: this one stops") as caught:
         write_share(brokers, earlier, _writer(brokers, "zombie"), TIMEOUT_MS)
     assert caught.value.code is ErrorCode.PRODUCER_FENCED
     query.commit(shares)

@@ -58,24 +58,24 @@ def test_values_are_read(name: str, text: str, value: Any) -> None:
         ({"colour": "1"}, "There is no option colour. For reading a batch there are: "),
         ({"minoffsetspertrigger": "5"}, "minOffsetsPerTrigger is for reading a stream, not for"),
         ({"kafka.group.id": "g"}, "kafka.group.id is for reading a stream, not for"),
-        ({"groupIdPrefix": "g"}, "not offered: kafka.group.id names the group"),
+        ({"groupIdPrefix": "g"}, "not supported: kafka.group.id names the group"),
         ({"topic": "t"}, "Option topic is for writing, not for reading a batch"),
         ({"maxOffsetsPerTrigger": "5"}, "is for reading a stream, not for reading a batch"),
         ({"minPartitions": "0"}, "minPartitions cannot be '0': it must be above 0"),
         ({"minPartitions": "two"}, "write a whole number"),
         ({"includeHeaders": "yes"}, "write true or false"),
-        ({"startingOffsets": "begin"}, "startingOffsets cannot be 'begin': it is no JSON"),
+        ({"startingOffsets": "begin"}, "startingOffsets cannot be 'begin': it is not JSON"),
         ({"startingOffsets": "[]"}, "write a JSON object by topic"),
         ({"startingOffsets": '{"t": 5}'}, "write a number for each partition"),
         ({"startingOffsets": '{"t": {"x": 5}}'}, "write a number for each partition"),
-        ({"startingOffsets": "latest"}, "cannot be latest where a batch is read"),
-        ({"startingOffsets": '{"t": {"0": -1}}'}, "cannot be latest where a batch is read"),
+        ({"startingOffsets": "latest"}, "cannot be latest for a batch query"),
+        ({"startingOffsets": '{"t": {"0": -1}}'}, "cannot be latest for a batch query"),
         ({"endingOffsets": "earliest"}, "endingOffsets cannot be"),
-        ({"endingOffsets": '{"t": {"0": -2}}'}, "no place to end"),
+        ({"endingOffsets": '{"t": {"0": -2}}'}, "cannot be an end"),
         ({"startingTimestamp": "-5"}, "not below 0"),
-        ({"kafka.isolation.level": "dirty"}, "choose of read_uncommitted, read_committed"),
+        ({"kafka.isolation.level": "dirty"}, "choose one of read_uncommitted, read_committed"),
         ({"subscribe": " , "}, "name at least one topic"),
-        ({"assign": '{"t": [0]}'}, "subscribe and assign are given"),
+        ({"assign": '{"t": [0]}'}, "subscribe and assign are set"),
     ],
 )
 def test_what_means_nothing_is_refused(given: dict[str, str], message: str) -> None:
@@ -87,7 +87,7 @@ def test_what_means_nothing_is_refused(given: dict[str, str], message: str) -> N
 
 def test_one_of_three_ways_to_name_topics_is_needed() -> None:
     """subscribe, subscribePattern or assign."""
-    with pytest.raises(ConfigError, match="none of them is given"):
+    with pytest.raises(ConfigError, match="none of them is set"):
         SparkOptions({"kafka.bootstrap.servers": "a:1"}, Use.STREAM_READ)
     pattern = SparkOptions({"bootstrap": "a:1", "subscribepattern": "f.*"}, Use.STREAM_READ)
     assert pattern.get("subscribePattern").fullmatch("flights")

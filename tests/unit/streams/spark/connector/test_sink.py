@@ -142,11 +142,15 @@ def test_nothing_to_write_asks_nobody(cluster: Cluster) -> None:
     ("schema", "options", "message"),
     [
         ("key string", {"topic": "a"}, "no column value"),
-        ("value string", {}, "Give the option topic, or the data frame a column topic"),
+        ("value string", {}, "Set the option topic, or add a column topic"),
         ("value int", {"topic": "a"}, "Column value is int: it must be binary or string"),
         ("value string, partition bigint", {"topic": "a"}, "Column partition is bigint"),
         ("value string, headers string", {"topic": "a"}, "Column headers is string"),
-        ("value string", {"topic": "a", "includeTimestamp": "true"}, "there is none"),
+        (
+            "value string",
+            {"topic": "a", "includeTimestamp": "true"},
+            "which the data frame does not have",
+        ),
         ("value string", {"topik": "a"}, "There is no option topik. Is topic meant"),
         ("value string", {"topic": "a", "startingOffsets": "latest"}, "not for writing"),
         ("value string", {"topic": "a", "processingGuarantee": "exactly_once"}, "is for streams"),

@@ -86,8 +86,8 @@ def test_a_batch_reads_what_the_options_say(
         ({"subscribe": "", "assign": '{"flights": [2]}'}, "'flights' has no partition 2"),
         ({"startingOffsets": '{"flights": {"0": 1}}'}, "does not name partition 1 of 'flights'"),
         ({"endingOffsets": '{"flights": {"0": 1, "1": 1, "2": 1}}'}, "partition 2 of 'flights'"),
-        ({"startingTimestamp": str(EPOCH + 15_000)}, "flights-1 holds no record of"),
-        ({"endingOffsets": '{"flights": {"0": 21, "1": 1}}'}, "flights-0 holds offsets 0 to 20"),
+        ({"startingTimestamp": str(EPOCH + 15_000)}, "flights-1 has no record of"),
+        ({"endingOffsets": '{"flights": {"0": 21, "1": 1}}'}, "flights-0 has offsets 0 to 20"),
     ],
 )
 def test_a_batch_refuses_what_is_not_there(
@@ -347,7 +347,7 @@ def test_what_a_stream_had_read_and_is_gone_is_told(stream: Open) -> None:
     ahead = {"flights": {"0": 25, "1": 10}}
     gone = {"flights": {"0": 20, "1": 10}, "old": {"0": 1}}
     now = {"flights": {"0": 20, "1": 10}}
-    for start, message in ((ahead, "flights-0 ends at 20"), (gone, "old-0 is gone")):
+    for start, message in ((ahead, "flights-0 ends at 20"), (gone, "old-0 no longer exists")):
         strict = stream()
         with pytest.raises(ApiError, match=message) as caught:
             strict.partitions(start, now)

@@ -118,5 +118,5 @@ def test_a_topic_that_is_missing_is_named() -> None:
     """Patterns may match nothing yet; names may not."""
     builder = StreamsBuilder()
     builder.stream("words").to("out")
-    with pytest.raises(TopologyError, match="topic words is read and is not there"):
+    with pytest.raises(TopologyError, match="topic words is read but does not exist"):
         _lay_out(builder, other=1)

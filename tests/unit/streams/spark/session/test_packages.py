@@ -33,5 +33,5 @@ def test_a_module_of_one_file_is_zipped(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_what_is_not_there_cannot_be_shipped() -> None:
     """The module is named."""
-    with pytest.raises(ConfigError, match="no module 'not_there_at_all'"):
+    with pytest.raises(ConfigError, match="Module 'not_there_at_all' cannot be found"):
         PackageFiles().zip_package("not_there_at_all.below")
