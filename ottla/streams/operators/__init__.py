@@ -1,5 +1,6 @@
-"""What the DSL's operators do, each as a frozen description that makes its processor.
+"""The operators of the DSL, each as a frozen description that creates its processor.
 
-An operator is a processor supplier with fields: a plan can be printed and compiled by looking at them.
-Semantics are those of Kafka Streams' own processors, record by record; tests/streams holds both together.
+An operator is a processor supplier with fields, so that a plan can be printed and compiled from
+them. The semantics are those of Kafka Streams' processors, record by record; tests/streams compares
+both.
 """

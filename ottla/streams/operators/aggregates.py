@@ -18,7 +18,9 @@ Aggregator = Callable[[Any, Any, Any], Any]
 
 @dataclass(frozen=True)
 class StreamAggregate:
-    """Folds the values of each key; without initializer the first value starts (reduce)."""
+    """Aggregates the values of each key; without an initializer, the first value is the start
+    (reduce).
+    """
 
     store: StoreBuilder
     initializer: Initializer | None
@@ -27,11 +29,11 @@ class StreamAggregate:
 
     @property
     def stores(self) -> tuple[StoreBuilder, ...]:
-        """The table's store."""
+        """Return the table's store."""
         return (self.store,)
 
     def __call__(self) -> AnyProcessor:
-        """Make the processor."""
+        """Create the processor."""
         return _StreamAggregateProcessor(self)
 
 
@@ -72,16 +74,17 @@ class _StreamAggregateProcessor(AnyProcessor):
         return None if self._operator.initializer is None else self._operator.initializer()
 
     def _current(self, key: Any) -> Any:
-        # Its own copy: an aggregator may change the aggregate that it is given in place.
+        # A copy: an aggregator may modify the given aggregate in place.
         entry = self._store.get(key)
         return self._start() if entry is None else entry.value
 
 
 @dataclass(frozen=True)
 class TableAggregate:
-    """Folds the entries of each group: the subtractor takes the old value out, the adder the new in.
+    """Aggregates the entries of each group: the subtractor removes the old value, the adder adds
+    the new.
 
-    Without initializer the first value starts (reduce).
+    Without an initializer, the first value is the start (reduce).
     """
 
     store: StoreBuilder
@@ -92,11 +95,11 @@ class TableAggregate:
 
     @property
     def stores(self) -> tuple[StoreBuilder, ...]:
-        """The table's store."""
+        """Return the table's store."""
         return (self.store,)
 
     def __call__(self) -> AnyProcessor:
-        """Make the processor."""
+        """Create the processor."""
         return _TableAggregateProcessor(self)
 
 

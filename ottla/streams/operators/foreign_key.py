@@ -1,13 +1,14 @@
 """Foreign-key joins of tables (KIP-213, KIP-1104 for null keys).
 
-The left table subscribes at the partition of its foreign key; the right table answers a new subscription
-with its value, and all subscriptions when its value changes; answers to an older left value are dropped
-by the hash of the value that asked.
+The left table subscribes at the partition of its foreign key. The right table responds to a new
+subscription with its value, and to all subscriptions of a key when its value changes. The left side
+drops a response to an older left value; it compares the hash of the value in the subscription.
 
-Two updates of a left entry may be on their way at once: on Spark whenever they fall into one micro-batch, in Kafka
-Streams whenever they come fast. If the answer to the first one is dropped, what it would have taken back must be
-taken back by the answer to the second. So an inner join answers every subscription, and the left side keeps which
-entries have a result: an answer without a value takes a result back if there is one, and is ignored if there is none.
+Two updates of a left entry may be in flight at once: on Spark if they are in one micro-batch, in
+Kafka Streams if they arrive quickly. If the response to the first one is dropped, the response to
+the second must retract the result that the first would have retracted. So an inner join responds to
+every subscription, and the left side stores which entries have a result. A response without a value
+retracts an existing result, and is ignored if there is none.
 
 Not done: Kafka's bytes on the two internal topics; they are read by this code alone.
 """
@@ -31,13 +32,13 @@ _HASH_BYTES = 16
 _SUBSCRIPTION = struct.Struct(">bi?16s")
 _RESPONSE = struct.Struct(">i?16sB")
 _LENGTH = struct.Struct(">i")
-# What the byte before a response's value says.
+# The values of the byte before a response's value.
 _NO_VALUE, _VALUE, _ONLY_TAKES_BACK = 0, 1, 2
 _HAS_RESULT = b"\x01"
 
 
 class Instruction(enum.IntEnum):
-    """What the right side does with a subscription (Kafka's SubscriptionWrapper.Instruction)."""
+    """The action of the right side for a subscription (Kafka's SubscriptionWrapper.Instruction)."""
 
     DELETE_KEY_NO_PROPAGATE = 0
     DELETE_KEY_AND_PROPAGATE = 1
@@ -46,7 +47,7 @@ class Instruction(enum.IntEnum):
 
 
 class Subscription(NamedTuple):
-    """A left entry asks for the right value of its foreign key."""
+    """A left entry's request for the right value of its foreign key."""
 
     instruction: Instruction
     primary_key: bytes
@@ -55,7 +56,7 @@ class Subscription(NamedTuple):
 
 
 class Response(NamedTuple):
-    """The right value for a left entry that asked with a value of this hash."""
+    """The right value for a left entry whose value had this hash when it subscribed."""
 
     value: bytes | None
     partition: int
@@ -99,7 +100,7 @@ RESPONSE_SERDE: Serde[Response] = Serde(_write_response, _read_response, "respon
 
 
 def to_asking_partition(_topic: str, _key: Any, answer: Response, _count: int) -> int:
-    """Send an answer to the partition that asked (a StreamPartitioner)."""
+    """Send a response to the partition of the subscriber (a StreamPartitioner)."""
     return answer.partition
 
 
@@ -112,32 +113,36 @@ def _prefix(foreign_key: bytes) -> bytes:
 
 
 def _after(prefix: bytes) -> bytes:
-    """Return the first key behind all that start with a prefix; the length before it leaves room."""
+    """Return the first key after all keys with a prefix; the length before the prefix prevents
+    overflow.
+    """
     return (int.from_bytes(prefix, "big") + 1).to_bytes(len(prefix), "big")
 
 
 @dataclass(frozen=True)
 class TableSerdes:
-    """The serdes of a table; None stands for the default."""
+    """The serdes of a table; None means the default."""
 
     key: Serde[Any] | None
     value: Serde[Any] | None
 
     def resolve(self, context: ProcessorContext) -> tuple[Serde[Any], Serde[Any]]:
-        """Return the serdes that are used in a task."""
+        """Return the serdes with a task's defaults applied."""
         defaults = context.default_serdes
         return resolve(self.key, defaults.key), resolve(self.value, defaults.value)
 
 
 def results_store(name: str, key: Serde[Any] | None) -> StoreBuilder:
-    """Describe the store of the left entries that have a result; Kafka's topology has none like it."""
+    """Describe the store of the left entries that have a result; Kafka's topology has no such
+    store.
+    """
     value = Serdes.bytes()
     return StoreBuilder(name, "key_value", key, value, logging_enabled=False, is_hidden=True)
 
 
 @dataclass(frozen=True)
 class SubscriptionSend:
-    """Send to the right side, for each change of the left table, what it must do.
+    """Sends, for each change of the left table, an instruction to the right side.
 
     `results` is the store of the left entries that have a result; a left join needs none.
     """
@@ -150,11 +155,11 @@ class SubscriptionSend:
 
     @property
     def stores(self) -> tuple[StoreBuilder, ...]:
-        """The left entries that have a result."""
+        """Return the store of the left entries that have a result."""
         return () if self.results is None else (self.results,)
 
     def __call__(self) -> AnyProcessor:
-        """Make the processor."""
+        """Create the processor."""
         return _SubscriptionSendProcessor(self)
 
 
@@ -179,7 +184,8 @@ class _SubscriptionSendProcessor(AnyProcessor):
         steps = self._left_steps if self._results is None else self._inner_steps
         value_hash = _hash(self._value.to_bytes(change.new_value))
         for foreign_key, instruction in steps(record.key, change):
-            # Not the record's partition: a punctuator has none, and a topic may have more than there are tasks.
+            # Not the record's partition: in a punctuator it is unset, and a topic may have more
+            # partitions than tasks.
             partition = self.context.task_partition
             key = self._key.serialize(record.key)
             asked = Subscription(instruction, key, partition, value_hash)
@@ -205,7 +211,7 @@ class _SubscriptionSendProcessor(AnyProcessor):
         if old is None and new is None:
             if change.new_value is not None:
                 self.context.skip("due to null foreign key")
-            # The answer that would have taken the result back is still on its way, and will be dropped.
+            # The response that would retract the result is still in flight, and will be dropped.
             has_result = self._results.get(key) is not None
             return [(None, Instruction.PROPAGATE_NULL_IF_NO_FK_VAL_AVAILABLE)] if has_result else []
         if old is None:
@@ -222,18 +228,18 @@ class _SubscriptionSendProcessor(AnyProcessor):
 
 @dataclass(frozen=True)
 class SubscriptionReceive:
-    """Keeps the subscriptions at the right side, by foreign and primary key."""
+    """Stores the subscriptions at the right side, by foreign and primary key."""
 
     store: StoreBuilder
     other: TableSerdes
 
     @property
     def stores(self) -> tuple[StoreBuilder, ...]:
-        """The subscriptions."""
+        """Return the store of the subscriptions."""
         return (self.store,)
 
     def __call__(self) -> AnyProcessor:
-        """Make the processor."""
+        """Create the processor."""
         return _SubscriptionReceiveProcessor(self)
 
 
@@ -263,14 +269,14 @@ class _SubscriptionReceiveProcessor(AnyProcessor):
 
 @dataclass(frozen=True)
 class SubscriptionJoin:
-    """Answers a new subscription with the right table's value."""
+    """Responds to a new subscription with the right table's value."""
 
     view: View
     this: TableSerdes
     other: TableSerdes
 
     def __call__(self) -> AnyProcessor:
-        """Make the processor."""
+        """Create the processor."""
         return _SubscriptionJoinProcessor(self)
 
 
@@ -302,7 +308,7 @@ class _SubscriptionJoinProcessor(AnyProcessor):
 
 @dataclass(frozen=True)
 class ForeignTableJoin:
-    """Answers all subscriptions of a key when the right table's value of it changes."""
+    """Responds to all subscriptions of a key when the right table's value of it changes."""
 
     store: StoreBuilder
     this: TableSerdes
@@ -311,11 +317,11 @@ class ForeignTableJoin:
 
     @property
     def stores(self) -> tuple[StoreBuilder, ...]:
-        """The subscriptions."""
+        """Return the store of the subscriptions."""
         return (self.store,)
 
     def __call__(self) -> AnyProcessor:
-        """Make the processor."""
+        """Create the processor."""
         return _ForeignTableJoinProcessor(self)
 
 
@@ -347,7 +353,7 @@ class _ForeignTableJoinProcessor(AnyProcessor):
 
 @dataclass(frozen=True)
 class ResponseJoin:
-    """Join an answer with the left value that asked for it; drop an answer to an older value.
+    """Joins a response with the left value that subscribed; drops a response to an older value.
 
     `results` is the store of the left entries that have a result; a left join needs none.
     """
@@ -360,11 +366,11 @@ class ResponseJoin:
 
     @property
     def stores(self) -> tuple[StoreBuilder, ...]:
-        """The left entries that have a result."""
+        """Return the store of the left entries that have a result."""
         return () if self.results is None else (self.results,)
 
     def __call__(self) -> AnyProcessor:
-        """Make the processor."""
+        """Create the processor."""
         return _ResponseJoinProcessor(self)
 
 
@@ -397,7 +403,7 @@ class _ResponseJoinProcessor(AnyProcessor):
         self.context.forward(record.with_value(joined))
 
     def _has_result(self, key: Any, has_one: bool) -> bool:
-        """Keep whether an entry has a result; return whether it had one before."""
+        """Store if an entry has a result; return True if it had one before."""
         had_one = self._results.get(key) is not None
         if has_one != had_one:
             self._results.put(key, _HAS_RESULT if has_one else None)

@@ -1,6 +1,6 @@
-"""Closing windows while nothing comes: the stream's time then goes on with the wall clock.
+"""Idle timeouts: without records, stream time advances with the wall clock, so that windows close.
 
-Kafka has no such thing: there a window whose stream falls silent stays open until the next record.
+Kafka has no equivalent: there a window of an idle stream stays open until the next record.
 """
 
 from typing import Any
@@ -8,14 +8,14 @@ from typing import Any
 from ottla.streams.model.records import NO_TIMESTAMP
 from ottla.streams.processor.api import Processor, PunctuationType
 
-# How often it is looked, in parts of the timeout.
+# The interval of the checks, as a fraction of the timeout.
 _LOOKS = 4
 
 
 class ClosesWhenIdle(Processor[Any, Any, Any, Any]):
-    """A processor whose stream time goes on once no record came for a while.
+    """A processor whose stream time advances after no record has arrived for a while.
 
-    Its state is in plain fields of its own, which engines keep between micro-batches.
+    Its state is in plain fields, which engines store between micro-batches.
     """
 
     _stream_time = NO_TIMESTAMP
@@ -26,7 +26,7 @@ class ClosesWhenIdle(Processor[Any, Any, Any, Any]):
     """How far time went on without records; what belongs before it comes too late."""
 
     def _watch(self, timeout_ms: int | None) -> None:
-        """Look for silence, if there is a timeout; called by `init`."""
+        """Start to check for idleness if there is a timeout; called by `init`."""
         self._idle_timeout_ms = timeout_ms
         if timeout_ms is not None:
             self._arrived_at = self.context.current_system_time_ms()
@@ -34,7 +34,7 @@ class ClosesWhenIdle(Processor[Any, Any, Any, Any]):
             self.context.schedule(interval_ms, PunctuationType.WALL_CLOCK_TIME, self._look)
 
     def _note_arrival(self) -> None:
-        """Remember that a record came, after its time was taken."""
+        """Note the arrival of a record, after stream time was updated."""
         if self._idle_timeout_ms is not None:
             self._arrived_at = self.context.current_system_time_ms()
             self._time_then = self._stream_time
@@ -47,5 +47,5 @@ class ClosesWhenIdle(Processor[Any, Any, Any, Any]):
             self._close_idle()
 
     def _close_idle(self) -> None:
-        """Let go on what is due at the stream's time."""
+        """Process the windows or records that are due at the current stream time."""
         raise TypeError(f"{type(self).__name__} does not say what is due")

@@ -1,4 +1,4 @@
-"""Aggregations by key and session: a record joins the sessions it touches into one."""
+"""Aggregations by key and session: a record merges all sessions that it touches."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,13 +17,13 @@ Merger = Callable[[Any, Any, Any], Any]
 
 @dataclass(frozen=True, kw_only=True)
 class SessionAggregate(AnyWindowAggregate):
-    """Folds the values of each key and session; sessions that were merged get a tombstone."""
+    """Aggregates the values of each key and session; merged sessions get a tombstone."""
 
     windows: SessionWindows
     merger: Merger
 
     def __call__(self) -> AnyProcessor:
-        """Make the processor."""
+        """Create the processor."""
         return _SessionAggregateProcessor(self)
 
 
@@ -79,7 +79,7 @@ class _SessionAggregateProcessor(ClosesWhenIdle):
 
     def _remove(self, key: Any, sessions: list[tuple[Windowed[Any], Any]]) -> None:
         for session, _ in sessions:
-            # Read again: the merger may have changed the value that it was given in place.
+            # Read again: the merger may have modified the given value in place.
             old = self._store.fetch_session(key, *session.window)
             self._store.remove(session)
             self._update(session, old, None)

@@ -1,8 +1,8 @@
 """Aggregations by key in sliding windows (KIP-450).
 
-A window ends at each record (its left window) and one starts just after each record that has others after
-it (its right window). A record updates all windows that hold it and makes those that it is the first to
-need; windows whose records are the same are made once.
+One window ends at each record (its left window). Another one starts just after each record that is
+followed by others (its right window). A record updates all existing windows that contain it, and
+creates the windows that it is the first to require. Windows with the same records are created once.
 """
 
 from dataclasses import dataclass, field
@@ -18,16 +18,16 @@ Entry = ValueAndTimestamp[Any]
 
 @dataclass(frozen=True, kw_only=True)
 class SlidingAggregate(WindowAggregate):
-    """Folds the values of each key and sliding window."""
+    """Aggregates the values of each key and sliding window."""
 
     def __call__(self) -> Processor[Any, Any, Any, Any]:
-        """Make the processor."""
+        """Create the processor."""
         return _SlidingAggregateProcessor(self)
 
 
 @dataclass
 class _Found:
-    """What the windows around a record say: which exist and what they hold."""
+    """The windows around a record: which of them exist, and their aggregates."""
 
     starts: set[int] = field(default_factory=set)
     left: Entry | None = None
@@ -67,7 +67,7 @@ class _SlidingAggregateProcessor(TimeWindowProcessor):
         self._forward_closed(record, close_time)
 
     def _walk_back(self, record: Record[Any, Any], close_time: int) -> _Found:
-        """Update the windows that hold the record, the latest first, and see which are missing."""
+        """Update the windows that contain the record, latest first, and note which are missing."""
         time, difference = record.timestamp, self._difference
         found = _Found()
         first = max(0, time - 2 * difference)
@@ -79,7 +79,7 @@ class _SlidingAggregateProcessor(TimeWindowProcessor):
             if start == time + 1:
                 found.has_right = True
             elif end > time:
-                # Its own copy: an aggregator may change the aggregate that it is given in place.
+                # A copy: an aggregator may modify the given aggregate in place.
                 found.right = found.right or self._store.fetch(record.key, start)
                 self._fold_open(record, start, entry, close_time)
             elif end == time:
@@ -119,7 +119,7 @@ class _SlidingAggregateProcessor(TimeWindowProcessor):
         self._create_right(record, found)
 
     def _create_right(self, record: Record[Any, Any], found: _Found) -> None:
-        """Make the window just after the record, if records are in it; this one is not."""
+        """Create the window just after the record if it contains records; this record is not in it."""
         right, start = found.right, record.timestamp + 1
         if found.has_right or right is None or right.timestamp <= record.timestamp:
             return
@@ -133,7 +133,7 @@ class _SlidingAggregateProcessor(TimeWindowProcessor):
         return low, close_time - self._difference - 1
 
     def _process_early(self, record: Record[Any, Any], close_time: int) -> None:
-        """Take a record whose left window would start before 0: one window from 0 stands for it."""
+        """Process a record whose left window would start before 0: the window from 0 replaces it."""
         time = record.timestamp
         found = _Found()
         combined: Entry | None = None

@@ -1,4 +1,4 @@
-"""Operators without state: each takes a record and forwards none, one or many."""
+"""Stateless operators: each processes a record and forwards none, one or several."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ TwoArguments = Callable[[Any, Any], Any]
 
 
 class _Stateless(AnyProcessor):
-    """Hands each record, with the context's forward, to one function."""
+    """A processor that calls one function with each record and the context's forward."""
 
     def __init__(self, step: Callable[[Record[Any, Any], Callable[..., None]], None]) -> None:
         self._step = step
@@ -23,13 +23,13 @@ class _Stateless(AnyProcessor):
 
 @dataclass(frozen=True)
 class Filter:
-    """Keeps the records for which the predicate holds, or with `negate` the others."""
+    """Forwards the records that match the predicate, or with `negate` those that do not."""
 
     predicate: TwoArguments
     negate: bool = False
 
     def __call__(self) -> AnyProcessor:
-        """Make the processor."""
+        """Create the processor."""
 
         def step(record: Record[Any, Any], forward: Callable[..., None]) -> None:
             if bool(self.predicate(record.key, record.value)) != self.negate:
@@ -38,12 +38,13 @@ class Filter:
         return _Stateless(step)
 
 
-# Of these Python would take a key and a value, in silence: a text of two letters, a dictionary of two entries.
+# Python would unpack these to a key and a value without an error: a string of two letters, a
+# dictionary of two entries.
 _NO_PAIRS = (str, bytes, bytearray, dict, set, frozenset)
 
 
 def no_pair(made: Any) -> TypeError:
-    """Return the error of a mapper that makes something else than a key and a value."""
+    """Return the error for a mapper whose result is not a key and a value."""
     return TypeError(
         f"a mapper makes a pair, (key, value) or KeyValue.pair(key, value), not {made!r}; "
         "map_values and select_key make a value or a key alone"
@@ -51,8 +52,8 @@ def no_pair(made: Any) -> TypeError:
 
 
 def pair_of(made: Any) -> tuple[Any, Any]:
-    """Return the key and the value that a mapper made; TypeError for what is no pair."""
-    # Called for every record: most mappers make tuples.
+    """Return the key and the value in a mapper's result; TypeError if it is not a pair."""
+    # Called for every record: most mappers return tuples.
     if type(made) is not tuple and isinstance(made, _NO_PAIRS):
         raise no_pair(made)
     try:
@@ -63,7 +64,7 @@ def pair_of(made: Any) -> tuple[Any, Any]:
 
 
 def several(made: Any, what: str) -> Iterable[Any]:
-    """Return what a flat mapper made, nothing for None and False; TypeError for what cannot be iterated."""
+    """Return a flat mapper's results, empty for None and False; TypeError if they are not iterable."""
     if not made:
         return ()
     try:
@@ -79,10 +80,10 @@ MANY_VALUES = "flat_map_values makes a list of values, empty for none"
 
 @dataclass(frozen=True)
 class KeyFilter:
-    """Drops records without a key, which no repartition topic has a partition for, and counts them."""
+    """Drops and counts records without a key, for which a repartition topic has no partition."""
 
     def __call__(self) -> AnyProcessor:
-        """Make the processor."""
+        """Create the processor."""
         return _KeyFilterProcessor()
 
 
@@ -100,12 +101,12 @@ NULL_KEY = "due to null key"
 
 @dataclass(frozen=True)
 class Map:
-    """Makes one key and value of one key and value."""
+    """Maps key and value to a new key and value."""
 
     mapper: TwoArguments
 
     def __call__(self) -> AnyProcessor:
-        """Make the processor."""
+        """Create the processor."""
 
         def step(record: Record[Any, Any], forward: Callable[..., None]) -> None:
             made = self.mapper(record.key, record.value)
@@ -122,12 +123,12 @@ class Map:
 
 @dataclass(frozen=True)
 class SelectKey:
-    """Gives each record a new key."""
+    """Sets a new key for each record."""
 
     mapper: TwoArguments
 
     def __call__(self) -> AnyProcessor:
-        """Make the processor."""
+        """Create the processor."""
         return _Stateless(
             lambda record, forward: forward(
                 record.with_key(self.mapper(record.key, record.value)),
@@ -137,12 +138,12 @@ class SelectKey:
 
 @dataclass(frozen=True)
 class MapValues:
-    """Gives each record a new value."""
+    """Maps each value to a new value."""
 
     mapper: TwoArguments
 
     def __call__(self) -> AnyProcessor:
-        """Make the processor."""
+        """Create the processor."""
         return _Stateless(
             lambda record, forward: forward(
                 record.with_value(self.mapper(record.key, record.value)),
@@ -152,12 +153,12 @@ class MapValues:
 
 @dataclass(frozen=True)
 class FlatMap:
-    """Makes any number of keys and values of one key and value."""
+    """Maps key and value to any number of new keys and values."""
 
     mapper: TwoArguments
 
     def __call__(self) -> AnyProcessor:
-        """Make the processor."""
+        """Create the processor."""
 
         def step(record: Record[Any, Any], forward: Callable[..., None]) -> None:
             for made in several(self.mapper(record.key, record.value), MANY_PAIRS):
@@ -174,12 +175,12 @@ class FlatMap:
 
 @dataclass(frozen=True)
 class FlatMapValues:
-    """Makes any number of values of one value, all under its key."""
+    """Maps each value to any number of values with the same key."""
 
     mapper: TwoArguments
 
     def __call__(self) -> AnyProcessor:
-        """Make the processor."""
+        """Create the processor."""
 
         def step(record: Record[Any, Any], forward: Callable[..., None]) -> None:
             for value in several(self.mapper(record.key, record.value), MANY_VALUES):
@@ -190,13 +191,13 @@ class FlatMapValues:
 
 @dataclass(frozen=True)
 class Peek:
-    """Shows each record to an action; with `ends` nothing comes after (foreach)."""
+    """Calls an action for each record; with `ends` nothing is forwarded (foreach)."""
 
     action: TwoArguments
     ends: bool = False
 
     def __call__(self) -> AnyProcessor:
-        """Make the processor."""
+        """Create the processor."""
 
         def step(record: Record[Any, Any], forward: Callable[..., None]) -> None:
             self.action(record.key, record.value)
@@ -208,14 +209,16 @@ class Peek:
 
 @dataclass(frozen=True)
 class Branch:
-    """Sends each record to the first child whose predicate holds, or else to the default child."""
+    """Forwards each record to the first child whose predicate matches, or else to the default
+    child.
+    """
 
     predicates: tuple[TwoArguments, ...] = ()
     children: tuple[str, ...] = ()
     default_child: str | None = None
 
     def __call__(self) -> AnyProcessor:
-        """Make the processor."""
+        """Create the processor."""
 
         def step(record: Record[Any, Any], forward: Callable[..., None]) -> None:
             for predicate, child in zip(self.predicates, self.children, strict=True):
@@ -230,19 +233,19 @@ class Branch:
 
 @dataclass(frozen=True)
 class PassThrough:
-    """Forwards every record: where branches start and merged streams meet."""
+    """Forwards every record: used at the start of branches and for merged streams."""
 
     def __call__(self) -> AnyProcessor:
-        """Make the processor."""
+        """Create the processor."""
         return _Stateless(lambda record, forward: forward(record))
 
 
 @dataclass(frozen=True)
 class ToStream:
-    """Makes a record of each change of a table: its new value."""
+    """Converts each change of a table to a record with the new value."""
 
     def __call__(self) -> AnyProcessor:
-        """Make the processor."""
+        """Create the processor."""
         return _Stateless(
             lambda record, forward: forward(record.with_value(record.value.new_value))
         )

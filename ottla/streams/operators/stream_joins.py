@@ -1,7 +1,7 @@
-"""Joins of a stream with another stream within a window (KIP-633 for outer joins).
+"""Windowed joins of two streams (KIP-633 for outer joins).
 
-Each side keeps its records in a window store and looks for partners in the other's. What finds none
-waits, for an outer join, until its window and the grace are over.
+Each side stores its records in a window store and looks for matches in the other's. In an outer
+join, records without a match wait until their window and the grace period are over.
 """
 
 from collections.abc import Callable
@@ -24,17 +24,17 @@ _LEFT, _RIGHT = 1, 0
 
 @dataclass(frozen=True)
 class JoinWindowed:
-    """Forwards each record, then keeps it for the other side."""
+    """Forwards each record, then stores it for the other side."""
 
     store: StoreBuilder
 
     @property
     def stores(self) -> tuple[StoreBuilder, ...]:
-        """The side's window store."""
+        """Return the side's window store."""
         return (self.store,)
 
     def __call__(self) -> AnyProcessor:
-        """Make the processor."""
+        """Create the processor."""
         return _JoinWindowedProcessor(self)
 
 
@@ -47,7 +47,7 @@ class _JoinWindowedProcessor(AnyProcessor):
         self._store = context.store(self._operator.store.name)
 
     def process(self, record: Record[Any, Any]) -> None:
-        # The partners see this record only after it was joined: a record is not its own partner.
+        # Store this record only after it was joined: a record must not match itself.
         self.context.forward(record)
         if record.key is not None:
             self._store.put(record.key, record.value, record.timestamp)
@@ -55,7 +55,9 @@ class _JoinWindowedProcessor(AnyProcessor):
 
 @dataclass(frozen=True)
 class StreamJoin:
-    """One side of a join: the left one or the right one; `outer` keeps what finds no partner."""
+    """One side of a join: the left or the right one; with `outer`, records without a match are
+    kept.
+    """
 
     windows: JoinWindows
     joiner: Joiner
@@ -66,19 +68,19 @@ class StreamJoin:
 
     @property
     def stores(self) -> tuple[StoreBuilder, ...]:
-        """The other side's window store, and what waits."""
+        """Return the other side's window store, and the store of unjoined records."""
         waiting = () if self.outer_store is None else (self.outer_store,)
         return (self.other_store, *waiting)
 
     @property
     def reach(self) -> tuple[int, int]:
-        """How far the partner may be before and after, in milliseconds."""
+        """The maximum distance of a match before and after, in milliseconds."""
         windows = self.windows
         sides = windows.before_ms, windows.after_ms
         return sides if self.is_left else (sides[1], sides[0])
 
     def __call__(self) -> AnyProcessor:
-        """Make the processor."""
+        """Create the processor."""
         return _StreamJoinProcessor(self)
 
 
@@ -139,11 +141,11 @@ class _StreamJoinProcessor(AnyProcessor):
         waiting.put(waiting.place(record.timestamp, self._side, record.key), record)
 
     def _emit_unjoined(self, record: Record[Any, Any]) -> None:
-        """Forward what waited until its window and the grace were over."""
+        """Forward the unjoined records whose window and grace period are over."""
         waiting = self._waiting
         due = waiting.min_time + self._after + self._grace
-        # With nothing waiting Kafka's sum overflows, if anything is added, and goes on: that look counts
-        # for the interval.
+        # If no record is waiting, Kafka's sum overflows when anything is added, and the check
+        # proceeds: it counts for the interval.
         overflows = due > _FOREVER
         if not overflows and due >= waiting.stream_time:
             return

@@ -1,4 +1,4 @@
-"""Suppress: changes of a table wait, so that only the last one of a while, or of a window, goes on."""
+"""Suppress: delay a table's changes, and forward only the last one of a time span or a window."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -16,11 +16,11 @@ AnyProcessor = Processor[Any, Any, Any, Any]
 
 @dataclass(frozen=True)
 class Suppress:
-    """Holds changes for `wait_ms` of stream time, counted from the window's end if `until_close`.
+    """Buffers changes for `wait_ms` of stream time, counted from the window's end if `until_close`.
 
-    A full buffer emits its first changes early, or fails if `fails_when_full`. Once no record came for
-    `idle_timeout_ms` of wall-clock time, the stream's time goes on with it; `on_late` is told of changes of
-    windows that were closed so.
+    A full buffer emits its first changes early, or raises if `fails_when_full`. If no record
+    arrives for `idle_timeout_ms` of wall-clock time, stream time advances with the wall clock;
+    `on_late` is then called for changes of windows that this has closed.
     """
 
     store: StoreBuilder
@@ -34,11 +34,11 @@ class Suppress:
 
     @property
     def stores(self) -> tuple[StoreBuilder, ...]:
-        """The buffer."""
+        """Return the buffer."""
         return (self.store,)
 
     def __call__(self) -> AnyProcessor:
-        """Make the processor."""
+        """Create the processor."""
         return _SuppressProcessor(self)
 
 
@@ -65,7 +65,7 @@ class _SuppressProcessor(ClosesWhenIdle):
         self._keep_in_bounds()
 
     def _is_late(self, record: Record[Any, Any]) -> bool:
-        """Return whether a window was closed while nothing came."""
+        """Return True if a window was closed by the idle timeout."""
         if not self._operator.until_close or self._closed_idle == NO_TIMESTAMP:
             return False
         ends: int = record.key.window.end
@@ -96,7 +96,7 @@ class _SuppressProcessor(ClosesWhenIdle):
             self._emit(self._buffer.pop())
 
     def _emit(self, held: Held) -> None:
-        # A window that never had a value needs no tombstone: nobody has heard of it.
+        # A window that never had a value needs no tombstone: no downstream operator has seen it.
         if self._operator.until_close and held.record.value.new_value is None:
             return
         with self.context.as_of(held.metadata):

@@ -23,10 +23,11 @@ AnyProcessor = Processor[Any, Any, Any, Any]
 
 @dataclass(frozen=True)
 class StreamTableJoin:
-    """Gives each record of a stream what the table has for it; a left join also where it has none.
+    """Joins each stream record with the table's value; a left join also forwards records without
+    one.
 
-    `key_mapper` names the entry of a global table. With a buffer records wait `grace_ms` of stream
-    time, for a versioned table to catch up (KIP-923).
+    `key_mapper` selects the entry of a global table. With a buffer, records wait `grace_ms` of
+    stream time for a versioned table to catch up (KIP-923).
     """
 
     view: View
@@ -37,11 +38,11 @@ class StreamTableJoin:
 
     @property
     def stores(self) -> tuple[StoreBuilder, ...]:
-        """The buffer, if there is one."""
+        """Return the buffer, if there is one."""
         return () if self.buffer is None else (self.buffer,)
 
     def __call__(self) -> AnyProcessor:
-        """Make the processor."""
+        """Create the processor."""
         return _StreamTableJoinProcessor(self)
 
 
@@ -69,7 +70,7 @@ class _StreamTableJoinProcessor(AnyProcessor):
         if self._buffer is None:
             self._join(record)
         elif record.key is None:
-            # Nothing can come for it.
+            # There is no value to join with.
             self._join(record)
         elif not self._buffer.put(Held(record, self.context.record_metadata)):
             self._join(record)
@@ -93,9 +94,9 @@ class _StreamTableJoinProcessor(AnyProcessor):
 
 @dataclass(frozen=True)
 class TableJoin:
-    """One side of a join of two tables: joins each change with what the other table has.
+    """One side of a join of two tables: joins each change with the other table's value.
 
-    `needs_this` and `needs_other` say whether there is a result without this or the other value.
+    `needs_this` and `needs_other` are True if there is no result without this or the other value.
     """
 
     this: View
@@ -108,11 +109,11 @@ class TableJoin:
     versioned_semantics: bool = False
 
     def __call__(self) -> AnyProcessor:
-        """Make the processor."""
+        """Create the processor."""
         return _TableJoinProcessor(self)
 
     def result(self, this: Any, other: Any) -> Any:
-        """Return the joined value, None if there is none."""
+        """Return the joined value, or None if there is none."""
         if this is None and (self.needs_this or other is None):
             return None
         if other is None and self.needs_other:
@@ -120,7 +121,7 @@ class TableJoin:
         return self.joiner(this, other)
 
     def view(self) -> View:
-        """Return the view of the joined table that reads both tables."""
+        """Return the view of the joined table, which reads both tables."""
         this, other = self.this, self.other
 
         def open_both(context: ProcessorContext) -> Getter:
@@ -176,13 +177,13 @@ class _TableJoinProcessor(AnyProcessor):
 
 @dataclass(frozen=True)
 class TableJoinMerge(MayKeep):
-    """Takes the results of both sides, and keeps them where the join has a store."""
+    """Merges the results of both sides, and stores them if the join has a store."""
 
     store: StoreBuilder | None = None
     send_old_values: bool = False
 
     def __call__(self) -> AnyProcessor:
-        """Make the processor."""
+        """Create the processor."""
         return _TableJoinMergeProcessor(self)
 
 

@@ -1,6 +1,6 @@
-"""Operators of tables: sources, filters, mappings and the new keys of a grouping.
+"""Operators of tables: sources, filters, mappings and the repartitioning of a grouping.
 
-Each takes changes (new and old value) and forwards changes; a tombstone is a new value of None.
+Each processes and forwards changes (new and old value); a tombstone is a new value of None.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,9 @@ AnyProcessor = Processor[Any, Any, Any, Any]
 
 @dataclass(frozen=True)
 class TableSource:
-    """Reads a topic, or a stream, as a table; keeps it in a store if somebody reads or asks for it."""
+    """Reads a topic or a stream as a table; stores it if another operator or a query needs the
+    store.
+    """
 
     store: StoreBuilder
     materialized: bool = False
@@ -26,11 +28,11 @@ class TableSource:
 
     @property
     def stores(self) -> tuple[StoreBuilder, ...]:
-        """The table's store."""
+        """Return the table's store."""
         return (self.store,) if self.materialized else ()
 
     def __call__(self) -> AnyProcessor:
-        """Make the processor."""
+        """Create the processor."""
         return _TableSourceProcessor(self)
 
 
@@ -62,9 +64,9 @@ class _TableSourceProcessor(AnyProcessor):
 
 @dataclass(frozen=True)
 class TableMap(MayKeep):
-    """Gives each entry of a table a new value; None takes it out (filter is one of these).
+    """Maps each value of a table to a new one; None removes the entry (a filter is such a mapping).
 
-    `drops_unseen`: a change from nothing to nothing is not forwarded, as Kafka's filter does.
+    With `drops_unseen`, a change from no value to no value is not forwarded, as in Kafka's filter.
     """
 
     mapper: Callable[[Any, Any], Any]
@@ -78,7 +80,7 @@ class TableMap(MayKeep):
         return None if value is None else self.mapper(key, value)
 
     def __call__(self) -> AnyProcessor:
-        """Make the processor."""
+        """Create the processor."""
         return _TableMapProcessor(self)
 
 
@@ -119,21 +121,23 @@ class _TableMapProcessor(AnyProcessor):
 
 
 class ValueTransformer(Protocol):
-    """Makes new values with the help of stores; one a task (Kafka's ValueTransformerWithKey)."""
+    """Transforms values with access to stores; one per task (Kafka's ValueTransformerWithKey)."""
 
     def init(self, context: ProcessorContext) -> None:
-        """Start."""
+        """Initialize the transformer."""
 
     def transform(self, key: Any, value: Any) -> Any:
-        """Return the new value; the value may be None."""
+        """Return the new value; the given value may be None."""
 
     def close(self) -> None:
-        """End."""
+        """Close the transformer."""
 
 
 @dataclass(frozen=True)
 class TableTransform(MayKeep):
-    """Gives each entry of a table a new value with the help of stores; also asked for tombstones."""
+    """Transforms each value of a table with access to stores; the transformer is also called for
+    tombstones.
+    """
 
     supplier: Callable[[], ValueTransformer]
     store: StoreBuilder | None = None
@@ -141,11 +145,11 @@ class TableTransform(MayKeep):
 
     @property
     def stores(self) -> tuple[StoreBuilder, ...]:
-        """The stores that the transformer brings along, and that of the result, if it has one."""
+        """Return the transformer's stores, and the store of the result if it has one."""
         return (*supplied_stores(self.supplier), *super().stores)
 
     def __call__(self) -> AnyProcessor:
-        """Make the processor."""
+        """Create the processor."""
         return _TableTransformProcessor(self)
 
 
@@ -184,13 +188,13 @@ class _TableTransformProcessor(AnyProcessor):
 
 @dataclass(frozen=True)
 class TableRepartitionMap:
-    """Gives each entry of a table the key of its group; the old group hears that it left."""
+    """Sets the group as the key of each entry; the old group gets a removal."""
 
     selector: Callable[[Any, Any], tuple[Any, Any]]
     versioned_semantics: bool = False
 
     def __call__(self) -> AnyProcessor:
-        """Make the processor."""
+        """Create the processor."""
         return _TableRepartitionMapProcessor(self)
 
 

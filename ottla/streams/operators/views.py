@@ -1,4 +1,4 @@
-"""Views: how one operator reads the table of another, from its store or through what is above it."""
+"""Views: the access of one operator to another one's table, through its store or its parent's."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,36 +12,38 @@ Entry = ValueAndTimestamp[Any]
 
 
 class Getter(Protocol):
-    """Reads a table by key (Kafka's KTableValueGetter)."""
+    """Read access to a table by key (Kafka's KTableValueGetter)."""
 
     versioned: bool
 
     def get(self, key: Any) -> Entry | None:
-        """Return what the table has now."""
+        """Return the table's current value."""
 
 
 @dataclass(frozen=True)
 class View:
-    """The stores that a reader of a table must be connected to, and how it opens its getter."""
+    """The stores that a reader of a table must be connected to, and the function that opens its
+    getter.
+    """
 
     stores: tuple[str, ...]
     open: Callable[[ProcessorContext], Getter]
 
 
 class MayKeep:
-    """What operators of tables share that keep their result only where somebody asks for it."""
+    """The base of table operators that store their result only if it is needed."""
 
     store: StoreBuilder | None
 
     @property
     def stores(self) -> tuple[StoreBuilder, ...]:
-        """The store of the result, if it has one."""
+        """Return the store of the result, if it has one."""
         return () if self.store is None else (self.store,)
 
 
 @dataclass
 class FunctionGetter:
-    """A getter that is a function."""
+    """A getter that calls a function."""
 
     get: Callable[[Any], Entry | None]
     versioned: bool = False
@@ -50,7 +52,7 @@ class FunctionGetter:
 
 
 def derived_getter(above: Any, derive: Callable[[Any, Entry | None], Entry | None]) -> Getter:
-    """Return the getter of a table that is made of another one's entries; it has versions if the other one has."""
+    """Return the getter of a table derived from another one; it is versioned if the other one is."""
 
     def get(key: Any) -> Entry | None:
         return derive(key, above.get(key))
@@ -62,12 +64,12 @@ def derived_getter(above: Any, derive: Callable[[Any, Entry | None], Entry | Non
 
 
 def store_view(name: str) -> View:
-    """Return the view of a table with a store; a store of tables is a getter."""
+    """Return the view of a table with a store; a table's store is itself a getter."""
     return View((name,), lambda context: context.store(name))
 
 
 def global_view(name: str) -> View:
-    """Return the view of a global table; its store is open to all."""
+    """Return the view of a global table; all processors can access its store."""
     return View((), lambda context: context.store(name))
 
 
@@ -82,7 +84,7 @@ def window_view(name: str) -> View:
 
 
 def session_view(name: str) -> View:
-    """Return the view of a table of sessions; the time of a session's value is its end."""
+    """Return the view of a table of sessions; the timestamp of a session's value is its end."""
 
     def open_store(context: ProcessorContext) -> Getter:
         store = context.store(name)
@@ -97,7 +99,7 @@ def session_view(name: str) -> View:
 
 
 def mapped_view(parent: View, change: Callable[[Any, Entry], Entry | None]) -> View:
-    """Return the view of a table that is another one, changed entry by entry."""
+    """Return the view of a table that maps another one entry by entry."""
 
     def derive(key: Any, entry: Entry | None) -> Entry | None:
         return None if entry is None else change(key, entry)
@@ -118,7 +120,7 @@ def forward_change(
     change: Change[Any],
     send_old_values: bool,
 ) -> None:
-    """Forward a table's change; the old value only where somebody asked for it."""
+    """Forward a table's change; the old value is included only if it is needed downstream."""
     if change.old_value is not None and not send_old_values:
         change = Change(change.new_value, None, change.is_latest)
     context.forward(record.with_value(change))

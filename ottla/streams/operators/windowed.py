@@ -1,7 +1,7 @@
-"""Aggregations by key and window: tumbling and hopping windows, and what all windows share.
+"""Aggregations by key and window: tumbling and hopping windows, and code for all windows.
 
-An operator's stream time is the largest time it has seen itself; a window takes records until stream time
-passes its end and the grace.
+An operator's stream time is the largest time of its own records; a window accepts records until
+stream time passes its end plus the grace period.
 """
 
 from collections.abc import Callable
@@ -29,10 +29,10 @@ OnLate = Callable[[Record[Any, Any]], None]
 
 @dataclass(frozen=True, kw_only=True)
 class AnyWindowAggregate:
-    """What aggregations by window and by session share.
+    """The base of aggregations by window and by session.
 
-    `on_close` emits a window once, when it is closed (KIP-825); `on_late` is told of each record that
-    came too late for a window.
+    With `on_close`, a window is emitted once, when it is closed (KIP-825); `on_late` is called for
+    each record that arrives too late for a window.
     """
 
     store: StoreBuilder
@@ -45,23 +45,23 @@ class AnyWindowAggregate:
 
     @property
     def stores(self) -> tuple[StoreBuilder, ...]:
-        """The table's store."""
+        """Return the table's store."""
         return (self.store,)
 
 
 @dataclass(frozen=True, kw_only=True)
 class WindowAggregate(AnyWindowAggregate):
-    """Folds the values of each key and window."""
+    """Aggregates the values of each key and window."""
 
     windows: TimeWindows | UnlimitedWindows | SlidingWindows
 
     def __call__(self) -> AnyProcessor:
-        """Make the processor."""
+        """Create the processor."""
         return _WindowAggregateProcessor(self)
 
 
 class EmitOnClose:
-    """When windows that closed are due: at most once an interval of the wall clock, as in Kafka."""
+    """The schedule of emission on close: at most once per wall-clock interval, as in Kafka."""
 
     def __init__(self, context: ProcessorContext) -> None:
         self._context = context
@@ -69,7 +69,7 @@ class EmitOnClose:
         self.last_close = NO_TIMESTAMP
 
     def is_due(self, close_time: int) -> bool:
-        """Return whether windows that closed by this time are to be looked for."""
+        """Return True if windows that closed by this time are to be emitted now."""
         now = self._context.current_system_time_ms()
         if now < self._next_ms:
             return False
@@ -78,7 +78,7 @@ class EmitOnClose:
 
 
 class TimeWindowProcessor(ClosesWhenIdle):
-    """What processors of time windows share: stream time, updates and results on close."""
+    """The base of time window processors: stream time, updates and emission on close."""
 
     def __init__(self, operator: WindowAggregate) -> None:
         self._operator = operator
@@ -113,14 +113,14 @@ class TimeWindowProcessor(ClosesWhenIdle):
     def _fold(
         self, record: Record[Any, Any], window: TimeWindow, entry: ValueAndTimestamp[Any] | None
     ) -> None:
-        """Add a record to a window that has `entry`, store and forward the result."""
+        """Add a record to a window whose value is `entry`; store and forward the result."""
         operator = self._operator
         if entry is None or entry.value is None:
             start, timestamp = operator.initializer(), record.timestamp
             old = operator.initializer() if operator.send_old_values else None
         else:
             start, timestamp = entry.value, max(record.timestamp, entry.timestamp)
-            # Its own copy: an aggregator may change the aggregate that it is given in place.
+            # A copy: an aggregator may modify the given aggregate in place.
             held = self._store.fetch(record.key, window.start) if operator.send_old_values else None
             old = entry.value if held is None else held.value
         new = operator.aggregator(record.key, record.value, start)
@@ -152,7 +152,7 @@ class TimeWindowProcessor(ClosesWhenIdle):
         self._emit.last_close = close_time
 
     def _closed_starts(self, close_time: int) -> tuple[int, int]:
-        """Return the first and the last start of windows that closed since the last time."""
+        """Return the first and the last start of windows that closed since the last call."""
         size_ms, last = self._operator.windows.size_ms, self._emit.last_close
         low = 0 if last == NO_TIMESTAMP else max(0, last - size_ms) + 1
         return low, close_time - size_ms

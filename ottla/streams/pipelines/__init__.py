@@ -1,7 +1,7 @@
-"""Pipelines as files: what a file says, and what is wrong with it, without Spark.
+"""Pipeline files: the model of a file and its checks, without Spark.
 
-`check(text)` returns a Checked: the Pipeline, if it can run, and every problem with its line and column.
-`ottla.streams.spark.pipelines.run` runs it.
+`check(text)` returns a Checked: the Pipeline, if it can run, and every problem with its line and
+column. `ottla.streams.spark.pipelines.run` runs it.
 """
 
 from ottla.streams.pipelines.checking import Checked, check

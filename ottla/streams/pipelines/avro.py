@@ -1,4 +1,4 @@
-"""What a file says of Avro values: the schema, written in the file or in one of its own, and a schema registry."""
+"""The Avro options of a pipeline file: the schema (inline or in a file), and a schema registry."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from ottla.streams.serdes import Serdes
 
 
 def read_avro(fields: Fields, kind: str, *, required: str = "") -> Avro | None:
-    """Return what is said of Avro where the format is that; `required`: what to say where nothing is."""
+    """Return the Avro options if the format is avro; `required` is the message if there are none."""
     schema, registry = fields.text("avro"), fields.text("registry")
     given = {"avro": schema, "registry": registry}
     if kind != "avro":
@@ -31,7 +31,7 @@ def read_avro(fields: Fields, kind: str, *, required: str = "") -> Avro | None:
 
 
 def _schema(given: Text, fields: Fields) -> str:
-    """Return an Avro schema; one that is no JSON is the path of a file."""
+    """Return an Avro schema; a text that is not JSON is the path of a file."""
     text = given.text
     if not text.lstrip().startswith(("{", "[", '"')):
         try:

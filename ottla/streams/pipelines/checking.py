@@ -1,4 +1,4 @@
-"""Checks a whole file before anything runs: its words, and what its parts say about one another."""
+"""Checks of a whole file before it runs: its keys and values, and the references between its parts."""
 
 import itertools
 from collections.abc import Iterable, Iterator
@@ -32,7 +32,9 @@ from ottla.streams.pipelines.reading import read_pipeline
 
 @dataclass(frozen=True)
 class Checked:
-    """What a check found: the pipeline, None where it cannot run, and the problems in the file's order."""
+    """The result of a check: the pipeline, or None if it cannot run, and the problems in file
+    order.
+    """
 
     pipeline: Pipeline | None
     problems: list[Problem]
@@ -49,7 +51,7 @@ def check(text: str) -> Checked:
 
 
 def check_topics(pipeline: Pipeline, existing: Iterable[str]) -> list[Problem]:
-    """Return what the topics of a cluster say against a pipeline that is to run on it."""
+    """Return the problems of a pipeline with respect to the topics of a cluster."""
     problems, names = Problems(), set(existing)
     for source in pipeline.sources.values():
         for topic in source.topics if isinstance(source, TopicSource) else ():
@@ -69,14 +71,16 @@ def check_topics(pipeline: Pipeline, existing: Iterable[str]) -> list[Problem]:
 
 
 def references(step: Step | Sink) -> list[tuple[str, Text, int]]:
-    """Return which tables a step or a sink reads: the name, the text it stands in, and where there."""
+    """Return the tables that a step or a sink reads: the name, the text with it, and its offset
+    there.
+    """
     if isinstance(step, SqlStep):
         return [(each.name, step.sql, each.start) for each in sql_text.tables(step.sql.text)]
     return [(step.origin.text, step.origin, 0)]
 
 
 def order_of_steps(pipeline: Pipeline) -> list[Step]:
-    """Return the steps so that each comes after those it reads; of circles, nothing."""
+    """Return the steps so that each follows those it reads; steps of cycles are left out."""
     found: dict[str, Step] = {}
     names = {name.lower(): name for name in pipeline.tables()}
     waiting = list(pipeline.steps.values())
@@ -97,17 +101,17 @@ def order_of_steps(pipeline: Pipeline) -> list[Step]:
 
 
 class _Checker:
-    """Holds the parts of a pipeline against one another."""
+    """The checks of the references between the parts of a pipeline."""
 
     def __init__(self, pipeline: Pipeline, problems: Problems) -> None:
         self._pipeline = pipeline
         self._problems = problems
-        # SQL does not tell capital letters from small ones.
+        # SQL names are case-insensitive.
         self._names = {name.lower(): name for name in pipeline.tables()}
         self._declared = {name.lower() for name in pipeline.declared}
 
     def run(self) -> None:
-        """Note everything."""
+        """Note all problems."""
         self._check_names()
         for step in self._pipeline.steps.values():
             self._check_texts(step)
@@ -115,7 +119,7 @@ class _Checker:
         for sink in self._pipeline.sinks.values():
             self._check_references(sink, f"sink {sink.name}")
             self._check_sink_texts(sink)
-        # What hangs together is only known where every part could be read.
+        # The connections between the parts are known only if every part could be read.
         if not self._check_circles() and self._declared == set(self._names):
             if not self._problems.has_errors:
                 self._check_use()
@@ -170,7 +174,7 @@ class _Checker:
         return [name for name in names if name is not None]
 
     def _check_circles(self) -> bool:
-        """Note each circle once; return whether there are any."""
+        """Note each cycle once; return True if there are any."""
         steps = self._pipeline.steps
         done: set[str] = set()
         found = False
@@ -205,7 +209,7 @@ class _Checker:
                     self._problems.warn(table.place, message)
 
     def _upstream(self, name: str) -> Iterator[str]:
-        """Yield a table and everything it is made of."""
+        """Yield a table and all tables that it depends on."""
         yield name
         step = self._pipeline.steps.get(name)
         for each in self._known(step) if step is not None else ():
@@ -229,7 +233,7 @@ class _Checker:
             self._check_totals(sink, sources)
 
     def _check_totals(self, sink: Sink, sources: list[Source]) -> None:
-        # Totals of a static table that a stream is joined with are whole at once.
+        # Aggregates of a static table that is joined with a stream are complete immediately.
         if sink.mode != "append" or any(source.is_static for source in sources):
             return
         advice = "give a source a watermark, so that windows end"

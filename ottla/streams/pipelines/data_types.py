@@ -1,4 +1,4 @@
-"""Spark's data types as they are written in a schema, checked without Spark: `bigint`, `array<struct<a: int>>`."""
+"""Checks of Spark's data types in a schema, without Spark: `bigint`, `array<struct<a: int>>`."""
 
 import re
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ _SIZED = re.compile(r"(decimal|dec|numeric|char|varchar)\s*\(\s*\d+\s*(,\s*\d+\s
 
 
 def check_type(text: str) -> str:
-    """Return what is wrong with a data type; empty where nothing is."""
+    """Return the problem of a data type, or an empty string if there is none."""
     word = text.strip().lower()
     if word in _SIMPLE or _SIZED.fullmatch(word):
         return ""
@@ -44,7 +44,7 @@ def _name_and_type(text: str) -> tuple[str, bool, str]:
 
 
 def split(text: str) -> Iterator[str]:
-    """Yield what stands between the outer commas."""
+    """Yield the parts between the outer commas."""
     depth, start = 0, 0
     for index, sign in enumerate(text):
         depth += (sign in "<(") - (sign in ">)")
@@ -55,7 +55,7 @@ def split(text: str) -> Iterator[str]:
 
 
 def columns_of(schema: str) -> dict[str, str]:
-    """Return names and types of `a int, b string`; ValueError says which column is wrong."""
+    """Return names and types of `a int, b string`; ValueError names the wrong column."""
     found: dict[str, str] = {}
     for part in split(schema):
         name, is_found, kind = _name_and_type(part)

@@ -1,8 +1,8 @@
-"""YAML with the place of every word: the only door to PyYAML.
+"""YAML with the position of every text; the only module that uses PyYAML.
 
-Only the shape is taken from YAML: lists, mappings and text. What a text means (a number, true or false)
-is said by whoever reads it, so that `on`, `no` or `1_000` are never something else than what is written. Anchors
-and aliases work; tags, merge keys and several documents in one file are refused.
+YAML provides only the structure: lists, mappings and text. The reader of a text decides its type (a
+number, true or false), so that `on`, `no` or `1_000` are never converted unexpectedly. Anchors and
+aliases work; tags, merge keys and several documents in one file are rejected.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,9 @@ _TAGS = ("tag:yaml.org,2002:str", "tag:yaml.org,2002:seq", "tag:yaml.org,2002:ma
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A scalar and where it begins; `is_block` where it stands below a `|`, line for line."""
+    """A scalar and its position; `is_block` is True if it is a block scalar (`|`), with its line
+    breaks.
+    """
 
     text: str
     place: Place
@@ -25,7 +27,7 @@ class Text:
     indentation: int = 0
 
     def at(self, index: int) -> Place:
-        """Return the place of a character of the text."""
+        """Return the position of a character of the text."""
         before = self.text[:index]
         line, column = before.count("\n"), index - (before.rfind("\n") + 1)
         if self.is_block:
@@ -33,7 +35,7 @@ class Text:
         return self.place if line else Place(self.place.line, self.place.column + column)
 
     def at_line(self, line: int, column: int) -> Place:
-        """Return the place of a line (from 1) and column (from 0) of the text."""
+        """Return the position of a line (from 1) and column (from 0) of the text."""
         lines = self.text.split("\n")
         whole = sum(len(each) + 1 for each in lines[: line - 1])
         return self.at(min(whole + column, len(self.text)))
@@ -75,7 +77,7 @@ Node = Text | Items | Entries | Nothing
 
 
 def parse(text: str, problems: Problems) -> Node | None:
-    """Return what a file holds; None, with the problem noted, where it is no YAML."""
+    """Return the content of a file; None, with the problem noted, if it is not valid YAML."""
     try:
         node = _compose(text)
     except yaml.MarkedYAMLError as error:
@@ -107,7 +109,7 @@ def _sentence(error: yaml.MarkedYAMLError) -> str:
     if context and error.context_mark is not None:
         context += f" that begins in line {error.context_mark.line + 1}"
     found = ", ".join(part for part in (context, error.problem) if part)
-    # By far the most frequent reason: SQL and types hold colons.
+    # By far the most frequent cause: SQL and types contain colons.
     is_colon = "mapping values" in found
     return f"{found}; a text with a colon and a blank in it stands in quotes" if is_colon else found
 
@@ -117,7 +119,7 @@ def _place(mark: yaml.Mark) -> Place:
 
 
 class _Builder:
-    """Turns PyYAML's nodes into ours."""
+    """Converts PyYAML's nodes to the classes of this module."""
 
     def __init__(self, lines: list[str], problems: Problems) -> None:
         self._lines = lines

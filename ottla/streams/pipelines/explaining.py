@@ -1,4 +1,4 @@
-"""What a pipeline does, as rows for people: each source, step and sink, in the order rows go through them."""
+"""The description of a pipeline as rows: each source, step and sink, in the order of the data flow."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ def explain(pipeline: Pipeline) -> list[dict[str, Any]]:
 
 
 def promise(sink: Sink) -> str:
-    """Return what a sink promises when its query is started again after anything."""
+    """Return the delivery guarantee of a sink when its query is restarted."""
     if isinstance(sink, ConsoleSink):
         return "to look at"
     is_update = isinstance(sink, TopicSink) and sink.mode == "update"

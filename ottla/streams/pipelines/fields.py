@@ -1,4 +1,4 @@
-"""Takes the keys of one mapping by name and kind; what is wrong or left over becomes a problem."""
+"""Access to the keys of one mapping by name and type; wrong and unknown keys become problems."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -19,17 +19,17 @@ _FLAGS = {"true": True, "false": False}
 
 
 def kind_of(node: Node) -> str:
-    """Return what a node is, in words."""
+    """Return a node's type in words."""
     words = {Items: "a list", Entries: "a mapping", Nothing: "nothing"}
     return words.get(type(node), f"{str(node)!r}")
 
 
 @dataclass
 class Fields:
-    """The keys of a mapping that is `what` (as in "source flights"); each is asked for once.
+    """The keys of a mapping that is called `what` in messages (as in "source flights").
 
-    A method for each kind of value returns what is written, or the default where there is nothing
-    or something wrong; `close` notes the keys that nobody asked for.
+    There is a method for each type of value. It returns the value, or the default if the key is
+    missing or its value is wrong; `close` notes the keys that were never read.
     """
 
     node: Entries
@@ -42,7 +42,7 @@ class Fields:
         return any(key.text == name for key, _ in self.node)
 
     def place(self, name: str | None = None) -> Place:
-        """Return where a key stands; where there is none, the mapping's name or beginning."""
+        """Return the position of a key; if it is missing, that of the mapping's name or start."""
         found = (key.place for key, _ in self.node if key.text == name)
         return next(found, self.name_place or self.node.place)
 
@@ -51,7 +51,7 @@ class Fields:
         self.problems.error(self.place(name), f"{self.what}: {message}")
 
     def node_of(self, name: str, *, required: bool = False) -> Node | None:
-        """Return the value of a key; None where there is none."""
+        """Return the value of a key, or None if it is missing."""
         self._asked.append(name)
         for key, value in self.node:
             if key.text != name:
@@ -65,7 +65,7 @@ class Fields:
         return None
 
     def text(self, name: str, *, required: bool = False) -> Text | None:
-        """Return a text."""
+        """Return a text with its position."""
         node = self.node_of(name, required=required)
         if node is None or isinstance(node, Text):
             return node
@@ -73,12 +73,12 @@ class Fields:
         return None
 
     def word(self, name: str, default: str = "") -> str:
-        """Return a text where its place does not matter."""
+        """Return a text without its position."""
         found = self.text(name)
         return default if found is None else found.text
 
     def texts(self, name: str, *, required: bool = False) -> tuple[Text, ...]:
-        """Return a list of texts; a single one may stand without a list."""
+        """Return a list of texts; a single one may be written without a list."""
         node = self.node_of(name, required=required)
         if node is None:
             return ()
@@ -97,7 +97,7 @@ class Fields:
         return tuple(each for each in node if isinstance(each, Text))
 
     def choice(self, name: str, choices: Sequence[str], default: str) -> str:
-        """Return one of the words that are allowed."""
+        """Return one of the allowed words."""
         found = self.text(name)
         if found is None:
             return default
@@ -114,11 +114,11 @@ class Fields:
         return self._parsed(name, "true or false", _FLAGS.__getitem__, default)
 
     def number(self, name: str) -> int | None:
-        """Return a whole number above 0."""
+        """Return an integer above 0."""
         return self._parsed(name, "a whole number above 0", _positive, None)
 
     def interval(self, name: str, *, required: bool = False) -> str:
-        """Return a length of time as Spark reads it: "10 minutes"; empty where there is none."""
+        """Return an interval in Spark's syntax, such as "10 minutes"; empty if it is missing."""
         if required and name not in self:
             self.error(None, f"{name} is missing.")
         return self._parsed(name, "a length of time, like 10 minutes", _interval, "")
@@ -141,7 +141,7 @@ class Fields:
         return found
 
     def below(self, name: str, what: str, *, required: bool = False) -> "Fields | None":
-        """Return the fields of a mapping inside this one."""
+        """Return the fields of a nested mapping."""
         node = self.node_of(name, required=required)
         if node is None:
             return None
@@ -151,7 +151,7 @@ class Fields:
         return None
 
     def named(self, name: str, noun: str) -> Mapping[str, "Fields"]:
-        """Return the mappings of a mapping by their names, as in `sources`."""
+        """Return the mappings inside a mapping by their names, as in `sources`."""
         found: dict[str, Fields] = {}
         outer = self.below(name, name)
         for key, value in outer.node if outer is not None else ():
@@ -164,7 +164,9 @@ class Fields:
         return found
 
     def pick(self, names: Sequence[str], purpose: str) -> str | None:
-        """Return which one of some keys is there; None, with the problem noted, if not just one is."""
+        """Return the only key of some that is present; None, with the problem noted, if not exactly
+        one is.
+        """
         found = [name for name in names if name in self]
         if len(found) == 1:
             return found[0]
@@ -184,7 +186,7 @@ class Fields:
         return None
 
     def close(self) -> None:
-        """Note the keys that have no meaning here."""
+        """Note the unknown keys."""
         for key, _ in self.node:
             if key.text not in self._asked:
                 self.problems.error(

@@ -1,4 +1,4 @@
-"""What a pipeline file says, as frozen values: sources, steps, sinks. No Spark in here."""
+"""The content of a pipeline file as frozen values: sources, steps, sinks. Independent of Spark."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,7 +7,8 @@ from typing import Any
 from ottla.streams.pipelines.document import Text
 from ottla.streams.pipelines.problems import Place
 
-# What every record has beside its value; the underscore keeps it apart from the fields of the value.
+# The columns of every record besides its value; the underscore distinguishes them from fields of
+# the value.
 RECORD_COLUMNS = {
     "_key": "string",
     "_topic": "string",
@@ -21,7 +22,7 @@ FILE_FORMATS = ("parquet", "json", "csv")
 
 @dataclass(frozen=True, kw_only=True)
 class Watermark:
-    """How late rows may be, by a column of event time."""
+    """The maximum lateness of rows, by a column of event time."""
 
     column: Text
     delay: str
@@ -29,9 +30,10 @@ class Watermark:
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """A table that steps and sinks read: `is_static` where it is read once, when the pipeline starts.
+    """A table that steps and sinks read; with `is_static` it is read once, when the pipeline
+    starts.
 
-    `schema` maps columns to Spark's types, None where the file or the format says it.
+    `schema` maps columns to Spark's types; None if the file or the format defines it.
     """
 
     name: str
@@ -43,7 +45,9 @@ class Source:
 
 @dataclass(frozen=True, kw_only=True)
 class Avro:
-    """How Avro values are written: their schema as text, and the registry that has schemas; empty where not said."""
+    """The Avro format of values: their schema as text, and the registry with schemas; empty if not
+    set.
+    """
 
     schema: str = ""
     registry: str = ""
@@ -66,7 +70,7 @@ class TopicSource(Source):
 
 @dataclass(frozen=True, kw_only=True)
 class FileSource(Source):
-    """Files of a folder; new ones are read as they come unless it is static."""
+    """Files of a folder; new ones are read as they arrive, unless the source is static."""
 
     path: Text
     format: str
@@ -75,14 +79,14 @@ class FileSource(Source):
 
 @dataclass(frozen=True, kw_only=True)
 class Where:
-    """Keeps rows."""
+    """Filters rows."""
 
     condition: Text
 
 
 @dataclass(frozen=True, kw_only=True)
 class Select:
-    """Chooses and computes columns: `origin`, `dep_delay / 60 AS hours`."""
+    """Selects and computes columns: `origin`, `dep_delay / 60 AS hours`."""
 
     columns: tuple[Text, ...]
 
@@ -96,7 +100,7 @@ class With:
 
 @dataclass(frozen=True, kw_only=True)
 class Window:
-    """Groups by windows of event time; hopping where `slide` is shorter than `size`."""
+    """Groups by windows of event time; the windows are hopping if `slide` is shorter than `size`."""
 
     column: Text
     size: str
@@ -105,7 +109,7 @@ class Window:
 
 @dataclass(frozen=True, kw_only=True)
 class GroupBy:
-    """Totals by columns, and by windows of time."""
+    """Aggregates by columns, and by windows of time."""
 
     columns: tuple[Text, ...]
     aggregates: Mapping[str, Text]
@@ -117,7 +121,7 @@ Operation = Where | Select | With | GroupBy | Watermark
 
 @dataclass(frozen=True, kw_only=True)
 class SqlStep:
-    """A query in SQL over sources and other steps."""
+    """A SQL query over sources and other steps."""
 
     name: str
     place: Place
@@ -126,7 +130,7 @@ class SqlStep:
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnStep:
-    """Operations on one table, one after the other."""
+    """A sequence of operations on one table."""
 
     name: str
     place: Place
@@ -139,7 +143,7 @@ Step = SqlStep | ColumnStep
 
 @dataclass(frozen=True, kw_only=True)
 class Sink:
-    """Where rows of a table go; each sink is a query of its own with a checkpoint of its own."""
+    """The destination of a table's rows; each sink is a separate query with a separate checkpoint."""
 
     name: str
     place: Place
@@ -149,7 +153,9 @@ class Sink:
 
 @dataclass(frozen=True, kw_only=True)
 class TopicSink(Sink):
-    """Records of a topic: `format` json makes an object of all columns that are not otherwise used."""
+    """Records of a topic. With `format` json, the value is an object of all columns without another
+    use.
+    """
 
     topic: Text
     bootstrap: str = ""
@@ -161,9 +167,11 @@ class TopicSink(Sink):
 
 @dataclass(frozen=True, kw_only=True)
 class MirrorSink(Sink):
-    """A topic copied to another, record by record and partition by partition, with offsets translated.
+    """A topic copied to another, record by record and partition by partition, with offset
+    translation.
 
-    `groups` are the consumer groups whose offsets follow; `offsets_topic` holds the mapping.
+    `groups` are the consumer groups whose offsets are translated; `offsets_topic` stores the
+    mapping.
     """
 
     topic: Text
@@ -174,7 +182,7 @@ class MirrorSink(Sink):
 
 @dataclass(frozen=True, kw_only=True)
 class FileSink(Sink):
-    """Files below a folder, in folders of their own for each value of `partition_by`, or each `by` of `time`."""
+    """Files in a folder, with subfolders for the values of `partition_by`, or each `by` of `time`."""
 
     path: Text
     format: str
@@ -186,7 +194,7 @@ class FileSink(Sink):
 
 @dataclass(frozen=True, kw_only=True)
 class JdbcSink(Sink):
-    """Rows of a database's table; with a `key`, a row takes the place of the one of the same key."""
+    """Rows of a database table; with a `key`, a row replaces the one with the same key."""
 
     url: Text
     table: Text
@@ -199,16 +207,17 @@ class JdbcSink(Sink):
 
 @dataclass(frozen=True, kw_only=True)
 class ConsoleSink(Sink):
-    """Rows printed to standard output: for trying things out."""
+    """Rows printed to standard output, for experiments."""
 
     rows: int = 20
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pipeline:
-    """A whole file. `trigger` is Spark's interval between micro-batches; empty: as soon as there is something.
+    """A whole file. `trigger` is Spark's interval between micro-batches; empty means without a
+    pause.
 
-    `declared` are the names of all sources and steps, of those that could not be read, too.
+    `declared` are the names of all sources and steps, including those that could not be read.
     """
 
     name: str
@@ -222,5 +231,5 @@ class Pipeline:
     declared: frozenset[str] = frozenset()
 
     def tables(self) -> dict[str, Any]:
-        """Return everything that can be read by name: sources and steps."""
+        """Return all sources and steps."""
         return {**self.sources, **self.steps}

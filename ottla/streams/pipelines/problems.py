@@ -1,4 +1,4 @@
-"""What is wrong in a pipeline file: each problem has its place, and all of them are told at once."""
+"""The problems of a pipeline file: each has a position, and all are reported together."""
 
 import difflib
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ ERROR, WARNING = "error", "warning"
 
 @dataclass(frozen=True, slots=True, order=True)
 class Place:
-    """A place in a file; lines and columns count from 1."""
+    """A position in a file; lines and columns count from 1."""
 
     line: int
     column: int
@@ -20,7 +20,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Problem:
-    """One thing that is wrong (error), or most likely is (warning)."""
+    """A problem that is an error or a warning (probably a mistake)."""
 
     place: Place
     message: str
@@ -33,31 +33,31 @@ class Problem:
 
 @dataclass
 class Problems:
-    """Gathers what a check finds."""
+    """Collects the problems of a check."""
 
     _found: set[Problem] = field(default_factory=set)
 
     def error(self, place: Place, message: str) -> None:
-        """Note what keeps the file from running."""
+        """Note an error, which prevents the file from running."""
         self._found.add(Problem(place, message))
 
     def warn(self, place: Place, message: str) -> None:
-        """Note what runs, but is hardly meant."""
+        """Note a warning: the file can run, but this is probably not intended."""
         self._found.add(Problem(place, message, WARNING))
 
     @property
     def in_order(self) -> list[Problem]:
-        """Return everything by line and column."""
+        """Return all problems by line and column."""
         return sorted(self._found)
 
     @property
     def has_errors(self) -> bool:
-        """Tell whether the file cannot run."""
+        """True if there are errors, so that the file cannot run."""
         return any(each.severity == ERROR for each in self._found)
 
 
 def suggest(name: str, known: Iterable[str]) -> str:
-    """Return a sentence that helps with an unknown name: the near one, or all there are."""
+    """Return a hint for an unknown name: the closest known name, or all known names."""
     names = sorted(set(known))
     lower = {each.lower(): each for each in names}
     near = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.6)

@@ -1,4 +1,6 @@
-"""Reads a file's nodes into a Pipeline: every key has its kind, and what does not fit becomes a problem."""
+"""Conversion of a file's nodes to a Pipeline: values of a wrong type and unknown keys become
+problems.
+"""
 
 import re
 from collections.abc import Callable, Mapping
@@ -43,7 +45,7 @@ _OPERATIONS = ("where", "select", "with", "group_by", "watermark")
 
 
 def read_pipeline(node: Node, problems: Problems) -> Pipeline | None:
-    """Return what a file says; where there are errors, it is what could be read."""
+    """Return the pipeline in a file; if there are errors, the parts that could be read."""
     if not isinstance(node, Entries):
         problems.error(node.place, f"A pipeline is a mapping of keys, not {kind_of(node)}.")
         return None
@@ -141,7 +143,7 @@ def _topic_schema(kind: str, fields: Fields) -> Mapping[str, str] | None:
 
 
 def read_schema(fields: Fields, *, required: bool = False) -> Mapping[str, str] | None:
-    """Return a schema: a mapping of names to types, or one text of both."""
+    """Return a schema: a mapping of names to types, or one text with both."""
     node = fields.node_of("schema", required=required)
     if node is None:
         return None
@@ -260,7 +262,7 @@ def _read_with(fields: Fields) -> Operation | None:
 def _read_group_by(fields: Fields) -> Operation | None:
     below = fields.below("window", f"{fields.what}: window")
     columns = fields.node_of("group_by")
-    # With a window alone, an empty list says so.
+    # An empty list is required to group by a window only.
     is_empty = isinstance(columns, Items) and not columns.items and below is not None
     names = () if is_empty else fields.texts("group_by")
     aggregates = fields.pairs("aggregate")

@@ -1,4 +1,4 @@
-"""Reads the sinks of a pipeline file."""
+"""Reading of the sinks of a pipeline file."""
 
 from ottla.streams.pipelines.avro import read_avro
 from ottla.streams.pipelines.document import Text
@@ -20,7 +20,7 @@ _VALUES = ("json", "avro", "record")
 
 
 def read_sink(name: str, fields: Fields) -> Sink | None:
-    """Return a sink; None where it cannot be read."""
+    """Return a sink, or None if it cannot be read."""
     which = fields.pick(_WRITES, "say where rows go")
     if which is None:
         return None

@@ -1,6 +1,6 @@
-"""As much of SQL as a check without Spark needs: words, closed quotes and brackets, the tables a query names.
+"""The part of SQL that a check without Spark needs: tokens, quotes, brackets, and table names.
 
-Spark's own parser has the last word (`ottla pipeline check --deep`, and every run).
+The final check is Spark's own parser (`ottla pipeline check --deep`, and every run).
 """
 
 import re
@@ -24,17 +24,17 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _PAIRS = {")": "(", "]": "[", "}": "{"}
-# After these a bracket opens a part of the query, not the arguments of a function.
+# After these words, a bracket opens a part of the query, not the arguments of a function.
 _KEYWORDS = (
     "select from where join on and or not in as exists by case when then else having all distinct "
     "union except intersect any some over using lateral like limit with"
 )
-# What may stand in a table's place and is none.
+# Words in the position of a table that are not tables.
 _NO_TABLES = frozenset({"lateral", "values", "unnest"})
 
 
 class Token(NamedTuple):
-    """A word, string, number, bracket or sign, and where it begins."""
+    """A word, string, number, bracket or sign, and its position."""
 
     kind: str
     text: str
@@ -42,19 +42,19 @@ class Token(NamedTuple):
 
     @property
     def lower(self) -> str:
-        """Return the text in small letters."""
+        """Return the text in lower case."""
         return self.text.lower()
 
 
 class TableName(NamedTuple):
-    """A table that a query reads, and where it is named."""
+    """A table that a query reads, and the position of its name."""
 
     name: str
     start: int
 
 
 def tokens(sql: str) -> Iterator[Token]:
-    """Yield what a text is made of, without blanks and comments."""
+    """Yield the tokens of a text, without whitespace and comments."""
     for match in _TOKEN.finditer(sql):
         kind = match.lastgroup or "other"
         if kind != "skip":
@@ -62,7 +62,7 @@ def tokens(sql: str) -> Iterator[Token]:
 
 
 def check_shape(text: Text, what: str, problems: Problems) -> bool:
-    """Note quotes and brackets that are not closed, and text that is empty; return whether all is well."""
+    """Note unclosed quotes and brackets, and an empty text; return True if there are none."""
     stack: list[Token] = []
     count = 0
     for token in tokens(text.text):
@@ -89,10 +89,10 @@ def check_shape(text: Text, what: str, problems: Problems) -> bool:
 
 @dataclass
 class _Level:
-    """A bracket that is open: of a function's arguments, or of a query."""
+    """An open bracket: of a function's arguments, or of a query."""
 
     is_function: bool
-    # Whether a FROM has come: commas then separate tables, until the next clause.
+    # True after a FROM: commas then separate tables, until the next clause.
     in_tables: bool = False
 
 
@@ -102,7 +102,7 @@ _END_OF_TABLES = (
 
 
 def tables(sql: str) -> list[TableName]:
-    """Return the tables that a query names after FROM, JOIN and commas; not its own WITH names."""
+    """Return the tables that a query names after FROM, JOIN and commas, except its own WITH names."""
     found: list[TableName] = []
     own = _own_names(sql)
     levels = [_Level(False)]
@@ -138,21 +138,21 @@ def _in_tables(level: _Level, token: Token, before: Token | None) -> bool:
 def _table_after(
     token: Token, level: _Level, words: list[Token], position: int
 ) -> TableName | None:
-    """Return the table that stands after a FROM, a JOIN or a comma between tables."""
+    """Return the table after a FROM, a JOIN or a comma between tables."""
     leads = token.lower in ("from", "join") or (token.text == "," and level.in_tables)
     if not leads or level.is_function or not level.in_tables:
         return None
     rest = words[position + 1 : position + 4]
     if not rest or rest[0].kind not in ("word", "quoted") or rest[0].lower in _NO_TABLES:
         return None
-    # range(10), or a name of another catalog: not ours to judge.
+    # range(10), or a name of another catalog: not checked here.
     if len(rest) > 1 and rest[1].text in ("(", "."):
         return None
     return TableName(rest[0].text.strip("`"), rest[0].start)
 
 
 def _own_names(sql: str) -> set[str]:
-    """Return the names that WITH gives in the query itself."""
+    """Return the names that WITH defines in the query itself."""
     words = list(tokens(sql))
     if not any(word.lower == "with" for word in words):
         return set()

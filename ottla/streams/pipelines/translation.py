@@ -1,10 +1,12 @@
-"""Which offset of a mirror belongs to an offset of the topic it mirrors.
+"""Translation of a source topic's offsets to the offsets of its mirror.
 
-The mirror notes *points* between its micro-batches, when nothing is on its way: (source offset, target offset) of a
-partition says that every record before the one is before the other, and every record from the one on is from the other
-on. Between two points nothing is known but the order, as either side may have gaps (compaction, transactions), so
-that an offset is translated to the point before it: a consumer that goes on there misses nothing, and sees again what
-it had read since that point, which may be several micro-batches. At a point itself the translation is exact.
+Between its micro-batches, when no records are in flight, the mirror stores *points*: pairs (source
+offset, target offset) of a partition. All records before the source offset are before the target
+offset, and all records from the source offset on are from the target offset on. Between two points
+only the order is known, as either side may have gaps (compaction, transactions). So an offset is
+translated to the point before it: a consumer that resumes there misses no records, but reads again
+those since that point, which may be several micro-batches. At a point itself the translation is
+exact.
 """
 
 import bisect
@@ -14,21 +16,21 @@ from typing import NamedTuple
 
 
 class Point(NamedTuple):
-    """A pair of offsets that mean the same place of a partition."""
+    """A pair of offsets that denote the same position of a partition."""
 
     partition: int
     source_offset: int
     target_offset: int
 
     def encode(self, topic: str) -> tuple[bytes, bytes]:
-        """Return key and value of the record that keeps a point of a source topic."""
+        """Return key and value of the record that stores a point of a source topic."""
         key = {"topic": topic, "partition": self.partition}
         value = {"source_offset": self.source_offset, "target_offset": self.target_offset}
         return json.dumps(key).encode(), json.dumps(value).encode()
 
     @classmethod
     def decode(cls, topic: str, key: bytes | None, value: bytes | None) -> "Point | None":
-        """Return the point in a record; None where it is of another topic, or none at all."""
+        """Return the point in a record; None if it is of another topic or not a point."""
         try:
             place, offsets = json.loads(key or b""), json.loads(value or b"")
             if place["topic"] != topic:
@@ -43,7 +45,7 @@ class Point(NamedTuple):
 
 
 class Translation:
-    """Translates offsets of a source topic, partition by partition."""
+    """Translates the offsets of a source topic, by partition."""
 
     def __init__(self, points: Iterable[Point]) -> None:
         self._points: dict[int, list[tuple[int, int]]] = {}
@@ -51,11 +53,12 @@ class Translation:
             known = self._points.setdefault(point.partition, [])
             known.append((point.source_offset, point.target_offset))
         for partition, known in self._points.items():
-            # Of one source offset that was noted twice, the later place is as right, and further.
+            # If a source offset was stored twice, both points are valid, and the later one is
+            # further.
             self._points[partition] = sorted(dict(sorted(known)).items())
 
     def translate(self, partition: int, source_offset: int) -> int | None:
-        """Return the target offset; None before the first point that is known."""
+        """Return the target offset; None before the first known point."""
         known = self._points.get(partition, [])
         at = bisect.bisect_right(known, source_offset, key=lambda point: point[0])
         return known[at - 1][1] if at else None

@@ -1,6 +1,7 @@
-"""The Processor API: what a user's processor is, and what its context does for it.
+"""The Processor API: the base classes of user processors, and their context.
 
-Not done: of Kafka's context `taskId` (a `TaskId`), `stateDir` and `metrics`. `ProcessorWrapper`: a supplier is wrapped where it is handed over.
+Not done: of Kafka's context `taskId` (a `TaskId`), `stateDir` and `metrics`. `ProcessorWrapper`:
+wrap a supplier before you pass it to the topology.
 """
 
 import enum
@@ -23,7 +24,7 @@ KFixed = TypeVar("KFixed")
 VFixed = TypeVar("VFixed")
 
 if TYPE_CHECKING:
-    # Defaults come with Python 3.13; type checkers know this package by themselves.
+    # Type parameter defaults come with Python 3.13; type checkers know this package without it.
     from typing_extensions import TypeVar as TypeVarWithDefault
 
     KForward = TypeVarWithDefault("KForward", default=Any)
@@ -40,48 +41,48 @@ class PunctuationType(enum.Enum):
 
 
 class Cancellable(Protocol):
-    """A punctuator that was scheduled."""
+    """A handle of a scheduled punctuator."""
 
     def cancel(self) -> None:
-        """Do not call it any more."""
+        """Cancel the punctuator."""
 
 
 class ProcessorContext(Protocol[KForward, VForward]):
-    """What a processor may ask of the task it runs in; all times are in milliseconds.
+    """The interface of a task for its processors; all times are in milliseconds.
 
-    Its types are those of the key and value that are forwarded; any without them.
+    The type parameters are those of the key and value that are forwarded; Any by default.
     """
 
     @property
     def application_id(self) -> str:
-        """The application's name."""
+        """The application id."""
 
     @property
     def default_serdes(self) -> DefaultSerdes:
-        """The serdes of what was given none."""
+        """The default serdes of the application."""
 
     @property
     def key_serde(self) -> Serde[Any]:
-        """The serde of keys that were given none."""
+        """The default serde of keys."""
 
     @property
     def value_serde(self) -> Serde[Any]:
-        """The serde of values that were given none."""
+        """The default serde of values."""
 
     @property
     def emit_interval_ms(self) -> int:
-        """How much wall-clock time lies at least between two looks for windows that closed."""
+        """The minimum wall-clock time between two checks for closed windows."""
 
     @property
     def record_metadata(self) -> RecordMetadata | None:
-        """Where the current record was read; None in a punctuator."""
+        """The topic, partition and offset of the current record; None in a punctuator."""
 
     @property
     def task_partition(self) -> int:
-        """The number of the task within its sub-topology: the partition whose records it takes."""
+        """The number of the task within its sub-topology, which is the partition that it reads."""
 
     def forward(self, record: Record[KForward, VForward], child: str | None = None) -> None:
-        """Send a record to all children, or to one by its name."""
+        """Forward a record to all children, or to the child of that name."""
 
     def schedule(
         self,
@@ -91,43 +92,45 @@ class ProcessorContext(Protocol[KForward, VForward]):
         *,
         start: Instant | None = None,
     ) -> Cancellable:
-        """Call back with the time whenever the interval passed on one of the two clocks.
+        """Call a function with the current time at each interval of stream time or wall-clock time.
 
-        From `start` on, if it is given, and at whole intervals from there (KIP-1146).
+        If `start` is given, the calls are at whole intervals from `start` on (KIP-1146).
         """
 
     def get_state_store(self, name: str) -> Any:
-        """Return a store that is connected to this processor, or a global one."""
+        """Return a store that is connected to this processor, or a global store."""
 
     def store(self, name: str) -> Any:
-        """Return the same as `get_state_store`, by the name that KafkaStreams has for it."""
+        """Return a store; an alias of `get_state_store`, with the name that KafkaStreams uses."""
 
     def current_stream_time_ms(self) -> int:
-        """Return the largest time of any record this task took; -1 before the first."""
+        """Return the largest timestamp of all records this task has read; -1 before the first."""
 
     def current_system_time_ms(self) -> int:
-        """Return the wall clock; in a test driver it stands still until it is advanced."""
+        """Return the wall-clock time; in a test driver, it changes only when it is advanced."""
 
     def skip(self, reason: str, **facts: object) -> None:
-        """Count and log that the current record is dropped, at a limited rate (Kafka's dropped-records)."""
+        """Count the current record as dropped and log it, at a limited rate (Kafka's
+        dropped-records).
+        """
 
     def app_configs(self) -> dict[str, Any]:
-        """Return the options of the application: its own, and those that are numbers and text."""
+        """Return the options of the application: its own, and those that are numbers or strings."""
 
     def app_configs_with_prefix(self, prefix: str) -> dict[str, Any]:
-        """Return the options whose names start with a prefix, without it."""
+        """Return the options whose names start with a prefix, with the prefix removed."""
 
     def commit(self) -> None:
-        """Ask for a commit soon."""
+        """Request a commit soon."""
 
     def as_of(self, metadata: RecordMetadata | None) -> AbstractContextManager[None]:
-        """Let a record that waited go on as the one that was read there."""
+        """Set the metadata of a buffered record while it is processed further."""
 
 
 class Processor(Generic[KIn, VIn, KOut, VOut]):
-    """Takes records one by one; subclasses say in `process` what they do with them.
+    """A processor of records; subclasses implement `process`.
 
-    `stores` names the stores it brings along; a topology adds and connects them.
+    `stores` lists the stores that the topology adds and connects to the processor.
     """
 
     stores: tuple[StoreBuilder, ...] | list[StoreBuilder] = ()
@@ -140,19 +143,21 @@ class Processor(Generic[KIn, VIn, KOut, VOut]):
             raise AttributeError(f"{type(self).__name__} has no {name}{hint}")
 
     def init(self, context: ProcessorContext) -> None:
-        """Start: called once before the first record. Call `super().init(context)` when overriding."""
+        """Initialize the processor, before the first record. Call `super().init(context)` in
+        overrides.
+        """
         self.context = context
 
     def process(self, record: Record[KIn, VIn]) -> None:
-        """Take one record."""
+        """Process one record."""
         raise TypeError(f"{type(self).__name__} does not say what it does: define process")
 
     def close(self) -> None:
-        """End: nothing comes after."""
+        """Close the processor; no records follow."""
 
 
 class FixedKeyProcessor(Processor[KFixed, VIn, KFixed, VOut], Generic[KFixed, VIn, VOut]):
-    """A processor for `process_values`: what it forwards must keep the key."""
+    """A processor for `process_values`: it must forward records with the same key."""
 
 
 ContextualProcessor = Processor
@@ -172,9 +177,9 @@ Supplier = Callable[[], Processor[Any, Any, Any, Any]]
 
 
 class ProcessorSupplier(Generic[KIn, VIn, KOut, VOut]):
-    """Makes processors and says which stores they bring along; subclasses say in `get` which.
+    """A factory of processors with their stores; subclasses implement `get`.
 
-    Nobody needs one: a processor class, or a function that returns a processor, does as well.
+    It is optional: you can also pass a processor class, or a function that returns a processor.
     """
 
     def get(self) -> Processor[KIn, VIn, KOut, VOut]:
@@ -186,35 +191,35 @@ class ProcessorSupplier(Generic[KIn, VIn, KOut, VOut]):
         return ()
 
     def __call__(self) -> Processor[KIn, VIn, KOut, VOut]:
-        """Make a processor."""
+        """Return a new processor."""
         return self.get()
 
 
 class FixedKeyProcessorSupplier(
     ProcessorSupplier[KFixed, VIn, KFixed, VOut], Generic[KFixed, VIn, VOut]
 ):
-    """The same, for `process_values`."""
+    """A factory of processors for `process_values`."""
 
 
 class ValueTransformerWithKey(Generic[KIn, VIn, VOut]):
-    """Makes new values of a table's entries with the help of stores; subclasses say how in `transform`."""
+    """A stateful mapper of a table's values; subclasses implement `transform`."""
 
     context: ProcessorContext
 
     def init(self, context: ProcessorContext) -> None:
-        """Start: called once. Call `super().init(context)` when overriding."""
+        """Initialize the transformer. Call `super().init(context)` in overrides."""
         self.context = context
 
     def transform(self, key: KIn, value: VIn) -> VOut:
-        """Return the new value; the value may be None."""
+        """Return the new value; the given value may be None."""
         raise TypeError(f"{type(self).__name__} does not say what it does: define transform")
 
     def close(self) -> None:
-        """End: nothing comes after."""
+        """Close the transformer; no calls follow."""
 
 
 class ValueTransformerWithKeySupplier(Generic[KIn, VIn, VOut]):
-    """Makes transformers and says which stores they bring along, as a ProcessorSupplier does for processors."""
+    """A factory of transformers with their stores, like ProcessorSupplier."""
 
     def get(self) -> ValueTransformerWithKey[KIn, VIn, VOut]:
         """Return a new transformer; each task has its own."""
@@ -225,12 +230,12 @@ class ValueTransformerWithKeySupplier(Generic[KIn, VIn, VOut]):
         return ()
 
     def __call__(self) -> ValueTransformerWithKey[KIn, VIn, VOut]:
-        """Make a transformer."""
+        """Return a new transformer."""
         return self.get()
 
 
 class TimestampedRecord(NamedTuple):
-    """A record of a source topic as a timestamp extractor sees it."""
+    """A record of a source topic, as it is passed to a timestamp extractor."""
 
     key: Any
     value: Any
@@ -242,10 +247,13 @@ class TimestampedRecord(NamedTuple):
 
 
 class ExtractsTime(Protocol):
-    """What a class of extractors makes."""
+    """The interface of the objects that extractor classes create."""
 
     def __call__(self, record: TimestampedRecord, partition_time: int, /) -> int:
-        """Return the time of a record, in ms; a negative one is an error, unless the class also has `extract`."""
+        """Return the timestamp of a record in ms.
+
+        A negative timestamp is an error, unless the class also has `extract`.
+        """
 
 
 TimestampExtractor = (
@@ -264,9 +272,10 @@ On Spark that begins anew with every micro-batch.
 
 
 class RecordContext(NamedTuple):
-    """What a topic name extractor is told of the record that is being processed (Kafka's RecordContext).
+    """The context of the current record, for topic name extractors (Kafka's RecordContext).
 
-    Topic None, partition and offset -1: it comes from a punctuator. Raw key and value are those of the source.
+    In a punctuator, the topic is None, and partition and offset are -1. Raw key and value are those
+    of the source record.
     """
 
     topic: str | None
@@ -293,9 +302,9 @@ StoreMap = Mapping[str, Any]
 
 
 def supplied_stores(supplier: Callable[[], Any]) -> tuple[StoreBuilder, ...]:
-    """Return the stores that a supplier, or the processor class that it is, brings along; None is none.
+    """Return the stores of a supplier or a processor class; an empty result if it has none.
 
-    Raises TopologyError for what is no description of a store.
+    Raises TopologyError for an item that is not a StoreBuilder.
     """
     stores = getattr(supplier, "stores", None)
     brought = tuple((stores() if callable(stores) else stores) or ())
@@ -309,9 +318,10 @@ def supplied_stores(supplier: Callable[[], Any]) -> tuple[StoreBuilder, ...]:
 
 
 def check_supplier(supplier: Any, what: str, method: str = "process") -> None:
-    """Raise TopologyError for what makes no processors, or always the same one, with what to write instead.
+    """Raise TopologyError if a supplier returns no processor, or always the same one.
 
-    `method` is what each of them has. A supplier that is no class is called twice, as Kafka does.
+    The error contains the correct form. `method` is the method that processors must have. A
+    supplier that is not a class is called twice, as in Kafka.
     """
     name = getattr(supplier, "__name__", type(supplier).__name__)
     if isinstance(supplier, type) and issubclass(supplier, ProcessorSupplier):

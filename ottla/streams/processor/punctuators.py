@@ -1,4 +1,4 @@
-"""Punctuators: when each is due, on the stream's clock or on the wall's."""
+"""Punctuators and their schedules, by stream time or wall-clock time."""
 
 import heapq
 import itertools
@@ -9,7 +9,7 @@ from ottla.streams.processor.api import PunctuationType
 
 
 class Schedule:
-    """A punctuator: whose it is, when it is due next, and what is called."""
+    """A punctuator: its node, the time of the next call, and the function to call."""
 
     def __init__(
         self, node: str, punctuation: PunctuationType, due: int, interval_ms: int, callback: Any
@@ -22,42 +22,44 @@ class Schedule:
         self.is_cancelled = False
 
     def cancel(self) -> None:
-        """Do not call it any more."""
+        """Cancel the punctuator."""
         self.is_cancelled = True
 
     def advance(self, now: int) -> None:
-        """Set the next time; those that were missed are left out, as in Kafka."""
+        """Set the next time; missed intervals are skipped, as in Kafka."""
         missed = max(0, (now - self.due) // self.interval_ms)
         self.due += (missed + 1) * self.interval_ms
 
 
 class Punctuators:
-    """The punctuators of one clock; of those due at once the one that was added first comes first."""
+    """The punctuators of one clock; those that are due at the same time run in the order of
+    creation.
+    """
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, Schedule]] = []
         self._numbers = itertools.count()
 
     def __iter__(self) -> Iterator[Schedule]:
-        """Walk those that are not cancelled, as they are due."""
+        """Iterate over the punctuators that are not cancelled, in the order of their times."""
         return (each for _, _, each in sorted(self._heap) if not each.is_cancelled)
 
     def __len__(self) -> int:
-        """Return how many there are, cancelled ones among them."""
+        """Return the number of punctuators, including cancelled ones."""
         return len(self._heap)
 
     def add(self, schedule: Schedule) -> None:
-        """Add one."""
+        """Add a punctuator."""
         heapq.heappush(self._heap, (schedule.due, next(self._numbers), schedule))
 
     def replace(self, schedules: Iterable[Schedule]) -> None:
-        """Have these and no others."""
+        """Replace all punctuators."""
         self._heap.clear()
         for each in schedules:
             self.add(each)
 
     def run(self, now: int, call: Callable[[str, Callable[[int], Any], int], None]) -> None:
-        """Call those that are due, each through `call`: with its node, its function and the time."""
+        """Run the punctuators that are due: pass node, function and time of each to `call`."""
         while self._heap and self._heap[0][0] <= now:
             _, _, schedule = heapq.heappop(self._heap)
             if schedule.is_cancelled:

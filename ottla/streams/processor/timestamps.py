@@ -1,12 +1,14 @@
-"""Where the time of a record comes from: Kafka's timestamp extractors, and how users' own are asked.
+"""Timestamp extractors: Kafka's classes, and the calls of user-defined ones.
 
-An extractor is a function of a `TimestampedRecord`, or of that and the partition's time: the largest one that its
-partition had so far, in ms, -1 before the first. A class or an object of those here does as well, and a Column of key and value.
+An extractor is a function of a `TimestampedRecord`, or of the record and the partition time: the
+largest timestamp of the partition so far, in ms; -1 before the first. It can also be one of the
+classes in this module or an instance, or a Column of key and value.
 
-A function must return a valid time: anything that is not a whole number, and a negative number, is a StreamsError. Only
-objects with Kafka's method `extract` may return a negative time: the task then drops the record, counts it and logs it.
+A function must return a valid timestamp: a result that is negative or not an integer raises
+StreamsError. Only objects with Kafka's method `extract` may return a negative timestamp: the task
+then drops the record, counts it and logs it.
 
-Not done: on Spark the partition's time begins anew with each micro-batch.
+Not done: on Spark the partition time is reset with each micro-batch.
 """
 
 import operator
@@ -28,7 +30,7 @@ _REMEDY = (
 
 
 class OfColumn:
-    """Takes the time, in ms, from an expression of key and value."""
+    """An extractor that evaluates an expression of key and value to a timestamp in ms."""
 
     def __init__(self, expression: Evaluated | OfSpark) -> None:
         self._expression = expression
@@ -40,14 +42,16 @@ class OfColumn:
 
 
 def extractor_of(extractor: Any) -> Any:
-    """Return an extractor that is a Column as a function of the record; any other one, and None, as it is."""
+    """Return a function for an extractor that is a Column; return any other extractor, and None,
+    unchanged.
+    """
     expression = evaluated(extractor)
     return extractor if expression is None else OfColumn(expression)
 
 
 @dataclass(frozen=True)
 class Extraction:
-    """An extractor as a function of the record and its partition's time, and what errors say about it."""
+    """An extractor as a function of the record and the partition time, with its name for errors."""
 
     extract: Callable[[TimestampedRecord, int], Any]
     name: str
@@ -55,9 +59,10 @@ class Extraction:
     """Whether a negative time drops the record; otherwise it is an error."""
 
     def checked(self, found: Any, record: TimestampedRecord) -> int:
-        """Return what the extractor returned, negative to drop the record; StreamsError if it is no valid time.
+        """Return the extractor's result, negative to drop the record; StreamsError if it is not
+        valid.
 
-        An int that is not negative needs no check.
+        A non-negative int needs no check.
         """
         if type(found) is not int:
             found = self._whole(found, record)
@@ -70,7 +75,8 @@ class Extraction:
         return time
 
     def _whole(self, found: Any, record: TimestampedRecord) -> int:
-        # Whole numbers of other libraries, such as numpy's, say so by __index__; so does bool, which is no time.
+        # Integers of other libraries, such as numpy's, have __index__; so does bool, which is not a
+        # timestamp.
         if hasattr(found, "__index__") and not isinstance(found, bool):
             return operator.index(found)
         raise StreamsError(
@@ -98,7 +104,7 @@ def _place(record: TimestampedRecord) -> str:
 
 
 def extracting(extractor: Any) -> Extraction | None:
-    """Return what asks an extractor for the time of records; None for None."""
+    """Return an object that calls an extractor for each record; None if the extractor is None."""
     made = extractor() if isinstance(extractor, type) else extractor_of(extractor)
     if made is None:
         return None
@@ -112,14 +118,14 @@ def extracting(extractor: Any) -> Extraction | None:
 
 
 class ExtractRecordMetadataTimestamp:
-    """Takes the time that the record has on its topic; subclasses say what an invalid one means."""
+    """An extractor of the record's own timestamp; subclasses decide what an invalid one means."""
 
     def __call__(self, record: TimestampedRecord, partition_time: int) -> int:
-        """Return what `extract` does."""
+        """Return the result of `extract`."""
         return self.extract(record, partition_time)
 
     def extract(self, record: TimestampedRecord, partition_time: int) -> int:
-        """Return the record's time."""
+        """Return the record's timestamp."""
         if record.timestamp < 0:
             return self.on_invalid_timestamp(record, record.timestamp, partition_time)
         return record.timestamp
@@ -127,12 +133,14 @@ class ExtractRecordMetadataTimestamp:
     def on_invalid_timestamp(
         self, record: TimestampedRecord, record_timestamp: int, partition_time: int
     ) -> int:
-        """Return the time of a record without a valid one; a negative one drops the record."""
+        """Return the timestamp to use for a record without a valid one; a negative one drops the
+        record.
+        """
         raise TypeError(f"{type(self).__name__} does not define on_invalid_timestamp")
 
 
 class FailOnInvalidTimestamp(ExtractRecordMetadataTimestamp):
-    """Ends the application at a record without a time; what happens where no extractor is given."""
+    """An extractor that stops the application at a record without a valid timestamp (the default)."""
 
     def on_invalid_timestamp(
         self, record: TimestampedRecord, record_timestamp: int, partition_time: int
@@ -145,22 +153,22 @@ class FailOnInvalidTimestamp(ExtractRecordMetadataTimestamp):
 
 
 class LogAndSkipOnInvalidTimestamp(ExtractRecordMetadataTimestamp):
-    """Drops records without a valid time; the task counts them and logs a warning."""
+    """An extractor that drops records without a valid timestamp; the task counts and logs them."""
 
     def on_invalid_timestamp(
         self, record: TimestampedRecord, record_timestamp: int, partition_time: int
     ) -> int:
-        """Return the invalid time."""
+        """Return the invalid timestamp."""
         return record_timestamp
 
 
 class UsePartitionTimeOnInvalidTimestamp(ExtractRecordMetadataTimestamp):
-    """Gives records without a time the largest one that their partition had so far."""
+    """An extractor that replaces invalid timestamps by the largest one of the partition so far."""
 
     def on_invalid_timestamp(
         self, record: TimestampedRecord, record_timestamp: int, partition_time: int
     ) -> int:
-        """Return the partition's time; StreamsError before the partition has any."""
+        """Return the partition time; StreamsError if the partition has none yet."""
         if partition_time < 0:
             raise StreamsError(
                 f"{_place(record)} has no valid timestamp ('{record_timestamp}'), and no record before it "
@@ -170,12 +178,12 @@ class UsePartitionTimeOnInvalidTimestamp(ExtractRecordMetadataTimestamp):
 
 
 class WallclockTimestampExtractor:
-    """Gives each record the time at which it is read, also in a test driver."""
+    """An extractor that returns the time at which the record is read, also in a test driver."""
 
     def __call__(self, record: TimestampedRecord, partition_time: int) -> int:
-        """Return what `extract` does."""
+        """Return the result of `extract`."""
         return self.extract(record, partition_time)
 
     def extract(self, record: TimestampedRecord, partition_time: int) -> int:
-        """Return now."""
+        """Return the current time in ms."""
         return time.time_ns() // 1_000_000

@@ -1,1 +1,1 @@
-"""Interactive queries: requests, read-only views of stores, and the changelog feed behind them."""
+"""Interactive queries: requests, read-only views of stores, and the changelog reader behind them."""

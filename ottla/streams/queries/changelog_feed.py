@@ -1,7 +1,7 @@
-"""Feeds views of stores: reads changelogs from their beginning and on, in a thread of its own.
+"""The reader that keeps store views up to date: it reads a changelog in a separate thread.
 
-Only what is committed is read, so that a view shows a micro-batch as readers of the output topics do: a batch's
-changes come some ten milliseconds after it was written.
+It reads only committed records, so that a view shows a micro-batch when readers of the output
+topics see it: about ten milliseconds after the batch was written.
 """
 
 import logging
@@ -18,12 +18,12 @@ _WAIT_S = 0.1
 _AT_ONCE = 1000
 _PAUSE_S = 1.0
 _BEGINNING = 0
-# What was compacted or deleted is not there any more: what is left is read.
+# Compacted or deleted offsets no longer exist: read from the first one that does.
 _SETTINGS = {"auto.offset.reset": "earliest", "isolation.level": "read_committed"}
 
 
 class ChangelogFeed:
-    """One topic, read into `take`; a thread that ends with `close`."""
+    """A thread that reads one topic and passes its records to `take` until `close`."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class ChangelogFeed:
         self._thread.start()
 
     def await_caught_up(self, timeout_s: float) -> None:
-        """Wait until all has been read that was there at first; StreamsError if that takes longer."""
+        """Wait until the end offsets at the start are reached; StreamsError after the timeout."""
         if not self._caught_up.wait(timeout_s):
             raise StreamsError(
                 f"{self.topic} could not be read in {timeout_s:g} s: {self._error or 'it is long'}"
@@ -52,7 +52,7 @@ class ChangelogFeed:
 
     @property
     def is_open(self) -> bool:
-        """Whether it still reads."""
+        """True if the thread is still reading."""
         return self._thread.is_alive()
 
     def close(self) -> None:
@@ -68,7 +68,7 @@ class ChangelogFeed:
                     consumer.assign(self._positions)
                     self._read(consumer)
             except StreamsError:
-                # What was read cannot be taken: reading it again would not help.
+                # The records cannot be applied; reading them again would not help.
                 raise
             except OttlaError as error:
                 self._error = error

@@ -1,13 +1,14 @@
-"""Interactive queries: which store is asked for (StoreQueryParameters), and queries that are values (KIP-796).
+"""Interactive queries: the store to read (StoreQueryParameters), and query objects (KIP-796).
 
     request = StateQueryRequest.in_store("counts").with_query(KeyQuery.with_key("eu"))
     app.query(request).get_only_partition_result().get_result()
 
-A query is put to the store of each partition. What they answer is read from changelogs, so that every instance
-answers for all partitions, with what was committed.
+A query runs against the store of each partition. The stores are views that are read from
+changelogs, so that every instance answers for all partitions, with committed data.
 
-Not done: positions (`Position`, `PositionBound.at`, `getPosition`) and `getExecutionInfo`: a read waits for the changelog's end only when a
-store is first asked. `QueryableStoreType` and `Query` of one's own: functions of what `app.store` returns.
+Not done: positions (`Position`, `PositionBound.at`, `getPosition`) and `getExecutionInfo`: a read
+waits for the changelog's end only at the first access to a store. Custom `QueryableStoreType` and
+`Query`: use functions of the view that `app.store` returns.
 """
 
 import enum
@@ -33,7 +34,7 @@ _FOREVER = (1 << 63) - 1
 
 @dataclass(frozen=True)
 class QueryableStoreType:
-    """What kind of store is asked for, and whether its values come with their times."""
+    """The type of the store to read, and whether its values are returned with timestamps."""
 
     name: str
     stores: tuple[type, ...]
@@ -41,37 +42,37 @@ class QueryableStoreType:
 
 
 class QueryableStoreTypes(SnakeCase):
-    """The kinds of stores that can be asked for."""
+    """The types of stores that can be queried."""
 
     @staticmethod
     def key_value_store() -> QueryableStoreType:
-        """Return the kind of one value a key."""
+        """Return the type of stores with one value per key."""
         return QueryableStoreType("key-value", (KeyValueStore,))
 
     @staticmethod
     def timestamped_key_value_store() -> QueryableStoreType:
-        """Return the kind of one value and its time a key, as tables have it."""
+        """Return the type of stores with one value and its timestamp per key, as tables have."""
         return QueryableStoreType("timestamped key-value", (TimestampedKeyValueStore,), True)
 
     @staticmethod
     def window_store() -> QueryableStoreType:
-        """Return the kind of one value a key and window."""
+        """Return the type of stores with one value per key and window."""
         return QueryableStoreType("window", (WindowStore,))
 
     @staticmethod
     def timestamped_window_store() -> QueryableStoreType:
-        """Return the kind of one value and its time a key and window."""
+        """Return the type of stores with one value and its timestamp per key and window."""
         return QueryableStoreType("timestamped window", (WindowStore,), True)
 
     @staticmethod
     def session_store() -> QueryableStoreType:
-        """Return the kind of one value a key and session."""
+        """Return the type of stores with one value per key and session."""
         return QueryableStoreType("session", (SessionStore,))
 
 
 @dataclass(frozen=True)
 class StoreQueryParameters(SnakeCase):
-    """Which store is asked for; a name alone does as well."""
+    """The store to read; instead of this object, a name alone can be passed."""
 
     store_name: str
     queryable_store_type: QueryableStoreType
@@ -79,19 +80,23 @@ class StoreQueryParameters(SnakeCase):
 
     @classmethod
     def from_name_and_type(cls, name: str, kind: QueryableStoreType) -> "StoreQueryParameters":
-        """Return what asks for a store by its name and kind."""
+        """Return parameters for a store of this name and type."""
         return cls(name, kind)
 
     def with_partition(self, partition: int) -> "StoreQueryParameters":
-        """Return the same for one partition only."""
+        """Return these parameters for one partition only."""
         return replace(self, partition=partition)
 
     def enable_stale_stores(self) -> "StoreQueryParameters":
-        """Return the same: standing by or active, an instance answers with what was committed."""
+        """Return these parameters unchanged: active and standby instances read the same committed
+        data.
+        """
         return self
 
     def narrow(self, view: StoreView) -> StoreView:
-        """Return what of a store is asked for; StreamsError if it is of another kind, or has no such partition."""
+        """Return the requested part of a view; StreamsError for another type or an unknown
+        partition.
+        """
         kind = self.queryable_store_type
         if not all(isinstance(each, kind.stores) for each in view.stores):
             raise StreamsError(f"store {self.store_name} is no {kind.name} store")
@@ -103,7 +108,7 @@ class StoreQueryParameters(SnakeCase):
 
 
 class FailureReason(enum.Enum):
-    """Why a query of a partition has no result."""
+    """The reason why a query of a partition failed."""
 
     UNKNOWN_QUERY_TYPE = "the store does not answer queries of this kind"
     DOES_NOT_EXIST = "there is no such partition"
@@ -111,52 +116,54 @@ class FailureReason(enum.Enum):
 
 @dataclass(frozen=True)
 class QueryResult(SnakeCase, Generic[R]):
-    """What a partition answered."""
+    """The result of a query for one partition."""
 
     result: R | None = None
     failure_reason: FailureReason | None = None
     failure_message: str | None = None
 
     def is_success(self) -> bool:
-        """Return whether the query was answered; None is an answer, too."""
+        """Return True if the query succeeded; a result of None is a success, too."""
         return self.failure_reason is None
 
     def is_failure(self) -> bool:
-        """Return whether it was not."""
+        """Return True if the query failed."""
         return self.failure_reason is not None
 
     def get_result(self) -> R | None:
-        """Return the answer; StreamsError if there is none."""
+        """Return the result; StreamsError if the query failed."""
         if self.failure_reason is not None:
             raise StreamsError(f"the query was not answered: {self.failure_message}")
         return self.result
 
     def get_failure_reason(self) -> FailureReason | None:
-        """Return why there is no answer."""
+        """Return the reason of the failure."""
         return self.failure_reason
 
     def get_failure_message(self) -> str | None:
-        """Return the same in words."""
+        """Return the message of the failure."""
         return self.failure_message
 
 
 @dataclass(frozen=True)
 class StateQueryResult(SnakeCase, Generic[R]):
-    """What all partitions answered, or the one store of a global table."""
+    """The results of all partitions, or the one result of a global table."""
 
     partition_results: Mapping[int, QueryResult[R]]
     global_result: QueryResult[R] | None = None
 
     def get_partition_results(self) -> Mapping[int, QueryResult[R]]:
-        """Return the answers by partition."""
+        """Return the results by partition."""
         return self.partition_results
 
     def get_global_result(self) -> QueryResult[R] | None:
-        """Return the answer of a global store."""
+        """Return the result of a global store."""
         return self.global_result
 
     def get_only_partition_result(self) -> QueryResult[R] | None:
-        """Return the one answer that is not None; None if all are; ValueError if several are not."""
+        """Return the only result that is not None; None if all are; ValueError if there are
+        several.
+        """
         found = [each for each in self.partition_results.values() if each.result is not None]
         if len(found) > 1:
             raise ValueError(f"{len(found)} partitions have a result; ask get_partition_results()")
@@ -164,31 +171,31 @@ class StateQueryResult(SnakeCase, Generic[R]):
 
 
 class PositionBound(SnakeCase):
-    """How far a store must be: nothing is demanded of it here."""
+    """The minimum position of a store; only the unbounded one is supported."""
 
     @classmethod
     def unbounded(cls) -> "PositionBound":
-        """Demand nothing."""
+        """Return the bound that every position satisfies."""
         return cls()
 
 
 class Query(SnakeCase, Generic[R]):
-    """A question to a store; `stores` are the kinds that answer it."""
+    """A query for a store; `stores` are the store types that support it."""
 
     stores: ClassVar[tuple[type, ...]] = ()
 
     def fits(self, store: Any) -> bool:
-        """Return whether a store answers it."""
+        """Return True if a store supports this query."""
         return isinstance(store, self.stores)
 
     def ask(self, store: Any) -> R:
-        """Return the answer of the store of one partition."""
+        """Return the result from the store of one partition."""
         raise TypeError(f"{type(self).__name__} does not say how it asks")
 
 
 @dataclass(frozen=True)
 class StateQueryRequest(SnakeCase, Generic[R]):
-    """A query, the store that it is for, and of which partitions (None: all)."""
+    """A query, the name of its store, and its partitions (None: all)."""
 
     store_name: str
     query: Query[R]
@@ -196,31 +203,31 @@ class StateQueryRequest(SnakeCase, Generic[R]):
 
     @staticmethod
     def in_store(name: str) -> "InStore":
-        """Name the store; `with_query` completes the request."""
+        """Set the store's name; `with_query` completes the request."""
         return InStore(name)
 
     def with_partitions(self, partitions: Collection[int]) -> "StateQueryRequest[R]":
-        """Return the same for some partitions."""
+        """Return this request for some partitions."""
         return replace(self, partitions=frozenset(partitions))
 
     def with_all_partitions(self) -> "StateQueryRequest[R]":
-        """Return the same for all partitions."""
+        """Return this request for all partitions."""
         return replace(self, partitions=None)
 
     def with_position_bound(self, bound: PositionBound) -> "StateQueryRequest[R]":
-        """Return the same: nothing can be demanded of a store."""
+        """Return this request unchanged: position bounds have no effect."""
         return self
 
     def enable_execution_info(self) -> "StateQueryRequest[R]":
-        """Return the same: there is nothing to tell."""
+        """Return this request unchanged: there is no execution info."""
         return self
 
     def require_active(self) -> "StateQueryRequest[R]":
-        """Return the same: every instance answers with what the active one committed."""
+        """Return this request unchanged: every instance reads the active one's committed data."""
         return self
 
     def answer(self, view: StoreView, *, is_global: bool = False) -> StateQueryResult[R]:
-        """Ask the stores of a view."""
+        """Run the query on the stores of a view."""
         if is_global:
             return StateQueryResult({}, self._of(view, 0))
         wanted = view.partitions if self.partitions is None else sorted(self.partitions)
@@ -241,12 +248,12 @@ class StateQueryRequest(SnakeCase, Generic[R]):
 
 @dataclass(frozen=True)
 class InStore(SnakeCase):
-    """The store of a request to be."""
+    """A request that has a store, but no query yet."""
 
     store_name: str
 
     def with_query(self, query: Query[R]) -> StateQueryRequest[R]:
-        """Return the request."""
+        """Return the request with its query."""
         return StateQueryRequest(self.store_name, query)
 
 
@@ -255,39 +262,39 @@ def _plain(entry: Any) -> Any:
 
 
 def _kept(entries: Any, show: Callable[[Any], Any]) -> KeyValueIterator[Any, Any]:
-    """Read what is there now: the store may change before it is walked."""
+    """Read the entries now: the store may change before the caller iterates over them."""
     return KeyValueIterator([(key, show(value)) for key, value in entries])
 
 
 @dataclass(frozen=True)
 class KeyQuery(Query[Any]):
-    """Asks for the value of a key."""
+    """A query for the value of a key."""
 
     key: Any
     stores: ClassVar[tuple[type, ...]] = (KeyValueStore,)
 
     @classmethod
     def with_key(cls, key: Any) -> "KeyQuery":
-        """Ask for a key."""
+        """Query a key."""
         return cls(key)
 
     def skip_cache(self) -> "KeyQuery":
-        """Return the same: what waits in a cache is not seen anyway."""
+        """Return this query unchanged: cached updates are never visible."""
         return self
 
     def ask(self, store: Any) -> Any:
-        """Return the value; None if there is none."""
+        """Return the value, or None if there is none."""
         return _plain(store.get(self.key))
 
 
 @dataclass(frozen=True)
 class TimestampedKeyQuery(KeyQuery):
-    """Asks for the value of a key with its time."""
+    """A query for the value of a key with its timestamp."""
 
     stores: ClassVar[tuple[type, ...]] = (TimestampedKeyValueStore,)
 
     def ask(self, store: Any) -> Any:
-        """Return a ValueAndTimestamp; None if there is none."""
+        """Return a ValueAndTimestamp, or None if there is none."""
         return store.get(self.key)
 
 
@@ -301,7 +308,7 @@ class ResultOrder(enum.Enum):
 
 @dataclass(frozen=True)
 class RangeQuery(Query[Any]):
-    """Asks for the values of keys between two, both included; None is no bound."""
+    """A query for a range of keys, both bounds inclusive; None means unbounded."""
 
     lower_bound: Any = None
     upper_bound: Any = None
@@ -310,30 +317,30 @@ class RangeQuery(Query[Any]):
 
     @classmethod
     def with_range(cls, lower: Any, upper: Any) -> "RangeQuery":
-        """Ask for keys from one to another."""
+        """Query the keys between two bounds."""
         return cls(lower, upper)
 
     @classmethod
     def with_lower_bound(cls, lower: Any) -> "RangeQuery":
-        """Ask for keys from one on."""
+        """Query the keys from a lower bound."""
         return cls(lower)
 
     @classmethod
     def with_upper_bound(cls, upper: Any) -> "RangeQuery":
-        """Ask for keys up to one."""
+        """Query the keys up to an upper bound."""
         return cls(None, upper)
 
     @classmethod
     def with_no_bounds(cls) -> "RangeQuery":
-        """Ask for all keys."""
+        """Query all keys."""
         return cls()
 
     def with_ascending_keys(self) -> "RangeQuery":
-        """Return the same from the first key to the last, in the order of their bytes."""
+        """Return this query in ascending order of the serialized keys."""
         return replace(self, result_order=ResultOrder.ASCENDING)
 
     def with_descending_keys(self) -> "RangeQuery":
-        """Return the same from the last key to the first."""
+        """Return this query in descending order of the serialized keys."""
         return replace(self, result_order=ResultOrder.DESCENDING)
 
     def _entries(self, store: Any) -> Any:
@@ -348,7 +355,7 @@ class RangeQuery(Query[Any]):
 
 @dataclass(frozen=True)
 class TimestampedRangeQuery(RangeQuery):
-    """Asks for the values of keys between two, with their times."""
+    """A query for a range of keys with the timestamps of their values."""
 
     stores: ClassVar[tuple[type, ...]] = (TimestampedKeyValueStore,)
 
@@ -359,7 +366,7 @@ class TimestampedRangeQuery(RangeQuery):
 
 @dataclass(frozen=True)
 class WindowKeyQuery(Query[Any]):
-    """Asks for the windows of a key that start within two times, both included."""
+    """A query for the windows of a key that start between two times, both inclusive."""
 
     key: Any
     time_from: int
@@ -370,44 +377,46 @@ class WindowKeyQuery(Query[Any]):
     def with_key_and_window_start_range(
         cls, key: Any, time_from: Instant, time_to: Instant
     ) -> "WindowKeyQuery":
-        """Ask for a key and times (ms, or datetimes)."""
+        """Query a key for a range of window starts (ms, or datetimes)."""
         return cls(key, instant_ms(time_from), instant_ms(time_to))
 
     def ask(self, store: Any) -> Any:
-        """Return a KeyValueIterator of starts (ms) and what is stored: of a table values with their times."""
+        """Return a KeyValueIterator of window starts (ms) and values; a table's values have
+        timestamps.
+        """
         return _kept(store.fetch(self.key, self.time_from, self.time_to), lambda value: value)
 
 
 @dataclass(frozen=True)
 class WindowRangeQuery(Query[Any]):
-    """Asks for the sessions of a key, or for the windows of all keys that start within two times."""
+    """A query for the sessions of a key, or for the windows of all keys that start in a time range."""
 
     key: Any = None
     times: tuple[int, int] | None = None
 
     @classmethod
     def with_key(cls, key: Any) -> "WindowRangeQuery":
-        """Ask for all sessions of a key."""
+        """Query all sessions of a key."""
         return cls(key)
 
     @classmethod
     def with_window_start_range(cls, time_from: Instant, time_to: Instant) -> "WindowRangeQuery":
-        """Ask for the windows of all keys by their start (ms, or datetimes), ends included."""
+        """Query the windows of all keys in a range of starts (ms, or datetimes), both inclusive."""
         return cls(None, (instant_ms(time_from), instant_ms(time_to)))
 
     def fits(self, store: Any) -> bool:
-        """Return whether a store answers it: sessions are asked for by key, windows by time."""
+        """Return True if a store supports this query: sessions by key, windows by time."""
         return isinstance(store, SessionStore if self.times is None else WindowStore)
 
     def ask(self, store: Any) -> Any:
-        """Return a KeyValueIterator of windowed keys and what is stored."""
+        """Return a KeyValueIterator of windowed keys and values."""
         found = store.fetch(self.key) if self.times is None else store.fetch_all(*self.times)
         return _kept(found, lambda value: value)
 
 
 @dataclass(frozen=True)
 class VersionedKeyQuery(Query[Any]):
-    """Asks for the value of a key now, or at a time (KIP-960)."""
+    """A query for the latest value of a key, or its value at a time (KIP-960)."""
 
     key: Any
     as_of_timestamp: int | None = None
@@ -415,21 +424,21 @@ class VersionedKeyQuery(Query[Any]):
 
     @classmethod
     def with_key(cls, key: Any) -> "VersionedKeyQuery":
-        """Ask for a key."""
+        """Query a key."""
         return cls(key)
 
     def as_of(self, timestamp: Instant) -> "VersionedKeyQuery":
-        """Return the same for what the key had at a time (ms, or a datetime)."""
+        """Return this query for the value at a time (ms, or a datetime)."""
         return replace(self, as_of_timestamp=instant_ms(timestamp))
 
     def ask(self, store: Any) -> Any:
-        """Return a VersionedRecord; None if there is none."""
+        """Return a VersionedRecord, or None if there is none."""
         return store.get(self.key, self.as_of_timestamp)
 
 
 @dataclass(frozen=True)
 class MultiVersionedKeyQuery(Query[Any]):
-    """Asks for all values that a key had between two times, the latest first (KIP-968)."""
+    """A query for all values of a key that were valid between two times, latest first (KIP-968)."""
 
     key: Any
     times: tuple[int, int] = field(default=(0, _FOREVER))
@@ -438,23 +447,23 @@ class MultiVersionedKeyQuery(Query[Any]):
 
     @classmethod
     def with_key(cls, key: Any) -> "MultiVersionedKeyQuery":
-        """Ask for a key."""
+        """Query a key."""
         return cls(key)
 
     def from_time(self, time_from: Instant) -> "MultiVersionedKeyQuery":
-        """Return the same for what was there at this time or later (ms, or a datetime)."""
+        """Return this query for values that were valid at this time or later (ms, or a datetime)."""
         return replace(self, times=(instant_ms(time_from), self.times[1]))
 
     def to_time(self, time_to: Instant) -> "MultiVersionedKeyQuery":
-        """Return the same for what was there at this time or before."""
+        """Return this query for values that were valid at this time or earlier."""
         return replace(self, times=(self.times[0], instant_ms(time_to)))
 
     def with_ascending_timestamps(self) -> "MultiVersionedKeyQuery":
-        """Return the same, the earliest first."""
+        """Return this query with the earliest value first."""
         return replace(self, result_order=ResultOrder.ASCENDING)
 
     def with_descending_timestamps(self) -> "MultiVersionedKeyQuery":
-        """Return the same, the latest first."""
+        """Return this query with the latest value first."""
         return replace(self, result_order=ResultOrder.DESCENDING)
 
     def ask(self, store: Any) -> Any:

@@ -1,7 +1,8 @@
-"""Stores as anybody may read them while the application runs: read-only, over what the changelog said so far.
+"""Read-only views of stores, for queries while the application runs, built from the changelog.
 
-A view holds one store a task, as Kafka's composite read-only stores do: a key is looked for in each, walks go through
-one after the other, each in the order of its keys. Reads and updates exclude each other for less than a millisecond.
+A view contains one store per task, as Kafka's composite read-only stores do: a key is looked up in
+each, and iterations visit one store after the other, each in the order of its keys. Reads and
+updates exclude each other for less than a millisecond.
 """
 
 import threading
@@ -16,7 +17,7 @@ from ottla.streams.serdes import Serde
 from ottla.streams.stores.builders import DefaultSerdes, StoreBuilder
 from ottla.streams.stores.iterators import KeyValueIterator
 
-# So many changes are taken at once; a reader waits for no more.
+# The number of changes that are applied at once; a reader waits no longer than that.
 _STEP = 200
 _FOREVER = (1 << 63) - 1
 
@@ -29,7 +30,9 @@ T = TypeVar("T")
 
 
 class StoreView(SnakeCase):
-    """What all views are; `with_timestamps` gives values as ValueAndTimestamp where the store has them."""
+    """The base of all views; `with_timestamps` returns values as ValueAndTimestamp if the store has
+    them.
+    """
 
     def __init__(self, name: str, stores: Sequence[Any], *, with_timestamps: bool = False) -> None:
         self.name = name
@@ -39,14 +42,14 @@ class StoreView(SnakeCase):
         self._with_timestamps = with_timestamps
 
     def apply(self, changes: Sequence[Change]) -> None:
-        """Take changes, in their order."""
+        """Apply changes in their order."""
         for start in range(0, len(changes), _STEP):
             with self._lock:
                 for partition, key, value, timestamp in changes[start : start + _STEP]:
                     self.stores[partition].restore(key, value, timestamp)
 
     def update(self, change: Callable[[], None]) -> None:
-        """Let something else change the stores while nobody reads."""
+        """Run a function that changes the stores while no reader is active."""
         with self._lock:
             change()
 
@@ -60,13 +63,13 @@ class StoreView(SnakeCase):
             return self._plain(next((each for each in found if each is not None), None))
 
     def _walk(self, ask: Ask) -> KeyValueIterator[Any, Any]:
-        """Return what a walk through all stores finds now."""
+        """Return the entries that an iteration over all stores finds now."""
         with self._lock:
             found = [entry for store in self.stores for entry in ask(store)]
         return KeyValueIterator((key, self._plain(value)) for key, value in found)
 
     def of_partition(self, partition: int) -> "StoreView":
-        """Return the view of one partition alone."""
+        """Return a view of one partition."""
         kind, timed = type(self), self._with_timestamps
         view = kind(self.name, [self.stores[partition]], with_timestamps=timed)
         view._lock = self._lock
@@ -74,42 +77,44 @@ class StoreView(SnakeCase):
 
     @property
     def partitions(self) -> range:
-        """The partitions that it holds, each from a store of its own."""
+        """The partitions in this view, each with a store of its own."""
         return range(len(self.stores))
 
     def ask(self, partition: int, question: Callable[[Any], T]) -> T:
-        """Return what the store of one partition answers while nothing changes it."""
+        """Return the result of a function of one partition's store, while updates are blocked."""
         with self._lock:
             return question(self.stores[partition])
 
 
 class KeyValueView(StoreView):
-    """One value a key (Kafka's ReadOnlyKeyValueStore)."""
+    """One value per key (Kafka's ReadOnlyKeyValueStore)."""
 
     def get(self, key: Any) -> Any:
-        """Return the value of a key; None if it has none."""
+        """Return the value of a key, or None if it has none."""
         return self._first(lambda store: store.get(key))
 
     def range(self, low: Any, high: Any) -> KeyValueIterator[Any, Any]:
-        """Walk the keys from `low` to `high`, both included; None is no bound."""
+        """Iterate over the keys from `low` to `high`, both inclusive; None means unbounded."""
         return self._walk(lambda store: store.range(low, high))
 
     def reverse_range(self, low: Any, high: Any) -> KeyValueIterator[Any, Any]:
-        """Walk the keys from `high` down to `low`."""
+        """Iterate over the keys from `high` down to `low`."""
         return self._walk(lambda store: store.reverse_range(low, high))
 
     def all(self) -> KeyValueIterator[Any, Any]:
-        """Walk all keys."""
+        """Iterate over all entries."""
         return self._walk(lambda store: store.all())
 
     def reverse_all(self) -> KeyValueIterator[Any, Any]:
-        """Walk all keys from the last to the first."""
+        """Iterate over all entries in reverse order."""
         return self._walk(lambda store: store.reverse_all())
 
     def prefix_scan(
         self, prefix: Any, serde: Serde[Any] | None = None
     ) -> KeyValueIterator[Any, Any]:
-        """Walk the keys whose bytes begin with those of `prefix`, by its own serde or the keys'."""
+        """Iterate over keys whose bytes start with those of `prefix`; `serde` serializes the
+        prefix.
+        """
         return self._walk(lambda store: store.prefix_scan(prefix, serde))
 
     def approximate_num_entries(self) -> int:
@@ -122,60 +127,60 @@ class VersionedView(StoreView):
     """Versions of values by key (Kafka's VersionedKeyQuery)."""
 
     def get(self, key: Any, as_of: Instant | None = None) -> Any:
-        """Return the latest value of a key, or what it had at a time."""
+        """Return the latest value of a key, or its value at a time."""
         return self._first(lambda store: store.get(key, as_of))
 
     def get_as_of(self, key: Any, as_of: int) -> Any:
-        """Return what a key had at a time (ms)."""
+        """Return the value of a key at a time (ms)."""
         return self._first(lambda store: store.get_as_of(key, as_of))
 
 
 class WindowView(StoreView):
-    """Values by key and window start (Kafka's ReadOnlyWindowStore); times in ms, both ends included."""
+    """Values by key and window start (Kafka's ReadOnlyWindowStore); times in ms, inclusive."""
 
     def fetch(self, key: Any, *place: Any) -> Any:
-        """Return the value of the window that starts then: `(key, start)`.
+        """Return the value of the window of a key that starts at a time: `(key, start)`.
 
-        Or walk the windows of a key within two times: `(key, from, to)`; or those of all keys from one to another:
-        `(key, key, from, to)`.
+        `(key, time_from, time_to)` iterates over the windows of a key in a time range, and
+        `(key_from, key_to, time_from, time_to)` over those of a range of keys.
         """
         if len(place) == 1:
             return self._first(lambda store: store.fetch(key, *place))
         return self._walk(lambda store: store.fetch(key, *place))
 
     def backward_fetch(self, key: Any, *place: Any) -> KeyValueIterator[Any, Any]:
-        """Walk as `fetch` does, from the latest to the earliest; without an end, all from a time on."""
+        """Iterate like `fetch`, in reverse order; without an end, over all windows from a time on."""
         end = (_FOREVER,) if len(place) == 1 else ()
         return self._walk(lambda store: store.backward_fetch(key, *place, *end))
 
     def fetch_all(self, time_from: Instant, time_to: Instant) -> KeyValueIterator[Any, Any]:
-        """Walk the windows of all keys that start within these times."""
+        """Iterate over the windows of all keys that start between two times."""
         return self._walk(lambda store: store.fetch_all(time_from, time_to))
 
     def backward_fetch_all(
         self, time_from: Instant, time_to: Instant
     ) -> KeyValueIterator[Any, Any]:
-        """Walk as `fetch_all` does, from the last to the first."""
+        """Iterate like `fetch_all`, in reverse order."""
         return self._walk(lambda store: store.backward_fetch_all(time_from, time_to))
 
     def all(self) -> KeyValueIterator[Any, Any]:
-        """Walk the windows of all keys."""
+        """Iterate over the windows of all keys."""
         return self._walk(lambda store: store.all())
 
     def backward_all(self) -> KeyValueIterator[Any, Any]:
-        """Walk the windows of all keys from the last to the first."""
+        """Iterate over the windows of all keys in reverse order."""
         return self._walk(lambda store: store.backward_all())
 
 
 class SessionView(StoreView):
-    """Values by key and session (Kafka's ReadOnlySessionStore); times in ms, both ends included."""
+    """Values by key and session (Kafka's ReadOnlySessionStore); times in ms, inclusive."""
 
     def fetch(self, *keys: Any) -> KeyValueIterator[Any, Any]:
-        """Walk the sessions of a key, or of all keys from one to another."""
+        """Iterate over the sessions of a key or of a range of keys."""
         return self._walk(lambda store: store.fetch(*keys))
 
     def backward_fetch(self, *keys: Any) -> KeyValueIterator[Any, Any]:
-        """Walk as `fetch` does, from the last to the first."""
+        """Iterate like `fetch`, in reverse order."""
         return self._walk(lambda store: store.backward_fetch(*keys))
 
     def fetch_session(self, key: Any, start: Instant, end: Instant) -> Any:
@@ -183,22 +188,24 @@ class SessionView(StoreView):
         return self._first(lambda store: store.fetch_session(key, start, end))
 
     def find_sessions(self, *place: Any) -> KeyValueIterator[Any, Any]:
-        """Walk the sessions of a key, `(key, earliest_end, latest_start)`, or of all keys from one to another."""
+        """Iterate over sessions: `(key, earliest_end, latest_start)`, optionally for a range of
+        keys.
+        """
         return self._walk(lambda store: store.find_sessions(*place))
 
     def backward_find_sessions(self, *place: Any) -> KeyValueIterator[Any, Any]:
-        """Walk as `find_sessions` does, from the last to the first."""
+        """Iterate like `find_sessions`, in reverse order."""
         return self._walk(lambda store: store.backward_find_sessions(*place))
 
     def fetch_all(self) -> KeyValueIterator[Any, Any]:
-        """Walk the sessions of all keys."""
+        """Iterate over the sessions of all keys."""
         return self._walk(lambda store: store.all())
 
 
 class KeyValueStoreFacade(KeyValueView):
-    """A table's store as one of plain values, to read and write (Kafka's class of this name).
+    """A table's store with plain values, for reads and writes (Kafka's class of this name).
 
-    What is put has no time: -1.
+    Values that are put have the timestamp -1.
     """
 
     def put(self, key: Any, value: Any) -> None:
@@ -206,33 +213,34 @@ class KeyValueStoreFacade(KeyValueView):
         self.stores[0].put(key, ValueAndTimestamp.make(value, NO_TIMESTAMP))
 
     def put_if_absent(self, key: Any, value: Any) -> Any:
-        """Set the value of a key that has none; return the value it had."""
+        """Set the value of a key that has none; return the existing value or None."""
         found = self.get(key)
         if found is None:
             self.put(key, value)
         return found
 
     def put_all(self, entries: Iterable[tuple[Any, Any]]) -> None:
-        """Set many keys, in order."""
+        """Set the values of several keys, in order."""
         for key, value in entries:
             self.put(key, value)
 
     def delete(self, key: Any) -> Any:
-        """Remove a key; return the value it had."""
+        """Remove a key; return its previous value."""
         found = self.get(key)
         self.put(key, None)
         return found
 
 
 class WindowStoreFacade(WindowView):
-    """A windowed table's store as one of plain values, to read and write; what is put has no time: -1."""
+    """A windowed table's store with plain values, for reads and writes; puts have the timestamp -1."""
 
     def put(self, key: Any, value: Any, window_start: int) -> None:
         """Set the value of a window; None removes it."""
         self.stores[0].put(key, ValueAndTimestamp.make(value, NO_TIMESTAMP), window_start)
 
 
-# What each accessor of a test driver returns of a store of a kind: the store itself, or what hides the times of its values.
+# The result of each typed accessor of a test driver by store type: the store itself, or a facade
+# that hides the timestamps of its values.
 _ACCESSORS: dict[str, dict[str, type[StoreView] | None]] = {
     "get_key_value_store": {"key_value": None, "timestamped_key_value": KeyValueStoreFacade},
     "get_timestamped_key_value_store": {"timestamped_key_value": None},
@@ -248,7 +256,7 @@ _ACCESSORS: dict[str, dict[str, type[StoreView] | None]] = {
 
 
 def accessed(builder: StoreBuilder, store: Any, accessor: str) -> Any:
-    """Return a store as one of Kafka's typed accessors does; raise ValueError if it is of another kind."""
+    """Return a store as Kafka's typed accessors do; ValueError if it is of another type."""
     kinds = _ACCESSORS[accessor]
     if builder.kind in kinds:
         facade = kinds[builder.kind]
@@ -276,7 +284,7 @@ _VIEWS: dict[str, type[StoreView]] = {
 
 
 def view_of(builder: StoreBuilder, stores: Sequence[Any], *, with_timestamps: bool) -> StoreView:
-    """Return the view of stores that one description was built from; StreamsError for buffers."""
+    """Return the view of stores built from one description; StreamsError for buffers."""
     kind = _VIEWS.get(builder.kind)
     if kind is None:
         raise StreamsError(
@@ -288,6 +296,6 @@ def view_of(builder: StoreBuilder, stores: Sequence[Any], *, with_timestamps: bo
 def empty_view(
     builder: StoreBuilder, defaults: DefaultSerdes, tasks: int, *, with_timestamps: bool = False
 ) -> StoreView:
-    """Return a view of a store that has so many tasks, before its changelog is read."""
+    """Return a view of a store with this number of tasks, before its changelog is read."""
     stores = [builder.build(defaults, None) for _ in range(tasks)]
     return view_of(builder, stores, with_timestamps=with_timestamps)

@@ -1,8 +1,8 @@
-"""How far the time of an application's records has come, as its changelogs tell.
+"""The stream time of an application, as far as its changelogs show it.
 
-Tasks know their stream time and are far away; but what a store keeps is written under the time of the record that it is kept of.
-So the latest time in the changelogs is that of the latest record that was taken; an application without stores is
-judged by what it writes.
+The tasks that know their stream time run in other processes. But each changelog record has the
+timestamp of the record that caused it. So the largest timestamp in the changelogs is that of the
+latest processed record. For an application without stores, the output topics are used.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,9 @@ from ottla.client.brokers import Brokers
 
 
 class StreamTime:
-    """Asks for the latest time of some topics; a broker that does not answer is asked again later."""
+    """A reader of the largest timestamp of some topics; it retries later if a broker is
+    unreachable.
+    """
 
     def __init__(self, bootstrap: str, client_id: str, topics: Sequence[str]) -> None:
         self._brokers = Brokers(bootstrap, client_id=client_id, timeout_s=1.0)
@@ -23,7 +25,7 @@ class StreamTime:
         self._partitions: list[TopicPartition] = []
 
     def read(self) -> str:
-        """Return it as in 2026-01-01T10:00:00Z; empty where nothing was written yet, or nobody answers."""
+        """Return the time as in 2026-01-01T10:00:00Z; empty if there is no record or no answer."""
         try:
             if not self._partitions:
                 self._partitions = self._found()

@@ -1,8 +1,9 @@
-"""Serdes: how keys and values become bytes and come back, as Kafka's own serializers write them.
+"""Serdes: serialization and deserialization of keys and values, compatible with Kafka's own.
 
-`string`, `bytes`, numbers, `boolean`, `uuid`, `void` and lists of them are byte for byte Kafka's. `json` takes plain values and classes;
-`avro` and `protobuf` write plain, or in a schema registry's wire format. A serde never sees None: a missing key or
-value, and so a tombstone, is None on both sides.
+`string`, `bytes`, numbers, `boolean`, `uuid`, `void` and lists of them are byte for byte Kafka's.
+`json` serializes plain values and classes; `avro` and `protobuf` write plain data, or a schema
+registry's wire format. A serde never receives None: a missing key or value (a tombstone) is None on
+both sides.
 """
 
 from ottla.streams.serdes.named import Serdes, WindowedSerdes

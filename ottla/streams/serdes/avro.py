@@ -1,4 +1,4 @@
-"""The door to fastavro: Avro, plain or in a schema registry's wire format."""
+"""Avro serdes based on fastavro, with plain data or in a schema registry's wire format."""
 
 import functools
 import io
@@ -18,13 +18,13 @@ from ottla.streams.serdes.subjects import Registration, registered
 
 T = TypeVar("T")
 
-# What fastavro raises for values and bytes that do not fit a schema.
+# Exceptions that fastavro raises for values and bytes that do not match a schema.
 _UNFIT = (ValueError, TypeError, KeyError, IndexError, EOFError, AttributeError, OverflowError)
 
 
 @dataclass(frozen=True)
 class _Avro:
-    """A schema, and the class of its records if they are no dicts."""
+    """A schema, and the class of its records unless they are dicts."""
 
     schema: Any
     text: str
@@ -35,7 +35,7 @@ class _Avro:
         if is_dataclass(value) and not isinstance(value, type):
             value = asdict(value)
         if self.schema == "bytes":
-            # As Confluent's serializers do: bytes alone need no length.
+            # As in Confluent's serializers, a value of type bytes is written without its length.
             return bytes(value)
         target = io.BytesIO()
         try:
@@ -78,7 +78,7 @@ def avro_serde(
 
 
 def avro_reader(registry: Registry) -> Callable[[bytes], Any]:
-    """Return what reads data in a registry's wire format as it was written, whatever its schema is."""
+    """Return a function that reads data in a registry's wire format with the writer's schema."""
 
     def read(data: bytes) -> Any:
         schema = registry.schema(schema_id_of(data))
@@ -94,14 +94,14 @@ def _avro(schema: str | Mapping[str, Any], kind: Any) -> _Avro:
     try:
         plain = json.loads(schema) if isinstance(schema, str) else dict(schema)
     except ValueError:
-        # The name of a primitive type may stand without quotes.
+        # The name of a primitive type may be written without quotes.
         plain = schema
     try:
         parsed = fastavro.parse_schema(plain)
     except (fastavro.schema.SchemaParseException, fastavro.schema.UnknownType) as error:
         raise SerializationError(f"the Avro schema is not well formed: {error}") from error
     name = parsed.get("name", parsed.get("type")) if isinstance(parsed, dict) else str(parsed)
-    # A primitive type goes to the registry as Confluent's clients for Python send it.
+    # A primitive type is sent to the registry in the form of Confluent's clients for Python.
     text = json.dumps(plain) if isinstance(plain, dict | list) else f'{{"type":"{plain}"}}'
     if isinstance(plain, dict) and plain.keys() == {"type"} and isinstance(plain["type"], str):
         parsed = plain["type"]

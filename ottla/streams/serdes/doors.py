@@ -1,11 +1,11 @@
-"""Optional libraries: the module that uses one is imported when a serde asks for it."""
+"""Optional libraries: the module that uses one is imported when a serde needs it."""
 
 import importlib
 from typing import Any
 
 
 def open_door(module: str, library: str, install: str) -> Any:
-    """Import the module that uses a library; ImportError that says what to install if it is missing."""
+    """Import the module that uses a library; if it is missing, ImportError says what to install."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:

@@ -1,7 +1,8 @@
-"""The schema registry's wire format: a zero byte, the schema's number in four bytes, then the data.
+"""The schema registry's wire format: a zero byte, the schema id in four bytes, then the data.
 
-Protobuf puts the place of the message within its schema in between: the numbers of the message and of those
-around it, as zigzag varints behind their count; a single zero byte stands for the first message.
+For Protobuf, the message indexes within the schema come in between: the index of the message and of
+the messages around it, as zigzag varints after their count; a single zero byte denotes the first
+message.
 """
 
 import struct
@@ -15,12 +16,12 @@ _MAGIC = 0
 
 
 def header(schema_id: int) -> bytes:
-    """Return what stands before the data of a schema."""
+    """Return the header of data that was written with a schema."""
     return _HEADER.pack(_MAGIC, schema_id)
 
 
 def schema_id_of(data: bytes) -> int:
-    """Return the number of the schema that data was written with."""
+    """Return the id of the schema that data was written with."""
     if len(data) < HEADER_BYTES:
         raise SerializationError(
             f"{len(data)} bytes are too few for the schema registry's wire format; "
@@ -47,14 +48,14 @@ def _varint(number: int) -> bytes:
 
 
 def write_indexes(indexes: Sequence[int]) -> bytes:
-    """Return the place of a message in its schema, the outermost message first."""
+    """Return the encoded message indexes, the outermost message first."""
     if list(indexes) == [0]:
         return b"\0"
     return b"".join(map(_varint, (len(indexes), *indexes)))
 
 
 def read_indexes(data: bytes, position: int) -> tuple[list[int], int]:
-    """Return the place of a message and where its data begins; SerializationError if it is cut short."""
+    """Return the message indexes and the offset of the data; SerializationError if truncated."""
     count, position = _read_varint(data, position)
     if count == 0:
         return [0], position

@@ -1,7 +1,7 @@
-"""JSON of values with types: plain ones, dataclasses, msgspec structs and pydantic models.
+"""JSON of typed values: plain ones, dataclasses, msgspec structs and pydantic models.
 
-Classes are read by their type hints. What a class does not know is left out: a writer may be ahead of its reader.
-Pydantic's models bring their own reader along; msgspec's are read by `msgspec_json.py`.
+Values of classes are read by their type hints. Unknown fields are ignored, as the writer may be
+newer than the reader. Pydantic models are read by pydantic, msgspec structs by `msgspec_json.py`.
 """
 
 import dataclasses
@@ -21,7 +21,9 @@ _MSGSPEC = "ottla.streams.serdes.msgspec_json", "msgspec", "msgspec"
 
 
 def json_serde(kind: type[T] | None) -> Serde[T]:
-    """Return the serde of JSON: of plain values, or of a `kind` (a class, list[X], dict[str, X], X | None…)."""
+    """Return the JSON serde of plain values, or of a `kind` (a class, list[X], dict[str, X], X |
+    None…).
+    """
     if kind is None:
         return Serde(_write, json.loads, "json")
     name = f"json({getattr(kind, '__name__', kind)})"
@@ -36,7 +38,7 @@ def json_serde(kind: type[T] | None) -> Serde[T]:
 
 
 def writes_json(serde: Serde[Any]) -> bool:
-    """Return whether a serde writes any plain value as JSON, and never fails at one."""
+    """Return True if a serde writes any plain value as JSON and never raises."""
     return serde.serialize is _write
 
 
@@ -75,7 +77,7 @@ def _same(value: Any) -> Any:
 
 @functools.cache
 def reader(kind: Any) -> Callable[[Any], Any]:
-    """Return what makes a `kind` of plain values, such as JSON's or Avro's."""
+    """Return a function that creates a `kind` from plain values, such as those of JSON or Avro."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin in (typing.Union, types.UnionType):
         return _optional_reader(arguments)
@@ -115,7 +117,7 @@ def _dataclass_reader(kind: type) -> Callable[[Any], Any]:
 
     def read(fields: dict[str, Any]) -> Any:
         if not readers:
-            # Not before it is needed: a class may have fields of its own kind.
+            # Resolved only when needed: a class may have fields of its own type.
             hints = typing.get_type_hints(kind)
             names = [each.name for each in dataclasses.fields(typing.cast(Any, kind))]
             readers.update({name: reader(hints[name]) for name in names})

@@ -1,4 +1,7 @@
-"""Lists as Kafka's ListSerializer writes them (KIP-466): entries that all have one length, or each behind its own."""
+"""Lists in the format of Kafka's ListSerializer (KIP-466).
+
+Entries of a fixed-size type have no length; other entries are preceded by their length.
+"""
 
 import struct
 from typing import TypeVar
@@ -9,7 +12,7 @@ T = TypeVar("T")
 
 _INT = struct.Struct(">i")
 _CONSTANT, _VARIABLE = b"\0", b"\1"
-# The serdes whose entries have no length of their own, by their names.
+# The names of the serdes whose entries have a fixed size.
 _LENGTHS = {"short": 2, "integer": 4, "float": 4, "long": 8, "double": 8, "uuid": 36}
 
 

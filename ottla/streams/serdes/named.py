@@ -1,4 +1,4 @@
-"""Kafka's serdes by name; those that need a library import it when they are asked for."""
+"""Kafka's serdes by name; those that need a library import it on first use."""
 
 import builtins
 import struct
@@ -57,17 +57,17 @@ class Serdes(SnakeCase):
 
     @staticmethod
     def bytes() -> Serde[bytes]:
-        """Return the serde of bytes as they are."""
+        """Return the serde of raw bytes."""
         return BYTES
 
     @staticmethod
     def integer() -> Serde[int]:
-        """Return the serde of 32-bit numbers, big-endian."""
+        """Return the serde of 32-bit integers, big-endian."""
         return INTEGER
 
     @staticmethod
     def long() -> Serde[int]:
-        """Return the serde of 64-bit numbers, big-endian."""
+        """Return the serde of 64-bit integers, big-endian."""
         return LONG
 
     @staticmethod
@@ -77,7 +77,7 @@ class Serdes(SnakeCase):
 
     @staticmethod
     def short() -> Serde[int]:
-        """Return the serde of 16-bit numbers, big-endian."""
+        """Return the serde of 16-bit integers, big-endian."""
         return SHORT
 
     @staticmethod
@@ -87,12 +87,12 @@ class Serdes(SnakeCase):
 
     @staticmethod
     def boolean() -> Serde[bool]:
-        """Return the serde of True and False, a byte each."""
+        """Return the serde of True and False, one byte each."""
         return BOOLEAN
 
     @staticmethod
     def uuid() -> Serde[UUID]:
-        """Return the serde of UUIDs, as their text."""
+        """Return the serde of UUIDs, in their text form."""
         return UUIDS
 
     @staticmethod
@@ -102,7 +102,7 @@ class Serdes(SnakeCase):
 
     @staticmethod
     def list_serde(inner: Serde[T]) -> Serde[list[T | None]]:
-        """Return the serde of lists whose entries another serde writes."""
+        """Return the serde of lists whose entries are serialized by another serde."""
         return list_serde(inner)
 
     byte_array = byte_buffer = bytes
@@ -117,7 +117,9 @@ class Serdes(SnakeCase):
     ) -> Serde[T]: ...
     @staticmethod
     def serde_from(kind: Any, deserializer: Any = None) -> Serde[Any]:
-        """Return the serde of a type, or of a function that writes and one that reads; TypeError for other types."""
+        """Return the serde of a type, or of a serializer and a deserializer; TypeError for other
+        types.
+        """
         if deserializer is not None:
             return Serde(kind, deserializer)
         found = _BY_TYPE.get(kind)
@@ -128,7 +130,7 @@ class Serdes(SnakeCase):
 
     @staticmethod
     def json(kind: type[T] | None = None) -> Serde[T]:
-        """Return the serde of JSON: of plain values, of a dataclass, a msgspec struct or a pydantic model."""
+        """Return the JSON serde of plain values, a dataclass, a msgspec struct or a pydantic model."""
         return json_serde(kind)
 
     @staticmethod
@@ -140,11 +142,11 @@ class Serdes(SnakeCase):
         subject: str | None = None,
         registers: bool = True,
     ) -> Serde[T]:
-        """Return the serde of Avro, in a dict or a `kind`; needs the extra `ottla[avro]`.
+        """Return the Avro serde of dicts or of a `kind`; needs the extra `ottla[avro]`.
 
-        With a registry in its wire format: `subject` is the topic's name with -key or -value unless it is
-        given; `registers` says whether a schema that is new there is registered. Data of other schemas of the
-        subject is read as this one.
+        With a `registry`, data is in the registry's wire format. `subject` is the topic's name with
+        -key or -value by default. `registers` controls whether an unknown schema is registered.
+        Data written with other schemas of the subject is converted to this one.
         """
         door = open_door("ottla.streams.serdes.avro", "fastavro", "ottla[avro]")
         found: Serde[T] = door.avro_serde(schema, kind, registry, subject, registers)
@@ -160,7 +162,8 @@ class Serdes(SnakeCase):
     ) -> Serde[T]:
         """Return the serde of a Protobuf message class; needs the extra `ottla[protobuf]`.
 
-        With a registry in its wire format; `subject` and `registers` as for `avro`.
+        With a `registry`, data is in the registry's wire format; `subject` and `registers` as for
+        `avro`.
         """
         door = open_door("ottla.streams.serdes.protobuf", "protobuf", "ottla[protobuf]")
         found: Serde[T] = door.protobuf_serde(kind, registry, subject, registers)
@@ -168,28 +171,28 @@ class Serdes(SnakeCase):
 
     @staticmethod
     def time_windowed(key: Serde[K], window_size_ms: int) -> Serde[Windowed[K]]:
-        """Return the serde of keys in time windows: the key, then the window's start."""
+        """Return the serde of keys in time windows: the key, followed by the window start."""
         return made_of(lambda inner: _time_windowed(inner, window_size_ms), _of_keys(key))
 
     @staticmethod
     def session_windowed(key: Serde[K]) -> Serde[Windowed[K]]:
-        """Return the serde of keys in sessions: the key, then the session's end and start."""
+        """Return the serde of keys in sessions: the key, followed by the session's end and start."""
         return made_of(_session_windowed, _of_keys(key))
 
 
 class WindowedSerdes(SnakeCase):
-    """Serdes of keys in windows; `Serdes.time_windowed` and `session_windowed` are the same."""
+    """Serdes of windowed keys; the same as `Serdes.time_windowed` and `session_windowed`."""
 
     @staticmethod
     def time_windowed_serde_from(
         inner: Serde[K] | type[K], window_size: Duration
     ) -> Serde[Windowed[K]]:
-        """Return the serde of keys of a type, or of a serde, in time windows of a size."""
+        """Return the serde of time-windowed keys, from a type or a serde and the window size."""
         return Serdes.time_windowed(_serde(inner), milliseconds(window_size))
 
     @staticmethod
     def session_windowed_serde_from(inner: Serde[K] | type[K]) -> Serde[Windowed[K]]:
-        """Return the serde of keys of a type, or of a serde, in sessions."""
+        """Return the serde of session-windowed keys, from a type or a serde."""
         return Serdes.session_windowed(_serde(inner))
 
 

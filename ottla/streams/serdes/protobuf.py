@@ -1,7 +1,7 @@
-"""The door to protobuf: messages, plain or in a schema registry's wire format.
+"""Protobuf serdes, with plain data or in a schema registry's wire format; they need protobuf.
 
-A schema is registered as Confluent's clients for Python do: the file's descriptor in base 64, the files that it
-imports under their own names; those that come with Protobuf itself are known everywhere.
+A schema is registered as Confluent's clients for Python do it: the file's descriptor in base64, and
+the files that it imports under their own names, except for those that are part of Protobuf itself.
 """
 
 import base64
@@ -89,7 +89,7 @@ def _framed(kind: Any, registry: Registry, subject: str | None, registers: bool)
 
 
 def _indexes(message: Descriptor) -> list[int]:
-    """Return the place of a message in its file, the outermost message first."""
+    """Return the message indexes of a message in its file, the outermost message first."""
     around = message.containing_type
     if around is None:
         siblings, above = list(message.file.message_types_by_name.values()), []
@@ -99,7 +99,7 @@ def _indexes(message: Descriptor) -> list[int]:
 
 
 def _schema(file: FileDescriptor, registry: Registry, registers: bool) -> Schema:
-    """Return a file's schema; what it imports is registered or looked up first."""
+    """Return a file's schema; the files that it imports are registered or looked up first."""
     references = []
     for imported in file.dependencies:
         if imported.name.startswith(_KNOWN):

@@ -1,6 +1,6 @@
-"""A schema registry's client: schemas by number, numbers by schema, each asked for once.
+"""A schema registry client: schemas by id and ids by schema, with a cache.
 
-Follows the REST interface of Confluent's registry, which others serve as well.
+Follows the REST interface of Confluent's registry, which other registries implement, too.
 """
 
 import base64
@@ -20,7 +20,7 @@ _TIMEOUT_S = 10.0
 
 @dataclass(frozen=True)
 class SchemaReference:
-    """A schema that another one imports: by which name, and where it is registered."""
+    """A schema that another one imports: the import name, and its subject and version."""
 
     name: str
     subject: str
@@ -29,14 +29,14 @@ class SchemaReference:
 
 @dataclass(frozen=True)
 class Schema:
-    """A schema as a registry keeps it; `kind` is AVRO, PROTOBUF or JSON."""
+    """A schema in a registry; `kind` is AVRO, PROTOBUF or JSON."""
 
     text: str
     kind: str = "AVRO"
     references: tuple[SchemaReference, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Return the body that registers it."""
+        """Return the request body that registers the schema."""
         body: dict[str, Any] = {"schema": self.text, "schemaType": self.kind}
         if self.references:
             body["references"] = [vars(each) for each in self.references]
@@ -44,7 +44,7 @@ class Schema:
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> "Schema":
-        """Read a body; Avro is what has no type."""
+        """Read a response body; the type is AVRO if it is missing."""
         references = tuple(
             SchemaReference(each["name"], each["subject"], each["version"])
             for each in body.get("references") or ()
@@ -53,23 +53,23 @@ class Schema:
 
 
 class Registry(Protocol):
-    """What serdes ask of a schema registry; SerializationError where it refuses or cannot be reached."""
+    """The interface of a schema registry for serdes; SerializationError if a request fails."""
 
     def register(self, subject: str, schema: Schema) -> int:
-        """Return the number of a schema, which is registered under a subject if it is new."""
+        """Register a schema under a subject if it is new, and return its id."""
 
     def lookup(self, subject: str, schema: Schema) -> tuple[int, int]:
-        """Return number and version of a schema that is registered under a subject."""
+        """Return id and version of a schema that is registered under a subject."""
 
     def schema(self, schema_id: int) -> Schema:
-        """Return the schema of a number."""
+        """Return the schema of an id."""
 
 
 @dataclass
 class SchemaRegistry:
-    """A registry at a URL; `user` and `password` where it asks for them.
+    """A registry at a URL; `user` and `password` are for registries with authentication.
 
-    What was answered once is kept: a number's schema never changes.
+    Results are cached, as the schema of an id never changes.
     """
 
     url: str
@@ -81,7 +81,7 @@ class SchemaRegistry:
     _schemas: dict[int, Schema] = field(default_factory=dict, repr=False)
 
     def register(self, subject: str, schema: Schema) -> int:
-        """Return the number of a schema, which is registered under a subject if it is new."""
+        """Register a schema under a subject if it is new, and return its id."""
         known = self._ids.get((subject, schema))
         if known is None:
             path = f"/subjects/{_quoted(subject)}/versions"
@@ -90,7 +90,7 @@ class SchemaRegistry:
         return known
 
     def lookup(self, subject: str, schema: Schema) -> tuple[int, int]:
-        """Return number and version of a schema that is registered under a subject."""
+        """Return id and version of a schema that is registered under a subject."""
         known = self._places.get((subject, schema))
         if known is None:
             found = self._ask(f"/subjects/{_quoted(subject)}", schema.to_json())
@@ -99,7 +99,7 @@ class SchemaRegistry:
         return known
 
     def schema(self, schema_id: int) -> Schema:
-        """Return the schema of a number."""
+        """Return the schema of an id."""
         known = self._schemas.get(schema_id)
         if known is None:
             known = Schema.from_json(self._ask(f"/schemas/ids/{schema_id}", None))

@@ -1,6 +1,6 @@
-"""A serde: how a value becomes bytes and comes back; the values that Kafka's own serializers know.
+"""Serdes: the serialization of values, and the types that Kafka's own serializers support.
 
-A serde never sees None: a missing key or value, and so a tombstone, is None on both sides.
+A serde never receives None: a missing key or value (a tombstone) is None on both sides.
 """
 
 import struct
@@ -21,7 +21,7 @@ _CHANGE = struct.Struct(">ii?")
 
 @dataclass(frozen=True)
 class Serde(Generic[T]):
-    """A pair of functions: one makes bytes of a value, the other reads them back."""
+    """A pair of functions: a serializer to bytes and a deserializer from bytes."""
 
     serialize: Callable[[T], bytes]
     deserialize: Callable[[bytes], T]
@@ -50,7 +50,9 @@ class Serde(Generic[T]):
 
 
 def check_serdes(*serdes: Any) -> None:
-    """TypeError for what is no serde, with what to write; None stands for the default."""
+    """Raise TypeError, with the correct form, for arguments that are not serdes; None is the
+    default.
+    """
     for each in serdes:
         if each is None or isinstance(each, Serde):
             continue
@@ -63,20 +65,22 @@ def check_serdes(*serdes: Any) -> None:
 
 
 def resolve(serde: Serde[Any] | None, default: Serde[Any]) -> Serde[Any]:
-    """Return the serde that is used where `serde` was given and `default` is the default."""
+    """Return the default if `serde` is None; build `serde` over the default if it depends on it."""
     if serde is None:
         return default
     return serde if serde.over is None else serde.over(default)
 
 
 def over_default(make: Callable[[Serde[Any]], Serde[T]]) -> Serde[T]:
-    """Return the serde that `make` makes of the default one, once that is known."""
+    """Return the serde that `make` creates from the default one, as soon as that is known."""
     plain = make(BYTES)
     return Serde(plain.serialize, plain.deserialize, "over the default", make)
 
 
 def made_of(make: Callable[[Serde[Any]], Serde[T]], inner: Serde[Any]) -> Serde[T]:
-    """Return the serde that `make` makes of another; of a topic if the other one is."""
+    """Return the serde that `make` creates from another; it depends on the topic if the other one
+    does.
+    """
     plain = make(inner)
     if inner.bind is None:
         return plain
@@ -91,7 +95,7 @@ _SHORT = struct.Struct(">h")
 _FLOAT = struct.Struct(">f")
 
 
-# Functions by name, not closures: workers of Spark compare and load them by name.
+# Module-level functions, not closures: Spark workers compare and load them by name.
 def _read_one(what: str, packed: struct.Struct, data: bytes) -> Any:
     if len(data) != packed.size:
         raise ValueError(f"{what} has {packed.size} bytes, not {len(data)}")

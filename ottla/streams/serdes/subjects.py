@@ -1,4 +1,4 @@
-"""Under which name a serde's schema stands in a registry: the topic's, with -key or -value behind it."""
+"""The registry subject of a serde's schema: the topic's name with -key or -value appended."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from ottla.streams.serdes.serde import Serde
 
 @dataclass(frozen=True)
 class Registration:
-    """A schema in a registry; subject None: the topic is not known."""
+    """A schema's registration in a registry; subject None means that the topic is not known."""
 
     schema: Schema
     registry: Registry
@@ -19,7 +19,7 @@ class Registration:
     registers: bool
 
     def schema_id(self) -> int:
-        """Return the schema's number; SerializationError where it is not registered and may not be."""
+        """Return the schema id; SerializationError if it is not registered and must not be."""
         if self.subject is None:
             raise SerializationError(
                 "a schema is registered under its topic's name: use the serde with `.of(topic, "
@@ -33,7 +33,7 @@ class Registration:
 def registered(
     make: Callable[[str | None], Serde[Any]], subject: str | None, name: str
 ) -> Serde[Any]:
-    """Return the serde that `make` makes of a subject; without one, of each topic's."""
+    """Return the serde that `make` creates for a subject, or for each topic's subject if None."""
     plain = make(subject)
     if subject is not None:
         return plain

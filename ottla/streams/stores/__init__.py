@@ -1,4 +1,5 @@
 """State stores: typed stores over one port, an ordered map of bytes.
 
-`ordered.py` is the port and its in-memory form; the rest are Kafka's kinds of stores over it.
+`ordered.py` contains the port and its in-memory form; the other modules are Kafka's types of stores
+over it.
 """

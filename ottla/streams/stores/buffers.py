@@ -1,6 +1,7 @@
-"""Buffers of operators that wait: suppress, joins with a grace, and the unjoined records of outer joins.
+"""Buffers of operators that delay records: suppress, joins with grace, outer stream joins.
 
-They are no stores a user asks; they keep serialized keys, so that equal keys meet whatever their type.
+These buffers cannot be queried. Their keys are serialized, so that equal keys match regardless of
+their Python type.
 
 Not done: changelogs of buffers; a stage that keeps its state elsewhere keeps them with it.
 """
@@ -20,14 +21,14 @@ _PLACE = struct.Struct(">qb")
 
 
 class Held(NamedTuple):
-    """A record that waits, and where it was read."""
+    """A buffered record, and the topic, partition and offset it was read from."""
 
     record: Record[Any, Any]
     metadata: RecordMetadata | None
 
 
 def _context_size(held: Held) -> int:
-    # As Kafka's ProcessorRecordContext estimates itself.
+    # Kafka's ProcessorRecordContext estimates its own size like this.
     topic = "" if held.metadata is None else held.metadata.topic
     return 8 + 8 + len(topic) + 4 + sum(_header_size(each) for each in held.record.headers)
 
@@ -37,7 +38,7 @@ def _header_size(header: Header) -> int:
 
 
 def _context(held: Held) -> tuple[Any, ...]:
-    """Return what a record has besides key and value, as plain values."""
+    """Return the fields of a record other than key and value, as plain values."""
     record, metadata = held
     headers = [tuple(each) for each in record.headers]
     return record.timestamp, headers, None if metadata is None else tuple(metadata)
@@ -50,7 +51,7 @@ def _held(key: Any, value: Any, context: tuple[Any, ...]) -> Held:
 
 
 class SuppressBuffer:
-    """The latest change of each key, in the order of the time at which the first was buffered."""
+    """The latest change of each key, ordered by the time at which the key was first buffered."""
 
     def __init__(
         self, name: str, key: Serde[Any], value: Serde[Any], open_map: OpenMap = open_memory
@@ -58,7 +59,8 @@ class SuppressBuffer:
         self.name = name
         self._key = key
         self._value = value
-        # What waits, by time and key; and of each key its time, its size and the value before.
+        # The buffered changes, by time and key; and for each key its time, its size and the prior
+        # value.
         self._order = open_map("order")
         self._keys = open_map("keys")
         self.size_bytes = 0
@@ -68,12 +70,12 @@ class SuppressBuffer:
 
     @property
     def min_timestamp(self) -> int:
-        """The time of the first change; forever if there is none."""
+        """Return the time of the first change, or the largest time if the buffer is empty."""
         first = self._order.first()
         return _FOREVER if first is None else int(_TIME.unpack_from(first[0])[0])
 
     def put(self, time: int, held: Held) -> None:
-        """Take a change; a key keeps the place of its first one."""
+        """Add a change; a later change of a key keeps the position of the first one."""
         key = self._key.serialize(held.record.key)
         change: Change[Any] = held.record.value
         old, new = self._value.to_bytes(change.old_value), self._value.to_bytes(change.new_value)
@@ -88,7 +90,7 @@ class SuppressBuffer:
         self._order.put(_TIME.pack(time) + key, waiting)
 
     def pop(self) -> Held:
-        """Take out the first change."""
+        """Remove and return the first change."""
         first = self._order.first()
         assert first is not None
         place, waiting = first
@@ -103,7 +105,9 @@ class SuppressBuffer:
         return _held(self._key.deserialize(key), change, context)
 
     def prior_value(self, key: Any) -> tuple[bool, Any]:
-        """Return whether a key waits and, if so, what readers of the table still see for it."""
+        """Return True if a key is buffered, and the value that readers of the table still see for
+        it.
+        """
         known = self._keys.get(self._key.serialize(key))
         return (False, None) if known is None else (True, self._value.from_bytes(unpack(known)[2]))
 
@@ -112,17 +116,18 @@ class SuppressBuffer:
         return self.size_bytes
 
     def recall(self, remembered: int) -> None:
-        """Go on where `remember` was asked."""
+        """Restore the state that `remember` returned."""
         self.size_bytes = remembered
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no resource is open."""
 
 
 class JoinBuffer:
-    """Records of a stream that wait for a table to catch up, in the order of their time.
+    """Stream records that wait until a table has caught up, ordered by time.
 
-    Its time is that of the records it took: what a join drops does not count.
+    The buffer's time is the largest time of the records added to it. Records that the join drops do
+    not advance it.
     """
 
     def __init__(
@@ -142,7 +147,7 @@ class JoinBuffer:
         self._latest = -1
 
     def put(self, held: Held) -> bool:
-        """Take a record; return False for one that is too late to wait."""
+        """Add a record; return False if it is too late to be buffered."""
         record = held.record
         if self._latest - self._grace_ms > record.timestamp:
             return False
@@ -154,7 +159,7 @@ class JoinBuffer:
         return True
 
     def due(self) -> Iterator[Held]:
-        """Take out the records whose grace is over."""
+        """Remove and return the records whose grace period is over."""
         while (first := self._held.first()) is not None:
             place, waiting = first
             if _TIME.unpack_from(place)[0] > self._latest - self._grace_ms:
@@ -165,19 +170,19 @@ class JoinBuffer:
             yield _held(key, self._value.from_bytes(value), context)
 
     def remember(self) -> tuple[int, int]:
-        """Return what is known of time, for `recall`."""
+        """Return the buffer's time, for `recall`."""
         return self._sequence, self._latest
 
     def recall(self, remembered: tuple[int, int]) -> None:
-        """Go on where `remember` was asked."""
+        """Restore the state that `remember` returned."""
         self._sequence, self._latest = remembered
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no resource is open."""
 
 
 class OuterKey(NamedTuple):
-    """Where an unjoined record stands: time, side (left is 1, after right) and key."""
+    """The key of an unjoined record: time, side (left is 1, which sorts after right), record key."""
 
     timestamp: int
     side: int
@@ -185,7 +190,7 @@ class OuterKey(NamedTuple):
 
 
 class OuterJoinStore:
-    """Records of either side that found no partner yet, in the order of their time."""
+    """Records of either side that have not been joined yet, ordered by time."""
 
     def __init__(
         self,
@@ -199,7 +204,7 @@ class OuterJoinStore:
         self._values = values
         """The serdes of the left and of the right side."""
         self._waiting = open_map("waiting")
-        # What both sides of the join know of time.
+        # The time that both sides of the join share.
         self.stream_time = -1
         self.min_time = _FOREVER
         self.next_emit_ms = 0
@@ -208,7 +213,7 @@ class OuterJoinStore:
         return self._values[0 if place.side == 1 else 1]
 
     def place(self, timestamp: int, side: int, key: Any) -> OuterKey:
-        """Return where a record of a side stands."""
+        """Return the store key for a record of a side."""
         return OuterKey(timestamp, side, self._key.serialize(key))
 
     def put(self, place: OuterKey, record: Record[Any, Any]) -> None:
@@ -220,11 +225,11 @@ class OuterJoinStore:
         self._waiting.put(stored, pack(waiting))
 
     def delete(self, place: OuterKey) -> None:
-        """Remove what stands there: it is joined, or gone."""
+        """Remove the record of a store key: it has been joined or emitted."""
         self._waiting.put(_PLACE.pack(place.timestamp, place.side) + place.key, None)
 
     def all(self) -> Iterator[tuple[OuterKey, Record[Any, Any]]]:
-        """Walk the records by time; what changes on the way may be seen or not."""
+        """Iterate over the records by time; changes during the iteration may or may not be seen."""
         for stored, waiting in self._waiting.walk():
             timestamp, side = _PLACE.unpack_from(stored)
             place = OuterKey(timestamp, side, stored[_PLACE.size :])
@@ -233,12 +238,12 @@ class OuterJoinStore:
                 yield place, _held(key, serde.from_bytes(value), context).record
 
     def remember(self) -> tuple[int, int, int]:
-        """Return what is known of time, for `recall`."""
+        """Return the store's time, for `recall`."""
         return self.stream_time, self.min_time, self.next_emit_ms
 
     def recall(self, remembered: tuple[int, int, int]) -> None:
-        """Go on where `remember` was asked."""
+        """Restore the state that `remember` returned."""
         self.stream_time, self.min_time, self.next_emit_ms = remembered
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no resource is open."""

@@ -1,4 +1,4 @@
-"""What a store is to be (`StoreBuilder`), and how a task makes one of that."""
+"""The description of a store (`StoreBuilder`), and the code with which a task builds it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -16,23 +16,25 @@ from ottla.streams.stores.window import Keeping, TimestampedWindowStore, WindowS
 
 
 class StateStore(Protocol):
-    """What every store is."""
+    """The interface of all stores."""
 
     name: str
 
     def remember(self) -> Any:
-        """Return what is not in its maps, as plain values, for `recall`."""
+        """Return the state that is not in the store's maps, as plain values, for `recall`."""
 
     def recall(self, remembered: Any) -> None:
-        """Go on where `remember` was asked."""
+        """Restore the state that `remember` returned."""
 
     def close(self) -> None:
-        """Let go of what is open."""
+        """Close open resources."""
 
 
 @dataclass(frozen=True)
 class DefaultSerdes:
-    """The serdes of what was given none (Kafka's default.key.serde and default.value.serde)."""
+    """The serdes used when no serde is specified (Kafka's default.key.serde and
+    default.value.serde).
+    """
 
     key: Serde[Any] = field(default_factory=Serdes.json)
     value: Serde[Any] = field(default_factory=Serdes.json)
@@ -40,7 +42,7 @@ class DefaultSerdes:
 
 @dataclass(frozen=True)
 class StoreBuilder:
-    """The description of a store: its name, its kind (a key of `_KINDS`), its serdes and times."""
+    """The description of a store: its name, its type (a key of `_KINDS`), its serdes and times."""
 
     name: str
     kind: str
@@ -67,7 +69,7 @@ class StoreBuilder:
         check_serdes(self.key, self.value)
 
     def with_logging_enabled(self, config: Mapping[str, str] | None = None) -> "StoreBuilder":
-        """Return the description of a store with a changelog, whose topic has these options as well."""
+        """Return the description of a store with a changelog, with these additional topic options."""
         return replace(self, logging_enabled=True, log_config=dict(config or {}))
 
     def with_logging_disabled(self) -> "StoreBuilder":
@@ -75,7 +77,7 @@ class StoreBuilder:
         return replace(self, logging_enabled=False)
 
     def with_caching_enabled(self) -> "StoreBuilder":
-        """Return the description of a store whose changelog gets the last update of a key at each commit."""
+        """Return the description of a store that logs only the last update of a key at each commit."""
         if self.kind == "versioned":
             raise TopologyError(
                 f"store {self.name!r} is versioned and has no cache: leave it disabled"
@@ -83,7 +85,7 @@ class StoreBuilder:
         return replace(self, caching_enabled=True)
 
     def with_caching_disabled(self) -> "StoreBuilder":
-        """Return the description of a store whose changelog hears of every write."""
+        """Return the description of a store that logs every update."""
         return replace(self, caching_enabled=False)
 
     def build(
@@ -93,14 +95,16 @@ class StoreBuilder:
         open_map: OpenMap = open_memory,
         stream_time: Callable[[], int] = lambda: -1,
     ) -> StateStore:
-        """Make the store over maps whose names begin with its own; in memory it begins empty."""
+        """Build the store over maps whose names begin with its own; an in-memory store starts
+        empty.
+        """
         serdes = resolve(self.key, defaults.key), resolve(self.value, defaults.value)
         return _KINDS[self.kind](self, _Parts(*serdes, changelog, open_map, defaults, stream_time))
 
 
 @dataclass(frozen=True)
 class _Parts:
-    """What a store is made of besides its description."""
+    """The parts that a store is built from besides its description."""
 
     key: Serde[Any]
     value: Serde[Any]

@@ -1,4 +1,4 @@
-"""A key-value store that forgets: an entry lives for a while of stream time after it was last put."""
+"""A key-value store with expiry: entries expire some stream time after their last update."""
 
 import struct
 from collections.abc import Callable, Iterable
@@ -15,9 +15,10 @@ _TIME = struct.Struct(">q")
 
 
 class ExpiringKeyValueStore(KeyValueStore[K, V], Generic[K, V]):
-    """One value a key, until `ttl_ms` of stream time have passed; the changelog then gets a tombstone.
+    """One value per key until `ttl_ms` of stream time have passed; then the changelog gets a
+    tombstone.
 
-    An entry that is too old is never seen; it is removed with the next write.
+    An expired entry is never returned; the next write removes it.
     """
 
     def __init__(
@@ -39,7 +40,7 @@ class ExpiringKeyValueStore(KeyValueStore[K, V], Generic[K, V]):
         return put_at + self._ttl_ms > self._stream_time()
 
     def get(self, key: K) -> V | None:
-        """Return the value of a key, if it is not too old."""
+        """Return the value of a key, or None if it has expired."""
         data = self._held.get(self._key.serialize(key))
         if data is None or not self._is_live(data):
             return None
@@ -64,7 +65,7 @@ class ExpiringKeyValueStore(KeyValueStore[K, V], Generic[K, V]):
             self._by_time.put(time + key, b"")
 
     def _expire(self) -> None:
-        """Remove what is too old, the oldest first."""
+        """Remove expired entries, the oldest first."""
         while (first := self._by_time.first()) is not None and not self._is_live(first[0]):
             key = first[0][_TIME.size :]
             self._keep(key, None, 0)
@@ -78,9 +79,9 @@ class ExpiringKeyValueStore(KeyValueStore[K, V], Generic[K, V]):
         return ((key, data[_TIME.size :]) for key, data in scanned if self._is_live(data))
 
     def restore(self, key: bytes, value: bytes | None, timestamp: int) -> None:
-        """Take a record of the changelog back: it was put at the record's time."""
+        """Restore a changelog record; its timestamp is the time of the update."""
         self._keep(key, value, timestamp)
 
     def approximate_num_entries(self) -> int:
-        """Return the number of keys; some may be too old to be seen."""
+        """Return the number of keys, which may include expired ones."""
         return len(self._held)

@@ -1,4 +1,4 @@
-"""What walks through stores give: entries one by one, as Kafka's KeyValueIterator does."""
+"""The iterator that range queries of stores return, like Kafka's KeyValueIterator."""
 
 from collections.abc import Iterable, Iterator
 from types import TracebackType
@@ -13,9 +13,9 @@ _NOTHING: Any = object()
 
 
 class KeyValueIterator(Iterator[KeyValue[K, V]], Generic[K, V]):
-    """Entries, each a KeyValue; of windows of one key the key is the window's start in ms.
+    """An iterator over KeyValue entries; for windows of one key, the key is the window start in ms.
 
-    It need not be closed: what it walks was read when it was made.
+    It need not be closed: its entries were read when it was created.
     """
 
     def __init__(self, entries: Iterable[tuple[K, V]]) -> None:
@@ -36,19 +36,19 @@ class KeyValueIterator(Iterator[KeyValue[K, V]], Generic[K, V]):
         return next(self)
 
     def has_next(self) -> bool:
-        """Return whether there is another entry."""
+        """Return True if there is another entry."""
         if self._ahead is _NOTHING:
             self._ahead = next(self._entries, _NOTHING)
         return self._ahead is not _NOTHING
 
     def peek_next_key(self) -> K:
-        """Return the key of the next entry and leave it; StopIteration if there is none."""
+        """Return the key of the next entry without consuming it; StopIteration if there is none."""
         if not self.has_next():
             raise StopIteration
         return self._ahead.key
 
     def close(self) -> None:
-        """End: nothing comes after."""
+        """End the iteration: no further entries are returned."""
         self._entries, self._ahead = iter(()), _NOTHING
 
     def __enter__(self) -> "KeyValueIterator[K, V]":

@@ -1,4 +1,4 @@
-"""Key-value stores, with and without the time at which a value was set."""
+"""Key-value stores, with and without the timestamp of each value."""
 
 import struct
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ _TIME = struct.Struct(">q")
 
 
 class KeyValueStore(SnakeCase, Generic[K, V]):
-    """One value a key, walked in the order of the keys' bytes (Kafka's KeyValueStore)."""
+    """One value per key, ordered by the serialized keys (Kafka's KeyValueStore)."""
 
     def __init__(
         self,
@@ -51,43 +51,46 @@ class KeyValueStore(SnakeCase, Generic[K, V]):
             self._changelog(key_bytes, data, None)
 
     def put_if_absent(self, key: K, value: V | None) -> V | None:
-        """Set the value of a key that has none; return the value it had."""
+        """Set the value of a key that has none; return the existing value or None."""
         found = self.get(key)
         if found is None:
             self.put(key, value)
         return found
 
     def put_all(self, entries: list[tuple[K, V | None]]) -> None:
-        """Set many keys, in order."""
+        """Set the values of several keys, in order."""
         for key, value in entries:
             self.put(key, value)
 
     def delete(self, key: K) -> V | None:
-        """Remove a key; return the value it had."""
+        """Remove a key; return its previous value."""
         found = self.get(key)
         self.put(key, None)
         return found
 
     def range(self, low: K | None, high: K | None) -> KeyValueIterator[K, V]:
-        """Walk the keys from `low` to `high`, both included; None is no bound."""
+        """Iterate over the keys from `low` to `high`, both inclusive; None means unbounded."""
         return self._scan(low, high, reverse=False)
 
     def reverse_range(self, low: K | None, high: K | None) -> KeyValueIterator[K, V]:
-        """Walk the keys from `high` down to `low`."""
+        """Iterate over the keys from `high` down to `low`."""
         return self._scan(low, high, reverse=True)
 
     def all(self) -> KeyValueIterator[K, V]:
-        """Walk all keys."""
+        """Iterate over all entries."""
         return self._scan(None, None, reverse=False)
 
     def reverse_all(self) -> KeyValueIterator[K, V]:
-        """Walk all keys from the last to the first."""
+        """Iterate over all entries in reverse order."""
         return self._scan(None, None, reverse=True)
 
     def prefix_scan(self, prefix: P, serde: Serde[P] | None = None) -> KeyValueIterator[K, V]:
-        """Walk the keys whose bytes begin with those of `prefix`, by its own serde or the keys' (KIP-614)."""
+        """Iterate over keys whose bytes start with those of `prefix` (KIP-614).
+
+        `serde` serializes the prefix; the default is the serde of the keys.
+        """
         start = (serde or self._key).serialize(prefix)  # type: ignore[arg-type]
-        # Keys with this beginning lie between it and the next text of its length.
+        # Keys with this prefix lie between it and the next byte string of its length.
         after = int.from_bytes(b"\0" + start, "big") + 1
         end = None if after >> (8 * len(start)) else after.to_bytes(len(start), "big")
         entries = self._walk(start, end, reverse=False)
@@ -108,25 +111,25 @@ class KeyValueStore(SnakeCase, Generic[K, V]):
         return self._key.deserialize(key), self._value.deserialize(data)
 
     def restore(self, key: bytes, value: bytes | None, timestamp: int) -> None:
-        """Take a record of the changelog back, as it was logged."""
+        """Restore a changelog record."""
         self._held.put(key, value)
 
     def remember(self) -> None:
-        """Return nothing: its map holds all there is."""
+        """Return None: the map holds the whole state."""
 
     def recall(self, remembered: None) -> None:
-        """Go on: there is nothing to recall."""
+        """Do nothing: there is no state outside the map."""
 
     def approximate_num_entries(self) -> int:
-        """Return the number of keys; here it is exact."""
+        """Return the number of keys, which is exact here."""
         return len(self._held)
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no resource is open."""
 
 
 class TimestampedKeyValueStore(KeyValueStore[K, ValueAndTimestamp[V]], Generic[K, V]):
-    """One value and its time a key (Kafka's TimestampedKeyValueStore); the store of a table."""
+    """One value with a timestamp per key (Kafka's TimestampedKeyValueStore); the store of a table."""
 
     versioned = False
 
@@ -142,29 +145,29 @@ class TimestampedKeyValueStore(KeyValueStore[K, ValueAndTimestamp[V]], Generic[K
         self._write_plain = value.serialize
 
     def put(self, key: K, value: ValueAndTimestamp[V] | None) -> None:
-        """Set value and time of a key; None removes it."""
+        """Set value and timestamp of a key; None removes it."""
         if value is None:
             super().put(key, None)
         else:
             self.put_at(key, value.value, value.timestamp)
 
     def put_at(self, key: K, value: V | None, timestamp: int) -> bool | None:
-        """Set what a key has from a time on; return whether that is its latest value: always."""
+        """Set the value of a key as of a time; return True, as this is always the latest value."""
         key_bytes = self._to_key(key)
         data = None if value is None else self._write_plain(value)
         self._put(key_bytes, None if data is None else _TIME.pack(timestamp) + data)
         if self._changelog is not None:
-            # A tombstone has no time of its own: it gets the record's.
+            # A tombstone has no timestamp of its own: it gets the record's.
             self._changelog(key_bytes, data, None if data is None else timestamp)
         return True
 
     def restore(self, key: bytes, value: bytes | None, timestamp: int) -> None:
-        """Take a record of the changelog back: the value's time is the record's."""
+        """Restore a changelog record; the value's timestamp is the record's."""
         self._held.put(key, None if value is None else _TIME.pack(timestamp) + value)
 
 
 def timestamped(value: Serde[V]) -> Serde[ValueAndTimestamp[V]]:
-    """Return the serde of a value behind its time."""
+    """Return a serde of values that are preceded by their timestamp."""
 
     def write(entry: ValueAndTimestamp[V]) -> bytes:
         return _TIME.pack(entry.timestamp) + value.serialize(entry.value)

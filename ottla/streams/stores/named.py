@@ -1,11 +1,13 @@
-"""`Stores`: the kinds of stores, in the short form of Python and in Kafka's, of a supplier and serdes.
+"""`Stores`: factories of stores, in a short Python form and in Kafka's form with suppliers.
 
-Both describe a store; a task builds it. Where it is kept is the engine's matter: what Kafka calls persistent or in
-memory is the same here.
+Both forms describe a store; a task builds it. The engine decides where the state is stored: Kafka's
+persistent and in-memory suppliers are equivalent here.
 
-Not done: `lruMap` (`Stores.key_value(…, ttl=…)` forgets by time); stores with headers (`…WithHeaders`, KIP-1271: the store of a table
-keeps value and time); stores of one's own (`StateStore`, `StateStoreContext`, `StateRestoreCallback`, `CommitCallback`,
-`StoreSupplier.get`, `DslStoreSuppliers`, `StateSerdes`, `RocksDBConfigSetter`: a processor keeps what it wants in a key-value store).
+Not done: `lruMap` (`Stores.key_value(…, ttl=…)` expires entries by time); stores with headers
+(`…WithHeaders`, KIP-1271: the store of a table keeps value and time); custom stores (`StateStore`,
+`StateStoreContext`, `StateRestoreCallback`, `CommitCallback`, `StoreSupplier.get`,
+`DslStoreSuppliers`, `StateSerdes`, `RocksDBConfigSetter`: a processor can use a key-value store
+instead).
 """
 
 from dataclasses import replace
@@ -22,7 +24,7 @@ _WINDOW = ("window", "timestamped_window", "join_window")
 
 
 class Stores(SnakeCase):
-    """The kinds of stores that a processor may ask for, or a table be kept in; durations as `"5 min"`."""
+    """Factories of the stores for processors and tables; durations may be given as `"5 min"`."""
 
     @staticmethod
     def key_value(
@@ -32,7 +34,9 @@ class Stores(SnakeCase):
         *,
         ttl: Duration | None = None,
     ) -> StoreBuilder:
-        """Describe a store of one value a key; with a `ttl` it forgets what was not put for so long."""
+        """Describe a store with one value per key; with a `ttl`, entries expire that long after an
+        update.
+        """
         ttl_ms = 0 if ttl is None else milliseconds(ttl)
         return StoreBuilder(name, "key_value", key, value, ttl_ms=ttl_ms)
 
@@ -40,7 +44,7 @@ class Stores(SnakeCase):
     def timestamped_key_value(
         name: str, key: Serde[Any] | None = None, value: Serde[Any] | None = None
     ) -> StoreBuilder:
-        """Describe a store of one value and its time a key."""
+        """Describe a store with one value and its timestamp per key."""
         return StoreBuilder(name, "timestamped_key_value", key, value)
 
     @staticmethod
@@ -50,7 +54,7 @@ class Stores(SnakeCase):
         key: Serde[Any] | None = None,
         value: Serde[Any] | None = None,
     ) -> StoreBuilder:
-        """Describe a store that also answers what a key had some time ago."""
+        """Describe a store that also returns earlier values of a key, for the retained history."""
         retention_ms = milliseconds(history_retention)
         return StoreBuilder(name, "versioned", key, value, retention_ms=retention_ms)
 
@@ -62,7 +66,7 @@ class Stores(SnakeCase):
         key: Serde[Any] | None = None,
         value: Serde[Any] | None = None,
     ) -> StoreBuilder:
-        """Describe a store of one value a key and window."""
+        """Describe a store with one value per key and window."""
         times = _window_times(name, retention, window_size)
         return StoreBuilder(name, "window", key, value, *times)
 
@@ -74,7 +78,7 @@ class Stores(SnakeCase):
         key: Serde[Any] | None = None,
         value: Serde[Any] | None = None,
     ) -> StoreBuilder:
-        """Describe a store of one value and its time a key and window."""
+        """Describe a store with one value and its timestamp per key and window."""
         times = _window_times(name, retention, window_size)
         return StoreBuilder(name, "timestamped_window", key, value, *times)
 
@@ -85,17 +89,19 @@ class Stores(SnakeCase):
         key: Serde[Any] | None = None,
         value: Serde[Any] | None = None,
     ) -> StoreBuilder:
-        """Describe a store of one value a key and session."""
+        """Describe a store with one value per key and session."""
         return StoreBuilder(name, "session", key, value, retention_ms=milliseconds(retention))
 
     @staticmethod
     def persistent_key_value_store(name: str) -> StoreBuilder:
-        """Supply a store of one value a key, for a table or `key_value_store_builder`."""
+        """Return a supplier of a store with one value per key, for a table or
+        `key_value_store_builder`.
+        """
         return StoreBuilder(name, "key_value")
 
     @staticmethod
     def persistent_timestamped_key_value_store(name: str) -> StoreBuilder:
-        """Supply a store of one value and its time a key."""
+        """Return a supplier of a store with one value and its timestamp per key."""
         return StoreBuilder(name, "timestamped_key_value")
 
     in_memory_key_value_store = persistent_key_value_store
@@ -104,7 +110,7 @@ class Stores(SnakeCase):
     def persistent_versioned_key_value_store(
         name: str, history_retention: Duration, segment_interval: Duration | None = None
     ) -> StoreBuilder:
-        """Supply a store with history; its segments are its own matter."""
+        """Return a supplier of a store with history; `segment_interval` has no effect."""
         if segment_interval is not None and milliseconds(segment_interval) < 1:
             raise ValueError(
                 f"store {name!r} cannot have a segment interval of '{segment_interval}' ms: give 1 ms or more"
@@ -118,7 +124,11 @@ class Stores(SnakeCase):
         window_size: Duration,
         retain_duplicates: bool = False,
     ) -> StoreBuilder:
-        """Supply a store of one value a key and window, or of several that are walked and never removed."""
+        """Return a supplier of a store with one value per key and window.
+
+        If `retain_duplicates` is set, the store keeps several values, which can be iterated but not
+        removed.
+        """
         times = _window_times(name, retention_period, window_size)
         return StoreBuilder(
             name, "join_window" if retain_duplicates else "window", None, None, *times
@@ -131,7 +141,7 @@ class Stores(SnakeCase):
         window_size: Duration,
         retain_duplicates: bool = False,
     ) -> StoreBuilder:
-        """Supply a store of one value and its time a key and window."""
+        """Return a supplier of a store with one value and its timestamp per key and window."""
         if retain_duplicates:
             raise TopologyError(
                 f"store {name} keeps values with their time, of which a window has one; duplicates are retained "
@@ -143,7 +153,7 @@ class Stores(SnakeCase):
 
     @staticmethod
     def persistent_session_store(name: str, retention_period: Duration) -> StoreBuilder:
-        """Supply a store of one value a key and session."""
+        """Return a supplier of a store with one value per key and session."""
         return Stores.session(name, retention_period)
 
     in_memory_session_store = persistent_session_store
@@ -152,14 +162,14 @@ class Stores(SnakeCase):
     def key_value_store_builder(
         supplier: StoreBuilder, key: Serde[Any] | None = None, value: Serde[Any] | None = None
     ) -> StoreBuilder:
-        """Describe a store of one value a key, of what supplies it and its serdes."""
+        """Describe a store with one value per key, from a supplier and serdes."""
         return _described(supplier, _KEY_VALUE, "key_value", (key, value))
 
     @staticmethod
     def timestamped_key_value_store_builder(
         supplier: StoreBuilder, key: Serde[Any] | None = None, value: Serde[Any] | None = None
     ) -> StoreBuilder:
-        """Describe a store of one value and its time a key."""
+        """Describe a store with one value and its timestamp per key."""
         return _described(supplier, _KEY_VALUE, "timestamped_key_value", (key, value))
 
     @staticmethod
@@ -173,7 +183,7 @@ class Stores(SnakeCase):
     def window_store_builder(
         supplier: StoreBuilder, key: Serde[Any] | None = None, value: Serde[Any] | None = None
     ) -> StoreBuilder:
-        """Describe a store of windows."""
+        """Describe a window store."""
         is_plain = getattr(supplier, "kind", None) == "timestamped_window"
         kind = "window" if is_plain else getattr(supplier, "kind", "")
         return _described(supplier, _WINDOW, kind, (key, value))
@@ -182,19 +192,19 @@ class Stores(SnakeCase):
     def timestamped_window_store_builder(
         supplier: StoreBuilder, key: Serde[Any] | None = None, value: Serde[Any] | None = None
     ) -> StoreBuilder:
-        """Describe a store of windows whose values have a time."""
+        """Describe a window store whose values have timestamps."""
         return _described(supplier, _WINDOW[:2], "timestamped_window", (key, value))
 
     @staticmethod
     def session_store_builder(
         supplier: StoreBuilder, key: Serde[Any] | None = None, value: Serde[Any] | None = None
     ) -> StoreBuilder:
-        """Describe a store of sessions."""
+        """Describe a session store."""
         return _described(supplier, ("session",), "session", (key, value))
 
 
 def _window_times(name: str, retention: Duration, window_size: Duration) -> tuple[int, int]:
-    """Return the retention and the size of a window store in ms; raise ValueError if it forgets open windows."""
+    """Return retention and size of a window store in ms; ValueError if windows expire while open."""
     retention_ms, size_ms = milliseconds(retention), milliseconds(window_size)
     if size_ms > retention_ms:
         raise ValueError(

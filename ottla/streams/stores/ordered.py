@@ -1,6 +1,6 @@
 """The port behind every store: an ordered map of bytes, and its in-memory form.
 
-Stores keep bytes, as Kafka's do: what a pipeline does to an object after it was put changes nothing here.
+Stores keep bytes, as Kafka's do: a change to an object after it was put does not change the store.
 """
 
 import struct
@@ -17,7 +17,7 @@ _FOREVER = (1 << 63) - 1
 
 
 class OrderedBytes(Protocol):
-    """A map of bytes that can be walked in the order of its keys."""
+    """A map of bytes that can be iterated in the order of its keys."""
 
     def get(self, key: bytes) -> bytes | None:
         """Return the value of a key."""
@@ -28,13 +28,13 @@ class OrderedBytes(Protocol):
     def scan(
         self, low: bytes | None = None, high: bytes | None = None, *, reverse: bool = False
     ) -> Iterator[tuple[bytes, bytes]]:
-        """Walk the keys from `low` to `high`, both included, as they are when the walk starts."""
+        """Iterate over a snapshot of the keys from `low` to `high`, both inclusive."""
 
     def walk(self) -> Iterator[tuple[bytes, bytes]]:
-        """Walk all keys; what changes on the way may be seen or not."""
+        """Iterate over all keys; changes during the iteration may or may not be seen."""
 
     def first(self) -> tuple[bytes, bytes] | None:
-        """Return the first key and its value; None if there is none."""
+        """Return the first key and its value, or None if the map is empty."""
 
     def clear(self) -> None:
         """Remove all keys."""
@@ -48,11 +48,11 @@ OpenMap = Callable[[str], OrderedBytes]
 
 
 class MemoryBytes:
-    """An ordered map in memory; writes are cheap, the order is made when somebody walks."""
+    """An ordered map in memory; writes are cheap, and keys are sorted when they are iterated."""
 
     def __init__(self) -> None:
         self._values: dict[bytes, bytes] = {}
-        # Sorted; may hold keys that were removed. `_fresh` are the keys that are not in it yet.
+        # Sorted; may contain removed keys. `_fresh` are the keys that are not in it yet.
         self._keys: list[bytes] = []
         self._fresh: set[bytes] = set()
         self._removed: set[bytes] = set()
@@ -95,30 +95,31 @@ class MemoryBytes:
     def scan(
         self, low: bytes | None = None, high: bytes | None = None, *, reverse: bool = False
     ) -> Iterator[tuple[bytes, bytes]]:
-        """Walk the keys from `low` to `high`, both included, as they are when the walk starts."""
+        """Iterate over a snapshot of the keys from `low` to `high`, both inclusive."""
         self._settle()
         first = 0 if low is None else bisect_left(self._keys, low)
-        # No key lies between a key and itself with a zero byte behind it.
+        # No key lies between a key and the same key followed by a zero byte.
         last = len(self._keys) if high is None else bisect_left(self._keys, high + b"\0")
         keys = self._keys[first:last]
         found = [(key, self._values[key]) for key in keys if key in self._values]
         return reversed(found) if reverse else iter(found)
 
     def walk(self) -> Iterator[tuple[bytes, bytes]]:
-        """Walk all keys; what changes on the way may be seen or not."""
+        """Iterate over all keys; changes during the iteration may or may not be seen."""
         self._settle()
         for key in self._keys:
             if key in self._values:
                 yield key, self._values[key]
 
     def first(self) -> tuple[bytes, bytes] | None:
-        """Return the first key and its value; None if there is none."""
+        """Return the first key and its value, or None if the map is empty."""
         self._settle()
         skipped = 0
         while skipped < len(self._keys) and self._keys[skipped] in self._removed:
             skipped += 1
         if skipped > _SKIPPED:
-            # Who takes the first key out again and again need not pass all that are gone.
+            # Drop the removed keys, so that repeated removal of the first key does not skip them
+            # each time.
             self._removed.difference_update(self._keys[:skipped])
             del self._keys[:skipped]
             skipped = 0
@@ -138,16 +139,17 @@ class MemoryBytes:
 
 
 def open_memory(_name: str) -> OrderedBytes:
-    """Open a map that lives as long as its store."""
+    """Open a map that is discarded with its store."""
     return MemoryBytes()
 
 
 class Segments:
-    """Ordered maps, one a stretch of time, so that what is too old can be dropped as a whole.
+    """Ordered maps, one per time segment, so that expired data can be dropped a segment at a time.
 
-    What is older than the retention is never seen, as in Kafka's segmented stores; time is the latest
-    that was put. `edge_is_seen`: what is just as old still is, as in Kafka's stores by time. `by_time`: there is an
-    index of times, for whoever looks for all keys of some time again and again.
+    Entries older than the retention are never returned, as in Kafka's segmented stores. The
+    segments' time is the largest time that was put. If `edge_is_seen` is True, an entry exactly as
+    old as the retention is still returned, as in Kafka's time-ordered stores. If `by_time` is True,
+    the maps have an index by time, for frequent scans over all keys of a time range.
     """
 
     def __init__(
@@ -174,7 +176,7 @@ class Segments:
         """The earliest time that is still seen."""
 
     def put(self, time: int, key: bytes, value: bytes | None) -> bool:
-        """Set a key of a time; return whether that time was live."""
+        """Set a key at a time; return True if that time was within the retention."""
         if time > self._latest:
             before = self._oldest
             self._set_latest(time)
@@ -204,36 +206,38 @@ class Segments:
         return held
 
     def remember(self) -> tuple[int, list[int]]:
-        """Return what is known of time and of the maps, for `recall`."""
+        """Return the time and the segments, for `recall`."""
         return self._latest, list(self._segments)
 
     def recall(self, remembered: tuple[int, list[int]]) -> None:
-        """Go on where `remember` was asked."""
+        """Restore the state that `remember` returned."""
         latest, segments = remembered
         self._set_latest(latest)
         for each in segments:
             self._open(each)
 
     def get(self, time: int, key: bytes) -> bytes | None:
-        """Return the value of a key of a time."""
+        """Return the value of a key at a time."""
         segment = self._segments.get(time // self._interval_ms)
         return None if segment is None or time < self.first_visible else segment.get(key)
 
     def between(self, time_from: int, time_to: int, *, reverse: bool) -> list[OrderedBytes]:
-        """Return the maps that hold a stretch of time, in its order."""
+        """Return the maps that cover a time range, in the order of time."""
         low, high = time_from // self._interval_ms, time_to // self._interval_ms
         found = sorted((each for each in self._segments if low <= each <= high), reverse=reverse)
         return [self._segments[each] for each in found]
 
     def in_time(self, time_from: int, time_to: int) -> Iterator[tuple[bytes, bytes]]:
-        """Walk the keys of a stretch of time; without an index, also others that lie near."""
+        """Iterate over the keys in a time range; without an index, the result may contain nearby
+        keys.
+        """
         low, high = time_from // self._interval_ms, time_to // self._interval_ms
         for number in sorted(each for each in self._segments if low <= each <= high):
             segment = self._segments[number]
             if not self._by_time:
                 yield from segment.scan()
                 continue
-            # No key is so short as a time alone.
+            # Every key is longer than a time alone.
             bounds = _TIME.pack(time_from), _TIME.pack(min(time_to, _FOREVER - 1) + 1)
             for place, _ in self._times[number].scan(*bounds):
                 key = place[_TIME.size :]

@@ -1,4 +1,4 @@
-"""Session stores: one value a key and session."""
+"""Session stores: one value per key and session."""
 
 import struct
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ def _at_any_time(key: Any, to: Any) -> tuple[Any, Any, Any, Any]:
 
 
 class SessionStore(SnakeCase, Generic[K, V]):
-    """Values by key and session (Kafka's SessionStore); sessions that ended too long ago are gone."""
+    """Values by key and session (Kafka's SessionStore); sessions past the retention are dropped."""
 
     def __init__(
         self,
@@ -74,10 +74,12 @@ class SessionStore(SnakeCase, Generic[K, V]):
         self, key: K | None, first: K | None, second: Instant, third: Instant
     ) -> KeyValueIterator[Windowed[K], V]: ...
     def find_sessions(self, key: Any, first: Any, second: Any = None, third: Any = None) -> Any:
-        """Walk sessions that end not before and start not after two times, by their end.
+        """Iterate over sessions that overlap a time range, ordered by their end.
 
-        Those of a key: `(key, earliest_end, latest_start)`; of all keys from one to another, None being no bound:
-        `(key, key, earliest_end, latest_start)`. `(earliest_end, latest_end)` walks all that ended within these times.
+        `(key, earliest_end, latest_start)` selects the sessions of a key that end at or after
+        `earliest_end` and start at or before `latest_start`. `(key_from, key_to, earliest_end,
+        latest_start)` selects a range of keys; None means unbounded. `(earliest_end, latest_end)`
+        selects all sessions that ended between these times.
         """
         if second is None:
             return KeyValueIterator(self.find_ended(instant_ms(key), instant_ms(first)))
@@ -92,7 +94,7 @@ class SessionStore(SnakeCase, Generic[K, V]):
         self, key: K | None, first: K | None, second: Instant, third: Instant
     ) -> KeyValueIterator[Windowed[K], V]: ...
     def backward_find_sessions(self, key: Any, first: Any, second: Any, third: Any = None) -> Any:
-        """Walk as `find_sessions` does, from the last to the first."""
+        """Iterate like `find_sessions`, in reverse order."""
         return KeyValueIterator(self._sessions((key, first, second, third), backward=True))
 
     def _sessions(
@@ -107,7 +109,9 @@ class SessionStore(SnakeCase, Generic[K, V]):
     def walk(
         self, key: K, earliest_end: int, latest_start: int, *, backward: bool = False
     ) -> Iterator[tuple[Windowed[K], V]]:
-        """Walk a key's sessions that end not before and start not after these times, as plain tuples."""
+        """Yield plain tuples of a key's sessions that end at or after and start at or before these
+        times.
+        """
         first = max(0, earliest_end, self._segments.first_visible)
         prefix = self._key.serialize(key)
         low, high = prefix + _TAIL.pack(first, 0), prefix + _TAIL.pack(_FOREVER, _FOREVER)
@@ -141,7 +145,7 @@ class SessionStore(SnakeCase, Generic[K, V]):
     @overload
     def fetch(self, key: K | None, to: K | None) -> KeyValueIterator[Windowed[K], V]: ...
     def fetch(self, key: Any, to: Any = _ITSELF) -> Any:
-        """Walk all sessions of a key, or of all keys from one to another; None is no bound."""
+        """Iterate over all sessions of a key or of a range of keys; None means unbounded."""
         return KeyValueIterator(self._sessions(_at_any_time(key, to), backward=False))
 
     @overload
@@ -149,11 +153,11 @@ class SessionStore(SnakeCase, Generic[K, V]):
     @overload
     def backward_fetch(self, key: K | None, to: K | None) -> KeyValueIterator[Windowed[K], V]: ...
     def backward_fetch(self, key: Any, to: Any = _ITSELF) -> Any:
-        """Walk as `fetch` does, from the last to the first."""
+        """Iterate like `fetch`, in reverse order."""
         return KeyValueIterator(self._sessions(_at_any_time(key, to), backward=True))
 
     def find_ended(self, earliest_end: int, latest_end: int) -> Iterator[tuple[Windowed[K], V]]:
-        """Walk the sessions of all keys that end within these times, both included, by time."""
+        """Iterate over sessions of all keys that ended between two times, both inclusive, by time."""
         first = earliest_end
         found = []
         for stored, data in self._segments.in_time(first, latest_end):
@@ -165,20 +169,20 @@ class SessionStore(SnakeCase, Generic[K, V]):
             yield Windowed(self._key.deserialize(key), window), self._value.deserialize(data)
 
     def all(self) -> KeyValueIterator[Windowed[K], V]:
-        """Walk the sessions of all keys, by their end."""
+        """Iterate over the sessions of all keys, ordered by their end."""
         return KeyValueIterator(self.find_ended(0, _FOREVER))
 
     def restore(self, key: bytes, value: bytes | None, timestamp: int) -> None:
-        """Take a record of the changelog back, as it was logged."""
+        """Restore a changelog record."""
         self._segments.put(_TAIL.unpack_from(key, len(key) - _TAIL.size)[0], key, value)
 
     def remember(self) -> tuple[int, list[int]]:
-        """Return what is known of time, for `recall`."""
+        """Return the store's time, for `recall`."""
         return self._segments.remember()
 
     def recall(self, remembered: tuple[int, list[int]]) -> None:
-        """Go on where `remember` was asked."""
+        """Restore the state that `remember` returned."""
         self._segments.recall(remembered)
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no resource is open."""

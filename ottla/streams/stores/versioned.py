@@ -1,4 +1,4 @@
-"""Versioned stores (KIP-889): the values a key had, as far back as the history is retained."""
+"""Versioned stores (KIP-889): the earlier values of each key, within the history retention."""
 
 import struct
 from collections.abc import Iterator
@@ -19,8 +19,9 @@ _TOMBSTONE, _VALUE = b"\0", b"\1"
 
 
 class VersionedKeyValueStore(SnakeCase, Generic[K, V]):
-    """Versions of values by key (Kafka's VersionedKeyValueStore); as the store of a table it says
-    which updates are older than the latest.
+    """Versions of values by key (Kafka's VersionedKeyValueStore).
+
+    As the store of a table, it reports which updates are older than the latest version.
     """
 
     versioned = True
@@ -44,16 +45,19 @@ class VersionedKeyValueStore(SnakeCase, Generic[K, V]):
         self._latest = -1
 
     def put(self, key: K, value: V | None, timestamp: int) -> int | None:
-        """Set what a key has from a time on; return until when (-1: still), None if it is too old."""
+        """Set the value of a key as of a time; return the end of its validity.
+
+        Returns -1 if the value is the latest version, and None if the time is too old.
+        """
         key_bytes = self._key.serialize(key)
         data = self._value.to_bytes(value)
         if self._changelog is not None:
-            # Also what is too old: whoever restores drops it again.
+            # Updates that are too old are logged, too: a restore drops them again.
             self._changelog(key_bytes, data, timestamp)
         return self._keep(key_bytes, data, timestamp)
 
     def restore(self, key: bytes, value: bytes | None, timestamp: int) -> None:
-        """Take a record of the changelog back, as it was logged."""
+        """Restore a changelog record."""
         self._keep(key, value, timestamp)
 
     def _keep(self, key_bytes: bytes, data: bytes | None, timestamp: int) -> int | None:
@@ -67,17 +71,17 @@ class VersionedKeyValueStore(SnakeCase, Generic[K, V]):
         return min(later) if later else -1
 
     def put_at(self, key: K, value: V | None, timestamp: int) -> bool | None:
-        """As `put`; return whether it is now the latest version, None if it is too old."""
+        """Put a value; return True if it is now the latest version, None if it is too old."""
         valid_to = self.put(key, value, timestamp)
         return None if valid_to is None else valid_to == -1
 
     def delete(self, key: K, timestamp: int) -> VersionedRecord[V] | None:
-        """Say that a key has no value from a time on; return what it had."""
+        """Delete the value of a key as of a time; return its previous value."""
         found = self.get_as_of(key, timestamp)
         return None if self.put(key, None, timestamp) is None else found
 
     def get(self, key: K, as_of: Instant | None = None) -> VersionedRecord[V] | None:
-        """Return the latest value of a key, or what it had at a time."""
+        """Return the latest value of a key, or its value at a time."""
         if as_of is not None:
             return self.get_as_of(key, instant_ms(as_of))
         for timestamp, data in self._versions(self._key.serialize(key)):
@@ -87,7 +91,9 @@ class VersionedKeyValueStore(SnakeCase, Generic[K, V]):
         return None
 
     def get_as_of(self, key: K, as_of: int) -> VersionedRecord[V] | None:
-        """Return what a key had at a time (ms); None also if that is before the retained history."""
+        """Return the value of a key at a time (ms); None if the time is before the retained
+        history.
+        """
         valid_to: int | None = None
         for timestamp, data in self._versions(self._key.serialize(key)):
             if timestamp <= as_of:
@@ -101,7 +107,9 @@ class VersionedKeyValueStore(SnakeCase, Generic[K, V]):
     def versions(
         self, key: K, time_from: int = 0, time_to: int = _FOREVER
     ) -> Iterator[VersionedRecord[V]]:
-        """Walk what a key had at any time from one to another (ms), the latest first (KIP-968)."""
+        """Iterate over the values of a key that were valid between two times (ms), latest first
+        (KIP-968).
+        """
         if time_to < self._latest - self._history_ms:
             return
         valid_to: int | None = None
@@ -113,7 +121,7 @@ class VersionedKeyValueStore(SnakeCase, Generic[K, V]):
             valid_to = timestamp
 
     def _versions(self, key: bytes) -> Iterator[tuple[int, bytes | None]]:
-        """Walk the versions of a key, the latest first; None is a tombstone."""
+        """Iterate over the versions of a key, latest first; None is a tombstone."""
         low, high = key + _TIME.pack(0), key + _TIME.pack(_FOREVER)
         for stored, mark in self._held.scan(low, high, reverse=True):
             if len(stored) == len(low) and stored.startswith(key):
@@ -121,7 +129,7 @@ class VersionedKeyValueStore(SnakeCase, Generic[K, V]):
                 yield timestamp, None if mark == _TOMBSTONE else mark[1:]
 
     def _prune(self, key: bytes) -> None:
-        """Forget versions that ended before the history."""
+        """Remove versions that ended before the retained history."""
         successor: int | None = None
         for timestamp, _ in list(self._versions(key)):
             if successor is not None and successor < self._latest - self._history_ms:
@@ -133,8 +141,8 @@ class VersionedKeyValueStore(SnakeCase, Generic[K, V]):
         return self._latest
 
     def recall(self, remembered: int) -> None:
-        """Go on where `remember` was asked."""
+        """Restore the state that `remember` returned."""
         self._latest = remembered
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no resource is open."""

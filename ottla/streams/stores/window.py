@@ -1,4 +1,4 @@
-"""Window stores: one value a key and window start, or several where duplicates are retained."""
+"""Window stores: one value per key and window start, or several if duplicates are retained."""
 
 import struct
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from ottla.streams.stores.ordered import Changelog, OpenMap, Segments, open_memo
 K = TypeVar("K")
 V = TypeVar("V")
 
-# A stored key is the key, the window's start and a number that tells duplicates apart, as in Kafka.
+# A stored key is the key, the window start and a sequence number for duplicates, as in Kafka.
 _TAIL = struct.Struct(">qi")
 _LAST = (1 << 31) - 1
 _FOREVER = (1 << 63) - 1
@@ -24,9 +24,10 @@ _FOREVER = (1 << 63) - 1
 
 @dataclass(frozen=True)
 class Keeping:
-    """How windows are kept: how long, how large they are, and whether a place holds several values.
+    """The storage options of windows: retention, size, and whether duplicates are retained.
 
-    `by_time` walks all keys in the order of time, as Kafka does for windows that are emitted on close.
+    `by_time` adds an order by time over all keys, as Kafka has for windows that are emitted on
+    close.
     """
 
     retention_ms: int
@@ -37,7 +38,7 @@ class Keeping:
 
 
 class WindowStore(SnakeCase, Generic[K, V]):
-    """Values by key and window start (Kafka's WindowStore); what is past the retention is gone."""
+    """Values by key and window start (Kafka's WindowStore); windows past the retention are dropped."""
 
     def __init__(
         self,
@@ -62,11 +63,11 @@ class WindowStore(SnakeCase, Generic[K, V]):
         self._by_time = keeping.by_time
         self._sequence = 0
         self._logged = 0
-        # What a record takes several times is looked up once.
+        # Attributes that are needed several times per record are looked up once.
         self._to_key, self._read = key.serialize, value.deserialize
 
     def put(self, key: K, value: V | None, window_start: int) -> None:
-        """Set the value of a window; None removes it (where duplicates are retained: does nothing)."""
+        """Set the value of a window; None removes it, or does nothing if duplicates are retained."""
         prefix = self._to_key(key)
         data = self._value.to_bytes(value)
         if not self._retain_duplicates:
@@ -79,7 +80,7 @@ class WindowStore(SnakeCase, Generic[K, V]):
             self._segments.put(
                 window_start, prefix + _TAIL.pack(window_start, self._sequence), data
             )
-        # The changelog counts for itself: it also has what the store does not take.
+        # The changelog has its own sequence numbers: it also gets updates that the store rejects.
         self._logged = (self._logged + 1) & _LAST
         self._log(prefix + _TAIL.pack(window_start, self._logged), data)
 
@@ -96,10 +97,11 @@ class WindowStore(SnakeCase, Generic[K, V]):
         self, key: K | None, first: K | None, second: Instant, third: Instant
     ) -> KeyValueIterator[Windowed[K], V]: ...
     def fetch(self, key: Any, first: Any, second: Any = None, third: Any = None) -> Any:
-        """Return the value of the window that starts then: `(key, start)`.
+        """Return the value of the window of a key that starts at a time: `(key, start)`.
 
-        Or walk the windows of a key that start within two times: `(key, from, to)`; or those of all keys from one to
-        another, None being no bound: `(key, key, from, to)`. Keys and times are both included.
+        `(key, time_from, time_to)` iterates over the windows of a key that start between these
+        times. `(key_from, key_to, time_from, time_to)` does so for a range of keys; None means
+        unbounded. Keys and times are inclusive.
         """
         if second is None:
             data = self._segments.get(first, self._to_key(key) + _TAIL.pack(first, 0))
@@ -115,7 +117,7 @@ class WindowStore(SnakeCase, Generic[K, V]):
         self, key: K | None, first: K | None, second: Instant, third: Instant
     ) -> KeyValueIterator[Windowed[K], V]: ...
     def backward_fetch(self, key: Any, first: Any, second: Any, third: Any = None) -> Any:
-        """Walk as `fetch` does, from the last to the first."""
+        """Iterate like `fetch`, in reverse order."""
         return self._walk((key, first, second, third), backward=True)
 
     def _walk(
@@ -132,7 +134,9 @@ class WindowStore(SnakeCase, Generic[K, V]):
     def fetch_range(
         self, key: K, time_from: int, time_to: int, *, backward: bool = False
     ) -> Iterator[tuple[int, V]]:
-        """Walk the windows of a key that start from `time_from` to `time_to`, both included."""
+        """Iterate over the windows of a key that start from `time_from` to `time_to`, both
+        inclusive.
+        """
         first = max(time_from, self._segments.first_visible)
         prefix = self._key.serialize(key)
         if time_to < first:
@@ -145,21 +149,23 @@ class WindowStore(SnakeCase, Generic[K, V]):
                     yield _TAIL.unpack_from(stored, length - 12)[0], self._value.deserialize(data)
 
     def fetch_all(self, time_from: Instant, time_to: Instant) -> KeyValueIterator[Windowed[K], V]:
-        """Walk the windows of all keys that start from `time_from` to `time_to`, both included."""
+        """Iterate over the windows of all keys that start from `time_from` to `time_to`, both
+        inclusive.
+        """
         return self._of_keys((instant_ms(time_from), instant_ms(time_to)), backward=False)
 
     def backward_fetch_all(
         self, time_from: Instant, time_to: Instant
     ) -> KeyValueIterator[Windowed[K], V]:
-        """Walk as `fetch_all` does, from the last to the first."""
+        """Iterate like `fetch_all`, in reverse order."""
         return self._of_keys((instant_ms(time_from), instant_ms(time_to)), backward=True)
 
     def all(self) -> KeyValueIterator[Windowed[K], V]:
-        """Walk the windows of all keys."""
+        """Iterate over the windows of all keys."""
         return self.fetch_all(0, _FOREVER)
 
     def backward_all(self) -> KeyValueIterator[Windowed[K], V]:
-        """Walk the windows of all keys from the last to the first."""
+        """Iterate over the windows of all keys in reverse order."""
         return self.backward_fetch_all(0, _FOREVER)
 
     def _of_keys(
@@ -188,24 +194,24 @@ class WindowStore(SnakeCase, Generic[K, V]):
         return Windowed(self._key.deserialize(key), window), self._value.deserialize(data)
 
     def restore(self, key: bytes, value: bytes | None, timestamp: int) -> None:
-        """Take a record of the changelog back, as it was logged."""
+        """Restore a changelog record."""
         self._segments.put(_TAIL.unpack_from(key, len(key) - _TAIL.size)[0], key, value)
 
     def remember(self) -> tuple[int, int, tuple[int, list[int]]]:
-        """Return what is known of time and of duplicates, for `recall`."""
+        """Return the store's time and its sequence number for duplicates, for `recall`."""
         return self._sequence, self._logged, self._segments.remember()
 
     def recall(self, remembered: tuple[int, int, tuple[int, list[int]]]) -> None:
-        """Go on where `remember` was asked."""
+        """Restore the state that `remember` returned."""
         self._sequence, self._logged, segments = remembered
         self._segments.recall(segments)
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no resource is open."""
 
 
 class TimestampedWindowStore(WindowStore[K, ValueAndTimestamp[V]], Generic[K, V]):
-    """Values with their time by key and window start (Kafka's TimestampedWindowStore)."""
+    """Values with timestamps by key and window start (Kafka's TimestampedWindowStore)."""
 
     def __init__(
         self,
@@ -218,7 +224,7 @@ class TimestampedWindowStore(WindowStore[K, ValueAndTimestamp[V]], Generic[K, V]
         super().__init__(name, key, timestamped(value), changelog, keeping)
 
     def _log(self, stored: bytes, data: bytes | None) -> None:
-        # The changelog holds the value alone; its time is the record's.
+        # The changelog holds only the value; its timestamp is the record's.
         if self._changelog is None:
             return
         if data is None:
@@ -227,6 +233,6 @@ class TimestampedWindowStore(WindowStore[K, ValueAndTimestamp[V]], Generic[K, V]
             self._changelog(stored, data[8:], int.from_bytes(data[:8], "big", signed=True))
 
     def restore(self, key: bytes, value: bytes | None, timestamp: int) -> None:
-        """Take a record of the changelog back: the value's time is the record's."""
+        """Restore a changelog record; the value's timestamp is the record's."""
         stored = None if value is None else timestamp.to_bytes(8, "big", signed=True) + value
         super().restore(key, stored, timestamp)
