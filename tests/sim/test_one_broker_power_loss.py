@@ -72,10 +72,9 @@ def _never_syncs_records(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _keeps_what_is_damaged(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        "ottla.storage.log.recovery._Loading._recover",
-        lambda self: None,
-    )
+    # Both the recovery and the check of the last segment cut damaged bytes, so that skipping one of
+    # them alone is hardly ever noticed.
+    monkeypatch.setattr("ottla.storage.log.segment.Segment.cut", lambda self, position: None)
 
 
 def _deletes_in_memory_only(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,8 +107,7 @@ def _reuses_leader_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (_acknowledges_at_once, True, 1),
         (_never_syncs_records, True, 1),
-        # One seed in thirty or so meets it; where the order of events has changed, another one does.
-        (_keeps_what_is_damaged, True, 60),
+        (_keeps_what_is_damaged, True, 1),
         (_deletes_in_memory_only, True, 1),
         (_reuses_leader_epochs, False, 1),
     ],
