@@ -73,7 +73,7 @@ class CoordinatorRuntime(Generic[S]):
     def load(self, partition: int, leader_epoch: int) -> None:
         """Become the coordinator of a partition that this broker leads since `leader_epoch`.
 
-        A partition without records is ready on return. If the partition is already loaded, a later
+        A partition without records is ready on return. If the partition is already loaded, the next
         leader epoch only changes the epoch: no other broker can have written to it.
         """
         hosted = self._hosted.get(partition)

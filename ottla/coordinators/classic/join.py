@@ -26,7 +26,7 @@ def join(transition: Transition, event: Join) -> None:
     """Handle a JoinGroup request."""
     group, request = transition.group, event.request
     if not _has_room(transition, request.member_id):
-        _turn_away(transition, event)
+        _reject_full(transition, event)
     elif not group.supports(request.protocol_type, [item.name for item in request.protocols]):
         code = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
         refuse_join(transition, event.ticket, code, request.member_id)
@@ -48,7 +48,7 @@ def _has_room(transition: Transition, member_id: str) -> bool:
     return member_id in group.members or len(group.members) < max_size
 
 
-def _turn_away(transition: Transition, event: Join) -> None:
+def _reject_full(transition: Transition, event: Join) -> None:
     member_id = event.request.member_id
     if member_id:
         transition.group.remove(member_id)

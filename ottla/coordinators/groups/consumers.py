@@ -10,7 +10,7 @@ from ottla.base.errors import ApiError, ErrorCode
 from ottla.coordinators.classic.state import GroupState
 from ottla.coordinators.consumer.changes import GroupChange
 from ottla.coordinators.consumer.requests import classic, describing, heartbeat
-from ottla.coordinators.consumer.requests.fencing import go_away, leaving
+from ottla.coordinators.consumer.requests.fencing import leave_temporarily, leaving
 from ottla.coordinators.consumer.state import (
     AWAY_EPOCH,
     JOINING_EPOCH,
@@ -69,7 +69,7 @@ def _leave(
     member = leaving(group, request)
     transition = shard.consumers.transition(group)
     if request.member_epoch == AWAY_EPOCH and request.instance_id is not None:
-        go_away(transition, member)
+        leave_temporarily(transition, member)
     else:
         transition.note(f"member leaves: {member.member_id}")
         shard.consumers.fence(transition, [member])

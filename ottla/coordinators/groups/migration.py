@@ -65,14 +65,14 @@ def upgraded(group: Group, image: ClusterImage) -> tuple[ConsumerGroup, list[Cha
     protocol = group.protocol_name or group.elected_protocol()
     try:
         for member in group.members.values():
-            _take_in(consumer_group, member, protocol, image)
+            _add_member(consumer_group, member, protocol, image)
     except ProtocolError as error:
         raise _refusal(group, "the embedded consumer protocol is malformed") from error
     consumer_group.metadata_hash = topics.metadata_hash(image, consumer_group.topics_read())
     return consumer_group, _creation(consumer_group)
 
 
-def _take_in(
+def _add_member(
     consumer_group: ConsumerGroup, member: Member, protocol: str, image: ClusterImage
 ) -> None:
     assignment = consumer_protocol.decode_assignment(member.assignment)

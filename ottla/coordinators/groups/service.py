@@ -208,7 +208,7 @@ class GroupCoordinator:
         fresh_id = fresh_text(self._rng)
         event = Join(waiter, request, api_version, client_id, client_host, fresh_id)
         may_create = not request.member_id
-        return self._tell(request.group_id, event, waiter, refuse, may_create=may_create)
+        return self._feed(request.group_id, event, waiter, refuse, may_create=may_create)
 
     def sync_group(self, request: SyncGroupRequest) -> Reply[SyncGroupResponse]:
         """Fetch the member's assignment; the leader sends the assignments of all members."""
@@ -221,7 +221,7 @@ class GroupCoordinator:
                 request.group_id, lambda shard: consumers.sync(shard, request), refuse
             )
         waiter: Waiter[SyncGroupResponse] = Waiter()
-        return self._tell(request.group_id, Sync(waiter, request), waiter, refuse)
+        return self._feed(request.group_id, Sync(waiter, request), waiter, refuse)
 
     def heartbeat(self, request: HeartbeatRequest) -> Reply[HeartbeatResponse]:
         """Keep a membership alive; answered immediately."""
@@ -237,7 +237,7 @@ class GroupCoordinator:
                 request.group_id, lambda shard: consumers.pulse(shard, request), refuse
             )
         waiter: Waiter[HeartbeatResponse] = Waiter()
-        return self._tell(request.group_id, Heartbeat(waiter, request), waiter, refuse)
+        return self._feed(request.group_id, Heartbeat(waiter, request), waiter, refuse)
 
     def leave_group(self, request: LeaveGroupRequest) -> Reply[LeaveGroupResponse]:
         """Remove members; the request names its members as version 3 does."""
@@ -261,7 +261,7 @@ class GroupCoordinator:
                 request.group_id, lambda shard: consumers.leave(shard, request), refuse
             )
         waiter: Waiter[LeaveGroupResponse] = Waiter()
-        return self._tell(request.group_id, Leave(waiter, request), waiter, refuse)
+        return self._feed(request.group_id, Leave(waiter, request), waiter, refuse)
 
     def _speaks_consumer(self, group_id: str, *, gives_way: bool = False) -> bool:
         """Return True if a group uses the consumer protocol.
@@ -283,7 +283,7 @@ class GroupCoordinator:
     ) -> Reply[R]:
         return self._runtime.decide(self.partition_for(group_id), decision, refuse)
 
-    def _tell(
+    def _feed(
         self,
         group_id: str,
         event: Event,

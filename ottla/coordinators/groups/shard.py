@@ -257,7 +257,7 @@ class GroupShard:
             del self._machines[group.group_id]
 
     def _is_blank(self, machine: GroupMachine) -> bool:
-        """Return True if a group is new and still empty, for example because its join was rejected."""
+        """Return True if a group has no members or records, for example after a rejected join."""
         group = machine.group
         return (
             group.state is GroupState.EMPTY

@@ -138,12 +138,12 @@ class TransactionCoordinator:
         """
         if not 0 < timeout_ms <= self.settings().max_timeout_ms:
             return Outcome(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
-        found = self.find(transactional_id)
-        if isinstance(found, ErrorCode):
-            return Outcome(found)
+        known = self.find(transactional_id)
+        if isinstance(known, ErrorCode):
+            return Outcome(known)
         fresh_id = -1
         version = self._version()
-        if machine.needs_producer_id(found, expected, version):
+        if machine.needs_producer_id(known, expected, version):
             try:
                 fresh_id = await self._fresh_id()
             except ApiError as error:

@@ -324,7 +324,7 @@ class SimFileSystem:
 
     # -- names ----------------------------------------------------------------------------------
 
-    def _look(self, path: str) -> Stored:
+    def _entry_at(self, path: str) -> Stored:
         entry: Stored = self.disk.root
         for name in _parts(path):
             if isinstance(entry, StoredFile):
@@ -337,18 +337,18 @@ class SimFileSystem:
 
     def _find(self, path: str) -> Stored | None:
         try:
-            return self._look(path)
+            return self._entry_at(path)
         except (FileNotFoundError, NotADirectoryError):
             return None
 
     def _file(self, path: str) -> StoredFile:
-        entry = self._look(path)
+        entry = self._entry_at(path)
         if isinstance(entry, StoredFolder):
             raise _error(errno.EISDIR, path)
         return entry
 
     def _folder(self, path: str) -> StoredFolder:
-        entry = self._look(path)
+        entry = self._entry_at(path)
         if isinstance(entry, StoredFile):
             raise _error(errno.ENOTDIR, path)
         return entry

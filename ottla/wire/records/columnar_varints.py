@@ -107,11 +107,11 @@ class _Walk:
         """Walk over one batch and return where its last record ends."""
         while position < end:
             if len(self.starts) >= self._look_at:
-                position = self._look(position, end)
+                position = self._skip_run(position, end)
             position = self._step(position, end, self._look_at - len(self.starts))
         return position
 
-    def _look(self, position: int, end: int) -> int:
+    def _skip_run(self, position: int, end: int) -> int:
         """Skip a run of records of one size; does nothing if there is none."""
         size, width = _size_at(self._source, position)
         count = min((end - position) // size, _LOOK_AHEAD)

@@ -29,7 +29,7 @@ def leaving(group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest) -> Mem
     return known_static_member(group, request.instance_id, request.member_id)
 
 
-def go_away(transition: Transition, member: Member) -> None:
+def leave_temporarily(transition: Transition, member: Member) -> None:
     """Release a static member that will return within its session: it keeps its partitions."""
     assigned = {
         topic_id: dict.fromkeys(partitions, 0) for topic_id, partitions in member.assigned.items()
