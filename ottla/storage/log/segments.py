@@ -106,8 +106,8 @@ class Segments:
             segment.void_ranges()
 
     def place_of(self, neighbours: Sequence[Segment]) -> int:
-        """Return the index of the first of these adjacent sealed segments; -1 if the log lacks any
-        of them.
+        """Return the index of the first of these adjacent sealed segments; -1 if any of them is
+        gone.
         """
         at = bisect_left(self.bases, neighbours[0].base_offset)
         end = at + len(neighbours)
