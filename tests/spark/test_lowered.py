@@ -37,7 +37,7 @@ from ottla.streams.spark.query.compile import QuerySettings
 from ottla.streams.spark.query.failures import QueryError
 from ottla.streams.spark.query.query import start
 from ottla.streams.spark.stages.shipping import ship
-from ottla.streams.spark.stages.topology_source import Reading
+from ottla.streams.spark.stages.topology_source import SourceSettings
 from ottla.streams.stores.packing import pack
 from ottla.streams.task.task import TaskSettings
 from ottla.testing.cluster import Cluster
@@ -108,10 +108,10 @@ def _on_spark(
     if lowered is None:
         return _driven(topology, records), -1
     frame = columns_frame(spark.createDataFrame(_rows(lowered, records)).coalesce(1), lowered)
-    made: Any = columns_source("x", Reading(ship(layout, 1)), lowered)
+    made: Any = columns_source("x", SourceSettings(ship(layout, 1)), lowered)
     sink = made({"kafka.bootstrap.servers": "127.0.0.1:1"}).streamWriter(frame.schema, False)
     table = frame.toArrow()
-    finishing = Finishing(sink.told)
+    finishing = Finishing(sink.settings)
     found: Written = defaultdict(list)
     for batch in table.to_batches(max_chunksize=25):
         for row in finishing.finish(batch).to_pylist():

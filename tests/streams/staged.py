@@ -18,7 +18,7 @@ from ottla.streams.spark.layout.envelopes import (
     topic_records,
 )
 from ottla.streams.spark.layout.layout import Application, Layout, lay_out
-from ottla.streams.spark.stages.tasks import Entry, Stage
+from ottla.streams.spark.stages.tasks import SourceStage, Stage
 from ottla.streams.stores.builders import DefaultSerdes
 from ottla.streams.task.task import ProducedRecord, TopicRecord
 from ottla.wire.records.columnar_partitioner import murmur2
@@ -107,7 +107,7 @@ class StagedRun:
         return partition_of(record.key, count)
 
     def _micro_batch(self, batch: Batch) -> Iterator[ProducedRecord]:
-        entry = Entry(self.layout, self._slots)
+        entry = SourceStage(self.layout, self._slots)
         envelopes = [
             each
             for (topic, partition), records in batch.items()

@@ -329,7 +329,8 @@ def test_foreign_key_join_after_the_left_topic_has_gained_partitions() -> None:
     """Its records go to the task of their key, and so do the answers."""
     application = Application(_topology("foreign_inner"), TaskSettings("test", STRINGS))
     claimed = [
-        kind.partitions for kind in lay_out([application], dict.fromkeys(_ALL_TOPICS, 2)).kinds
+        kind.partitions
+        for kind in lay_out([application], dict.fromkeys(_ALL_TOPICS, 2)).sub_topologies
     ]
     topics = dict.fromkeys(_ALL_TOPICS, 2) | {"in": 5}
     run = StagedRun(application, topics=topics, claimed=claimed)

@@ -81,9 +81,9 @@ def _structure(
     path: str,
     kind: Structure,
     is_there: SparkColumn,
-    told: tuple[list[SparkColumn], _Name],
+    collected: tuple[list[SparkColumn], _Name],
 ) -> Value:
-    doubts, named = told
+    doubts, named = collected
     fields = {}
     for name, each in kind.fields.items():
         place = f"{path}.{name}"
@@ -95,7 +95,7 @@ def _structure(
         if isinstance(each, Structure):
             is_object = found.startswith("OBJECT")
             allowed = is_object | (found == "VOID") if name in kind.optional else is_object
-            fields[name] = _structure(parsed, place, each, is_there & is_object, told)
+            fields[name] = _structure(parsed, place, each, is_there & is_object, collected)
         else:
             optional = name in kind.optional or each not in (Scalar.LIST, Scalar.DICT)
             fields[name], allowed = _leaf(parsed, place, each, found)

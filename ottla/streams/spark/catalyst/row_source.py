@@ -44,7 +44,7 @@ from ottla.streams.spark.stages.topology_source import (
     BundleTask,
     PipelineReader,
     PipelineSink,
-    Reading,
+    SourceSettings,
 )
 from ottla.streams.stores.packing import pack, unpack
 from ottla.wire.records.columnar import ColumnDecoder
@@ -94,15 +94,15 @@ class Target:
 class Columns:
     """The settings of source and sink: the sources of topics, and the targets of outputs (pickled)."""
 
-    reading: Reading
+    source_settings: SourceSettings
     sources: Mapping[str, int]
-    kinds: tuple[int, ...]
+    sub_topologies: tuple[int, ...]
     """The sub-topology of each source."""
     targets: bytes
 
 
 def columns_source(
-    format_name: str, reading: Reading, lowered: Sequence[LoweredSource]
+    format_name: str, source_settings: SourceSettings, lowered: Sequence[LoweredSource]
 ) -> type[OttlaSource]:
     """Return the Data Source of one query; the settings are pickled with the class."""
     outputs = [output for each in lowered for output in each.outputs]
@@ -114,8 +114,8 @@ def columns_source(
         )
         for each in outputs
     ]
-    told = Columns(
-        reading,
+    settings = Columns(
+        source_settings,
         {topic: number for number, each in enumerate(lowered) for topic in each.topics},
         tuple(each.kind for each in lowered),
         cast(Any, cloudpickle).dumps(targets),
@@ -130,10 +130,10 @@ def columns_source(
             return ROWS
 
         def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-            return ColumnsReader(SparkOptions(self.options, Use.STREAM_READ), told)
+            return ColumnsReader(SparkOptions(self.options, Use.STREAM_READ), settings)
 
         def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
-            return ColumnsSink(SparkOptions(self.options, Use.WRITE), told)
+            return ColumnsSink(SparkOptions(self.options, Use.WRITE), settings)
 
     return ColumnsSource
 
@@ -141,9 +141,9 @@ def columns_source(
 class ColumnsReader(PipelineReader):
     """Plans micro-batches as in PipelineReader, and reads their records."""
 
-    def __init__(self, options: SparkOptions, told: Columns) -> None:
-        super().__init__(options, told.reading)
-        self._sources = told.sources
+    def __init__(self, options: SparkOptions, settings: Columns) -> None:
+        super().__init__(options, settings.source_settings)
+        self._sources = settings.sources
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the records of a task's ranges."""
@@ -207,12 +207,12 @@ def _packed(headers: list[dict[str, Any]] | None) -> bytes | None:
 class ColumnsSink(PipelineSink):
     """Writes the records from the JVM, and processes the others in Python."""
 
-    def __init__(self, options: SparkOptions, told: Columns) -> None:
-        super().__init__(options, told.reading.shipment)
-        self.told = told
+    def __init__(self, options: SparkOptions, settings: Columns) -> None:
+        super().__init__(options, settings.source_settings.shipment)
+        self.settings = settings
 
     def _opened(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return map(Finishing(self.told).finish, batches)
+        return map(Finishing(self.settings).finish, batches)
 
 
 @functools.lru_cache(maxsize=16)
@@ -224,10 +224,10 @@ def _unpickled(targets: bytes) -> list[Target]:
 class Finishing:
     """Converts a frame's rows to the sink's records; lives as long as one of Spark's writing tasks."""
 
-    def __init__(self, told: Columns) -> None:
-        self._told = told
-        self._targets = _unpickled(told.targets)
-        self._topics = {number: topic for topic, number in told.sources.items()}
+    def __init__(self, settings: Columns) -> None:
+        self._settings = settings
+        self._targets = _unpickled(settings.targets)
+        self._topics = {number: topic for topic, number in settings.sources.items()}
         self._tasks: dict[int, PlainTask] = {}
 
     def finish(self, rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -292,9 +292,9 @@ class Finishing:
         return found
 
     def _task(self, source: int) -> PlainTask:
-        number = self._told.kinds[source]
+        number = self._settings.sub_topologies[source]
         if number not in self._tasks:
-            kind = self._told.reading.shipment.unpacked().kinds[number]
+            kind = self._settings.source_settings.shipment.unpacked().sub_topologies[number]
             self._tasks[number] = PlainTask(kind, wall_clock_ms, dropped_records())
         return self._tasks[number]
 

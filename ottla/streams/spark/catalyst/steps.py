@@ -27,7 +27,7 @@ from ottla.streams.spark.catalyst.column_types import (
     type_of,
     type_read,
 )
-from ottla.streams.spark.layout.layout import Kind, Layout
+from ottla.streams.spark.layout.layout import Layout, SubTopology
 from ottla.streams.topology.topology import ProcessorNode, Sink, Source, TopologyNode
 
 Expression = Column | OfSpark
@@ -111,19 +111,19 @@ def lower_layout(layout: Layout, spark_type: SparkType | None = None) -> list[Lo
     found: list[LoweredSource] = []
     is_possible = not (layout.levels or layout.patterns or layout.created or layout.clock_topic)
     is_possible = is_possible and all(len(each) == 1 for each in layout.routes.values())
-    for number, kind in enumerate(layout.kinds):
+    for number, kind in enumerate(layout.sub_topologies):
         if is_possible:
             sources = (each for each in kind.topology.nodes.values() if isinstance(each, Source))
             found += [_Walk(number, kind, each, spark_type).found for each in sources]
         else:
             _refuse_sparks(kind, {}, "it is in a stateful query")
     for each in found:
-        kind = layout.kinds[each.kind]
+        kind = layout.sub_topologies[each.kind]
         _refuse_sparks(kind, each.reasons, None)
     return found if any(each.is_worth_it for each in found) else None
 
 
-def _refuse_sparks(kind: Kind, reasons: dict[str, str], otherwise: str | None) -> None:
+def _refuse_sparks(kind: SubTopology, reasons: dict[str, str], otherwise: str | None) -> None:
     for node in kind.topology.nodes.values():
         why = reasons.get(node.name, otherwise)
         held = expressions_of(node) if why is not None else []
@@ -149,7 +149,7 @@ class _Walk:
     """The walk below one source."""
 
     def __init__(
-        self, number: int, kind: Kind, source: Source, spark_type: SparkType | None
+        self, number: int, kind: SubTopology, source: Source, spark_type: SparkType | None
     ) -> None:
         name = kind.application.topic_name
         self._kind = kind

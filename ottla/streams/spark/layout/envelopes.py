@@ -196,7 +196,7 @@ class Outbox:
             slot = self._slots.carrier(origin)
             yield Envelope(slot, SINK, topic, origin, start, seal(batch))
             return
-        kind = self._layout.kinds[number]
+        kind = self._layout.sub_topologies[number]
         wanted = np.asarray(batch.column("partition"))
         hashed = partitions_of(batch.column("key"), kind.partitions, origin % kind.partitions)
         partitions = np.where(wanted < 0, hashed, wanted % kind.partitions)
@@ -211,7 +211,7 @@ class Outbox:
         self, task: int, topic: str, origin: int, sequence: int, records: pa.RecordBatch
     ) -> Envelope:
         """Return an envelope for a task."""
-        is_next = self._layout.kind_of(task).level == self._next_level
+        is_next = self._layout.sub_topology_of(task).level == self._next_level
         slot = int(self._slots.of_task[task]) if is_next else self._slots.carrier(origin)
         return Envelope(slot, task, topic, origin, sequence, seal(records))
 
@@ -222,7 +222,10 @@ class Outbox:
 
     def forward(self, envelope: Envelope) -> Envelope:
         """Return an envelope for the next stage, after a carrier."""
-        if envelope.task == SINK or self._layout.kind_of(envelope.task).level > self._next_level:
+        if (
+            envelope.task == SINK
+            or self._layout.sub_topology_of(envelope.task).level > self._next_level
+        ):
             return envelope
         return envelope._replace(slot=int(self._slots.of_task[envelope.task]))
 

@@ -73,7 +73,7 @@ def internal_topics(layout: Layout) -> list[InternalTopic]:
         InternalTopic(topic, partitions, REPARTITION_CONFIG)
         for topic, partitions in layout.created.items()
     ]
-    for kind in layout.kinds:
+    for kind in layout.sub_topologies:
         if not kind.application.keeps_changelogs:
             continue
         stores = kind.topology.stores

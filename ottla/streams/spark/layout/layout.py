@@ -61,7 +61,7 @@ class Application:
         return f"{self.settings.application_id}-{topic}" if internal else topic
 
 
-class Feed(Enum):
+class Routing(Enum):
     """The rule that maps the records of a topic to tasks."""
 
     BY_PARTITION = "the task of the record's partition"
@@ -70,7 +70,7 @@ class Feed(Enum):
 
 
 @dataclass(frozen=True)
-class Kind:
+class SubTopology:
     """A sub-topology: the properties that all its tasks share.
 
     `first_task` is the number of the task of partition 0.
@@ -93,14 +93,14 @@ class Route:
     """A sub-topology that reads a topic, and the rule that maps records to its tasks."""
 
     kind: int
-    feed: Feed
+    routing: Routing
 
 
 @dataclass(frozen=True)
 class Layout:
     """All tasks of a query, and the routes of records between them."""
 
-    kinds: tuple[Kind, ...]
+    sub_topologies: tuple[SubTopology, ...]
     routes: Mapping[str, tuple[Route, ...]]
     """By topic, for all topics that are read from the broker."""
     patterns: tuple[tuple[str, Route], ...]
@@ -119,11 +119,13 @@ class Layout:
     _first_tasks: tuple[int, ...] = field(init=False, default=())
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_first_tasks", tuple(each.first_task for each in self.kinds))
-        meeting = (number for number, kind in enumerate(self.kinds) if self._meets(kind))
+        object.__setattr__(
+            self, "_first_tasks", tuple(each.first_task for each in self.sub_topologies)
+        )
+        meeting = (number for number, kind in enumerate(self.sub_topologies) if self._meets(kind))
         object.__setattr__(self, "meeting", frozenset(meeting))
 
-    def _meets(self, kind: Kind) -> bool:
+    def _meets(self, kind: SubTopology) -> bool:
         nodes = kind.topology.nodes.values()
         sources = [each for each in nodes if isinstance(each, Source) and not each.is_global]
         name = kind.application.topic_name
@@ -146,16 +148,16 @@ class Layout:
     @property
     def levels(self) -> int:
         """The number of stateful stages."""
-        return max(each.level for each in self.kinds)
+        return max(each.level for each in self.sub_topologies)
 
     @property
     def task_count(self) -> int:
         """The number of tasks."""
-        return self.kinds[-1].tasks.stop
+        return self.sub_topologies[-1].tasks.stop
 
-    def kind_of(self, task: int) -> Kind:
+    def sub_topology_of(self, task: int) -> SubTopology:
         """Return the sub-topology of a task."""
-        return self.kinds[bisect_right(self._first_tasks, task) - 1]
+        return self.sub_topologies[bisect_right(self._first_tasks, task) - 1]
 
     def routes_of(self, topic: str) -> tuple[Route, ...]:
         """Return the routes of a topic's records."""
@@ -374,17 +376,19 @@ def _set_partitions(part: _Part, parts: list[_Part], counts: Mapping[str, int]) 
 def _finish(
     parts: list[_Part], counts: Mapping[str, int], looped: set[str], clock_topic: str | None
 ) -> Layout:
-    kinds: list[Kind] = []
+    sub_topologies: list[SubTopology] = []
     routes: dict[str, tuple[Route, ...]] = {}
     patterns: list[tuple[str, Route]] = []
     shuffled: dict[str, int] = {}
     for number, part in enumerate(parts):
-        first = kinds[-1].tasks.stop if kinds else 0
+        first = sub_topologies[-1].tasks.stop if sub_topologies else 0
         settings = replace(part.application.settings, partitions_of=counts)
         application = replace(part.application, settings=settings)
-        kinds.append(Kind(application, part.topology, part.level, part.partitions, first))
+        sub_topologies.append(
+            SubTopology(application, part.topology, part.level, part.partitions, first)
+        )
         differ = len({counts[topic] for topic in part.reads if topic in counts}) > 1
-        route = Route(number, Feed.BY_KEY if differ else Feed.BY_PARTITION)
+        route = Route(number, Routing.BY_KEY if differ else Routing.BY_PARTITION)
         for topic in part.reads:
             if topic in part.internal and topic not in looped:
                 shuffled[topic] = number
@@ -393,8 +397,10 @@ def _finish(
         patterns += [(each.pattern, route) for each in part.sources if each.pattern is not None]
         for node in part.topology.nodes.values():
             if isinstance(node, Source) and node.is_global:
-                to_all = Route(number, Feed.TO_ALL)
+                to_all = Route(number, Routing.TO_ALL)
                 routes[node.topics[0]] = (*routes.get(node.topics[0], ()), to_all)
     created = {topic: counts[topic] for topic in looped}
-    clocked = tuple(n for n, each in enumerate(kinds) if each.level) if clock_topic else ()
-    return Layout(tuple(kinds), routes, tuple(patterns), shuffled, created, clock_topic, clocked)
+    clocked = tuple(n for n, each in enumerate(sub_topologies) if each.level) if clock_topic else ()
+    return Layout(
+        tuple(sub_topologies), routes, tuple(patterns), shuffled, created, clock_topic, clocked
+    )

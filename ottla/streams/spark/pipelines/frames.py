@@ -65,7 +65,7 @@ class Frames:
         self._group = group
         self._frames: dict[str, DataFrame] = {}
         for source in pipeline.sources.values():
-            with self.told(Text("", source.place), f"source {source.name}"):
+            with self.report_errors(Text("", source.place), f"source {source.name}"):
                 self._add(source.name, self._source(source))
         for step in order_of_steps(pipeline):
             if all(self.get(name) is not None for name, _, _ in references(step)):
@@ -78,14 +78,14 @@ class Frames:
         return self._frames.get(name.lower())
 
     @contextlib.contextmanager
-    def told(self, text: Text, what: str) -> Iterator[None]:
+    def report_errors(self, text: Text, what: str) -> Iterator[None]:
         """Record exceptions of Spark as problems with a text of the file."""
         logger = PySparkLogger.getLogger(_LOGGER)
         was_disabled, logger.disabled = logger.disabled, True
         try:
             yield
         except PySparkException as error:
-            message, found = said(error), _WHERE.search(str(error))
+            message, found = message_of(error), _WHERE.search(str(error))
             place = text.place
             if found is not None and text.text:
                 place = text.at_line(int(found[1]), int(found[2]))
@@ -100,7 +100,7 @@ class Frames:
     def _source(self, source: Source) -> DataFrame:
         frame = self._topics(source) if isinstance(source, TopicSource) else self._files(source)
         if source.watermark is not None:
-            with self.told(source.watermark.column, f"source {source.name}"):
+            with self.report_errors(source.watermark.column, f"source {source.name}"):
                 frame = frame.withWatermark(source.watermark.column.text, source.watermark.delay)
         return frame
 
@@ -123,7 +123,7 @@ class Frames:
         return opened.load(source.path.text)
 
     def _sql(self, step: SqlStep) -> DataFrame | None:
-        with self.told(step.sql, f"step {step.name}"):
+        with self.report_errors(step.sql, f"step {step.name}"):
             return self._spark.sql(step.sql.text)
         return None
 
@@ -141,17 +141,17 @@ class Frames:
     def _operate(self, frame: DataFrame, operation: Operation, what: str) -> DataFrame | None:
         match operation:
             case Where():
-                with self.told(operation.condition, what):
+                with self.report_errors(operation.condition, what):
                     return frame.where(operation.condition.text)
             case Select():
                 return self._each(frame, list(operation.columns), what)
             case With():
                 for name, text in operation.columns.items():
-                    with self.told(text, what):
+                    with self.report_errors(text, what):
                         frame = frame.withColumn(name, sql.expr(text.text))
                 return frame
             case Watermark():
-                with self.told(operation.column, what):
+                with self.report_errors(operation.column, what):
                     return frame.withWatermark(operation.column.text, operation.delay)
             case GroupBy():
                 return self._grouped(frame, operation, what)
@@ -162,7 +162,7 @@ class Frames:
         own line.
         """
         for text in columns:
-            with self.told(text, what):
+            with self.report_errors(text, what):
                 frame.selectExpr(text.text)
         with contextlib.suppress(PySparkException):
             return frame.selectExpr(*(text.text for text in columns))
@@ -174,7 +174,7 @@ class Frames:
         keys = [sql.expr(text.text) for text in group.columns]
         window = group.window
         if window is not None:
-            with self.told(window.column, what):
+            with self.report_errors(window.column, what):
                 frame.select(sql.expr(window.column.text))
             place = sql.expr(window.column.text)
             slide = window.slide or window.size
@@ -182,7 +182,7 @@ class Frames:
         grouped = frame.groupBy(*keys)
         totals = []
         for name, text in group.aggregates.items():
-            with self.told(text, what):
+            with self.report_errors(text, what):
                 grouped.agg(sql.expr(text.text).alias(name))
                 totals.append(sql.expr(text.text).alias(name))
         if len(totals) != len(group.aggregates):
@@ -196,7 +196,7 @@ class Frames:
         )
 
 
-def said(error: PySparkException) -> str:
+def message_of(error: PySparkException) -> str:
     """Return the message of Spark's exception, without its plan and error codes."""
     text = str(error).strip()
     head = re.split(r"\n\s*\n|;\s*line \d+|;\n|\n== SQL|\n'", text, maxsplit=1)[0]

@@ -170,8 +170,10 @@ class _Statements:
         """Return the columns of a table by their lower-case names."""
         statement = self._connection.createStatement()
         try:
-            told = statement.executeQuery(f"SELECT * FROM {table} WHERE 1 = 0").getMetaData()  # noqa: S608
-            names = [str(told.getColumnName(n)) for n in range(1, told.getColumnCount() + 1)]
+            metadata = statement.executeQuery(f"SELECT * FROM {table} WHERE 1 = 0").getMetaData()  # noqa: S608
+            names = [
+                str(metadata.getColumnName(n)) for n in range(1, metadata.getColumnCount() + 1)
+            ]
             return {name.lower(): name for name in names}
         finally:
             statement.close()

@@ -1,7 +1,8 @@
 """Runs a pipeline file on Spark: one query for each sink, monitored together.
 
 checked = check(Path("flights.yaml").read_text())
-with start(checked.pipeline, spark, RunSettings("127.0.0.1:9092", "checkpoints/flights")) as run:
+settings = RunSettings("127.0.0.1:9092", "checkpoints/flights")
+with start(checked.pipeline, spark, settings) as run:
     run.await_termination()
 """
 
@@ -169,7 +170,7 @@ def _check_sink(frames: Frames, sink: Sink) -> None:
     text = getattr(sink, "key", None) or getattr(sink, "time", None) or sink.origin
     texts = text if isinstance(text, tuple) else (text,)
     for each in texts:
-        with frames.told(each, f"sink {sink.name}"):
+        with frames.report_errors(each, f"sink {sink.name}"):
             if isinstance(sink, JdbcSink) and sink.key:
                 frame.select(each.text)
             else:
@@ -197,14 +198,14 @@ def start(pipeline: Pipeline, spark: SparkSession, settings: RunSettings) -> Pip
         if isinstance(sink, JdbcSink) and sink.password_variable:
             password(sink)
     run = PipelineRun()
-    told = SinkSettings(
+    sink_settings = SinkSettings(
         settings.bootstrap, settings.checkpoint.rstrip("/"), pipeline.trigger, settings.once
     )
     try:
         for name, sink in pipeline.sinks.items():
             group = f"{pipeline.name}-{name}"
             frame, mirror = _frame(pipeline, spark, sink, settings, group)
-            query = start_sink(frame, sink, group, told)
+            query = start_sink(frame, sink, group, sink_settings)
             run.sinks[name] = SinkRun(sink, query, mirror)
     except BaseException:
         run.stop()

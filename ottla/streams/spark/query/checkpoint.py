@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from ottla.base.errors import ConfigError
 from ottla.streams.spark.connector.ranges import Offsets, from_json, to_json
-from ottla.streams.spark.layout.layout import Kind, Layout
+from ottla.streams.spark.layout.layout import Layout, SubTopology
 from ottla.streams.stores.builders import StoreBuilder
 from ottla.streams.topology.topology import (
     ProcessorNode,
@@ -33,7 +33,7 @@ _SHOWN = 8
 def shape_of(layout: Layout) -> list[str]:
     """Return the properties of a layout that a checkpoint depends on, as readable lines."""
     lines: list[str] = []
-    for number, kind in enumerate(layout.kinds):
+    for number, kind in enumerate(layout.sub_topologies):
         name = kind.application.settings.application_id
         lines.append(
             f"sub-topology {number} of {name}: stage {kind.level}, {kind.partitions} partitions"
@@ -46,7 +46,7 @@ def shape_of(layout: Layout) -> list[str]:
     return lines
 
 
-def _node(kind: Kind, node: TopologyNode) -> str:
+def _node(kind: SubTopology, node: TopologyNode) -> str:
     if isinstance(node, Source):
         return f"source {node.name} of {', '.join(node.topics) or node.pattern}"
     if isinstance(node, Sink):
@@ -65,7 +65,7 @@ def _store(store: StoreBuilder) -> str:
 
 
 @dataclass(frozen=True)
-class Claim:
+class CheckpointOwner:
     """The settings a checkpoint was created with: shuffle partitions, and explicit starting
     offsets.
 
@@ -94,7 +94,7 @@ class Checkpoint:
 
     def claim(
         self, layout: Layout, shuffle_partitions: int, find_starts: Callable[[], Offsets]
-    ) -> Claim:
+    ) -> CheckpointOwner:
         """Claim the checkpoint for a topology, and return the settings it was created with.
 
         These may differ from the arguments, which only a new checkpoint stores. Raises ConfigError
@@ -103,15 +103,15 @@ class Checkpoint:
         shape = shape_of(layout)
         known = self._read()
         if known is None:
-            partitions = [kind.partitions for kind in layout.kinds]
+            partitions = [kind.partitions for kind in layout.sub_topologies]
             known = {"shape": shape, "partitions": partitions}
             starts = find_starts()
             known |= {"starts": to_json(starts), "shuffle_partitions": shuffle_partitions}
             self._write(known)
-            return Claim(shuffle_partitions, starts)
+            return CheckpointOwner(shuffle_partitions, starts)
         if known["shape"] != shape:
             raise ConfigError(_refusal(self.location, known["shape"], shape))
-        return Claim(int(known["shuffle_partitions"]), from_json(known.get("starts", {})))
+        return CheckpointOwner(int(known["shuffle_partitions"]), from_json(known.get("starts", {})))
 
     def _path(self) -> Any:
         return self._jvm.org.apache.hadoop.fs.Path(f"{self.location.rstrip('/')}/{_FILE}")

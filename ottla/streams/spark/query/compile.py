@@ -45,7 +45,7 @@ from ottla.streams.spark.query.starting_offsets import (
 from ottla.streams.spark.stages.dropped_counts import count_dropped
 from ottla.streams.spark.stages.shipping import ship
 from ottla.streams.spark.stages.state_processor import StageProcessor
-from ottla.streams.spark.stages.topology_source import CLOCK_TOPIC, Reading, pipeline_source
+from ottla.streams.spark.stages.topology_source import CLOCK_TOPIC, SourceSettings, pipeline_source
 from ottla.streams.task.task import Task
 
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
@@ -158,11 +158,11 @@ def start_query(
     whole = frozenset(global_topics(compiled.layout))
     interval_ms = settings.tick_interval_ms if compiled.is_clocked else None
     format_name = f"ottla-pipeline-{next(_names)}"
-    reading = Reading(shipment, whole, interval_ms)
+    source_settings = SourceSettings(shipment, whole, interval_ms)
     if in_jvm is None:
-        spark.dataSource.register(pipeline_source(format_name, reading))
+        spark.dataSource.register(pipeline_source(format_name, source_settings))
     else:
-        spark.dataSource.register(columns_source(format_name, reading, in_jvm))
+        spark.dataSource.register(columns_source(format_name, source_settings, in_jvm))
     options = _source_options(compiled, settings, claim.starts)
     rows = spark.readStream.format(format_name).options(**options).load()
     if in_jvm is not None:

@@ -62,7 +62,7 @@ class SparkEngine:
     def open(self) -> None:
         """Create the session, or use the one in the settings."""
         settings = self._settings
-        with _told():
+        with _readable_errors():
             if settings.spark is None:
                 self._is_ours = SparkContext._active_spark_context is None
                 words = dict(settings.settings)
@@ -91,7 +91,7 @@ class SparkEngine:
     def start(self) -> "SparkQuery":
         """Start the queries."""
         assert self._spark is not None, "call open first"
-        with _told():
+        with _readable_errors():
             _make_active(self._spark)
             return SparkQuery(
                 start(
@@ -144,9 +144,9 @@ class SparkQuery:
         found: list[Progress] = []
         with self._lock, contextlib.suppress(PySparkException, Py4JError, OSError):
             for each in self.query.queries:
-                told = each.lastProgress
-                if told is not None:
-                    found.append(progress_of(told, self._firsts.setdefault(str(each.id), [])))
+                report = each.lastProgress
+                if report is not None:
+                    found.append(progress_of(report, self._firsts.setdefault(str(each.id), [])))
             self._dropped = self.query.dropped()
         return replace(total(found), dropped=self._dropped)
 
@@ -165,7 +165,7 @@ def _make_active(spark: SparkSession) -> None:
 
 
 @contextlib.contextmanager
-def _told() -> Iterator[None]:
+def _readable_errors() -> Iterator[None]:
     """Raise Spark's exceptions as QueryError, with a message for users."""
     try:
         yield

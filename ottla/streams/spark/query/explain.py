@@ -7,14 +7,21 @@ from collections.abc import Iterator, Mapping
 from ottla.streams.expressions.columns import OfSpark
 from ottla.streams.serdes.doors import open_door
 from ottla.streams.spark.catalyst.steps import SparkType, expressions_of, lower_layout
-from ottla.streams.spark.layout.layout import Application, Feed, Kind, Layout, components, lay_out
+from ottla.streams.spark.layout.layout import (
+    Application,
+    Layout,
+    Routing,
+    SubTopology,
+    components,
+    lay_out,
+)
 from ottla.streams.task.task import TaskSettings
 from ottla.streams.topology.topology import Sink, Source, Topology, TopologyNode, visible_stores
 
-_FEEDS = {
-    Feed.BY_PARTITION: "to the task of the record's partition",
-    Feed.BY_KEY: "by key: the topics of this sub-topology have different numbers of partitions",
-    Feed.TO_ALL: "to every task: a global topic",
+_ROUTINGS = {
+    Routing.BY_PARTITION: "to the task of the record's partition",
+    Routing.BY_KEY: "by key: the topics of this sub-topology have different numbers of partitions",
+    Routing.TO_ALL: "to every task: a global topic",
 }
 
 
@@ -39,7 +46,7 @@ def explain(
     marks = _marks(application, known)
     layout = lay_out([application], known)
     lines: list[str] = []
-    for number, kind in enumerate(layout.kinds):
+    for number, kind in enumerate(layout.sub_topologies):
         lines += _stage(number, kind)
         lines += [f"  {each}" for each in _arrivals(layout, number)]
         lines += [f"  {_node(kind, node, marks)}" for node in kind.topology.nodes.values()]
@@ -55,7 +62,7 @@ def _read(topology: Topology) -> Iterator[str]:
             yield from (each for each in node.topics if each not in topology.internal_topics)
 
 
-def _stage(number: int, kind: Kind) -> Iterator[str]:
+def _stage(number: int, kind: SubTopology) -> Iterator[str]:
     tasks = f"{kind.partitions} task{'s' * (kind.partitions != 1)}"
     place = f"stage {kind.level}: transformWithState" if kind.level else "where the source is read"
     yield f"Sub-topology {number}: {place}, {tasks}"
@@ -68,11 +75,11 @@ def _arrivals(layout: Layout, number: int) -> Iterator[str]:
     for topic, routes in sorted(layout.routes.items()):
         for route in routes:
             if route.kind == number:
-                moved = "Shuffle (JVM)" if layout.kinds[number].level else "Read"
-                yield f"{moved}: topic {topic}, {_FEEDS[route.feed]}"
+                moved = "Shuffle (JVM)" if layout.sub_topologies[number].level else "Read"
+                yield f"{moved}: topic {topic}, {_ROUTINGS[route.routing]}"
     for topic, kind in sorted(layout.shuffled.items()):
         if kind == number:
-            moved = "Shuffle (JVM)" if layout.kinds[number].level else "Handed on"
+            moved = "Shuffle (JVM)" if layout.sub_topologies[number].level else "Forwarded"
             yield f"{moved}: {topic}, by key: no topic on the broker"
 
 
@@ -106,7 +113,7 @@ def _spark_type(application: Application) -> SparkType | None:
     return found
 
 
-def _node(kind: Kind, node: TopologyNode, marks: Mapping[str, str]) -> str:
+def _node(kind: SubTopology, node: TopologyNode, marks: Mapping[str, str]) -> str:
     place = marks.get(node.name, "Python")
     if isinstance(node, Source):
         return f"{node.name}: {place}, reads {', '.join(node.topics) or node.pattern}"

@@ -1,7 +1,9 @@
 """Start, wait for and stop a topology on Spark.
 
-query = start(topology, spark, application_id="app", bootstrap="127.0.0.1:9092",
-checkpoint="state/app") query.process_all_available() query.stop()
+settings = {"bootstrap": "127.0.0.1:9092", "checkpoint": "state/app"}
+query = start(topology, spark, application_id="app", **settings)
+query.process_all_available()
+query.stop()
 """
 
 import contextlib
@@ -56,7 +58,7 @@ class StreamsQuery:
 
     def add(self, compiled: Compiled, query: StreamingQuery) -> None:
         """Add a query that has been started."""
-        first = sum(len(each.compiled.layout.kinds) for each in self._running)
+        first = sum(len(each.compiled.layout.sub_topologies) for each in self._running)
         counts = DroppedCounts(compiled.layout, first)
         self._running.append(_Running(compiled, query, counts))
 
@@ -111,7 +113,7 @@ class StreamsQuery:
         """
         deadline = time.monotonic() + timeout_s
         for each in self._running:
-            with _told():
+            with _readable_errors():
                 if each.compiled.is_clocked:
                     self._await_ends(each, deadline)
                 else:
@@ -146,7 +148,7 @@ class StreamsQuery:
 
         `timeout_s` is in seconds for each query; without it there is no limit.
         """
-        with _told():
+        with _readable_errors():
             return all(
                 [bool(query.awaitTermination(cast(Any, timeout_s))) for query in self.queries]
             )
@@ -161,7 +163,7 @@ class StreamsQuery:
 
 
 @contextlib.contextmanager
-def _told() -> Iterator[None]:
+def _readable_errors() -> Iterator[None]:
     """Raise Spark's exceptions as QueryError, with a message for users."""
     try:
         yield
@@ -173,8 +175,8 @@ def end_offsets(progress: StreamingQueryProgress) -> Offsets:
     """Return the end offset of each partition in a micro-batch; Spark itself counts envelopes, not
     records.
     """
-    told: Any = progress.sources[0].endOffset
-    offsets = from_json(json.loads(told) if isinstance(told, str) else told)
+    end: Any = progress.sources[0].endOffset
+    offsets = from_json(json.loads(end) if isinstance(end, str) else end)
     offsets.pop((CLOCK_TOPIC, 0), None)
     return offsets
 
@@ -195,15 +197,15 @@ def start(
     and created only if `query_settings` enable that. Raises TopologyError or ConfigError if the
     topology cannot run, before anything starts.
     """
-    told = task_settings or TaskSettings(application_id, writes_changelogs=False)
+    tasks = task_settings or TaskSettings(application_id, writes_changelogs=False)
     settings = replace(
         query_settings or QuerySettings("", ""), bootstrap=bootstrap, checkpoint=checkpoint
     )
     # As in Kafka Streams, the group is named like the application, so every tool can show its lag.
     options = {"kafka.group.id": application_id, **settings.options}
     settings = replace(settings, options=options)
-    told = replace(told, application_id=application_id)
-    application = Application(topology, told, settings.keeps_changelogs)
+    tasks = replace(tasks, application_id=application_id)
+    application = Application(topology, tasks, settings.keeps_changelogs)
     parts = plan_queries([application])
     names = [
         application_id if len(parts) == 1 else f"{application_id}-{n}" for n in range(len(parts))

@@ -14,27 +14,27 @@ from ottla.streams.spark.stages.topology_source import CLOCK_TOPIC
 _NO_WATERMARK = "1970-01-01T00:00:00.000"
 
 
-def progress_of(told: StreamingQueryProgress, firsts: list[Offsets]) -> Progress:
+def progress_of(report: StreamingQueryProgress, firsts: list[Offsets]) -> Progress:
     """Return the progress of one query.
 
     `firsts` keeps the starting offsets of each source, from the first report on.
     """
     if not firsts:
-        firsts += [_offsets(each.startOffset) for each in told.sources]
+        firsts += [_offsets(each.startOffset) for each in report.sources]
     records = lag = 0
-    for source, first in zip(told.sources, firsts, strict=False):
+    for source, first in zip(report.sources, firsts, strict=False):
         end, latest = _offsets(source.endOffset), _offsets(source.latestOffset)
         records += sum(offset - first.get(key, 0) for key, offset in end.items())
         lag += sum(max(0, offset - end.get(key, 0)) for key, offset in latest.items())
-    watermark = (told.eventTime or {}).get("watermark", "")
-    state = sum(each.memoryUsedBytes for each in told.stateOperators)
+    watermark = (report.eventTime or {}).get("watermark", "")
+    state = sum(each.memoryUsedBytes for each in report.stateOperators)
     return Progress(
-        batch=told.batchId,
+        batch=report.batchId,
         records=records,
         lag=lag,
         watermark="" if watermark.startswith(_NO_WATERMARK) else watermark,
-        state_bytes=state + _on_disk(told.stateOperators),
-        batch_ms=told.batchDuration,
+        state_bytes=state + _on_disk(report.stateOperators),
+        batch_ms=report.batchDuration,
     )
 
 
@@ -58,10 +58,10 @@ def _on_disk(operators: Sequence[Any]) -> int:
     return sum(int(each.customMetrics.get("rocksdbSstFileSize", 0)) for each in operators)
 
 
-def _offsets(told: Any) -> Offsets:
+def _offsets(reported: Any) -> Offsets:
     """Return offsets from Spark's progress report; empty for a source that is not Ottla's."""
     try:
-        known = json.loads(told) if isinstance(told, str) else told
+        known = json.loads(reported) if isinstance(reported, str) else reported
         offsets = from_json(known)
     except (ValueError, TypeError, AttributeError):
         return {}

@@ -84,7 +84,7 @@ def global_topics(layout: Layout) -> set[str]:
     """Return the topics of global tables and stores, which are always read completely."""
     return {
         topic
-        for kind in layout.kinds
+        for kind in layout.sub_topologies
         for node in kind.topology.nodes.values()
         if isinstance(node, Source) and node.is_global
         for topic in node.topics
@@ -94,7 +94,7 @@ def global_topics(layout: Layout) -> set[str]:
 def _latest_topics(layout: Layout, topics: tuple[str, ...]) -> set[str]:
     """Return the topics whose source has `offset_reset="latest"`."""
     found: set[str] = set()
-    for kind in layout.kinds:
+    for kind in layout.sub_topologies:
         for node in kind.topology.nodes.values():
             if isinstance(node, Source) and node.offset_reset == "latest":
                 found.update(kind.application.topic_name(topic) for topic in node.topics)

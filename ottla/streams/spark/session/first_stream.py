@@ -1,7 +1,7 @@
 """Runs a small stream that uses what pipelines use, and prints how long it took; run by
 `class_archive`.
 
-python -m ottla.streams.spark.session.first_stream [JAVA OPTIONS]
+    python -m ottla.streams.spark.session.first_stream [JAVA OPTIONS]
 """
 
 import sys

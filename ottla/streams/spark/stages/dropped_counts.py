@@ -66,6 +66,6 @@ class DroppedCounts:
                 self._counts[each["origin"]] += each["sequence"]
 
     def _id(self, task: int) -> str:
-        kind = self._layout.kind_of(task)
-        number = self._first + self._layout.kinds.index(kind)
+        kind = self._layout.sub_topology_of(task)
+        number = self._first + self._layout.sub_topologies.index(kind)
         return f"{number}_{task - kind.first_task}"

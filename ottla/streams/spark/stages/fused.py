@@ -28,7 +28,7 @@ from ottla.streams.serdes import Serde, resolve
 from ottla.streams.serdes.serde import STRING
 from ottla.streams.settings.handlers import SerializationOrigin
 from ottla.streams.spark.layout.envelopes import RECORDS, batch_of, topic_records
-from ottla.streams.spark.layout.layout import Kind
+from ottla.streams.spark.layout.layout import SubTopology
 from ottla.streams.task.dropped_records import DroppedRecords
 from ottla.streams.task.edges import UNFIT
 from ottla.streams.task.task import Task
@@ -80,7 +80,7 @@ class PlainTask:
     """Runs a stateless sub-topology."""
 
     def __init__(
-        self, kind: Kind, clock: Callable[[], int], dropped: DroppedRecords | None = None
+        self, kind: SubTopology, clock: Callable[[], int], dropped: DroppedRecords | None = None
     ) -> None:
         self._kind = kind
         self._produced: list[ProducedRecord] = []

@@ -65,5 +65,5 @@ def _warn(topic: str, partition: int, key: bytes, expected: int) -> None:
     )
 
 
-# Shared by the process: a worker makes an Entry for each of its tasks.
+# Shared by the process: a worker makes a SourceStage for each of its tasks.
 PROCESS_PLACEMENT = KeyPlacement()

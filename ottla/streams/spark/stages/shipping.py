@@ -13,7 +13,7 @@ from pyspark import cloudpickle
 from ottla.streams.settings.handlers import ExceptionHandlers
 from ottla.streams.spark.layout.envelopes import Slots
 from ottla.streams.spark.layout.layout import Layout
-from ottla.streams.spark.stages.tasks import Entry, Stage
+from ottla.streams.spark.stages.tasks import SourceStage, Stage
 
 
 def _reduce_struct(value: struct.Struct) -> tuple[type[struct.Struct], tuple[str]]:
@@ -35,17 +35,17 @@ class Shipment:
         """Return the layout."""
         return _unpacked(self.layout, self.shuffle_partitions)[0]
 
-    def entry(self) -> Entry:
+    def source_stage(self) -> SourceStage:
         """Return the object that takes batches of the source."""
         layout, slots = _unpacked(self.layout, self.shuffle_partitions)
-        return Entry(layout, slots)
+        return SourceStage(layout, slots)
 
     def exception_handlers(self) -> ExceptionHandlers:
         """Return the application's exception handlers; those of the first application if there are
         several.
         """
         layout, _ = _unpacked(self.layout, self.shuffle_partitions)
-        return layout.kinds[0].application.settings.exception_handlers
+        return layout.sub_topologies[0].application.settings.exception_handlers
 
     def stage(self, level: int) -> Stage:
         """Return the object that runs the tasks of a level."""

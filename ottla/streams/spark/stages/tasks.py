@@ -1,7 +1,7 @@
 """Runs tasks inside Spark's workers: a micro-batch of envelopes in, envelopes out. This module does
 not use Spark.
 
-`Entry` runs where the source is read: it runs stateless sub-topologies and addresses all other
+`SourceStage` runs where the source is read: it runs stateless sub-topologies and addresses all other
 records to tasks. `Stage` runs the tasks of one level, with their stores over state pages. A task
 restores its memory, processes the records in Kafka's order (of the topics' next records the one
 with the earliest timestamp), and writes its changes.
@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from ottla.streams.spark.layout.envelopes import Envelope, Outbox, Slots, topic_records
 from ottla.streams.spark.layout.internal_topics import changelogs_of, latest_changes
-from ottla.streams.spark.layout.layout import Feed, Kind, Layout, Route
+from ottla.streams.spark.layout.layout import Layout, Route, Routing, SubTopology
 from ottla.streams.spark.stages.fused import PlainTask
 from ottla.streams.spark.stages.pages import PagedMaps, PageStore
 from ottla.streams.spark.stages.placement import PROCESS_PLACEMENT, KeyPlacement
@@ -50,7 +50,7 @@ def dropped_records() -> DroppedRecords:
     return DroppedRecords(wall_clock_ms, _LOGGED)
 
 
-class Entry:
+class SourceStage:
     """Takes batches of source topics; lives as long as one of Spark's reading tasks."""
 
     def __init__(
@@ -74,18 +74,21 @@ class Entry:
             return
         if topic == self._layout.clock_topic:
             for number in self._layout.clocked:
-                for task in self._layout.kinds[number].tasks:
+                for task in self._layout.sub_topologies[number].tasks:
                     yield self._address(task, topic, partition, records)
             return
         routes = self._layout.routes_of(topic)
         self._check_keys(routes, topic, (partition, records), partition_count)
         for route in routes:
-            kind = self._layout.kinds[route.kind]
+            kind = self._layout.sub_topologies[route.kind]
             if kind.level == 0:
                 yield from self._run(route.kind, topic, partition, records)
             else:
-                if route.feed is Feed.BY_PARTITION and partition_count not in (0, kind.partitions):
-                    route = replace(route, feed=Feed.BY_KEY)
+                if route.routing is Routing.BY_PARTITION and partition_count not in (
+                    0,
+                    kind.partitions,
+                ):
+                    route = replace(route, routing=Routing.BY_KEY)
                 yield from self._send(kind, route, topic, (partition, records))
 
     def _check_keys(
@@ -100,9 +103,9 @@ class Entry:
         """
         partition, records = batch
         for route in routes:
-            count = self._layout.kinds[route.kind].partitions
+            count = self._layout.sub_topologies[route.kind].partitions
             meets = route.kind in self._layout.meeting and topic not in self._layout.created
-            if meets and route.feed is Feed.BY_PARTITION and partition_count in (0, count):
+            if meets and route.routing is Routing.BY_PARTITION and partition_count in (0, count):
                 self._placement.check(topic, partition, records.column("key"), count)
                 return
 
@@ -111,14 +114,14 @@ class Entry:
         return self._outbox.envelope(task, topic, partition, first, records)
 
     def _send(
-        self, kind: Kind, route: Route, topic: str, batch: tuple[int, pa.RecordBatch]
+        self, kind: SubTopology, route: Route, topic: str, batch: tuple[int, pa.RecordBatch]
     ) -> Iterator[Envelope]:
         partition, records = batch
         own = partition % kind.partitions
-        if route.feed is Feed.TO_ALL:
+        if route.routing is Routing.TO_ALL:
             for task in kind.tasks:
                 yield self._address(task, topic, partition, records)
-        elif route.feed is Feed.BY_PARTITION:
+        elif route.routing is Routing.BY_PARTITION:
             yield self._address(kind.first_task + own, topic, partition, records)
         else:
             found = partitions_of(records.column("key"), kind.partitions, own)
@@ -130,7 +133,7 @@ class Entry:
         self, number: int, topic: str, partition: int, records: pa.RecordBatch
     ) -> Iterator[Envelope]:
         """Run a stateless sub-topology."""
-        kind = self._layout.kinds[number]
+        kind = self._layout.sub_topologies[number]
         if number not in self._tasks:
             self._tasks[number] = PlainTask(kind, wall_clock_ms, dropped_records())
         plain = self._tasks[number]
@@ -179,7 +182,7 @@ class _Run:
 
     def __init__(self, layout: Layout, number: int, pages: PageStore, now: int) -> None:
         self._layout = layout
-        self._kind = layout.kind_of(number)
+        self._kind = layout.sub_topology_of(number)
         self._partition = number - self._kind.first_task
         self._pages = pages
         self._produced: list[ProducedRecord] = []
@@ -191,8 +194,8 @@ class _Run:
         # offset.
         self._arrived: dict[str, int] = known.get("arrived", {})
         self._maps = PagedMaps(pages, known.get("maps", {}))
-        self._told: int | None = known.get("told")
-        self._now = now if self._told is None else self._told
+        self._clock_time: int | None = known.get("told")
+        self._now = now if self._clock_time is None else self._clock_time
 
     def take(self, envelopes: list[Envelope]) -> list[ProducedRecord]:
         """Process all records of a micro-batch; return the task's output."""
@@ -200,9 +203,9 @@ class _Run:
         for each in envelopes:
             by_topic.setdefault(each.topic, {}).setdefault(each.origin, []).append(each)
         ticks = by_topic.pop(self._layout.clock_topic or "", {})
-        told = max((time for time in _times(ticks)), default=None)
-        if told is not None and self._remembered is None:
-            self._now = told
+        latest_tick = max((time for time in _times(ticks)), default=None)
+        if latest_tick is not None and self._remembered is None:
+            self._now = latest_tick
         settings, topology = self._kind.application.settings, self._kind.topology
         output, open_map = self._produced.append, self._maps.open_map
         task = Task(topology, settings, output, self._time, open_map, self.dropped)
@@ -211,8 +214,8 @@ class _Run:
         if self._remembered is not None:
             memory.recall(self._remembered)
         self._process(task, by_topic)
-        if told is not None:
-            self._told = self._now = told
+        if latest_tick is not None:
+            self._clock_time = self._now = latest_tick
             task.punctuate_wall_clock_time()
         task.commit()
         self._keep(memory.remember())
@@ -264,7 +267,7 @@ class _Run:
             "remembered": remembered,
             "arrived": self._arrived,
             "maps": self._maps.flush(),
-            "told": self._told,
+            "told": self._clock_time,
         }
         self._pages.put(_MEMORY, pack(known))
 

@@ -82,7 +82,7 @@ WRITTEN = StructType(
 
 
 @dataclass(frozen=True)
-class Reading:
+class SourceSettings:
     """The settings of a topology's source besides its options."""
 
     shipment: Shipment
@@ -99,7 +99,7 @@ class BundleTask(InputPartition):
     counts: Mapping[str, int]
 
 
-def pipeline_source(format_name: str, reading: Reading) -> type[OttlaSource]:
+def pipeline_source(format_name: str, source_settings: SourceSettings) -> type[OttlaSource]:
     """Return the Data Source of one query; the settings are pickled with the class."""
 
     class PipelineSource(OttlaSource):
@@ -111,10 +111,10 @@ def pipeline_source(format_name: str, reading: Reading) -> type[OttlaSource]:
             return _ENVELOPES
 
         def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-            return PipelineReader(SparkOptions(self.options, Use.STREAM_READ), reading)
+            return PipelineReader(SparkOptions(self.options, Use.STREAM_READ), source_settings)
 
         def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
-            return PipelineSink(SparkOptions(self.options, Use.WRITE), reading.shipment)
+            return PipelineSink(SparkOptions(self.options, Use.WRITE), source_settings.shipment)
 
     return PipelineSource
 
@@ -124,15 +124,15 @@ class PipelineReader(StreamReader):
 
     _progress_mark = PROGRESS
 
-    def __init__(self, options: SparkOptions, reading: Reading) -> None:
+    def __init__(self, options: SparkOptions, source_settings: SourceSettings) -> None:
         super().__init__(options, _READ)
-        self._reading = reading
+        self._source_settings = source_settings
         self._time_order = TimeOrder()
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the envelopes of a task's ranges."""
         assert isinstance(partition, BundleTask)
-        entry, options = self._reading.shipment.entry(), self._options
+        stage, options = self._source_settings.shipment.source_stage(), self._options
         with (
             Brokers(options.bootstrap, client_id=options.client_id) as brokers,
             Fetcher(brokers, options.fetch_settings) as fetcher,
@@ -140,7 +140,7 @@ class PipelineReader(StreamReader):
             for wanted in partition.ranges:
                 topic, count = wanted.topic, partition.counts.get(wanted.topic, 0)
                 for records in self._fetch(fetcher, wanted):
-                    yield as_arrow(entry.take(topic, wanted.partition, records, count))
+                    yield as_arrow(stage.take(topic, wanted.partition, records, count))
         settle_after_work()
 
     def _fetch(self, fetcher: Fetcher, wanted: OffsetRange) -> Iterator[pa.RecordBatch]:
@@ -153,8 +153,8 @@ class PipelineReader(StreamReader):
 
     def _tick(self, wanted: OffsetRange) -> pa.RecordBatch:
         """Return the latest time of a range as a record."""
-        assert self._reading.tick_interval_ms is not None
-        time = wanted.end * self._reading.tick_interval_ms
+        assert self._source_settings.tick_interval_ms is not None
+        time = wanted.end * self._source_settings.tick_interval_ms
         row = {"partition": 0, "offset": wanted.end - 1, "timestamp": time}
         empty = dict.fromkeys(("key", "value", "headers"))
         return pa.RecordBatch.from_pylist([{**row, **empty}], schema=RECORDS)
@@ -164,7 +164,7 @@ class PipelineReader(StreamReader):
         return to_json(from_json(super().initialOffset()) | self._clock(-1))
 
     def _clock(self, shift: int = 0) -> Offsets:
-        interval_ms = self._reading.tick_interval_ms
+        interval_ms = self._source_settings.tick_interval_ms
         if interval_ms is None:
             return {}
         return {(CLOCK_TOPIC, 0): wall_clock_ms() // interval_ms + shift}
@@ -178,7 +178,7 @@ class PipelineReader(StreamReader):
         return super()._beginning(clock | begin, end)
 
     def _limited(self, begin: Offsets, end: Offsets, max_rows: int) -> Offsets:
-        whole = {key for key in end if key[0] in (*self._reading.whole_topics, CLOCK_TOPIC)}
+        whole = {key for key in end if key[0] in (*self._source_settings.whole_topics, CLOCK_TOPIC)}
         rest = {key: offset for key, offset in end.items() if key not in whole}
         return self._in_order(begin, rest, max_rows) | {key: end[key] for key in whole}
 
@@ -206,7 +206,7 @@ class PipelineReader(StreamReader):
             first = start.get(CLOCK_TOPIC, {}).get("0", last - 1)
             ranges += [OffsetRange(CLOCK_TOPIC, 0, first, last)] if first < last else []
         counts = {topic: len(offsets) for topic, offsets in rest[1].items()}
-        bundles = bundle(ranges, self._reading.shipment.shuffle_partitions)
+        bundles = bundle(ranges, self._source_settings.shipment.shuffle_partitions)
         return [BundleTask(each, counts) for each in bundles]
 
 

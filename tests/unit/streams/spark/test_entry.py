@@ -6,18 +6,18 @@ import pytest
 from ottla.streams import StreamsBuilder
 from ottla.streams.spark.layout.envelopes import RECORDS, Slots, topic_records
 from ottla.streams.spark.layout.layout import Application, lay_out
-from ottla.streams.spark.stages.tasks import Entry
+from ottla.streams.spark.stages.tasks import SourceStage
 from ottla.streams.task.task import TaskSettings
 from ottla.wire.records.columnar_partitioner import partitions_of
 
 KEYS = [b"%d" % number for number in range(20)]
 
 
-def _entry() -> Entry:
+def _entry() -> SourceStage:
     builder = StreamsBuilder()
     builder.stream("words").group_by_key().count()
     layout = lay_out([Application(builder.build(), TaskSettings("app"))], {"words": 2})
-    return Entry(layout, Slots(layout.task_count, 2))
+    return SourceStage(layout, Slots(layout.task_count, 2))
 
 
 def _batch(partition: int, count: int) -> pa.RecordBatch:

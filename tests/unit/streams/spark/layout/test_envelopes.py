@@ -64,7 +64,9 @@ def test_records_come_out_as_they_went_in(records: list[ProducedRecord], origin:
             if (each.task != SINK)
             else (None,)
         )
-        assert each.task == (SINK if partition is None else layout.kinds[1].first_task + partition)
+        assert each.task == (
+            SINK if partition is None else layout.sub_topologies[1].first_task + partition
+        )
         assert slots.task(each.slot) == (None if each.task == SINK else each.task)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from ottla.streams import Serdes, Stores, StreamsBuilder, Topology, TopologyError
 from ottla.streams.processor.api import Processor
-from ottla.streams.spark.layout.layout import Application, Feed, Layout, components, lay_out
+from ottla.streams.spark.layout.layout import Application, Layout, Routing, components, lay_out
 from ottla.streams.task.task import TaskSettings
 
 
@@ -23,14 +23,14 @@ def test_what_keeps_nothing_runs_where_topics_are_read() -> None:
     builder = StreamsBuilder()
     builder.stream("words").group_by(lambda value: value).count("counts")
     layout = _lay_out(builder, words=3)
-    assert [(kind.level, kind.partitions, kind.first_task) for kind in layout.kinds] == [
+    assert [(kind.level, kind.partitions, kind.first_task) for kind in layout.sub_topologies] == [
         (0, 3, 0),
         (1, 3, 3),
     ]
     assert layout.shuffled == {"app-counts-repartition": 1}
     assert layout.created == {}
-    assert layout.kind_of(2) is layout.kinds[0]
-    assert layout.kind_of(3) is layout.kinds[1]
+    assert layout.sub_topology_of(2) is layout.sub_topologies[0]
+    assert layout.sub_topology_of(3) is layout.sub_topologies[1]
 
 
 def test_stages_follow_each_other() -> None:
@@ -38,7 +38,7 @@ def test_stages_follow_each_other() -> None:
     builder = StreamsBuilder()
     counted = builder.stream("words").group_by_key().count()
     counted.group_by(lambda key, value: (value, key)).count()
-    assert [kind.level for kind in _lay_out(builder, words=1).kinds] == [1, 2]
+    assert [kind.level for kind in _lay_out(builder, words=1).sub_topologies] == [1, 2]
 
 
 def test_a_topic_that_leads_back_is_on_the_broker() -> None:
@@ -47,7 +47,7 @@ def test_a_topic_that_leads_back_is_on_the_broker() -> None:
     orders, users = builder.table("orders"), builder.table("users")
     orders.join(users, lambda value: value, lambda one, two: one).to_stream().to("out")
     layout = _lay_out(builder, orders=2, users=3)
-    assert [(kind.level, kind.partitions) for kind in layout.kinds] == [(1, 2), (2, 3)]
+    assert [(kind.level, kind.partitions) for kind in layout.sub_topologies] == [(1, 2), (2, 3)]
     (answers,) = layout.created
     assert answers.endswith("-subscription-response-topic") or "RESPONSE" in answers
     assert layout.created[answers] == 2
@@ -60,10 +60,12 @@ def test_topics_of_different_partition_counts_meet_by_key() -> None:
     """Where Kafka refuses, all of them are sent to the task of their key."""
     builder = StreamsBuilder()
     builder.stream("clicks").join(builder.table("users"), lambda one, two: one).to("out")
-    assert _lay_out(builder, clicks=2, users=2).routes["users"][0].feed is Feed.BY_PARTITION
+    assert _lay_out(builder, clicks=2, users=2).routes["users"][0].routing is Routing.BY_PARTITION
     layout = _lay_out(builder, clicks=2, users=4)
-    assert {route.feed for routes in layout.routes.values() for route in routes} == {Feed.BY_KEY}
-    assert layout.kinds[0].partitions == 4
+    assert {route.routing for routes in layout.routes.values() for route in routes} == {
+        Routing.BY_KEY
+    }
+    assert layout.sub_topologies[0].partitions == 4
 
 
 def test_a_checkpoint_keeps_its_tasks_when_topics_grow() -> None:
@@ -73,11 +75,11 @@ def test_a_checkpoint_keeps_its_tasks_when_topics_grow() -> None:
     builder.stream("lines").repartition(number_of_partitions=5).to("out")
     application = _application(builder.build())
     before = lay_out([application], {"words-a": 2, "lines": 2})
-    claimed = [kind.partitions for kind in before.kinds]
+    claimed = [kind.partitions for kind in before.sub_topologies]
     grown = {"words-a": 4, "words-b": 3, "lines": 4}
     after = lay_out([application], grown, claimed=claimed)
-    assert [kind.partitions for kind in after.kinds] == claimed
-    assert [kind.partitions for kind in lay_out([application], grown).kinds] != claimed
+    assert [kind.partitions for kind in after.sub_topologies] == claimed
+    assert [kind.partitions for kind in lay_out([application], grown).sub_topologies] != claimed
 
 
 class _Plain(Processor[str, str, str, str]):
@@ -92,9 +94,9 @@ def test_global_topics_go_to_every_task_that_may_read_them() -> None:
     builder.stream("processed").process(_Plain).to("out-two")
     builder.stream("mapped").map_values(str).to("out-three")
     layout = _lay_out(builder, places=1, joined=1, processed=1, mapped=1)
-    assert {layout.kinds[route.kind].level for route in layout.routes["places"]} == {1}
+    assert {layout.sub_topologies[route.kind].level for route in layout.routes["places"]} == {1}
     assert len(layout.routes["places"]) == 2
-    assert [kind.level for kind in layout.kinds] == [1, 1, 0]
+    assert [kind.level for kind in layout.sub_topologies] == [1, 1, 0]
 
 
 def test_a_processor_without_store_has_tasks_of_its_own() -> None:

@@ -11,7 +11,7 @@ from ottla.streams import StreamsBuilder
 from ottla.streams.spark.layout.envelopes import DROPPED_TOPIC, RECORDS, SINK, Slots
 from ottla.streams.spark.layout.layout import Application, Layout, lay_out
 from ottla.streams.spark.stages.dropped_counts import DroppedCounts
-from ottla.streams.spark.stages.tasks import Entry, Stage
+from ottla.streams.spark.stages.tasks import SourceStage, Stage
 from ottla.streams.task.task import TaskSettings
 
 
@@ -42,7 +42,7 @@ def test_a_task_that_reads_topics_adds_the_count_of_each_batch(
 ) -> None:
     """The sink's envelope is without records; a batch of which nothing is dropped has none."""
     layout = _layout()
-    entry = Entry(layout, Slots(layout.task_count, 2))
+    entry = SourceStage(layout, Slots(layout.task_count, 2))
     counts = []
     for batch in (_batch(b'""', b'"a"', b'""'), _batch(b'"a"'), _batch(b'""')):
         found = [each for each in entry.take("words", 1, batch) if each.topic == DROPPED_TOPIC]
@@ -54,7 +54,7 @@ def test_a_stage_adds_the_count_of_a_task_and_carries_those_of_others() -> None:
     """A null key in a repartition topic is dropped by the aggregation."""
     layout = _layout()
     slots = Slots(layout.task_count, 2)
-    entry, stage = Entry(layout, slots), Stage(layout, slots, 1, lambda: 0)
+    entry, stage = SourceStage(layout, slots), Stage(layout, slots, 1, lambda: 0)
     (dropped,) = entry.take("words", 1, _batch(b'""'))
     assert list(stage.handle(dropped.slot, [dropped], _Pages())) == [dropped]
     (arrived,) = entry.take("words", 1, _batch(b'"a"'))

@@ -17,7 +17,7 @@ from ottla.streams.settings.handlers import (
     LogAndContinueProductionExceptionHandler,
 )
 from ottla.streams.spark.layout.envelopes import RECORDS, topic_records
-from ottla.streams.spark.layout.layout import Application, Kind, lay_out
+from ottla.streams.spark.layout.layout import Application, SubTopology, lay_out
 from ottla.streams.spark.stages.fused import PlainTask
 from ottla.streams.task.task import Task, TaskSettings
 
@@ -48,10 +48,10 @@ def _all_steps(builder: StreamsBuilder) -> None:
     stream.foreach(lambda v: None)
 
 
-def _kind(add: Callable[[StreamsBuilder], None], settings: TaskSettings) -> Kind:
+def _kind(add: Callable[[StreamsBuilder], None], settings: TaskSettings) -> SubTopology:
     builder = StreamsBuilder()
     add(builder)
-    (kind,) = lay_out([Application(builder.build(), settings)], {"in": 1}).kinds
+    (kind,) = lay_out([Application(builder.build(), settings)], {"in": 1}).sub_topologies
     return kind
 
 
@@ -79,7 +79,7 @@ def _fused(task: PlainTask, rows: list[TopicRecord]) -> dict[str, list[tuple[Any
     }
 
 
-def _taken(kind: Kind, rows: list[TopicRecord]) -> dict[str, list[tuple[Any, ...]]]:
+def _taken(kind: SubTopology, rows: list[TopicRecord]) -> dict[str, list[tuple[Any, ...]]]:
     found: dict[str, list[tuple[Any, ...]]] = {}
     made: list[Any] = []
     task = Task(kind.topology, kind.application.settings, made.append, lambda: 0)

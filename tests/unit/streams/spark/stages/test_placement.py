@@ -10,7 +10,7 @@ from ottla.streams import StreamsBuilder, TableJoined, Topology
 from ottla.streams.spark.layout.envelopes import RECORDS, Slots
 from ottla.streams.spark.layout.layout import Application, lay_out
 from ottla.streams.spark.stages.placement import SAMPLE, KeyPlacement
-from ottla.streams.spark.stages.tasks import Entry
+from ottla.streams.spark.stages.tasks import SourceStage
 from ottla.streams.task.task import TaskSettings
 from ottla.wire.records.columnar_partitioner import murmur2
 from tests.streams.staged import STRINGS
@@ -83,7 +83,7 @@ def _read(
     partitions = counts or {"orders": _PARTITIONS, "customers": _PARTITIONS}
     layout = lay_out([Application(topology, TaskSettings("app", STRINGS))], partitions)
     found = KeyPlacement()
-    entry = Entry(layout, Slots(layout.task_count, 2), found)
+    entry = SourceStage(layout, Slots(layout.task_count, 2), found)
     for topic in partitions:
         for partition in range(_PARTITIONS):
             keys: list[bytes | None] = [key for key in _KEYS if place(key) == partition]
