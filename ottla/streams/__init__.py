@@ -64,15 +64,13 @@ from ottla.streams.options.dsl_options import (
     Branched,
     Consumed,
     Grouped,
-    Joined,
     Materialized,
     Named,
     Printed,
     Produced,
     Repartitioned,
-    StreamJoined,
-    TableJoined,
 )
+from ottla.streams.options.joins import Joined, StreamJoined, TableJoined
 from ottla.streams.processor.api import (
     Cancellable,
     ContextualFixedKeyProcessor,

@@ -36,6 +36,7 @@ from ottla.storage.directories.log_directory import (
     directory_name,
     lock_directory,
 )
+from ottla.storage.directories.retention import apply_retention
 from ottla.storage.directories.upkeep import Intervals, Rounds
 from ottla.storage.files import checkpoints
 from ottla.storage.files.checkpoints import TopicPartition
@@ -417,7 +418,7 @@ class LogDirectories:
         for log in list(self._logs.values()):
             if log.failure is None and log.upkeep_failure is None:
                 with suppress(StorageError):
-                    count += _apply_retention(log, now_ms)
+                    count += apply_retention(log, now_ms)
             await slices.pause()
         return count
 
@@ -577,21 +578,6 @@ class LogDirectories:
             _log.error("log directory offline path=%s reason=%s", directory.path, failure)
             directory.fail(failure)
             self._on_offline(directory.path, failure)
-
-
-def _apply_retention(log: Log, now_ms: int | None) -> int:
-    """Delete segments that exceed the topic's retention; log one line for the partition."""
-    try:
-        count = log.apply_retention(log.high_watermark, now_ms)
-    except StorageError:
-        raise
-    except Exception as error:
-        log.exclude_from_upkeep(error)
-        raise
-    if count:
-        _log.info("segments deleted by retention partition=%s-%d segments=%d log_start_offset=%d",
-                  log.topic, log.partition, count, log.log_start_offset)  # fmt: skip
-    return count
 
 
 def _cut_to_what_is_sure(future: Log, current: Log) -> None:

@@ -113,9 +113,7 @@ class Log:
         self._dependencies.on_damage(self.topic, self.partition)
 
     def exclude_from_upkeep(self, error: Exception) -> None:
-        """Exclude the log from flushes and retention until the next start, because of an unexpected
-        error.
-        """
+        """Exclude the log from upkeep until the next start, because of an unexpected error."""
         self.upkeep_failure = f"upkeep failed: {error!r}"
         self._damaged()
 
@@ -419,9 +417,7 @@ class Log:
         recovery.remove_snapshots(self._files, self.directory, lambda snapshot: snapshot > end)
 
     def advance_log_start_offset(self, offset: int) -> bool:
-        """Move the start of the log forward; return True if it moved. Retention deletes the
-        segments.
-        """
+        """Move the log start forward; return True if it moved. Retention deletes the segments."""
         if offset > self.log_end_offset:
             raise self._out_of_range(offset)
         if offset <= self.log_start_offset:
@@ -589,9 +585,7 @@ class Log:
         self.abandon()
 
     def _fail(self, error: OSError, *, is_midway: bool = False) -> StorageError:
-        """Mark the log as unusable; without a free descriptor only this log, and only if
-        `is_midway`.
-        """
+        """Mark the log as unusable; a lack of descriptors does so only if `is_midway`."""
         reason = f"{self.topic}-{self.partition}: {error.strerror or error}"
         if is_exhausted(error):
             failure = OutOfDescriptorsError(self._dependencies.log_directory, reason)

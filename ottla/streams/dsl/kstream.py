@@ -21,16 +21,15 @@ from ottla.streams.model.windows import JoinWindows
 from ottla.streams.operators import stateless
 from ottla.streams.options.dsl_options import (
     Grouped,
-    Joined,
     Materialized,
     Name,
     Named,
     Option,
-    StreamJoined,
     asked,
     name_of,
     of_kind,
 )
+from ottla.streams.options.joins import Joined, StreamJoined
 from ottla.streams.processor.api import Processor
 from ottla.streams.serdes import Serde
 

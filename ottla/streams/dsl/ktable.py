@@ -21,11 +21,11 @@ from ottla.streams.options.dsl_options import (
     Name,
     Named,
     Option,
-    TableJoined,
     asked,
     name_of,
     of_kind,
 )
+from ottla.streams.options.joins import TableJoined
 from ottla.streams.serdes import Serde
 
 if TYPE_CHECKING:

@@ -20,7 +20,8 @@ from ottla.streams.operators.stateless import PassThrough
 from ottla.streams.operators.stream_joins import JoinWindowed, StreamJoin
 from ottla.streams.operators.table_joins import StreamTableJoin
 from ottla.streams.operators.views import View
-from ottla.streams.options.dsl_options import Joined, Named, StreamJoined, name_of
+from ottla.streams.options.dsl_options import Named, name_of
+from ottla.streams.options.joins import Joined, StreamJoined
 from ottla.streams.serdes import Serde
 from ottla.streams.stores.builders import StoreBuilder
 from ottla.streams.topology.plan import OperatorNode

@@ -48,7 +48,8 @@ from ottla.streams.operators.views import (
     mapped_view,
     store_view,
 )
-from ottla.streams.options.dsl_options import Grouped, Materialized, Named, TableJoined, asked
+from ottla.streams.options.dsl_options import Grouped, Materialized, Named, asked
+from ottla.streams.options.joins import TableJoined
 from ottla.streams.processor.api import (
     ProcessorContext,
     StreamPartitioner,
