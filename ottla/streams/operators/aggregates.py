@@ -13,7 +13,7 @@ from ottla.streams.stores.builders import StoreBuilder
 AnyProcessor = Processor[Any, Any, Any, Any]
 Initializer = Callable[[], Any]
 Aggregator = Callable[[Any, Any, Any], Any]
-"""Takes key, value and aggregate; gives the new aggregate, None to remove it."""
+"""A function of key, value and aggregate that returns the new aggregate, or None to remove it."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,9 @@ class _TableAggregateProcessor(AnyProcessor):
     def process(self, record: Record[Any, Any]) -> None:
         if record.key is None:
             name = self._operator.store.name
-            raise StreamsError(f"a record for the table {name} has no key; filter before grouping")
+            raise StreamsError(
+                f"a record for the table {name} has no key: filter such records before grouping"
+            )
         change: Change[Any] = record.value
         entry = self._store.get(record.key)
         aggregate = None if entry is None else entry.value

@@ -62,7 +62,7 @@ class Response(NamedTuple):
     partition: int
     value_hash: bytes | None
     only_takes_back: bool = False
-    """Whether a tombstone follows only if the left entry has a result."""
+    """True if a tombstone is emitted only when the left entry has a result."""
 
 
 def _write_subscription(asked: Subscription) -> bytes:
@@ -403,7 +403,7 @@ class _ResponseJoinProcessor(AnyProcessor):
         self.context.forward(record.with_value(joined))
 
     def _has_result(self, key: Any, has_one: bool) -> bool:
-        """Store if an entry has a result; return True if it had one before."""
+        """Record whether an entry has a result; return True if it had one before."""
         had_one = self._results.get(key) is not None
         if has_one != had_one:
             self._results.put(key, _HAS_RESULT if has_one else None)

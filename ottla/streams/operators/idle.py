@@ -23,7 +23,7 @@ class ClosesWhenIdle(Processor[Any, Any, Any, Any]):
     _arrived_at = 0
     _time_then = NO_TIMESTAMP
     _closed_idle = NO_TIMESTAMP
-    """How far time went on without records; what belongs before it comes too late."""
+    """The stream time that was reached without records; records before it are late."""
 
     def _watch(self, timeout_ms: int | None) -> None:
         """Start to check for idleness if there is a timeout; called by `init`."""
@@ -48,4 +48,4 @@ class ClosesWhenIdle(Processor[Any, Any, Any, Any]):
 
     def _close_idle(self) -> None:
         """Process the windows or records that are due at the current stream time."""
-        raise TypeError(f"{type(self).__name__} does not say what is due")
+        raise TypeError(f"{type(self).__name__} must define _close_idle")

@@ -35,9 +35,9 @@ class _Found:
     has_left: bool = False
     has_right: bool = False
     previous: int | None = None
-    """The time of the record before this one."""
+    """The time of the previous record."""
     is_known: bool = False
-    """A record of the same time was here before: no window is missing."""
+    """True if a record with the same time was seen before, so that no window is missing."""
 
 
 class _SlidingAggregateProcessor(TimeWindowProcessor):

@@ -46,8 +46,8 @@ _NO_PAIRS = (str, bytes, bytearray, dict, set, frozenset)
 def no_pair(made: Any) -> TypeError:
     """Return the error for a mapper whose result is not a key and a value."""
     return TypeError(
-        f"a mapper makes a pair, (key, value) or KeyValue.pair(key, value), not {made!r}; "
-        "map_values and select_key make a value or a key alone"
+        f"a mapper must return a pair, (key, value) or KeyValue.pair(key, value), not {made!r}; "
+        "use map_values or select_key to return only a value or a key"
     )
 
 
@@ -74,8 +74,8 @@ def several(made: Any, what: str) -> Iterable[Any]:
         raise TypeError(f"a mapper of {what}, not {made!r}") from None
 
 
-MANY_PAIRS = "flat_map makes a list of pairs (key, value), empty for none"
-MANY_VALUES = "flat_map_values makes a list of values, empty for none"
+MANY_PAIRS = "flat_map must return a list of pairs (key, value), empty for none"
+MANY_VALUES = "flat_map_values must return a list of values, empty for none"
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class _KeyFilterProcessor(AnyProcessor):
 
 
 NULL_KEY = "due to null key"
-"""Why a record without a key is dropped."""
+"""The reason for dropping a record without a key."""
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from ottla.streams.stores.builders import StoreBuilder
 
 AnyProcessor = Processor[Any, Any, Any, Any]
 Joiner = Callable[[Any, Any, Any], Any]
-"""Takes the key, the left and the right value."""
+"""A function of the key, the left and the right value."""
 
 _FOREVER = (1 << 63) - 1
 _LEFT, _RIGHT = 1, 0

@@ -91,7 +91,7 @@ class _SuppressProcessor(ClosesWhenIdle):
             if self._operator.fails_when_full:
                 raise StreamsError(
                     f"buffer {self._operator.store.name} is full: {len(self._buffer)} records, "
-                    f"{self._buffer.size_bytes} bytes; give it more room or let it emit early"
+                    f"{self._buffer.size_bytes} bytes; increase its size or let it emit early"
                 )
             self._emit(self._buffer.pop())
 

@@ -102,7 +102,7 @@ class TableJoin:
     this: View
     other: View
     joiner: Callable[[Any, Any], Any]
-    """Takes this side's value first."""
+    """A function whose first value is this side's."""
     needs_this: bool
     needs_other: bool
     send_old_values: bool = False

@@ -48,7 +48,7 @@ class FunctionGetter:
     get: Callable[[Any], Entry | None]
     versioned: bool = False
     get_as_of: Callable[[Any, int], Entry | None] | None = None
-    """Reads what the table had at a time; only if it is versioned."""
+    """Returns the table's value at a time; None if the table is not versioned."""
 
 
 def derived_getter(above: Any, derive: Callable[[Any, Entry | None], Entry | None]) -> Getter:
@@ -111,7 +111,7 @@ def mapped_view(parent: View, change: Callable[[Any, Entry], Entry | None]) -> V
 
 
 EXPIRED_PUT = "for expired put"
-"""Why a record is dropped that is older than the history of a versioned table."""
+"""The reason for dropping a record that is older than a versioned table's history."""
 
 
 def forward_change(

@@ -16,11 +16,11 @@ def read_avro(fields: Fields, kind: str, *, required: str = "") -> Avro | None:
     if kind != "avro":
         for name, found in given.items():
             if found is not None:
-                fields.error(name, f"{name} is for format avro; this one is {kind}.")
+                fields.error(name, f"{name} requires format avro, not {kind}.")
         return None
     if registry is not None and not registry.text.startswith(("http://", "https://")):
         fields.problems.error(
-            registry.place, f"{fields.what}: registry begins with http:// or https://."
+            registry.place, f"{fields.what}: registry must begin with http:// or https://."
         )
     if required and schema is None and registry is None:
         fields.error("format", required)
@@ -37,8 +37,10 @@ def _schema(given: Text, fields: Fields) -> str:
         try:
             text = Path(text).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            reason = getattr(error, "strerror", None) or "it is no text in UTF-8"
-            message = f"avro: {given.text} cannot be read: {reason}. Write a path, or the schema."
+            reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+            message = (
+                f"avro: {given.text} cannot be read: {reason}. Use a path, or the schema itself."
+            )
             fields.problems.error(given.place, f"{fields.what}: {message}")
             return ""
     try:

@@ -65,7 +65,7 @@ def check_topics(pipeline: Pipeline, existing: Iterable[str]) -> list[Problem]:
             continue
         if sink.topic.text not in names:
             message = f"sink {sink.name}: there is no topic {sink.topic} yet"
-            advice = "create it, or the brokers do with their defaults where they are allowed to."
+            advice = "create it, unless the brokers may create topics automatically."
             problems.warn(sink.topic.place, f"{message}: {advice}")
     return problems.in_order
 
@@ -134,7 +134,7 @@ class _Checker:
                 other = seen.setdefault(name.lower(), f"{noun} {name}")
                 if other != f"{noun} {name}":
                     self._problems.error(
-                        table.place, f"{noun} {name}: {other} has this name already."
+                        table.place, f"{noun} {name}: {other} already has this name."
                     )
 
     def _check_texts(self, step: Step) -> None:
@@ -145,7 +145,7 @@ class _Checker:
                 if first.lower not in ("select", "with", "from", "values", "("):
                     place = step.sql.at(first.start)
                     self._problems.error(
-                        place, f"{what}: sql is a query: SELECT …, not {first.text}."
+                        place, f"{what}: sql must be a query (SELECT …), not {first.text}."
                     )
             return
         for text in (each for operation in step.operations for each in texts_of(operation)):
@@ -186,7 +186,7 @@ class _Checker:
                 first = min(circle, key=lambda each: steps[each].place)
                 at = circle.index(first)
                 whole = [*circle[at:-1], *circle[:at], first]
-                message = f"step {first}: it reads itself, {' reads '.join(whole)}."
+                message = f"step {first}: cyclic reference: {' reads '.join(whole)}."
                 self._problems.error(steps[first].place, message)
                 found = True
             elif name not in done and name in steps:
@@ -205,7 +205,7 @@ class _Checker:
         for noun, tables in (("source", self._pipeline.sources), ("step", self._pipeline.steps)):
             for name, table in tables.items():
                 if name not in used and self._pipeline.sinks:
-                    message = f"{noun} {name}: no sink comes of it: it is not run."
+                    message = f"{noun} {name}: no sink reads it: it will not run."
                     self._problems.warn(table.place, message)
 
     def _upstream(self, name: str) -> Iterator[str]:
@@ -225,9 +225,7 @@ class _Checker:
             self._check_mirror(sink)
         sources = [part for part in parts if isinstance(part, Source)]
         if sources and all(source.is_static for source in sources):
-            message = (
-                f"sink {sink.name}: everything it is made of is static: nothing would ever come."
-            )
+            message = f"sink {sink.name}: all its inputs are static: a stream is required."
             self._problems.error(sink.origin.place, message)
         if any(map(_is_grouped, parts)) and not any(map(_has_watermark, parts)):
             self._check_totals(sink, sources)
@@ -236,12 +234,12 @@ class _Checker:
         # Aggregates of a static table that is joined with a stream are complete immediately.
         if sink.mode != "append" or any(source.is_static for source in sources):
             return
-        advice = "give a source a watermark, so that windows end"
+        advice = "add a watermark to a source, so that windows close"
         if isinstance(sink, TopicSink | JdbcSink | ConsoleSink):
-            advice += ", or the sink mode: update, so that every change of a total is written"
+            advice += ", or use `mode: update` in the sink to write every change of an aggregate"
         self._problems.error(
             sink.place,
-            f"sink {sink.name}: totals of a stream without a watermark never end: {advice}.",
+            f"sink {sink.name}: aggregates of a stream without a watermark are never final: {advice}.",
         )
 
     def _check_mirror(self, sink: MirrorSink) -> None:
@@ -250,7 +248,7 @@ class _Checker:
         if not isinstance(source, TopicSource) or len(source.topics) != 1 or source.is_static:
             if sink.origin.text.lower() in self._names:
                 self._problems.error(
-                    sink.origin.place, f"{what}: a mirror is of a source that reads one topic."
+                    sink.origin.place, f"{what}: a mirror needs a source that reads one topic."
                 )
         elif source.topics[0].text == sink.topic.text and not sink.bootstrap:
             self._problems.error(sink.topic.place, f"{what}: {sink.topic} cannot mirror itself.")

@@ -22,20 +22,20 @@ def check_type(text: str) -> str:
     name, opened, rest = word.partition("<")
     name = name.strip()
     if not opened:
-        return f"There is no data type {text.strip()}. {suggest(name, _SIMPLE | _NESTED)}"
+        return f"Unknown data type {text.strip()}. {suggest(name, _SIMPLE | _NESTED)}"
     if name not in _NESTED or not rest.endswith(">"):
-        return f"{text.strip()} is no data type: write array<…>, map<…, …> or struct<name: …>."
+        return f"{text.strip()} is not a data type: use array<…>, map<…, …> or struct<name: …>."
     parts = list(split(rest[:-1]))
     if name == "struct":
         return next(filter(None, (_check_field(part) for part in parts)), "")
     if len(parts) != (1 if name == "array" else 2):
-        return f"{text.strip()} is no data type: an array has one type inside, a map has two."
+        return f"{text.strip()} is not a data type: an array has one type parameter, a map has two."
     return next(filter(None, (check_type(part) for part in parts)), "")
 
 
 def _check_field(text: str) -> str:
     name, found, kind = _name_and_type(text)
-    return check_type(kind) if found else f"In a struct, write name: type, not {name!r}."
+    return check_type(kind) if found else f"A struct field must be name: type, not {name!r}."
 
 
 def _name_and_type(text: str) -> tuple[str, bool, str]:
@@ -61,11 +61,13 @@ def columns_of(schema: str) -> dict[str, str]:
         name, is_found, kind = _name_and_type(part)
         kind = re.sub(r"(?i)\s+(not\s+null|comment\s+'.*')\s*$", "", kind).strip()
         if not is_found:
-            raise ValueError(f"Write a name and a type, as in origin string, not {part.strip()!r}.")
+            raise ValueError(
+                f"A column must be a name and a type, as in origin string, not {part.strip()!r}."
+            )
         wrong = check_type(kind)
         if wrong:
             raise ValueError(f"Column {name}: {wrong}")
         if name in found:
-            raise ValueError(f"Column {name} is there twice.")
+            raise ValueError(f"Column {name} is defined twice.")
         found[name] = kind
     return found

@@ -83,12 +83,12 @@ def parse(text: str, problems: Problems) -> Node | None:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = Place(1, 1) if mark is None else _place(mark)
-        problems.error(place, f"This is no YAML: {_sentence(error)}.")
+        problems.error(place, f"Invalid YAML: {_sentence(error)}.")
         return None
     except yaml.reader.ReaderError as error:
         before = text[: error.position]
         place = Place(before.count("\n") + 1, len(before) - before.rfind("\n"))
-        problems.error(place, f"This is no YAML: character {error.character:#x} cannot be in it.")
+        problems.error(place, f"Invalid YAML: character {error.character:#x} is not allowed.")
         return None
     if node is None:
         problems.error(Place(1, 1), "The file is empty.")
@@ -111,7 +111,9 @@ def _sentence(error: yaml.MarkedYAMLError) -> str:
     found = ", ".join(part for part in (context, error.problem) if part)
     # By far the most frequent cause: SQL and types contain colons.
     is_colon = "mapping values" in found
-    return f"{found}; a text with a colon and a blank in it stands in quotes" if is_colon else found
+    return (
+        f"{found}; a text that contains a colon and a space must be quoted" if is_colon else found
+    )
 
 
 def _place(mark: yaml.Mark) -> Place:
@@ -129,9 +131,9 @@ class _Builder:
     def build(self, node: yaml.Node) -> Node:
         place = _place(node.start_mark)
         if node.tag not in _TAGS:
-            self._problems.error(place, f"Tags ({node.tag}) have no meaning here.")
+            self._problems.error(place, f"Tags ({node.tag}) are not supported.")
         if id(node) in self._open:
-            self._problems.error(place, "An alias names what it stands in.")
+            self._problems.error(place, "An alias must not refer to a node that contains it.")
             return Nothing(place)
         self._open.add(id(node))
         found = self._built(node, place)
@@ -161,11 +163,11 @@ class _Builder:
         for key, value in node.value:
             name = self.build(key)
             if not isinstance(name, Text):
-                self._problems.error(_place(key.start_mark), "A key is a word.")
+                self._problems.error(_place(key.start_mark), "A key must be a scalar.")
             elif name.text in found:
                 first = found[name.text][0].place.line
                 self._problems.error(
-                    name.place, f"{name.text} is here for the second time (line {first})."
+                    name.place, f"Duplicate key {name.text} (first in line {first})."
                 )
             else:
                 found[name.text] = (name, self.build(value))

@@ -90,7 +90,7 @@ class Fields:
         wrong = [each for each in node if not isinstance(each, Text)]
         for each in wrong:
             self.problems.error(
-                each.place, f"{self.what}: {name} holds texts, not {kind_of(each)}."
+                each.place, f"{self.what}: {name} must contain texts, not {kind_of(each)}."
             )
         if not node.items:
             self.error(name, f"{name} is an empty list.")
@@ -105,7 +105,7 @@ class Fields:
             return found.text
         self.problems.error(
             found.place,
-            f"{self.what}: {name} cannot be {found.text!r}. {suggest(found.text, choices)}",
+            f"{self.what}: invalid value {found.text!r} for {name}. {suggest(found.text, choices)}",
         )
         return default
 
@@ -115,13 +115,13 @@ class Fields:
 
     def number(self, name: str) -> int | None:
         """Return an integer above 0."""
-        return self._parsed(name, "a whole number above 0", _positive, None)
+        return self._parsed(name, "an integer above 0", _positive, None)
 
     def interval(self, name: str, *, required: bool = False) -> str:
         """Return an interval in Spark's syntax, such as "10 minutes"; empty if it is missing."""
         if required and name not in self:
             self.error(None, f"{name} is missing.")
-        return self._parsed(name, "a length of time, like 10 minutes", _interval, "")
+        return self._parsed(name, "an interval, such as 10 minutes", _interval, "")
 
     def pairs(self, name: str) -> dict[str, Text]:
         """Return a mapping of words to texts."""
@@ -136,7 +136,7 @@ class Fields:
             if isinstance(value, Text):
                 found[key.text] = value
             else:
-                message = f"{self.what}: {name}.{key.text} is a text, not {kind_of(value)}."
+                message = f"{self.what}: {name}.{key.text} must be a text, not {kind_of(value)}."
                 self.problems.error(key.place, message)
         return found
 
@@ -159,7 +159,7 @@ class Fields:
                 what = f"{noun} {key.text}"
                 found[key.text] = Fields(value, what, self.problems, key.place)
             else:
-                message = f"{noun} {key.text}: write its keys below it, not {kind_of(value)}."
+                message = f"{noun} {key.text}: expected a mapping of keys, not {kind_of(value)}."
                 self.problems.error(key.place, message)
         return found
 
@@ -172,7 +172,7 @@ class Fields:
             return found[0]
         offered = " or ".join((", ".join(names[:-1]), names[-1]))
         if found:
-            self.error(found[1], f"only one of {' and '.join(found)} can be there.")
+            self.error(found[1], f"only one of {' and '.join(found)} is allowed.")
             return None
         near = [
             (key, hint)
@@ -180,7 +180,7 @@ class Fields:
             if (hint := suggest(key.text, names)).startswith("Did you mean")
         ]
         for key, hint in near:
-            self.problems.error(key.place, f"{self.what}: there is no key {key.text}. {hint}")
+            self.problems.error(key.place, f"{self.what}: unknown key {key.text}. {hint}")
         if not near:
             self.error(None, f"{purpose}: {offered} is missing.")
         return None
@@ -191,7 +191,7 @@ class Fields:
             if key.text not in self._asked:
                 self.problems.error(
                     key.place,
-                    f"{self.what}: there is no key {key.text}. {suggest(key.text, self._asked)}",
+                    f"{self.what}: unknown key {key.text}. {suggest(key.text, self._asked)}",
                 )
 
     def _parsed(self, name: str, wanted: str, parse: Callable[[str], T], default: T) -> T:
@@ -202,12 +202,14 @@ class Fields:
             return parse(found.text)
         except (ValueError, KeyError):
             self.problems.error(
-                found.place, f"{self.what}: {name} is {wanted}, not {found.text!r}."
+                found.place, f"{self.what}: {name} must be {wanted}, not {found.text!r}."
             )
             return default
 
     def _wrong(self, name: str, node: Node, wanted: str) -> None:
-        self.problems.error(node.place, f"{self.what}: {name} is {wanted}, not {kind_of(node)}.")
+        self.problems.error(
+            node.place, f"{self.what}: {name} must be {wanted}, not {kind_of(node)}."
+        )
 
 
 def _positive(text: str) -> int:

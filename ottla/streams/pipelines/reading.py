@@ -37,8 +37,8 @@ T = TypeVar("T")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _FORMATS = ("json", "avro", "string", "bytes")
 _NO_AVRO = (
-    "format avro needs registry (a schema registry's URL, where values begin with a schema's number), or avro "
-    "(the schema that they are written with, or its file)."
+    "format avro needs registry (a schema registry's URL, if values begin with a schema id), or avro "
+    "(the schema of the values, or its file)."
 )
 _READS = ("topic", "topics", "pattern", "files")
 _OPERATIONS = ("where", "select", "with", "group_by", "watermark")
@@ -47,12 +47,14 @@ _OPERATIONS = ("where", "select", "with", "group_by", "watermark")
 def read_pipeline(node: Node, problems: Problems) -> Pipeline | None:
     """Return the pipeline in a file; if there are errors, the parts that could be read."""
     if not isinstance(node, Entries):
-        problems.error(node.place, f"A pipeline is a mapping of keys, not {kind_of(node)}.")
+        problems.error(node.place, f"A pipeline must be a mapping of keys, not {kind_of(node)}.")
         return None
     fields = Fields(node, "the pipeline", problems)
     name = fields.text("name", required=True)
     if name is not None and not re.fullmatch(r"[\w.-]+", name.text):
-        problems.error(name.place, "the pipeline: name has letters, digits, -, _ and . only.")
+        problems.error(
+            name.place, "the pipeline: name may only contain letters, digits, -, _ and '.'."
+        )
     found = Pipeline(
         name="" if name is None else name.text,
         bootstrap=fields.word("bootstrap"),
@@ -80,7 +82,8 @@ def _all(
     for name, below in fields.named(key, noun).items():
         if not _NAME.fullmatch(name):
             below.error(
-                None, f"{name!r} is no name: begin with a letter, go on with letters, digits and _."
+                None,
+                f"{name!r} is not a valid name: use letters, digits and _, starting with a letter.",
             )
         value = read(name, below)
         if value is not None:
@@ -89,7 +92,7 @@ def _all(
 
 
 def _read_source(name: str, fields: Fields) -> Source | None:
-    which = fields.pick(_READS, "say what it reads")
+    which = fields.pick(_READS, "no input")
     if which is None:
         return None
     found = _read_files(name, fields) if which == "files" else _read_topics(name, fields)
@@ -127,7 +130,9 @@ def _check_pattern(pattern: Text, fields: Fields) -> None:
         re.compile(pattern.text)
     except re.error as error:
         at = pattern.at(error.pos or 0)
-        fields.problems.error(at, f"{fields.what}: pattern is no regular expression: {error.msg}.")
+        fields.problems.error(
+            at, f"{fields.what}: pattern is not a valid regular expression: {error.msg}."
+        )
 
 
 def _topic_schema(kind: str, fields: Fields) -> Mapping[str, str] | None:
@@ -135,10 +140,10 @@ def _topic_schema(kind: str, fields: Fields) -> Mapping[str, str] | None:
     schema = read_schema(fields, required=has_columns)
     is_known = fields.word("format", "string") in _FORMATS
     if schema is not None and kind in ("string", "bytes") and is_known:
-        fields.error("schema", f"format {kind} has no schema: its one column is value.")
+        fields.error("schema", f"format {kind} needs no schema: its only column is value.")
     for column in schema or ():
         if column in RECORD_COLUMNS or column == HEADERS_COLUMN:
-            fields.error("schema", f"{column} is a column of the record itself: name it otherwise.")
+            fields.error("schema", f"{column} is a column of every record: choose another name.")
     return schema if has_columns else None
 
 
@@ -154,7 +159,7 @@ def read_schema(fields: Fields, *, required: bool = False) -> Mapping[str, str] 
             fields.problems.error(node.place, f"{fields.what}: schema: {error}")
             return None
     if isinstance(node, Items):
-        message = f"{fields.what}: schema is a mapping of names to types, not a list."
+        message = f"{fields.what}: schema must be a mapping of names to types, not a list."
         fields.problems.error(node.place, message)
         return None
     found: dict[str, str] = {}
@@ -174,7 +179,9 @@ def _read_files(name: str, fields: Fields) -> FileSource | None:
     if not kind and "format" not in fields:
         fields.error(None, f"format is missing: {', '.join(FILE_FORMATS)}.")
     if schema is None and not is_static and "schema" not in fields:
-        fields.error(None, "schema is missing: files that come later must have known columns.")
+        fields.error(
+            None, "schema is missing: the columns of files that arrive later must be known."
+        )
     options = fields.pairs("options")
     watermark = _watermark(fields)
     if path is None:
@@ -209,7 +216,7 @@ def _read_watermark(fields: Fields) -> Watermark | None:
 
 
 def _read_step(name: str, fields: Fields) -> Step | None:
-    which = fields.pick(("sql", "from"), "say what it does")
+    which = fields.pick(("sql", "from"), "no query or input")
     if which is None:
         return None
     if which == "sql":
@@ -224,7 +231,7 @@ def _read_step(name: str, fields: Fields) -> Step | None:
         read = (_read_operation(each, fields) for each in node)
         operations = [each for each in read if each is not None]
     elif node is not None:
-        fields.error("do", f"do is a list of operations, not {kind_of(node)}.")
+        fields.error("do", f"do must be a list of operations, not {kind_of(node)}.")
     if origin is None:
         return None
     return ColumnStep(name=name, place=fields.place(), origin=origin, operations=tuple(operations))
@@ -234,11 +241,11 @@ def _read_operation(node: Node, step: Fields) -> Operation | None:
     if not isinstance(node, Entries):
         step.problems.error(
             node.place,
-            f"{step.what}: an operation is one of {', '.join(_OPERATIONS)}, as in - where: …",
+            f"{step.what}: an operation must be one of {', '.join(_OPERATIONS)}, as in - where: …",
         )
         return None
     fields = Fields(node, step.what, step.problems)
-    which = fields.pick(_OPERATIONS, "say what the operation is")
+    which = fields.pick(_OPERATIONS, "no operation")
     if which is None:
         return None
     found = _OPERATION_READERS[which](fields)
@@ -267,7 +274,7 @@ def _read_group_by(fields: Fields) -> Operation | None:
     names = () if is_empty else fields.texts("group_by")
     aggregates = fields.pairs("aggregate")
     if "aggregate" not in fields:
-        fields.error("group_by", "aggregate is missing: what is counted or summed, by name.")
+        fields.error("group_by", "aggregate is missing: the aggregates by name.")
     window = None if below is None else _read_window(below)
     return GroupBy(columns=names, aggregates=aggregates, window=window)
 

@@ -21,7 +21,7 @@ _VALUES = ("json", "avro", "record")
 
 def read_sink(name: str, fields: Fields) -> Sink | None:
     """Return a sink, or None if it cannot be read."""
-    which = fields.pick(_WRITES, "say where rows go")
+    which = fields.pick(_WRITES, "no destination")
     if which is None:
         return None
     origin = fields.text("from", required=True)
@@ -35,7 +35,7 @@ def _topic(name: str, fields: Fields, origin: Text) -> Sink | None:
     key = fields.text("key")
     kind = fields.choice("format", _VALUES, "json")
     if kind == "record" and key is not None:
-        fields.error("key", "format record takes the column key as it is: leave this one out.")
+        fields.error("key", "format record uses the column key: omit this option.")
     found = TopicSink(
         name=name,
         place=fields.place(),
@@ -93,13 +93,13 @@ def _jdbc(name: str, fields: Fields, origin: Text) -> Sink | None:
     if url is not None and not url.text.startswith("jdbc:"):
         fields.problems.error(
             url.place,
-            f"{fields.what}: jdbc begins with jdbc:, as in jdbc:postgresql://host/database.",
+            f"{fields.what}: jdbc must begin with jdbc:, as in jdbc:postgresql://host/database.",
         )
     if "password" in fields:
         fields.node_of("password")
         fields.error(
             "password",
-            "a password does not belong into a file: name the environment variable that holds it "
+            "do not write a password into a file: name the environment variable that contains it "
             "with password_variable.",
         )
     found = JdbcSink(
@@ -116,15 +116,15 @@ def _jdbc(name: str, fields: Fields, origin: Text) -> Sink | None:
         driver=fields.word("driver"),
     )
     if found.mode == "update" and not found.key:
-        fields.error("mode", "mode update needs a key: which row a changed one takes the place of.")
+        fields.error("mode", "mode update needs a key, to identify the row to replace.")
     if found.latest_by is not None and not found.key:
-        fields.error("latest_by", "latest_by needs a key: of which rows the latest is kept.")
+        fields.error("latest_by", "latest_by needs a key: the latest row of each key is kept.")
     return None if url is None or table is None else found
 
 
 def _console(name: str, fields: Fields, origin: Text) -> Sink | None:
     if not fields.flag("console", True):
-        fields.error("console", "console is true, or there is no such sink.")
+        fields.error("console", "console must be true.")
     return ConsoleSink(
         name=name,
         place=fields.place(),

@@ -68,22 +68,20 @@ def check_shape(text: Text, what: str, problems: Problems) -> bool:
     for token in tokens(text.text):
         count += 1
         if token.kind == "unclosed":
-            problems.error(text.at(token.start), f"{what}: {token.text} is opened and not closed.")
+            problems.error(text.at(token.start), f"{what}: {token.text} is not closed.")
             return False
         if token.kind == "open":
             stack.append(token)
         elif token.kind == "close":
             if not stack or stack[-1].text != _PAIRS[token.text]:
-                problems.error(
-                    text.at(token.start), f"{what}: nothing is open that {token.text} closes."
-                )
+                problems.error(text.at(token.start), f"{what}: unmatched {token.text}.")
                 return False
             stack.pop()
     if stack:
         place = text.at(stack[-1].start)
-        problems.error(place, f"{what}: {stack[-1].text} is opened and not closed.")
+        problems.error(place, f"{what}: {stack[-1].text} is not closed.")
     if not count:
-        problems.error(text.place, f"{what}: it is empty.")
+        problems.error(text.place, f"{what}: the text is empty.")
     return bool(count) and not stack
 
 

@@ -150,7 +150,7 @@ class Processor(Generic[KIn, VIn, KOut, VOut]):
 
     def process(self, record: Record[KIn, VIn]) -> None:
         """Process one record."""
-        raise TypeError(f"{type(self).__name__} does not say what it does: define process")
+        raise TypeError(f"{type(self).__name__} must define process")
 
     def close(self) -> None:
         """Close the processor; no records follow."""
@@ -161,19 +161,19 @@ class FixedKeyProcessor(Processor[KFixed, VIn, KFixed, VOut], Generic[KFixed, VI
 
 
 ContextualProcessor = Processor
-"""Kafka's processor that keeps its context: here each does."""
+"""Kafka's processor that stores its context, as every Processor does here."""
 
 ContextualFixedKeyProcessor = FixedKeyProcessor
-"""Kafka's fixed-key processor that keeps its context: here each does."""
+"""Kafka's fixed-key processor that stores its context, as every FixedKeyProcessor does here."""
 
 FixedKeyProcessorContext = ProcessorContext
-"""The context of a fixed-key processor: what it forwards keeps its key."""
+"""The context of a fixed-key processor: forwarded records must keep the key."""
 
 FixedKeyRecord = Record[KFixed, VFixed]
-"""What a fixed-key processor takes and forwards: a record; forwarding it under another key is an error."""
+"""The record of a fixed-key processor; forwarding it with another key is an error."""
 
 Supplier = Callable[[], Processor[Any, Any, Any, Any]]
-"""Makes a new processor at each call; a processor class is one, and so is a ProcessorSupplier."""
+"""A callable that returns a new processor at each call: a processor class, a ProcessorSupplier or a function."""
 
 
 class ProcessorSupplier(Generic[KIn, VIn, KOut, VOut]):
@@ -184,7 +184,7 @@ class ProcessorSupplier(Generic[KIn, VIn, KOut, VOut]):
 
     def get(self) -> Processor[KIn, VIn, KOut, VOut]:
         """Return a new processor; each task has its own."""
-        raise TypeError(f"{type(self).__name__} does not say what it makes: define get")
+        raise TypeError(f"{type(self).__name__} must define get")
 
     def stores(self) -> Iterable[StoreBuilder]:
         """Return the stores that a topology adds and connects (Kafka's ConnectedStoreProvider)."""
@@ -212,7 +212,7 @@ class ValueTransformerWithKey(Generic[KIn, VIn, VOut]):
 
     def transform(self, key: KIn, value: VIn) -> VOut:
         """Return the new value; the given value may be None."""
-        raise TypeError(f"{type(self).__name__} does not say what it does: define transform")
+        raise TypeError(f"{type(self).__name__} must define transform")
 
     def close(self) -> None:
         """Close the transformer; no calls follow."""
@@ -223,7 +223,7 @@ class ValueTransformerWithKeySupplier(Generic[KIn, VIn, VOut]):
 
     def get(self) -> ValueTransformerWithKey[KIn, VIn, VOut]:
         """Return a new transformer; each task has its own."""
-        raise TypeError(f"{type(self).__name__} does not say what it makes: define get")
+        raise TypeError(f"{type(self).__name__} must define get")
 
     def stores(self) -> Iterable[StoreBuilder]:
         """Return the stores that a topology adds and connects."""
@@ -263,11 +263,11 @@ TimestampExtractor = (
     | Column
     | PysparkColumn
 )
-"""Gives the time of a record; a negative one is an error, unless it comes of an object with Kafka's method `extract`, which drops the
-record. The class of one does as well, and a Column of key and value.
+"""A function that returns the timestamp of a record in ms. An object or class with Kafka's method `extract`, or a Column of key
+and value, is also accepted. A negative timestamp is an error; from an `extract` method, it drops the record.
 
-One of two arguments is also told the largest time that its partition had so far, -1 before the first.
-On Spark that begins anew with every micro-batch.
+A function of two arguments also gets the largest timestamp of the partition so far, -1 before the first.
+On Spark this is reset with every micro-batch.
 """
 
 
@@ -288,14 +288,14 @@ class RecordContext(NamedTuple):
 
 
 TopicNameExtractor = Callable[..., str] | Column | PysparkColumn
-"""Gives the topic of a record: of its value, of its key and value, or of key, value and a RecordContext."""
+"""A function that returns a record's topic, from the value, from key and value, or from key, value and a RecordContext."""
 
 StreamPartitioner = (
     Callable[[str, Any, Any, int], int | Iterable[int] | None] | Column | PysparkColumn
 )
-"""Gives the partition of a record, from topic, key, value and the number of partitions; or is a Column of key and value.
+"""A function that returns a record's partition, from topic, key, value and the number of partitions; or a Column of key and value.
 
-None leaves it to the key; several get the record each, and none of them (an empty set) drops it (KIP-837).
+None selects the partition by key. For several partitions, each gets the record; for an empty set, it is dropped (KIP-837).
 """
 
 StoreMap = Mapping[str, Any]
@@ -312,7 +312,7 @@ def supplied_stores(supplier: Callable[[], Any]) -> tuple[StoreBuilder, ...]:
         if not isinstance(store, StoreBuilder):
             name = getattr(supplier, "__name__", type(supplier).__name__)
             raise TopologyError(
-                f"the stores of {name} are descriptions such as Stores.key_value('name'), not {store!r}"
+                f"the stores of {name} must be descriptions such as Stores.key_value('name'), not {store!r}"
             )
     return brought
 
@@ -325,24 +325,24 @@ def check_supplier(supplier: Any, what: str, method: str = "process") -> None:
     """
     name = getattr(supplier, "__name__", type(supplier).__name__)
     if isinstance(supplier, type) and issubclass(supplier, ProcessorSupplier):
-        raise TopologyError(f"{what} takes a supplier that was made: {name}(), not {name}")
+        raise TopologyError(f"{what} takes an instance of the supplier: {name}(), not {name}")
     if not callable(supplier):
         raise TopologyError(
-            f"{what} takes a processor class or a function that makes a processor, because each task has one of "
+            f"{what} takes a processor class or a function that returns a processor, because each task has one of "
             f"its own; not {supplier!r}"
         )
     if isinstance(supplier, type) and callable(getattr(supplier, "stores", None)):
         raise TopologyError(
-            f"the stores of {name} are a list in its class: stores = [Stores.key_value(…)]"
+            f"the stores of {name} must be a list in its class: stores = [Stores.key_value(…)]"
         )
     made = supplier if isinstance(supplier, type) else supplier()
     if not callable(getattr(made, method, None)):
         raise TopologyError(
-            f"{what} takes a processor class or a function that makes a processor: {name} makes {made!r}, not a "
+            f"{what} takes a processor class or a function that returns a processor: {name} returns {made!r}, not a "
             f"processor with a method {method}"
         )
     if not isinstance(supplier, type) and supplier() is made:
         raise TopologyError(
-            f"{what} takes a function that makes a processor, because each task has one of its own: {name} "
+            f"{what} takes a function that returns a processor, because each task has one of its own: {name} "
             f"returns the same {type(made).__name__} at each call; return a new one"
         )

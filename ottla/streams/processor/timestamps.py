@@ -56,7 +56,7 @@ class Extraction:
     extract: Callable[[TimestampedRecord, int], Any]
     name: str
     may_drop: bool
-    """Whether a negative time drops the record; otherwise it is an error."""
+    """True if a negative timestamp drops the record; otherwise it is an error."""
 
     def checked(self, found: Any, record: TimestampedRecord) -> int:
         """Return the extractor's result, negative to drop the record; StreamsError if it is not
@@ -69,7 +69,7 @@ class Extraction:
         if found < 0 and not self.may_drop:
             raise StreamsError(
                 f"the timestamp extractor {self.name!r} returned the negative timestamp '{found}' for "
-                f"{_place(record)}: a timestamp is in milliseconds since 1970; mend the extractor, or {_REMEDY}"
+                f"{_place(record)}: a timestamp is in milliseconds since 1970; fix the extractor, or {_REMEDY}"
             )
         time: int = found
         return time
@@ -81,17 +81,17 @@ class Extraction:
             return operator.index(found)
         raise StreamsError(
             f"the timestamp extractor {self.name!r} returned {found!r}, of type {type(found).__name__}, for "
-            f"{_place(record)}: a timestamp is a whole number of milliseconds since 1970; {_remedy_for(found)}"
+            f"{_place(record)}: a timestamp is an integer of milliseconds since 1970; {_remedy_for(found)}"
         )
 
 
 def _remedy_for(found: Any) -> str:
     if found is None:
-        return "return record.timestamp for the time that the record has on its topic"
+        return "return record.timestamp for the record's own timestamp"
     if hasattr(found, "timestamp"):
         return "return int(value.timestamp() * 1000)"
     if isinstance(found, date):
-        return "make a datetime of it and return int(value.timestamp() * 1000)"
+        return "convert it to a datetime and return int(value.timestamp() * 1000)"
     if isinstance(found, float):
         return "return int(value) if it is in milliseconds, int(value * 1000) if it is in seconds"
     if isinstance(found, str | bytes):

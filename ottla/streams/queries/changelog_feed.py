@@ -47,7 +47,7 @@ class ChangelogFeed:
         """Wait until the end offsets at the start are reached; StreamsError after the timeout."""
         if not self._caught_up.wait(timeout_s):
             raise StreamsError(
-                f"{self.topic} could not be read in {timeout_s:g} s: {self._error or 'it is long'}"
+                f"{self.topic} could not be read in {timeout_s:g} s: {self._error or 'the end was not reached'}"
             )
 
     @property

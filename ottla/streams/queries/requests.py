@@ -99,7 +99,7 @@ class StoreQueryParameters(SnakeCase):
         """
         kind = self.queryable_store_type
         if not all(isinstance(each, kind.stores) for each in view.stores):
-            raise StreamsError(f"store {self.store_name} is no {kind.name} store")
+            raise StreamsError(f"store {self.store_name} is not a {kind.name} store")
         if self.partition is None:
             return view
         if self.partition not in view.partitions:
@@ -110,8 +110,8 @@ class StoreQueryParameters(SnakeCase):
 class FailureReason(enum.Enum):
     """The reason why a query of a partition failed."""
 
-    UNKNOWN_QUERY_TYPE = "the store does not answer queries of this kind"
-    DOES_NOT_EXIST = "there is no such partition"
+    UNKNOWN_QUERY_TYPE = "the store does not support this query"
+    DOES_NOT_EXIST = "the partition does not exist"
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class QueryResult(SnakeCase, Generic[R]):
     def get_result(self) -> R | None:
         """Return the result; StreamsError if the query failed."""
         if self.failure_reason is not None:
-            raise StreamsError(f"the query was not answered: {self.failure_message}")
+            raise StreamsError(f"the query failed: {self.failure_message}")
         return self.result
 
     def get_failure_reason(self) -> FailureReason | None:
@@ -166,7 +166,7 @@ class StateQueryResult(SnakeCase, Generic[R]):
         """
         found = [each for each in self.partition_results.values() if each.result is not None]
         if len(found) > 1:
-            raise ValueError(f"{len(found)} partitions have a result; ask get_partition_results()")
+            raise ValueError(f"{len(found)} partitions have a result; call get_partition_results()")
         return found[0] if found else None
 
 
@@ -190,7 +190,7 @@ class Query(SnakeCase, Generic[R]):
 
     def ask(self, store: Any) -> R:
         """Return the result from the store of one partition."""
-        raise TypeError(f"{type(self).__name__} does not say how it asks")
+        raise TypeError(f"{type(self).__name__} must define ask")
 
 
 @dataclass(frozen=True)
@@ -240,7 +240,7 @@ class StateQueryRequest(SnakeCase, Generic[R]):
         if not self.query.fits(view.stores[partition]):
             kind = type(view.stores[partition]).__name__
             message = (
-                f"{self.store_name} is a {kind}, which does not answer {type(self.query).__name__}"
+                f"{self.store_name} is a {kind}, which does not support {type(self.query).__name__}"
             )
             return QueryResult(None, FailureReason.UNKNOWN_QUERY_TYPE, message)
         return QueryResult(view.ask(partition, self.query.ask))

@@ -22,7 +22,7 @@ _STEP = 200
 _FOREVER = (1 << 63) - 1
 
 Change = tuple[int, bytes, bytes | None, int]
-"""Partition, key, value and time of a record of the changelog."""
+"""Partition, key, value and timestamp of a changelog record."""
 
 
 Ask = Callable[[Any], Iterable[tuple[Any, Any]]]
@@ -264,7 +264,7 @@ def accessed(builder: StoreBuilder, store: Any, accessor: str) -> Any:
     fitting = [each for each, known in _ACCESSORS.items() if builder.kind in known]
     if not fitting:
         raise ValueError(
-            f"store {builder.name!r} is a buffer of an operator's own and has no accessor"
+            f"store {builder.name!r} is an operator's internal buffer and has no accessor"
         )
     calls = " or ".join(f"{each}({builder.name!r})" for each in fitting)
     kind = builder.kind.replace("_", " ")
@@ -288,7 +288,7 @@ def view_of(builder: StoreBuilder, stores: Sequence[Any], *, with_timestamps: bo
     kind = _VIEWS.get(builder.kind)
     if kind is None:
         raise StreamsError(
-            f"store {builder.name} is a buffer of an operator's own and cannot be queried"
+            f"store {builder.name} is an operator's internal buffer and cannot be queried"
         )
     return kind(builder.name, stores, with_timestamps=with_timestamps)
 

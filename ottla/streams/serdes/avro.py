@@ -41,7 +41,7 @@ class _Avro:
         try:
             fastavro.schemaless_writer(target, self.schema, value)
         except _UNFIT as error:
-            raise SerializationError(f"{self.name} cannot hold the value: {error}") from error
+            raise SerializationError(f"the value does not match {self.name}: {error}") from error
         return target.getvalue()
 
     def decode(self, data: bytes, written: Any = None) -> Any:
@@ -85,7 +85,7 @@ def avro_reader(registry: Registry) -> Callable[[bytes], Any]:
         if schema.kind != "AVRO":
             raise SerializationError(f"the record's schema is {schema.kind}, not Avro")
         parsed = _parsed(schema.text)
-        return _Avro(parsed, schema.text, "what its schema says").decode(data[HEADER_BYTES:])
+        return _Avro(parsed, schema.text, "the type of its schema").decode(data[HEADER_BYTES:])
 
     return read
 
@@ -99,7 +99,7 @@ def _avro(schema: str | Mapping[str, Any], kind: Any) -> _Avro:
     try:
         parsed = fastavro.parse_schema(plain)
     except (fastavro.schema.SchemaParseException, fastavro.schema.UnknownType) as error:
-        raise SerializationError(f"the Avro schema is not well formed: {error}") from error
+        raise SerializationError(f"the Avro schema is invalid: {error}") from error
     name = parsed.get("name", parsed.get("type")) if isinstance(parsed, dict) else str(parsed)
     # A primitive type is sent to the registry in the form of Confluent's clients for Python.
     text = json.dumps(plain) if isinstance(plain, dict | list) else f'{{"type":"{plain}"}}'

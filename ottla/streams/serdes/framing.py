@@ -25,13 +25,13 @@ def schema_id_of(data: bytes) -> int:
     if len(data) < HEADER_BYTES:
         raise SerializationError(
             f"{len(data)} bytes are too few for the schema registry's wire format; "
-            "was it written without a registry? give a serde without one"
+            "was it written without a registry? use a serde without a registry"
         )
     magic, found = _HEADER.unpack_from(data)
     if magic != _MAGIC:
         raise SerializationError(
             f"the first byte is {magic}, not the {_MAGIC} of the schema registry's wire format; "
-            "was it written without a registry? give a serde without one"
+            "was it written without a registry? use a serde without a registry"
         )
     return int(found)
 
@@ -75,4 +75,4 @@ def _read_varint(data: bytes, position: int) -> tuple[int, int]:
         if byte < 0x80:
             return (found >> 1) ^ -(found & 1), position
         shift += 7
-    raise SerializationError("the place of the message in its schema is cut short or too long")
+    raise SerializationError("the message indexes are truncated or too long")

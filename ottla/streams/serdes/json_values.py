@@ -68,7 +68,7 @@ def _plain(value: Any) -> Any:
         return value.model_dump(mode="json")
     if _is_struct(type(value)):
         return open_door(*_MSGSPEC).plain(value)
-    raise TypeError(f"{type(value).__name__} has no JSON form; give a serde for it")
+    raise TypeError(f"{type(value).__name__} cannot be written as JSON; use a serde for this type")
 
 
 def _same(value: Any) -> Any:

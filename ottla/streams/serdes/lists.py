@@ -41,7 +41,7 @@ def _lists(inner: Serde[T]) -> Serde[list[T | None]]:
         if data[:1] == _CONSTANT:
             return _read_constant(inner, data, length or 0)
         if data[:1] != _VARIABLE:
-            raise ValueError("a list begins with 0 or 1")
+            raise ValueError("a list must begin with byte 0 or 1")
         (count,) = _INT.unpack_from(data, 1)
         found: list[T | None] = []
         position = 5

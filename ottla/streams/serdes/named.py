@@ -125,7 +125,7 @@ class Serdes(SnakeCase):
         found = _BY_TYPE.get(kind)
         if found is None:
             known = ", ".join(each.__name__ for each in _BY_TYPE)
-            raise TypeError(f"there is a serde of {known}; of {kind!r} take Serdes.json(…) or avro")
+            raise TypeError(f"serde_from supports {known}; for {kind!r} use Serdes.json(…) or avro")
         return found
 
     @staticmethod
@@ -225,7 +225,7 @@ def _session_windowed(key: Serde[K]) -> Serde[Windowed[K]]:
 
     def read(data: bytes) -> Windowed[K]:
         if len(data) < _TWO_LONGS.size:
-            raise ValueError(f"a key in a session has 16 bytes at least, not {len(data)}")
+            raise ValueError(f"a session key has at least 16 bytes, not {len(data)}")
         end, start = _TWO_LONGS.unpack(data[-16:])
         return Windowed(key.deserialize(data[:-16]), SessionWindow(start, end))
 

@@ -118,17 +118,17 @@ class SchemaRegistry:
                 return json.load(answer)
         except urllib.error.HTTPError as error:
             raise SerializationError(
-                f"the schema registry at {self.url} refused {path}: {_refusal(error)}"
+                f"the schema registry at {self.url} rejected {path}: {_refusal(error)}"
             ) from None
         except (OSError, ValueError) as error:
             raise SerializationError(
-                f"the schema registry at {self.url} did not answer: {error}; is the address right?"
+                f"the schema registry at {self.url} did not answer: {error}; check the address"
             ) from error
 
     def _place(self, path: str) -> str:
         if not self.url.startswith(("http://", "https://")):
             raise SerializationError(
-                f"a schema registry's address begins with http:// or https://, not {self.url!r}"
+                f"a schema registry's address must begin with http:// or https://, not {self.url!r}"
             )
         return self.url.rstrip("/") + path
 

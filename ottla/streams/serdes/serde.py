@@ -27,11 +27,11 @@ class Serde(Generic[T]):
     deserialize: Callable[[bytes], T]
     name: str = "custom"
     over: "Callable[[Serde[Any]], Serde[T]] | None" = None
-    """Makes this serde of the default one, where it was built before that is known."""
+    """Creates this serde from the default one, if it was built before the default was known."""
     bind: "Callable[[str, bool], Serde[T]] | None" = None
-    """Makes this serde for a topic, for its keys (True) or values: a registry's subjects are named so."""
+    """Creates this serde for a topic's keys (True) or values, on which a registry's subjects depend."""
     kind: Any = None
-    """The class that JSON is read into field by field, where it is: an engine may read it in its own way."""
+    """The class that JSON is read into field by field, if any: an engine may use its own reader."""
 
     def to_bytes(self, value: T | None) -> bytes | None:
         """Serialize; None stays None."""
@@ -61,7 +61,7 @@ def check_serdes(*serdes: Any) -> None:
             hint = f"Serdes.serde_from({name}) or Serdes.json({name})"
         else:
             hint = f"Serdes.{name}()" if callable(each) else "one of Serdes"
-        raise TypeError(f"a serde is wanted, not {name}: write {hint}")
+        raise TypeError(f"expected a serde, not {name}: use {hint}")
 
 
 def resolve(serde: Serde[Any] | None, default: Serde[Any]) -> Serde[Any]:
@@ -149,7 +149,7 @@ def _read_boolean(data: bytes) -> bool:
 
 
 def _no_bytes(value: Any) -> Any:
-    raise ValueError(f"nothing but None is written and read here, not {value!r}")
+    raise ValueError(f"only None is supported, not {value!r}")
 
 
 SHORT: Serde[int] = Serde(_SHORT.pack, _read_short, "short")

@@ -23,7 +23,7 @@ class Registration:
         if self.subject is None:
             raise SerializationError(
                 "a schema is registered under its topic's name: use the serde with `.of(topic, "
-                "is_key=…)` or give it a subject"
+                "is_key=…)` or set its subject"
             )
         if self.registers:
             return self.registry.register(self.subject, self.schema)

@@ -53,19 +53,19 @@ class StoreBuilder:
     by_time: bool = False
     logging_enabled: bool = True
     other_value: Serde[Any] | None = None
-    """The serde of the right side's values, where a store holds those of both sides of a join."""
+    """The serde of the right side's values, if a store contains values of both sides of a join."""
     caching_enabled: bool = False
-    """Whether its updates may wait for a commit, if the application has room for a cache."""
+    """True if updates may be cached until a commit, if the application has a cache."""
     ttl_ms: int = 0
-    """How long a key-value store keeps an entry, in stream time; 0: until it is removed."""
+    """The time to live of a key-value store's entries, in stream time; 0 means no expiry."""
     log_config: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """Options of its changelog's topic, over those that an application gives it."""
+    """Options of the changelog topic, which override those of the application."""
     is_hidden: bool = False
-    """Whether descriptions and lists leave it out: a store of ours that Kafka's topology does not have."""
+    """True if descriptions and lists omit it: an internal store that Kafka's topology does not have."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
-            raise TypeError(f"a store is named by a text, not {self.name!r}")
+            raise TypeError(f"a store's name must be a string, not {self.name!r}")
         check_serdes(self.key, self.value)
 
     def with_logging_enabled(self, config: Mapping[str, str] | None = None) -> "StoreBuilder":
@@ -80,7 +80,7 @@ class StoreBuilder:
         """Return the description of a store that logs only the last update of a key at each commit."""
         if self.kind == "versioned":
             raise TopologyError(
-                f"store {self.name!r} is versioned and has no cache: leave it disabled"
+                f"store {self.name!r} is versioned and cannot be cached: do not enable caching"
             )
         return replace(self, caching_enabled=True)
 

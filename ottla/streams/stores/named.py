@@ -113,7 +113,7 @@ class Stores(SnakeCase):
         """Return a supplier of a store with history; `segment_interval` has no effect."""
         if segment_interval is not None and milliseconds(segment_interval) < 1:
             raise ValueError(
-                f"store {name!r} cannot have a segment interval of '{segment_interval}' ms: give 1 ms or more"
+                f"store {name!r} cannot have a segment interval of '{segment_interval}' ms: use 1 ms or more"
             )
         return Stores.versioned(name, history_retention)
 
@@ -144,8 +144,8 @@ class Stores(SnakeCase):
         """Return a supplier of a store with one value and its timestamp per key and window."""
         if retain_duplicates:
             raise TopologyError(
-                f"store {name} keeps values with their time, of which a window has one; duplicates are retained "
-                "by persistent_window_store"
+                f"store {name} keeps one value with its timestamp per window; to retain duplicates, use "
+                "persistent_window_store"
             )
         return Stores.timestamped_window(name, retention_period, window_size)
 
@@ -208,8 +208,8 @@ def _window_times(name: str, retention: Duration, window_size: Duration) -> tupl
     retention_ms, size_ms = milliseconds(retention), milliseconds(window_size)
     if size_ms > retention_ms:
         raise ValueError(
-            f"store {name!r} with a retention of '{retention_ms}' ms forgets its windows of '{size_ms}' ms "
-            "before they end: give a retention of their size or more"
+            f"store {name!r} with a retention of '{retention_ms}' ms drops its windows of '{size_ms}' ms "
+            "before they end: use a retention of the window size or more"
         )
     return retention_ms, size_ms
 
@@ -222,9 +222,9 @@ def _described(
 ) -> StoreBuilder:
     if not isinstance(supplier, StoreBuilder):
         raise TypeError(
-            "a store is built of what supplies it, such as Stores.persistent_key_value_store(name), "
-            f"not of {supplier!r}; shorter: Stores.key_value(name, key, value)"
+            "a store builder needs a supplier, such as Stores.persistent_key_value_store(name), "
+            f"not {supplier!r}; shorter: Stores.key_value(name, key, value)"
         )
     if supplier.kind not in kinds:
-        raise TopologyError(f"{supplier.name} is a {supplier.kind} store; {kinds[0]} is wanted")
+        raise TopologyError(f"{supplier.name} is a {supplier.kind} store; expected {kinds[0]}")
     return replace(supplier, kind=kind, key=serdes[0], value=serdes[1])

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Protocol
 
 Changelog = Callable[[bytes, bytes | None, int | None], None]
-"""Takes every write as key, value and time (None: that of the record being processed)."""
+"""A function that gets every write as key, value and time (None: that of the current record)."""
 
 _SKIPPED = 32
 _TIME = struct.Struct(">q")
@@ -44,7 +44,7 @@ class OrderedBytes(Protocol):
 
 
 OpenMap = Callable[[str], OrderedBytes]
-"""Opens the map of a name: empty at first, later as it was left."""
+"""A function that opens the map of a name, with its stored content; empty at first."""
 
 
 class MemoryBytes:
@@ -173,7 +173,7 @@ class Segments:
         self._latest = time
         self._oldest = (time - self._retention_ms) // self._interval_ms
         self.first_visible = max(0, time - self._retention_ms + self._edge)
-        """The earliest time that is still seen."""
+        """The earliest time that is still returned."""
 
     def put(self, time: int, key: bytes, value: bytes | None) -> bool:
         """Set a key at a time; return True if that time was within the retention."""

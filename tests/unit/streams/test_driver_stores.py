@@ -100,7 +100,9 @@ def test_a_buffer_has_no_accessor() -> None:
     one.left_join(two, max, JoinWindows(5, 5), StreamJoined.as_("kept"))
     with TopologyTestDriver(builder.build()) as driver:
         assert driver.get_window_store("kept-this-join-store").name == "kept-this-join-store"
-        with pytest.raises(ValueError, match="'kept-left-shared-join-store' is a buffer"):
+        with pytest.raises(
+            ValueError, match="'kept-left-shared-join-store' is an operator's internal buffer"
+        ):
             driver.get_key_value_store("kept-left-shared-join-store")
 
 

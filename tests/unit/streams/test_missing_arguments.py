@@ -170,5 +170,5 @@ def test_a_supplier_that_makes_the_same_processor_twice_is_rejected(step: str) -
 def test_a_supplier_that_makes_no_processor_is_rejected(made: Any) -> None:
     """With what it made."""
     stream = StreamsBuilder().stream("in")
-    with pytest.raises(TopologyError, match=f"makes {made!r}, not a processor"):
+    with pytest.raises(TopologyError, match=f"returns {made!r}, not a processor"):
         stream.process(lambda: made)

@@ -107,8 +107,8 @@ def test_an_option_in_a_wrong_place_is_told(stream: Any, write: Any, sentence: s
 @pytest.mark.parametrize(
     ("write", "sentence"),
     [
-        (lambda b: b.stream("in", key=Serdes.string), r"not string: write Serdes\.string\(\)"),
-        (lambda b: b.stream("in", value=str), r"not str: write Serdes\.serde_from\(str\)"),
+        (lambda b: b.stream("in", key=Serdes.string), r"not string: use Serdes\.string\(\)"),
+        (lambda b: b.stream("in", value=str), r"not str: use Serdes\.serde_from\(str\)"),
         (lambda b: b.stream("in", Consumed.with_(Serdes.string, Serdes.long)), "not string"),
         (lambda b: b.stream("in").to("out", Produced(value=int)), "not int"),
         (lambda b: b.stream("in", Produced()), "configured with a Consumed.*not a Produced"),
@@ -151,7 +151,7 @@ def test_a_mapper_that_makes_no_pair_is_told(
     write(stream).to("out")
     with TopologyTestDriver(builder.build()) as driver:
         topic = driver.create_input_topic("stream")
-        with pytest.raises(TypeError, match=f"a mapper makes a pair.*{made}"):
+        with pytest.raises(TypeError, match=f"a mapper must return a pair.*{made}"):
             topic.pipe_input("key", 7)
 
 
@@ -216,7 +216,7 @@ def test_what_a_processor_forgets_is_told(
         ),
         (
             {"key": Serdes.session_windowed(Serdes.string()), "value": Serdes.string()},
-            "the key of .*: a key in a session has 16 bytes at least, not 1; it is b'k'$",
+            "the key of .*: a session key has at least 16 bytes, not 1; it is b'k'$",
         ),
     ],
 )
@@ -257,18 +257,21 @@ def test_a_sink_with_a_wrong_serde_says_which_and_whether_it_was_the_default(
 @pytest.mark.parametrize(
     ("write", "sentence"),
     [
-        (lambda s: s.map(lambda v: "kv"), "a mapper makes a pair, .*not 'kv'; map_values and"),
-        (lambda s: s.map(lambda v: {"a": 1, "b": 2}), "a mapper makes a pair, .*not {'a'"),
-        (lambda s: s.flat_map(lambda v: "kv"), "a mapper makes a pair, .*not 'k'"),
-        (lambda s: s.flat_map(lambda v: ["kv"]), "a mapper makes a pair, .*not 'kv'"),
-        (lambda s: s.flat_map(lambda v: 5), r"flat_map makes a list of pairs .*, not 5"),
+        (
+            lambda s: s.map(lambda v: "kv"),
+            "a mapper must return a pair, .*not 'kv'; use map_values or",
+        ),
+        (lambda s: s.map(lambda v: {"a": 1, "b": 2}), "a mapper must return a pair, .*not {'a'"),
+        (lambda s: s.flat_map(lambda v: "kv"), "a mapper must return a pair, .*not 'k'"),
+        (lambda s: s.flat_map(lambda v: ["kv"]), "a mapper must return a pair, .*not 'kv'"),
+        (lambda s: s.flat_map(lambda v: 5), r"flat_map must return a list of pairs .*, not 5"),
         (
             lambda s: s.flat_map_values(lambda v: 5),
-            "flat_map_values makes a list of values, .*not 5",
+            "flat_map_values must return a list of values, .*not 5",
         ),
         (
             lambda s: s.to_table().group_by(lambda v: "kv").count().to_stream(),
-            "a mapper makes a pair, .*not 'kv'",
+            "a mapper must return a pair, .*not 'kv'",
         ),
     ],
 )

@@ -45,8 +45,8 @@ def test_every_mistake_is_a_line_that_editors_understand(run: Any, file: Path) -
     assert done.code == 1
     assert done.out.decode().splitlines() == [
         f"{file}:5:3: error: step late: do is missing.",
-        f"{file}:5:25: error: step late: there is no key doo. Did you mean do?",
-        f"{file}:7:39: error: sink alerts: there is no key kee. Did you mean key?",
+        f"{file}:5:25: error: step late: unknown key doo. Did you mean do?",
+        f"{file}:7:39: error: sink alerts: unknown key kee. Did you mean key?",
     ]
     assert done.errors == f"{file} cannot run: 3 errors.\n"
 
@@ -63,7 +63,7 @@ def test_scripts_get_the_mistakes_as_json(run: Any, file: Path) -> None:
             "line": 5,
             "column": 46,
             "severity": "error",
-            "message": "step late: ( is opened and not closed.",
+            "message": "step late: ( is not closed.",
         }
     ]
 

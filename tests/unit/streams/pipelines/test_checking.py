@@ -100,28 +100,28 @@ def test_steps_may_stand_in_any_order() -> None:
         (
             "trigger: 5 seconds",
             "triger: 5 seconds",
-            "line 2, column 1: the pipeline: there is no key triger. Did you mean trigger?",
+            "line 2, column 1: the pipeline: unknown key triger. Did you mean trigger?",
         ),
         (
             "trigger: 5 seconds",
             "trigger: soon",
-            "line 2, column 10: the pipeline: trigger is a length of time, like 10 minutes, not 'soon'.",
+            "line 2, column 10: the pipeline: trigger must be an interval, such as 10 minutes, not 'soon'.",
         ),
         (
             "format: json",
             "format: jsn",
-            "line 6, column 13: source flights: format cannot be 'jsn'. Did you mean json?",
+            "line 6, column 13: source flights: invalid value 'jsn' for format. Did you mean json?",
         ),
         (
             "carrier: string\n",
             "carrier: strng\n",
-            "line 8, column 16: source flights: schema.carrier: There is no data type strng. "
+            "line 8, column 16: source flights: schema.carrier: Unknown data type strng. "
             "Did you mean string?",
         ),
         (
             "minutes:int,",
             "minutes:itn,",
-            "line 9, column 15: source flights: schema.delays: There is no data type itn. "
+            "line 9, column 15: source flights: schema.delays: Unknown data type itn. "
             "Did you mean int?",
         ),
         (
@@ -132,12 +132,12 @@ def test_steps_may_stand_in_any_order() -> None:
         (
             "where: delays[0].minutes > 15",
             "were: delays[0].minutes > 15",
-            "line 16, column 9: step late: there is no key were. Did you mean where?",
+            "line 16, column 9: step late: unknown key were. Did you mean where?",
         ),
         (
             "delays[0].minutes > 15",
             "(delays[0].minutes > 15",
-            "line 16, column 16: step late: ( is opened and not closed.",
+            "line 16, column 16: step late: ( is not closed.",
         ),
         (
             "FROM late JOIN airlines",
@@ -148,7 +148,7 @@ def test_steps_may_stand_in_any_order() -> None:
         (
             "'1 hour')",
             "'1 hour)",
-            "line 22, column 55: step totals: ' is opened and not closed.",
+            "line 22, column 55: step totals: ' is not closed.",
         ),
         (
             "{from: totals, topic: totals, key: carrier}",
@@ -158,19 +158,19 @@ def test_steps_may_stand_in_any_order() -> None:
         (
             "topic: totals, key",
             "topic: totals, jdbc: jdbc:derby:x, key",
-            "line 24, column 41: sink totals: only one of topic and jdbc can be there.",
+            "line 24, column 41: sink totals: only one of topic and jdbc is allowed.",
         ),
         (
             "static: true",
             "static: maybe",
-            "line 11, column 39: source airlines: static is true or false, not 'maybe'.",
+            "line 11, column 39: source airlines: static must be true or false, not 'maybe'.",
         ),
-        ("static: true", "start: [a]", "line 11, column 38: source airlines: start is a text, not a list."),
+        ("static: true", "start: [a]", "line 11, column 38: source airlines: start must be a text, not a list."),
         ("name: flights\n", "name:\n", "line 1, column 1: the pipeline: name has no value."),
         (
             "topic: flights",
             "pattern: 'flights-['",
-            "line 5, column 23: source flights: pattern is no regular expression: "
+            "line 5, column 23: source flights: pattern is not a valid regular expression: "
             "unterminated character set.",
         ),
     ],
@@ -213,7 +213,7 @@ def test_circles_are_named() -> None:
           c: {from: a, do: [{select: ['*']}]}
         sinks: {out: {from: a, topic: out}}
         """
-    assert _told(text) == ["line 4, column 3: step a: it reads itself, a reads b reads c reads a."]
+    assert _told(text) == ["line 4, column 3: step a: cyclic reference: a reads b reads c reads a."]
 
 
 def test_totals_without_a_watermark_are_refused() -> None:
@@ -229,9 +229,9 @@ def test_totals_without_a_watermark_are_refused() -> None:
           out: {from: n, topic: out}
         """
     assert _told(text) == [
-        "line 6, column 3: sink out: totals of a stream without a watermark never end: give a source "
-        "a watermark, so that windows end, or the sink mode: update, so that every change of a total "
-        "is written."
+        "line 6, column 3: sink out: aggregates of a stream without a watermark are never final: add a "
+        "watermark to a source, so that windows close, or use `mode: update` in the sink to write "
+        "every change of an aggregate."
     ]
     assert _told(text.replace("topic: out}", "topic: out, mode: update}")) == []
 
@@ -241,8 +241,8 @@ def test_what_no_sink_reads_is_a_warning() -> None:
     found = _check(GOOD.replace("from: totals, topic", "from: late, topic"))
     assert found.pipeline is not None
     assert [str(each) for each in found.problems] == [
-        "line 11, column 3: warning: source airlines: no sink comes of it: it is not run.",
-        "line 18, column 3: warning: step totals: no sink comes of it: it is not run.",
+        "line 11, column 3: warning: source airlines: no sink reads it: it will not run.",
+        "line 18, column 3: warning: step totals: no sink reads it: it will not run.",
     ]
 
 
@@ -250,18 +250,21 @@ def test_what_no_sink_reads_is_a_warning() -> None:
     ("text", "told"),
     [
         ("", "line 1, column 1: The file is empty."),
-        ("- a\n", "line 1, column 1: A pipeline is a mapping of keys, not a list."),
+        ("- a\n", "line 1, column 1: A pipeline must be a mapping of keys, not a list."),
         (
             "a: [1\nb: 2\n",
-            "line 2, column 2: This is no YAML: while parsing a flow sequence that begins in line 1",
+            "line 2, column 2: Invalid YAML: while parsing a flow sequence that begins in line 1",
         ),
-        ("name: x\nname: y\n", "line 2, column 1: name is here for the second time (line 1)."),
+        ("name: x\nname: y\n", "line 2, column 1: Duplicate key name (first in line 1)."),
         ("name: !!python/object:os.system x\n", "line 1, column 7: Tags"),
-        ("a: &x {b: *x}\n", "line 1, column 4: An alias names what it stands in."),
-        ("a: \x01\n", "line 1, column 4: This is no YAML: character 0x1 cannot be in it."),
+        (
+            "a: &x {b: *x}\n",
+            "line 1, column 4: An alias must not refer to a node that contains it.",
+        ),
+        ("a: \x01\n", "line 1, column 4: Invalid YAML: character 0x1 is not allowed."),
         (
             "a: b: c\n",
-            "line 1, column 5: This is no YAML: mapping values are not allowed here; a text with",
+            "line 1, column 5: Invalid YAML: mapping values are not allowed here; a text that",
         ),
     ],
 )
@@ -284,8 +287,8 @@ def test_topics_of_a_cluster() -> None:
     found = [str(each) for each in check_topics(_good(), ["flight", "airlines"])]
     assert found == [
         "line 5, column 12: source flights: there is no topic flights. Did you mean flight?",
-        "line 24, column 33: warning: sink totals: there is no topic totals yet: create it, or the "
-        "brokers do with their defaults where they are allowed to.",
+        "line 24, column 33: warning: sink totals: there is no topic totals yet: create it, "
+        "unless the brokers may create topics automatically.",
     ]
     assert check_topics(_good(), ["flights", "airlines", "totals"]) == []
 
@@ -349,7 +352,7 @@ def test_windows_and_groups_are_read() -> None:
     assert step.operations[0].window is not None
     assert step.operations[0].window.slide == "10 minutes"
     assert _told(text.replace("size: 1 hour", "size: hour")) == [
-        "line 8, column 44: step n: window: size is a length of time, like 10 minutes, not 'hour'."
+        "line 8, column 44: step n: window: size must be an interval, such as 10 minutes, not 'hour'."
     ]
 
 
@@ -395,9 +398,9 @@ def test_avro_values_have_a_schema_or_a_registry(tmp_path: Path) -> None:
             "key: carrier",
             "line 3, column 29: source flights: format avro needs registry",
         ),
-        ("registry: x:8081", "key: carrier", "registry begins with http://"),
+        ("registry: x:8081", "key: carrier", "registry must begin with http://"),
         ("avro: missing.avsc", "key: carrier", "missing.avsc cannot be read: No such file"),
-        ('avro: \'{"type":"recor"}\'', "key: carrier", "the Avro schema is not well formed"),
+        ('avro: \'{"type":"recor"}\'', "key: carrier", "the Avro schema is invalid"),
     ],
 )
 def test_what_is_wrong_about_avro_is_told(source: str, sink: str, message: str) -> None:
@@ -409,7 +412,7 @@ def test_what_is_wrong_about_avro_is_told(source: str, sink: str, message: str) 
 def test_words_of_avro_belong_to_avro() -> None:
     """Another format has neither."""
     text = (_AVRO % ("registry: 'http://x'", "registry: 'http://x'")).replace("avro,", "json,")
-    assert ["registry is for format avro; this one is json" in each for each in _told(text)] == [
+    assert ["registry requires format avro, not json" in each for each in _told(text)] == [
         True,
         True,
     ]

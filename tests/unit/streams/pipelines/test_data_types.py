@@ -32,7 +32,7 @@ def test_columns_of_a_schema() -> None:
         "b": "map<string, int>",
         "c": "decimal(10,2)",
     }
-    with pytest.raises(ValueError, match=r"Column b: There is no data type nit\. Did you mean int"):
+    with pytest.raises(ValueError, match=r"Column b: Unknown data type nit\. Did you mean int"):
         columns_of("a int, b nit")
-    with pytest.raises(ValueError, match="Column a is there twice"):
+    with pytest.raises(ValueError, match="Column a is defined twice"):
         columns_of("a int, a string")

@@ -76,9 +76,9 @@ class StoresAsMethod(Counting):
 @pytest.mark.parametrize(
     ("supplier", "sentence"),
     [
-        (CountingSupplier, r"takes a supplier that was made: CountingSupplier\(\)"),
+        (CountingSupplier, r"takes an instance of the supplier: CountingSupplier\(\)"),
         (Counting(), "each task has one of its own; not <"),
-        (StoresAsMethod, "the stores of StoresAsMethod are a list in its class"),
+        (StoresAsMethod, "the stores of StoresAsMethod must be a list in its class"),
     ],
 )
 def test_what_makes_no_processors_is_told_what_does(supplier: Any, sentence: str) -> None:
@@ -186,7 +186,7 @@ def test_kafkas_extractors_say_what_an_invalid_time_means() -> None:
         ("soon", r"returned 'soon', of type str, .*parse it, for example with int\(value\)"),
         (1.5, r"returned 1\.5, of type float, .*int\(value \* 1000\) if it is in seconds"),
         (datetime(2026, 1, 2, tzinfo=UTC), r".*of type datetime, .*value\.timestamp\(\) \* 1000"),
-        (date(2026, 1, 2), ".*of type date, .*make a datetime of it"),
+        (date(2026, 1, 2), ".*of type date, .*convert it to a datetime"),
         (None, r"returned None, .*return record\.timestamp"),
         (True, "returned True, of type bool, .*return an int"),
         (-5, "returned the negative timestamp '-5' .*LogAndSkipOnInvalidTimestamp"),

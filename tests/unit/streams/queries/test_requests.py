@@ -115,7 +115,7 @@ def test_what_a_store_does_not_answer_is_a_failure(driver: TopologyTestDriver) -
     failed = result.get_partition_results()[0]
     assert failed.is_failure()
     assert failed.get_failure_reason() is FailureReason.UNKNOWN_QUERY_TYPE
-    assert "does not answer KeyQuery" in (failed.get_failure_message() or "")
+    assert "does not support KeyQuery" in (failed.get_failure_message() or "")
     with pytest.raises(StreamsError, match="windows is a TimestampedWindowStore"):
         failed.get_result()
     missing = driver.query(request.with_partitions({7})).get_partition_results()[7]
@@ -157,5 +157,5 @@ def test_a_store_is_asked_for_by_name_and_kind(driver: TopologyTestDriver) -> No
     assert named("windows", QueryableStoreTypes.window_store()).fetch("a", 0) == 1
     assert named("windows", QueryableStoreTypes.timestamped_window_store()).fetch("a", 0) == (1, 1)
     assert len(list(named("sessions", QueryableStoreTypes.session_store()).fetch("a"))) == 2
-    with pytest.raises(StreamsError, match="store counts is no window store"):
+    with pytest.raises(StreamsError, match="store counts is not a window store"):
         named("counts", QueryableStoreTypes.window_store())

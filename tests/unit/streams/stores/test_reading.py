@@ -217,11 +217,11 @@ def test_a_window_may_hold_several_values() -> None:
 
 def test_a_supplier_of_another_kind_is_refused() -> None:
     """With the kind that is wanted."""
-    with pytest.raises(TopologyError, match="s is a session store; key_value is wanted"):
+    with pytest.raises(TopologyError, match="s is a session store; expected key_value"):
         Stores.key_value_store_builder(Stores.persistent_session_store("s", "1 h"))
     with pytest.raises(TypeError, match=r"shorter: Stores\.key_value"):
         Stores.key_value_store_builder("s")  # type: ignore[arg-type]
-    with pytest.raises(TopologyError, match="duplicates are retained by persistent_window_store"):
+    with pytest.raises(TopologyError, match="to retain duplicates, use persistent_window_store"):
         Stores.persistent_timestamped_window_store("s", "1 h", "1 min", True)
 
 
